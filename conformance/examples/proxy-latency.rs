@@ -152,7 +152,7 @@ fn cpu(process: u32) -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// An agent that answers prompts, and streams when it is told to.
+/// An agent that answers prompts, and streams when the prompt asks for it.
 fn agent() {
     let (mut input, mut output) = (stdin().lock(), stdout().lock());
     let mut line = String::new();

@@ -18,9 +18,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use acp_conformance::passive::Diagnostic;
+use acp_conformance::judge::{Diagnostic, Judge};
 use acp_conformance::proxy::Recorder;
-use acp_conformance::transcript::{Judge, Record};
+use acp_conformance::transcript::Record;
 use acp_conformance::wire::{Party, Schema, Tracker};
 use serde::Deserialize;
 use serde_json::value::RawValue;

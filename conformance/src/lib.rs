@@ -5,11 +5,11 @@
 //! - [`wire`]: what is wrong with a message, judged by the protocol's schema and
 //!   by what was sent before it;
 //! - [`passive`]: what is wrong with a sequence of them;
-//! - [`transcript`]: recordings, checked message by message;
+//! - [`transcript`]: recordings, and [`judge`]: all of it applied to them;
 //! - [`target`]: an agent, started and spoken to in raw bytes;
 //! - [`harness`]: the client that the suite plays towards it;
 //! - [`requirements`]: what the protocol demands, as rows of data with checks;
-//! - [`suite`]: a run of them, and [`report`]: what it came to;
+//! - [`suite`]: a run of them, and [`report`]: its result;
 //! - `remote`: the client that it plays towards a server's HTTP and WebSocket;
 //! - [`clients`]: the same for clients, to which the suite plays the agent;
 //! - [`fuzz`]: messages made from the schema;
@@ -24,13 +24,17 @@
 
 pub mod cli;
 pub mod clients;
+mod embedded;
 mod error;
 pub mod fuzz;
 pub mod harness;
+pub mod judge;
 pub mod mutants;
 #[cfg(unix)]
 pub mod orphan_reaper;
 pub mod passive;
+#[cfg(unix)]
+mod process_group;
 mod progress;
 #[cfg(unix)]
 pub mod proxy;

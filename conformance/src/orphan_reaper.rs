@@ -1,12 +1,11 @@
-//! What is left of this program when it is killed: a second process that ends the
-//! agents.
+//! A second process that ends the agents when this one is killed.
 //!
-//! Nobody can pass `SIGKILL` on, and the end of its input does not end every agent.
-//! So a guard waits for the end of a pipe that only this process holds. It is told
-//! of each process group that is started, and of each that has ended; those that are
-//! left when the pipe ends are ended in steps. It is told of working directories, too, and
-//! removes those that are still there. Between the start of a group and the
-//! word of it lies a moment in which only the end of its input would end it.
+//! `SIGKILL` cannot be forwarded, and not every agent exits at the end of its input.
+//! So the reaper waits for the end of a pipe that only this process holds. The pipe
+//! reports each process group that is started, and each that has ended; those that are
+//! left when the pipe ends are ended in steps. It reports working directories, too, and the
+//! reaper removes those that still exist. Between the start of a group and its
+//! report there is a moment in which only the end of its input would end it.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -8,9 +8,9 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::{Verdict, write_json};
-use crate::passive::{Diagnostic, Level};
+use crate::judge::{self, CheckOptions, Diagnostic, Level, Spoken, Summary, Tally};
 use crate::progress::Progress;
-use crate::transcript::{self, CheckOptions, LINE_LIMIT, Spoken, Summary, Tally};
+use crate::transcript::{self, LINE_LIMIT};
 use crate::wire::{Basis, Party, Schemas, Version};
 use crate::{Error, Result};
 
@@ -147,7 +147,7 @@ impl Run<'_> {
             }
         };
         let reader = File::open(path).map_err(failed)?;
-        let summary = transcript::check(reader, schemas.clone(), &options, found, |bytes| {
+        let summary = judge::check(reader, schemas.clone(), &options, found, |bytes| {
             progress.advance(bytes);
         })
         .map_err(failed)?;

@@ -11,8 +11,8 @@ use crate::report::compare::{Comparison, html_comparison, markdown_comparison, t
 
 /// Compare reports: on several agents, on several clients, or on one over time
 ///
-/// Reports are what `agent --json FILE` and `client --json FILE` have written. What each
-/// came to is shown by area, then only the requirements in which they differ: regressions, which
+/// Reports are what `agent --json FILE` and `client --json FILE` have written. The results
+/// are shown by area, then only the requirements with different verdicts: regressions, which
 /// pass in the first report and fail in the last, then what was fixed, then other differences.
 /// Requirements that are new or removed, and what of the protocol only some of them have
 /// exercised, follow.

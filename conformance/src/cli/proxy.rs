@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::check::{Entry, findings, is_assumed, spoken};
 use super::{failed, write_json};
-use crate::passive::{Diagnostic, Level};
+use crate::judge::{Diagnostic, Level};
 use crate::proxy::{self, Options, Outcome};
 use crate::wire::Version;
 use crate::{Error, Result};
@@ -157,7 +157,7 @@ struct Report {
 
 enum Out {
     File(std::fs::File),
-    /// So many more may be told.
+    /// How many further ones may be reported.
     Stderr {
         left: u64,
     },

@@ -30,7 +30,7 @@ pub fn act(name: &str, record: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Acts a scenario on any pair of streams; `tell` is told of each mark once it is recorded.
+/// Acts a scenario on any pair of streams; `tell` is called with each mark once it is recorded.
 pub(super) fn act_on(
     scenario: &Scenario,
     record: File,
@@ -63,7 +63,7 @@ pub(super) fn act_on(
     }
 }
 
-/// Serves one message. Whether the agent lives on.
+/// Serves one message. Returns whether the agent continues.
 fn serve(stage: &mut ScriptedAgent, scenario: &Scenario, message: &Value) -> bool {
     let method = message.get("method").and_then(Value::as_str);
     let params = message.get("params").cloned().unwrap_or_default();

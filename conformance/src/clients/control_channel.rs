@@ -1,4 +1,4 @@
-//! How a scenario tells the suite that it has come to where something is to be done.
+//! How a scenario tells the suite that it has reached a point at which the suite must act.
 //!
 //! The agent of a scenario is started by the client under test, so nothing of the suite's is
 //! handed down to it but the name of its record. Next to the record the suite listens on a
@@ -9,7 +9,7 @@ use std::path::Path;
 #[cfg(unix)]
 use std::path::PathBuf;
 
-/// Where the marks of the scenario with this record are told.
+/// The path of the socket on which the marks of the scenario with this record are sent.
 #[cfg(unix)]
 fn place(record: &Path) -> PathBuf {
     record.with_extension("marks")

@@ -1,10 +1,10 @@
 //! Clients under test: the suite plays the agent.
 //!
 //! A client is a command that launches an agent; the suite gives it one of its own.
-//! That agent acts a [`Scenario`] and writes down everything that is said; when the
-//! client has ended, the requirements look at it. Nothing but the agent's standard
-//! input and output connects the two, so any client can be tested that can be told
-//! which agent to launch.
+//! That agent acts a [`Scenario`] and records all messages; when the
+//! client has ended, the checks inspect the recording. Nothing but the agent's standard
+//! input and output connects the two, so any client can be tested that can launch a given
+//! agent.
 
 mod act;
 mod assertions;

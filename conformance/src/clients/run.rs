@@ -42,12 +42,12 @@ pub struct ClientEnv {
     pub transcripts: Option<Arc<Transcripts>>,
 }
 
-/// What a run against a client came to.
+/// The result of a run against a client.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The client's command.
     pub command: String,
-    /// The client's name and version, as it told them.
+    /// The client's name and version, as it reports them.
     pub client: String,
     /// In the order of the table.
     pub rows: Vec<(&'static ClientRequirement, Verdict)>,

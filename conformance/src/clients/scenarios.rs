@@ -19,7 +19,7 @@ pub struct Scenario {
     pub pages: bool,
     /// The version of the protocol that everything else is of.
     pub protocol: Version,
-    /// What happens in a turn. Whether the agent lives on.
+    /// What happens in a turn. Returns whether the agent continues.
     pub turn: fn(&mut ScriptedAgent) -> bool,
 }
 
@@ -81,7 +81,7 @@ pub fn scenarios(version: Version) -> &'static [Scenario] {
     }
 }
 
-/// The text that ends a scenario; a client that shows it has come to the end.
+/// The text that ends a scenario; a client that shows it has reached the end.
 pub(super) const BARRIER_METHOD: &str = "the scenario is over";
 
 /// A request that no client knows, sent after a cancellation.

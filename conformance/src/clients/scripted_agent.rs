@@ -19,7 +19,7 @@ use crate::wire::Party;
 /// How long the client may take for one answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many lines of the client wait to be looked at.
+/// How many lines of the client wait to be processed.
 const QUEUE: usize = 1024;
 
 /// The stage of one scenario.

@@ -1,11 +1,11 @@
 //! What the protocol demands of clients, as rows of data.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{Played, handshake, requests, robustness, services, v2};
+use crate::embedded;
 use crate::harness::Outcome;
-use crate::requirements::{File, Tier, embedded};
+use crate::requirements::{File, Tier};
 use crate::wire::Version;
 
 /// A check of a client and the id of the requirement that it is of.
@@ -37,8 +37,12 @@ pub fn all() -> impl Iterator<Item = &'static ClientRequirement> {
 
 /// All requirements of clients of a version.
 pub fn of(version: Version) -> impl Iterator<Item = &'static ClientRequirement> {
-    static FILE: LazyLock<File> =
-        LazyLock::new(|| embedded(include_str!("../../requirements/client.toml")));
+    static FILE: LazyLock<File> = LazyLock::new(|| {
+        embedded::read(
+            "client.toml",
+            include_str!("../../requirements/client.toml"),
+        )
+    });
     static V1: LazyLock<Vec<ClientRequirement>> = LazyLock::new(|| {
         let checks = [
             handshake::CHECKS,
@@ -65,8 +69,10 @@ pub fn of_remote(version: Version) -> impl Iterator<Item = &'static ClientRequir
 
 #[cfg(all(unix, feature = "remote"))]
 fn remote() -> Vec<ClientRequirement> {
-    static FILE: LazyLock<File> =
-        LazyLock::new(|| embedded(include_str!("../../requirements/client-remote.toml")));
+    static FILE: LazyLock<File> = LazyLock::new(|| {
+        let text = include_str!("../../requirements/client-remote.toml");
+        embedded::read("client-remote.toml", text)
+    });
     joined(&FILE, Version::V1, &[super::remote::CHECKS])
 }
 
@@ -75,37 +81,17 @@ fn remote() -> Vec<ClientRequirement> {
     Vec::new()
 }
 
-#[expect(
-    clippy::panic,
-    reason = "the file is part of the program, and a test joins it"
-)]
 fn joined(
     file: &'static File,
     version: Version,
     checks: &[&[ClientCheck]],
 ) -> Vec<ClientRequirement> {
-    try_joined(file, version, checks).unwrap_or_else(|error| panic!("clients: {error}"))
-}
-
-/// Joins the rows with their checks.
-///
-/// # Errors
-///
-/// When a row has no check or no scenario, or a check has no row.
-fn try_joined(
-    file: &'static File,
-    version: Version,
-    checks: &[&[ClientCheck]],
-) -> Result<Vec<ClientRequirement>, String> {
-    let mut checks: HashMap<_, _> = checks.iter().copied().flatten().copied().collect();
-    let mut rows = Vec::new();
-    for entry in file.entries(version)? {
-        let check = checks.remove(entry.id);
-        let scenario = entry.scenario;
-        let (Some(check), Some(scenario)) = (check, scenario) else {
+    let checks = checks.iter().copied().flatten().copied();
+    let rows = file.join(version, checks, |entry, check| {
+        let (Some(check), Some(scenario)) = (check, entry.scenario) else {
             return Err(format!("{} has no check or no scenario", entry.id));
         };
-        rows.push(ClientRequirement {
+        Ok(ClientRequirement {
             id: entry.id,
             tier: entry.tier,
             cite: entry.cite,
@@ -113,12 +99,9 @@ fn try_joined(
             because: entry.because,
             scenario,
             check,
-        });
-    }
-    match checks.keys().next() {
-        Some(id) => Err(format!("{id} has a check and no row")),
-        None => Ok(rows),
-    }
+        })
+    });
+    embedded::valid("client.toml", rows)
 }
 
 #[cfg(test)]
@@ -127,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::clients::scenarios;
-    use crate::requirements::pages;
+    use crate::specification;
 
     #[test]
     fn every_row_has_an_id_a_citation_a_quote_and_a_scene() {
@@ -137,7 +120,7 @@ mod tests {
                 assert!(seen.insert(row.id), "{} stands twice", row.id);
                 assert!(row.id.starts_with("client."), "{}", row.id);
                 assert!(
-                    pages::address(row.cite).is_some(),
+                    specification::address(row.cite).is_some(),
                     "{} cites {}",
                     row.id,
                     row.cite

@@ -21,7 +21,7 @@ pub(super) enum Demand {
     /// "invalid params".
     RefuseParams,
     /// It is no request, or valid but for its meaning: nothing is demanded but that
-    /// the connection lives on.
+    /// the connection continues.
     Survive,
 }
 

@@ -12,7 +12,7 @@ mod sample;
 
 pub use self::run::run;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Messages sent.

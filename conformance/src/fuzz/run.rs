@@ -8,7 +8,7 @@ use super::case::{Case, Cases, Demand, Setting, demand, smaller};
 use super::random::Random;
 use super::{Broken, Report};
 use crate::harness::{Capability, Caps, Conn, Env, Outcome, Stop};
-use crate::passive::{Diagnostic, Level};
+use crate::judge::{Diagnostic, Level};
 use crate::wire::Party;
 use crate::{Error, Result};
 

@@ -49,7 +49,7 @@ pub struct Env {
     pub conditions: Conditions,
 }
 
-/// What waiting came to.
+/// The result of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
     /// A message, at this place of the recording.
@@ -164,7 +164,7 @@ impl Conn {
         messages.iter().map(record).collect()
     }
 
-    /// Sends bytes that come to this message, piece by piece. Yields its place.
+    /// Sends bytes that form this message, piece by piece. Yields its place.
     pub fn send_in_pieces(
         &mut self,
         message: &Value,

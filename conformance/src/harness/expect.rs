@@ -135,7 +135,7 @@ impl Conn {
         Stop::at(self.recording(), index, reason)
     }
 
-    /// Waits until the agent has read all that was sent, as far as that can be told,
+    /// Waits until the agent has read all that was sent, as far as that can be observed,
     /// so that what has not come by then does not come.
     ///
     /// # Errors

@@ -2,13 +2,15 @@
 //!
 //! A [`Conn`] is one connection to a running agent. It answers the agent's requests
 //! by a [`Script`], records everything in a [`Recording`], and waits for nothing
-//! without a limit. What the waiting comes to is an [`Outcome`], so that a check
+//! without a limit. Its result is an [`Outcome`], so that a check
 //! reads as the few steps it consists of.
 
 mod adapter;
+pub(crate) mod cleanup;
 mod conditions;
 mod confined;
 mod conn;
+mod cx;
 mod evidence;
 mod expect;
 mod files;
@@ -26,6 +28,8 @@ mod unresponsive;
 pub use self::adapter::{Capability, Caps};
 pub use self::conditions::Conditions;
 pub use self::conn::{Conn, Env, Waiting};
+pub use self::cx::Cx;
+pub(crate) use self::cx::prompts;
 pub use self::evidence::{Entry, Recording};
 pub use self::expect::Reply;
 pub use self::outcome::{Failure, Outcome, Stop, fail, inconclusive, skip};

@@ -1,4 +1,4 @@
-//! What a check comes to.
+//! The outcome of a check.
 
 use crate::wire::Kind;
 
@@ -56,7 +56,7 @@ impl Stop {
     }
 
     /// A failure at one message of a recording: the message is what came, and the
-    /// one of the other side that led to it, as far as that can be told, is what was sent.
+    /// one of the other side that led to it, as far as that can be determined, is what was sent.
     #[must_use]
     pub fn at(recording: &Recording, index: usize, reason: impl Into<String>) -> Self {
         Self::at_place(recording, index, "", reason)

@@ -162,8 +162,9 @@ mod tests {
 
     use super::*;
     use crate::harness::Recorder;
-    use crate::passive::Level;
-    use crate::transcript::{CheckOptions, check, parse};
+    use crate::judge::Level;
+    use crate::judge::{CheckOptions, check};
+    use crate::transcript::parse;
     use crate::wire::{FindingKind, Schema, Schemas};
 
     const HANDSHAKE: [&str; 2] = [

@@ -1,5 +1,5 @@
 //! What the agent never answers: after a few waits for nothing, there is no point in
-//! waiting for it again, and a suite of hundreds of checks must come to an end.
+//! waiting for it again, and a suite of hundreds of checks must end.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::code;
 use super::edit::{Edit, Edits};
+use crate::embedded;
 use crate::target::{Filter, Rewrite};
 use crate::wire::{Party, Version};
 
@@ -184,15 +185,11 @@ pub(super) const FILES: &[(&str, &str)] = files![
 ];
 
 /// Returns the mutants of all files. They are kept until the process ends.
-#[expect(
-    clippy::panic,
-    reason = "the files are part of the program, and a test reads them"
-)]
 pub(super) fn table() -> &'static [Mutant] {
     static TABLE: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
-        let files = FILES.iter().flat_map(|(name, text)| {
-            File::mutants(text).unwrap_or_else(|error| panic!("mutants/{name}.toml: {error}"))
-        });
+        let files = FILES
+            .iter()
+            .flat_map(|(name, text)| embedded::valid(name, File::mutants(text)));
         files.collect()
     });
     &TABLE

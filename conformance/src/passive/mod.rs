@@ -5,14 +5,12 @@
 //! it keeps nothing itself. So the same rules judge a run of the suite, a recording
 //! of any length and live traffic, in bounded memory.
 
-mod diagnostic;
-mod live;
+mod session;
 mod state;
 mod view;
 
-pub use self::diagnostic::{Diagnostic, Level};
-pub(crate) use self::live::Live;
-pub use self::state::{Asked, Elicitation, Session, State, Terminal, Tool};
+pub use self::session::{Session, Tool};
+pub use self::state::{Asked, Elicitation, State, Terminal};
 pub(crate) use self::view::at;
 pub use self::view::{Said, Update, View};
 
@@ -76,7 +74,7 @@ pub enum Rule {
     Messages(fn(&View<'_>) -> RuleResult),
     /// Each message without exception.
     Everything(fn(&View<'_>) -> RuleResult),
-    /// What the connection has come to when it ends.
+    /// The state of the connection at its end.
     End(fn(&State) -> RuleResult),
 }
 

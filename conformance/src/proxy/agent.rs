@@ -10,8 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, Stdio};
 
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::{Error, Result};
 
@@ -81,10 +80,4 @@ impl Agent {
         code.and_then(|code| u8::try_from(code).ok())
             .unwrap_or(u8::MAX)
     }
-}
-
-/// Waits until the leader of a group has ended, without reaping it.
-pub(crate) fn wait_for(leader: Pid) {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    while let Err(Errno::INTR) = waitid(WaitId::Pid(leader), options) {}
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::recorder::Recorder;
 use super::tap::{Entry, Tap};
-use crate::transcript::Summary;
+use crate::judge::Summary;
 
 /// How long it rests; findings come so much later.
 const REST: Duration = Duration::from_millis(2);

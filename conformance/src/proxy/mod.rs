@@ -30,8 +30,7 @@ use std::time::Duration;
 
 pub use self::recorder::Recorder;
 pub use self::supervise::run;
-use crate::passive::Diagnostic;
-use crate::transcript::Summary;
+use crate::judge::{Diagnostic, Summary};
 use crate::wire::Version;
 
 /// What the proxy does besides forwarding.
@@ -72,7 +71,7 @@ impl fmt::Debug for Options {
     }
 }
 
-/// What a proxied connection came to.
+/// The result of a proxied connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     /// The agent's exit code; 128 and the signal's number when one ended it.

@@ -1,7 +1,7 @@
 //! Bytes of a live connection into judged records, and into a transcript.
 //!
 //! What is judged is what is written down, secrets already taken out: `check` on
-//! the transcript comes to the same findings at the same places. At most one line
+//! the transcript has the same findings at the same places. At most one line
 //! a direction is held; longer ones are counted as lost.
 
 use std::io::{self, Write};
@@ -9,10 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use crate::passive::Diagnostic;
-use crate::transcript::{
-    Judge, LINE_LIMIT, Line, Record, Splitter, Summary, Writer, redact, redact_text,
-};
+use crate::judge::{Diagnostic, Judge, Summary};
+use crate::transcript::{LINE_LIMIT, Line, Record, Splitter, Writer, redact, redact_text};
 use crate::wire::{Party, Schemas};
 
 /// The longest message, so that its record stays within what `check` reads.
@@ -59,7 +57,7 @@ impl std::fmt::Debug for Recorder {
 }
 
 impl Recorder {
-    /// A recorder of a connection on which nothing was sent yet. `findings` is told
+    /// A recorder of a connection on which nothing was sent yet. `findings` is called with
     /// what is found; a finding's place is the line of the transcript.
     pub fn new(
         schemas: impl Into<Schemas>,

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::transcript::{CheckOptions, check};
+use crate::judge::{CheckOptions, check};
 
 const NEW: &str = r#"{"jsonrpc":"2.0","id":0,"method":"session/new","params":{"cwd":"/w","mcpServers":[{"name":"m","command":"/m","args":[],"env":[{"name":"K","value":"s3cret"}]}]}}"#;
 const SESSION: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"sessionId":"s"}}"#;
 
-/// A log that can be looked at afterwards.
+/// A log that can be read afterwards.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

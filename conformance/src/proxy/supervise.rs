@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::agent::{self, Agent};
+use super::agent::Agent;
 use super::pump::{self, End, Pump};
 use super::recorder::Recorder;
 use super::tap::Tap;
 use super::{Options, Outcome, judge, signals};
+use crate::judge::Summary;
 use crate::orphan_reaper::Guard;
-use crate::transcript::Summary;
+use crate::process_group;
 use crate::wire::{Party, Schemas};
 use crate::{Error, Result};
 
@@ -103,7 +104,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         Event::Judged(Box::new(judge::run(&judged, recorder)))
     });
     spawn(&events, move || {
-        agent::wait_for(leader);
+        process_group::wait_for(leader);
         Event::Exited
     });
 
@@ -200,7 +201,7 @@ impl Connection {
         }
     }
 
-    /// What the judge came to, if it does so in time.
+    /// The result of the judge, if it has one in time.
     fn verdict(&mut self) -> Option<Summary> {
         let deadline = Instant::now() + VERDICT;
         loop {

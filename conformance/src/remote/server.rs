@@ -13,8 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::http::{Events, Request, Response, within};
 use super::websocket;
-use crate::harness::{Caps, Env, Outcome, Stop, fail, inconclusive, skip};
-use crate::suite::Cx;
+use crate::harness::{Caps, Cx, Env, Outcome, Stop, fail, inconclusive, skip};
 use crate::target::within::runtime;
 use crate::wire::Version;
 

@@ -1,4 +1,4 @@
-//! A report as data: what a run came to, of an agent or of a client.
+//! A report as data: the result of a run against an agent or a client.
 //!
 //! Every format is made from a [`Document`]. It is what `--json` writes, as
 //! `schema/report.json` describes it, and what `compare` reads back.
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Stale, Tally, date};
 use crate::clients;
-use crate::requirements::{Choice, Tier, pages};
-use crate::specification::PINNED;
+use crate::requirements::{Choice, Tier};
+use crate::specification::{self, PINNED};
 use crate::suite::{self, Coverage, RootCause, Verdict};
 use crate::wire::Party;
 
@@ -43,9 +43,9 @@ pub struct Document {
     /// How the run is repeated; absent when a test has made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
-    /// The name and version of what was tested, as it told them.
+    /// The name and version of what was tested, as it reports them.
     pub name: String,
-    /// What the run came to.
+    /// The verdict of the run.
     pub verdict: Conformity,
     /// Whether the verdict is [`Conformity::Conformant`].
     pub conformant: bool,
@@ -88,7 +88,7 @@ pub struct Messages {
     pub invalid: usize,
 }
 
-/// A requirement, and what it came to.
+/// A requirement and its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Entry {
@@ -105,7 +105,7 @@ pub struct Entry {
     /// How it follows from the sentence; absent unless the tier is `derived`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
-    /// What it came to.
+    /// Its verdict.
     pub verdict: Outcome,
     /// Why; absent when it passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,7 +119,7 @@ pub struct Entry {
     /// What came instead of what should have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub came: Option<String>,
-    /// How to run this one alone; absent when nothing is to be looked at.
+    /// How to run this one alone; absent for one that passed or did not apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
     /// Files with the traffic of its check, in the folder of the transcripts.
@@ -141,7 +141,7 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// What a run came to.
+/// The verdict of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Conformity {
     /// No requirement that decides is broken, and enough of them were judged.
@@ -177,7 +177,7 @@ pub enum Outcome {
     Excluded,
 }
 
-/// What a report says besides what the run came to.
+/// What a report has besides the result of the run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunInfo<'a> {
     /// Whether requirements of the tier `should` decide too.
@@ -342,7 +342,7 @@ impl Document {
         (tally.pass + tally.fail, tally.inconclusive + tally.blocked)
     }
 
-    /// Requirements that came to this.
+    /// Requirements with this verdict.
     pub fn with(&self, word: Outcome) -> impl Iterator<Item = &Entry> {
         let entries = self.requirements.iter();
         entries.filter(move |entry| entry.verdict == word)
@@ -369,7 +369,7 @@ impl Document {
         areas
     }
 
-    /// How many came to what, in words.
+    /// The counts of the verdicts, in words.
     #[must_use]
     pub fn summary(&self) -> String {
         let broken = |tiers: &[Tier]| {
@@ -486,10 +486,10 @@ impl Entry {
     fn source(&mut self, quote: &str, cite: &str, because: Option<&str>) {
         self.because = because.map(str::to_owned);
         quote.clone_into(&mut self.quote);
-        self.cite = pages::address(cite).unwrap_or_else(|| cite.to_owned());
+        self.cite = specification::address(cite).unwrap_or_else(|| cite.to_owned());
     }
 
-    /// Why it came to what it did; empty when it passed.
+    /// The reason of its verdict; empty when it passed.
     #[must_use]
     pub fn why(&self) -> &str {
         self.reason.as_deref().unwrap_or_default()

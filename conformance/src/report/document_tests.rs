@@ -17,7 +17,7 @@ fn failed() -> Verdict {
     }))
 }
 
-/// A run in which a requirement of each of these tiers came to this.
+/// A run in which a requirement of each of these tiers has this verdict.
 fn run(verdicts: &[(Tier, Verdict)]) -> suite::Report {
     let row = |(tier, verdict): &(Tier, Verdict)| {
         let mut rows = requirements::all().filter(|(_, row)| row.tier == *tier);

@@ -1,4 +1,4 @@
-//! The report that is looked at in a browser.
+//! The report as a page for a browser.
 //!
 //! Every requirement has an anchor, which is its id: that of its failure, else that of its row.
 

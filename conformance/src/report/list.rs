@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::clients;
-use crate::requirements::{self, Check, Tier, pages};
+use crate::requirements::{self, Check, Tier};
+use crate::specification;
 use crate::wire::{Party, Version};
 
 /// A requirement as it stands in the table.
@@ -139,5 +140,5 @@ impl Listed {
 }
 
 fn address(cite: &str) -> String {
-    pages::address(cite).unwrap_or_else(|| cite.to_owned())
+    specification::address(cite).unwrap_or_else(|| cite.to_owned())
 }

@@ -1,4 +1,4 @@
-//! How many requirements came to what.
+//! How many requirements have which verdict.
 
 use serde::Serialize;
 

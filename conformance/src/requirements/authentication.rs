@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Capability, Caps, Outcome, inconclusive};
+use crate::harness::{Capability, Caps, Cx, Outcome, inconclusive};
 use crate::passive::{RuleResult, View};
-use crate::suite::Cx;
 use crate::wire::Party;
 
 use Check::Run;

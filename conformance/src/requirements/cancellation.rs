@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use super::passive::free_of;
 use super::tool_calls::did_not_run;
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Consent, Outcome, inconclusive, skip};
-use crate::suite::Cx;
+use crate::harness::{Conn, Consent, Cx, Outcome, inconclusive, skip};
 use crate::wire::{FindingKind, Version};
 
 use Check::Run;

@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 
 use super::passive::{items, repeated, text, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Outcome, inconclusive};
+use crate::harness::{Cx, Outcome, inconclusive};
 use crate::passive::{RuleResult, View, violation};
-use crate::suite::Cx;
 
 use Check::Run;
 

@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{
-    Capability, Caps, Conn, Outcome, chooses_model, inconclusive, is_privileged, skip,
+    Capability, Caps, Conn, Cx, Outcome, chooses_model, inconclusive, is_privileged, skip,
 };
 use crate::passive::{RuleResult, View, Violation, violation};
-use crate::suite::Cx;
 use crate::wire::{Party, Version, extensions};
 
 use Check::Run;
@@ -211,7 +210,7 @@ fn with_select(conn: &mut Conn) -> Outcome<(String, Value, Value)> {
     }
 }
 
-/// The current value of an option in what the agent told.
+/// The current value of an option in what the agent reported.
 fn value_of<'a>(state: &'a Value, id: &str) -> Option<&'a Value> {
     let mut options = items(state, "/configOptions");
     options

@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 
 use super::passive::{items, text, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Capability, Conn, Outcome, Recording};
+use crate::harness::{Capability, Conn, Cx, Outcome, Recording};
 use crate::passive::{RuleResult, View, violation};
-use crate::suite::Cx;
 use crate::wire::Party;
 
 use Check::Run;

@@ -16,7 +16,7 @@ pub(super) struct Conversation {
     pub(super) calls: Vec<String>,
 }
 
-/// A message as far as it was told.
+/// A message as far as it was reported.
 struct Message<'a> {
     is_user: bool,
     id: Option<&'a str>,
@@ -61,7 +61,7 @@ impl Conversation {
                     }
                 }
             };
-            // A whole message replaces what was told of it, unless it leaves the content out.
+            // A whole message replaces what was reported of it, unless it leaves the content out.
             if is_whole && update.body.get("content").is_some_and(Value::is_array) {
                 message.text.clear();
             }

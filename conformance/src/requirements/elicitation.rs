@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 
 use super::passive::{text, undeclared, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Conn, Outcome, UserInput};
+use crate::harness::{Caps, Conn, Cx, Outcome, UserInput};
 use crate::passive::{RuleResult, View, violation};
-use crate::suite::Cx;
 use crate::wire::Party;
 
 use Check::Run;

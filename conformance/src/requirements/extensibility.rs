@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 
 use super::passive::{free_of, watch_all};
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Outcome};
+use crate::harness::{Caps, Cx, Outcome};
 use crate::passive::{RuleResult, View, violation};
-use crate::suite::Cx;
 use crate::wire::{FindingKind, Party};
 
 use Check::Run;

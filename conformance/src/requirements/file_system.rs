@@ -4,9 +4,8 @@ use serde_json::Value;
 
 use super::passive::{absolute, is_agents, text, undeclared, watch};
 use super::{Check, NamedCheck};
-use crate::harness::Outcome;
+use crate::harness::{Cx, Outcome};
 use crate::passive::{RuleResult, View, violation};
-use crate::suite::Cx;
 use crate::wire::Party;
 
 use Check::Run;

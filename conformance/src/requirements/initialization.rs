@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use super::passive::free_of;
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Conn, Outcome, Reply};
-use crate::suite::Cx;
+use crate::harness::{Caps, Conn, Cx, Outcome, Reply};
 use crate::wire::{FindingKind, Version};
 
 use Check::Run;

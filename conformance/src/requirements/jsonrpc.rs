@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 
 use super::passive::{free_of, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Entry, Outcome, Stop};
+use crate::harness::{Conn, Cx, Entry, Outcome, Stop};
 use crate::passive::{RuleResult, View, violation};
-use crate::suite::Cx;
 use crate::wire::{FindingKind, Kind, Party};
 
 use Check::Run;

@@ -52,7 +52,7 @@ fn resume_is_silent(view: &View<'_>) -> RuleResult {
     Ok(usize::from(resumed.is_some()))
 }
 
-/// A replay has what was seen live of the turns that came to their end.
+/// A replay has what was seen live of the turns that ended.
 fn load_replays(view: &View<'_>) -> RuleResult {
     let loaded = view.result(Party::Client, "session/load");
     let asked = view.asked.filter(|_| loaded.is_some());

@@ -20,7 +20,6 @@ mod jsonrpc;
 pub(crate) mod live;
 mod mcp;
 mod modes;
-pub mod pages;
 mod passive;
 mod plan;
 mod prompt_turn;
@@ -40,13 +39,12 @@ use serde::{Deserialize, Serialize};
 pub use self::choice::Choice;
 pub(crate) use self::content::{agent_blocks, client_blocks};
 pub(crate) use self::passive::is_absolute;
-pub(crate) use self::table::{File, embedded};
+pub(crate) use self::table::File;
 pub(crate) use self::tool_calls::agent_tool_content;
 pub(crate) use self::transports::is_about_stdio;
 
-use crate::harness::Outcome;
+use crate::harness::{Cx, Outcome};
 use crate::passive::Rule;
-use crate::suite::Cx;
 use crate::wire::{Party, Version};
 
 /// How much a requirement weighs.

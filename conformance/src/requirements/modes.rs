@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Capability, Conn, Outcome, inconclusive, is_privileged, skip};
+use crate::harness::{Capability, Conn, Cx, Outcome, inconclusive, is_privileged, skip};
 use crate::passive::{RuleResult, Session, View, violation};
-use crate::suite::Cx;
 
 use Check::Run;
 
@@ -54,7 +53,7 @@ fn update_is_available(view: &View<'_>) -> RuleResult {
     let Some(update) = view.update_of("current_mode_update") else {
         return Ok(0);
     };
-    // A session that was set up again may not have told its modes again.
+    // A session that was set up again may not have reported its modes again.
     let told =
         |session: &&Session| session.told && !(session.continued && session.modes.is_empty());
     let Some(session) = view.known(update.session).filter(told) else {

@@ -20,7 +20,7 @@ pub(super) const fn watch_all(check: fn(&View<'_>) -> RuleResult, missing: &'sta
     Check::Watch { look, missing }
 }
 
-/// Looks at what a connection has come to.
+/// Inspects the state of a connection at its end.
 pub(super) const fn at_end(check: fn(&State) -> RuleResult, missing: &'static str) -> Check {
     let look = Rule::End(check);
     Check::Watch { look, missing }

@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 
 use super::passive::{text, undeclared, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Outcome, Turn, skip};
+use crate::harness::{Conn, Cx, Outcome, Turn, skip};
 use crate::passive::{RuleResult, View, violation};
-use crate::suite::Cx;
 use crate::wire::{Party, is_output};
 
 use Check::Run;

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::passive::{absolute, items, repeated, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Capability, Conn, Outcome, fail};
+use crate::harness::{Capability, Conn, Cx, Outcome, fail};
 use crate::passive::{RuleResult, View, violation};
-use crate::suite::Cx;
 use crate::wire::Party;
 
 use Check::Run;

@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use super::conversation::Conversation;
 use super::{Check, NamedCheck};
-use crate::harness::{Capability, Conn, Outcome, inconclusive, skip};
-use crate::suite::Cx;
+use crate::harness::{Capability, Conn, Cx, Outcome, inconclusive, skip};
 
 use Check::Run;
 

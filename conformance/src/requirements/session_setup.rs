@@ -4,9 +4,8 @@ use serde_json::json;
 
 use super::passive::{repeated, watch_all};
 use super::{Check, NamedCheck};
-use crate::harness::{Capability, Outcome};
+use crate::harness::{Capability, Cx, Outcome};
 use crate::passive::{Asked, RuleResult, View, violation};
-use crate::suite::Cx;
 use crate::wire::{Party, is_output};
 
 use Check::Run;

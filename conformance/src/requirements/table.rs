@@ -14,6 +14,7 @@ use super::{
     file_system, initialization, jsonrpc, mcp, modes, plan, prompt_turn, session_list,
     session_load, session_setup, terminals, tool_calls, transports,
 };
+use crate::embedded;
 use crate::wire::{Party, Version};
 
 /// A file of requirements.
@@ -64,15 +65,6 @@ pub(crate) struct Entry {
 }
 
 impl File {
-    /// Reads a file.
-    ///
-    /// # Errors
-    ///
-    /// A sentence that says what is wrong with it.
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
-        basic_toml::from_str(text).map_err(|error| error.to_string())
-    }
-
     /// Returns the requirements of a version.
     ///
     /// # Errors
@@ -106,6 +98,29 @@ impl File {
         })
         .collect()
     }
+
+    /// Joins the requirements of a version with their checks. Of two checks of a row, the later one
+    /// takes precedence.
+    ///
+    /// # Errors
+    ///
+    /// As [`entries`](Self::entries) and `row`, and when a check has no row in any version.
+    pub(crate) fn join<C: Copy, R>(
+        &'static self,
+        version: Version,
+        checks: impl Iterator<Item = (&'static str, C)>,
+        row: impl Fn(Entry, Option<C>) -> Result<R, String>,
+    ) -> Result<Vec<R>, String> {
+        let checks: HashMap<_, _> = checks.collect();
+        let is_known = |id: &str| self.rows.iter().any(|row| row.id == id);
+        if let Some(id) = checks.keys().find(|id| !is_known(id)) {
+            return Err(format!("{id} has a check and no row"));
+        }
+        let entries = self.entries(version)?.into_iter();
+        entries
+            .map(|entry| row(entry, checks.get(entry.id).copied()))
+            .collect()
+    }
 }
 
 /// An area: its file and its checks.
@@ -123,7 +138,10 @@ macro_rules! part {
         Part {
             name: $name,
             file: LazyLock::new(|| {
-                embedded(include_str!(concat!("../../requirements/", $name, ".toml")))
+                embedded::read(
+                    concat!($name, ".toml"),
+                    include_str!(concat!("../../requirements/", $name, ".toml")),
+                )
             }),
             checks: $checks,
             v2: $v2,
@@ -199,23 +217,10 @@ pub(super) fn remote_areas(version: Version) -> &'static [Area] {
     }
 }
 
-/// Reads a file of this crate.
-#[expect(
-    clippy::panic,
-    reason = "the file is part of the program, and a test reads it"
-)]
-pub(crate) fn embedded(text: &str) -> File {
-    File::read(text).unwrap_or_else(|error| panic!("a table of requirements: {error}"))
-}
-
-#[expect(
-    clippy::panic,
-    reason = "the files are part of the program, and a test joins them"
-)]
 fn joined(parts: &'static [Part], version: Version) -> Vec<Area> {
-    let areas = parts.iter().map(|part| {
-        area(part, version).unwrap_or_else(|error| panic!("the area {}: {error}", part.name))
-    });
+    let areas = parts
+        .iter()
+        .map(|part| embedded::valid(part.name, area(part, version)));
     areas.filter(|area| !area.rows.is_empty()).collect()
 }
 
@@ -223,46 +228,34 @@ fn joined(parts: &'static [Part], version: Version) -> Vec<Area> {
 ///
 /// # Errors
 ///
-/// When a row has no check and does not say why, or a check has no row in any version.
+/// When a row has no check and does not say why, or as [`File::join`].
 fn area(part: &'static Part, version: Version) -> Result<Area, String> {
-    for (id, _) in part.checks.iter().copied().flatten().chain(part.v2) {
-        if !part.file.rows.iter().any(|row| row.id == *id) {
-            return Err(format!("{id} has a check and no row"));
-        }
-    }
     let own: &[NamedCheck] = match version {
         Version::V1 => &[],
         Version::V2 => part.v2,
     };
-    // The later of two takes precedence.
-    let mut checks: HashMap<_, _> = part
-        .checks
-        .iter()
-        .copied()
-        .flatten()
-        .chain(own)
-        .copied()
-        .collect();
-    let mut rows = Vec::new();
-    for entry in part.file.entries(version)? {
-        let check = match (checks.remove(entry.id), entry.unchecked) {
-            // Another version may be checked.
-            (_, Some(reason)) => Check::Excluded(reason),
-            (Some(check), None) => check,
-            (None, None) => return Err(format!("{} has no check and no reason", entry.id)),
-        };
-        rows.push(Requirement {
-            id: entry.id,
-            tier: entry.tier,
-            side: Party::Agent,
-            cite: entry.cite,
-            quote: entry.quote,
-            because: entry.because,
-            check,
+    let shared = part.checks.iter().copied().flatten();
+    let rows = part
+        .file
+        .join(version, shared.chain(own).copied(), |entry, check| {
+            let check = match (check, entry.unchecked) {
+                // Another version may be checked.
+                (_, Some(reason)) => Check::Excluded(reason),
+                (Some(check), None) => check,
+                (None, None) => return Err(format!("{} has no check and no reason", entry.id)),
+            };
+            Ok(Requirement {
+                id: entry.id,
+                tier: entry.tier,
+                side: Party::Agent,
+                cite: entry.cite,
+                quote: entry.quote,
+                because: entry.because,
+                check,
+            })
         });
-    }
     Ok(Area {
         name: part.name,
-        rows,
+        rows: rows?,
     })
 }

@@ -2,9 +2,8 @@
 
 use super::passive::{absolute, at_end, is_agents, text, undeclared, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Outcome, Terminals};
+use crate::harness::{Cx, Outcome, Terminals};
 use crate::passive::{RuleResult, State, View, violation, violation_at};
-use crate::suite::Cx;
 use crate::wire::Party;
 
 use Check::Run;

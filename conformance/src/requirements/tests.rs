@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::specification;
 
 /// The rows of one version after the other.
 fn every_row() -> impl Iterator<Item = (&'static Area, &'static Requirement)> {
@@ -34,7 +35,7 @@ fn ids_are_unique_and_belong_to_their_area() {
 fn citations_name_a_page_and_a_heading_that_exist() {
     for (_, row) in every_row() {
         assert!(
-            pages::address(row.cite).is_some(),
+            specification::address(row.cite).is_some(),
             "{} cites {}",
             row.id,
             row.cite
@@ -79,7 +80,7 @@ fn a_tier_stands_on_a_sentence_of_its_strength() {
 #[test]
 fn what_is_wrong_with_a_file_is_said() {
     let of = |text: &str| -> Result<usize, String> {
-        let file = File::read(text)?;
+        let file: File = basic_toml::from_str(text).map_err(|error| error.to_string())?;
         // Tables live as long as the program.
         let file: &'static File = Box::leak(Box::new(file));
         file.entries(Version::V1).map(|entries| entries.len())
@@ -95,4 +96,9 @@ fn what_is_wrong_with_a_file_is_said() {
     assert_eq!(derived, "a.b does not say how it is derived");
     let unknown = of(&format!("{row}teir = \"must\"\n")).unwrap_err();
     assert!(unknown.contains("teir"), "{unknown}");
+    let file: File = basic_toml::from_str(&format!("{row}tier = \"must\"\n{source}")).unwrap();
+    let file: &'static File = Box::leak(Box::new(file));
+    let joined = |id| file.join(Version::V1, [(id, ())].into_iter(), |entry, _| Ok(entry.id));
+    assert_eq!(joined("a.b"), Ok(vec!["a.b"]));
+    assert_eq!(joined("a.c").unwrap_err(), "a.c has a check and no row");
 }

@@ -4,9 +4,8 @@ use serde_json::Value;
 
 use super::passive::{absolute, items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Consent, Entry, Outcome, Recording, inconclusive};
+use crate::harness::{Conn, Consent, Cx, Entry, Outcome, Recording, inconclusive};
 use crate::passive::{RuleResult, Tool, View, Violation, violation};
-use crate::suite::Cx;
 use crate::wire::{Party, extensions};
 
 use Check::Run;

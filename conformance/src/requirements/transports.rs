@@ -4,8 +4,7 @@ use serde_json::json;
 
 use super::passive::free_of;
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Outcome, fail};
-use crate::suite::Cx;
+use crate::harness::{Caps, Cx, Outcome, fail};
 use crate::wire::FindingKind;
 
 use Check::Run;

@@ -17,7 +17,7 @@ const KEPT: usize = 64;
 /// How much of a message a report repeats, in characters.
 const EXCERPT: usize = 200;
 
-/// What a script that did not fail came to.
+/// The result of a script that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Played {
     /// All steps are done.

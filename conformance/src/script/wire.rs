@@ -15,9 +15,9 @@ use rustix::process::Signal as Number;
 
 use super::file::Signal;
 use crate::Result;
-use crate::orphan_reaper;
-use crate::proxy::agent::{self, Agent};
+use crate::proxy::agent::Agent;
 use crate::transcript::{LINE_LIMIT, Line, Splitter};
+use crate::{orphan_reaper, process_group};
 
 /// How many lines wait to be read.
 const QUEUE: usize = 1024;
@@ -83,7 +83,7 @@ impl Wire {
         orphan_reaper::watch(leader);
         let (tell, exited) = sync_channel(1);
         thread::spawn(move || {
-            agent::wait_for(leader);
+            process_group::wait_for(leader);
             // Nobody asks any more.
             let _ = tell.send(());
         });

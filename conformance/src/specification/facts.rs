@@ -23,6 +23,8 @@ pub struct Facts {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PageFacts {
+    /// The anchors of its headings.
+    anchors: BTreeSet<String>,
     /// Hashes of the normative sentences.
     normative: BTreeSet<String>,
     /// Hashes of the quotes that were found.
@@ -56,6 +58,7 @@ impl Facts {
             let found = quotes.iter().filter(|quote| quote.page == page.name);
             let found = found.filter(|quote| page.has(quote.words));
             let facts = PageFacts {
+                anchors: page.anchors.clone(),
                 normative: normative(page)
                     .map(|sentence| hash(&sentence.text))
                     .collect(),
@@ -85,10 +88,15 @@ impl Facts {
         );
         for (name, page) in &self.pages {
             let _ = writeln!(out, "\n[pages.\"{name}\"]");
-            for (key, hashes) in [("normative", &page.normative), ("quotes", &page.quotes)] {
+            let lists = [
+                ("anchors", &page.anchors),
+                ("normative", &page.normative),
+                ("quotes", &page.quotes),
+            ];
+            for (key, list) in lists {
                 let _ = writeln!(out, "{key} = [");
-                for hash in hashes {
-                    let _ = writeln!(out, "    \"{hash}\",");
+                for one in list {
+                    let _ = writeln!(out, "    \"{one}\",");
                 }
                 out.push_str("]\n");
             }
@@ -101,6 +109,13 @@ impl Facts {
     pub fn name(&self) -> String {
         let short = self.revision.get(..10).unwrap_or(&self.revision);
         format!("{short} of {}", self.date)
+    }
+
+    /// Returns whether a page has a heading with this anchor.
+    #[must_use]
+    pub fn has_heading(&self, page: &str, anchor: &str) -> bool {
+        let page = self.pages.get(page);
+        page.is_some_and(|page| page.anchors.contains(anchor))
     }
 
     /// Returns whether a quote was found in its page.

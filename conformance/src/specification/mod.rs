@@ -1,35 +1,31 @@
 //! The specification that the requirements quote, pinned to a revision.
 //!
 //! The pages are not part of this crate. Its file `specification.toml` has facts about them: the
-//! revision, a hash of every normative sentence, and a hash of every quote that was found in its
+//! revision, the anchors of its headings, a hash of every normative sentence, and a hash of every quote that was found in its
 //! page. `acp-conformance specification` makes these facts from a checkout of the specification's
 //! repository, and compares them with another one.
 
+mod citation;
 mod facts;
 mod page;
 mod reasons;
 
 use std::sync::LazyLock;
 
+pub use self::citation::address;
 pub(crate) use self::facts::uncovered;
 pub use self::facts::{Changes, Facts};
 pub use self::page::{Page, Sentence};
 pub(crate) use self::reasons::reason;
 
 use crate::wire::Version;
-use crate::{clients, requirements};
+use crate::{clients, embedded, requirements};
 
 /// The facts that the requirements were verified against.
-pub static PINNED: LazyLock<Facts> = LazyLock::new(pinned);
-
-#[expect(
-    clippy::panic,
-    reason = "the file is part of the program, and a test reads it"
-)]
-fn pinned() -> Facts {
+pub static PINNED: LazyLock<Facts> = LazyLock::new(|| {
     let text = include_str!("../../specification.toml");
-    Facts::read(text).unwrap_or_else(|error| panic!("specification.toml: {error}"))
-}
+    embedded::valid("specification.toml", Facts::read(text))
+});
 
 /// A quote of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +50,8 @@ pub fn quotes() -> impl Iterator<Item = Quote> {
         let (page, _) = cite.split_once('#')?;
         Some(Quote { id, page, words })
     });
-    quotes.filter(|quote| !OTHERS.contains(&quote.page))
+    quotes.filter(|quote| !citation::is_other(quote.page))
 }
-
-/// Pages of other standards, and of the schema, which is made from the documents of this project.
-const OTHERS: [&str; 3] = ["jsonrpc", "schema", "v2/schema"];
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! A page of the specification as sentences.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::{fs, io};
 
@@ -15,6 +16,8 @@ const EXCLUDED: [&str; 2] = ["schema", "migration"];
 pub struct Page {
     /// The name in citations, such as `prompt-turn` or `v2/content`.
     pub name: String,
+    /// The anchors of its title and its headings.
+    pub(super) anchors: BTreeSet<String>,
     /// All text without markup, with single blanks.
     text: String,
     /// The sentences in order.
@@ -85,8 +88,15 @@ impl Page {
             if line.is_empty() || is_item || is_heading || is_code {
                 page.add(&heading, &std::mem::take(&mut paragraph));
             }
+            let title = line
+                .strip_prefix("title:")
+                .filter(|_| page.anchors.is_empty());
+            if let Some(title) = title {
+                page.anchors.insert(anchor(title));
+            }
             if is_heading {
                 heading = plain(line.trim_start_matches('#'));
+                page.anchors.insert(anchor(&heading));
             }
             if is_code {
                 page.add(&heading, line);
@@ -119,6 +129,18 @@ impl Page {
             });
         }
     }
+}
+
+/// Returns the anchor that the specification's site gives a heading.
+fn anchor(heading: &str) -> String {
+    let heading = heading.trim_matches(|c: char| c.is_whitespace() || c == '"');
+    let kept = heading.chars().filter_map(|c| match c {
+        c if c.is_whitespace() => Some('-'),
+        '-' | '_' => Some(c),
+        c if c.is_ascii_alphanumeric() => Some(c.to_ascii_lowercase()),
+        _ => None,
+    });
+    kept.collect()
 }
 
 /// Splits a paragraph after full stops that a blank and a capital letter follow.
@@ -210,6 +232,11 @@ mod tests {
         let normative = page.sentences.iter().map(Sentence::is_normative);
         let expected = [true, false, true, false, false, false];
         assert!(normative.eq(expected));
+        assert!(page.anchors.iter().eq(["next", "title"]));
+        assert_eq!(
+            anchor("`$/cancel_request` Notification, in-depth"),
+            "cancel_request-notification-in-depth"
+        );
         assert!(page.has("**MUST** do") && page.has("lines shown are") && !page.has("nothing"));
     }
 }

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::embedded;
+
 /// The file `requirements/uncovered.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,16 +21,10 @@ struct Reason {
     words: Vec<String>,
 }
 
-static REASONS: LazyLock<File> = LazyLock::new(embedded);
-
-#[expect(
-    clippy::panic,
-    reason = "the file is part of the program, and a test reads it"
-)]
-fn embedded() -> File {
+static REASONS: LazyLock<File> = LazyLock::new(|| {
     let text = include_str!("../../requirements/uncovered.toml");
-    basic_toml::from_str(text).unwrap_or_else(|error| panic!("uncovered.toml: {error}"))
-}
+    embedded::read("uncovered.toml", text)
+});
 
 /// Returns why a normative sentence has no requirement of its own; `None` if nobody has said so.
 pub(crate) fn reason(sentence: &str) -> Option<&'static str> {

@@ -1,13 +1,11 @@
-//! Says everything that the profile has, so that there is something to look at.
+//! Sends every prompt of the profile, so that the agent uses as much of the protocol as it can.
 //!
-//! A exploration decides nothing by itself: what the agent does on it is judged by the
-//! requirements that look at all messages.
+//! An exploration has no verdict: its messages are judged by the rules over all messages.
 
 use serde_json::json;
 
-use super::Cx;
 use super::plan::QUICK_WORDS;
-use crate::harness::{Capability, Caps, Conn, Consent, Outcome, Terminals, UserInput};
+use crate::harness::{Capability, Caps, Conn, Consent, Cx, Outcome, Terminals, UserInput};
 use crate::wire::{Kind, Party};
 
 /// Every prompt of the profile, to a client that can do everything.
@@ -57,7 +55,7 @@ fn interrupt(
 
 /// Waits until the agent asks something about the terminal that it has just created. That it
 /// reads on does not say so: it may answer other requests before it goes on with the turn, and
-/// a turn that is cancelled by then never comes to wait for the command.
+/// a turn that is cancelled by then never waits for the command.
 fn uses_what_it_created(conn: &mut Conn, request: usize, created: usize) {
     let limit = conn.env.timeout;
     // An agent may as well do without: then the turn is cancelled where it stands.

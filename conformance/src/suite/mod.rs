@@ -1,11 +1,10 @@
-//! A run of the suite against an agent: which checks, in what order, what they
-//! came to, and what of the protocol they have exercised.
+//! A run of the suite against an agent: which checks, in what order, their
+//! verdicts, and what of the protocol they have exercised.
 
-mod cleanup;
 mod coverage;
-mod cx;
 mod exploration;
 mod fields;
+mod passive;
 mod plan;
 mod preflight;
 mod report;
@@ -15,7 +14,6 @@ mod trouble;
 mod violations;
 
 pub use self::coverage::{Coverage, KindUse, MethodUse, UnionUse};
-pub use self::cx::Cx;
 pub use self::fields::FieldUse;
 pub use self::plan::Effort;
 pub use self::report::{Report, RootCause, Row, Verdict};

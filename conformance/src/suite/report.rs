@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The result of a run.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::Coverage;
 use crate::harness::{Failure, Stop};
 use crate::requirements::{Area, Requirement, Tier};
 
-/// What one requirement came to.
+/// The verdict of one requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Obeyed, as far as the check can tell.
@@ -32,7 +32,7 @@ pub struct Row {
     pub area: &'static Area,
     /// The requirement.
     pub requirement: &'static Requirement,
-    /// What it came to.
+    /// Its verdict.
     pub verdict: Verdict,
     /// How long the check took.
     pub took: Duration,
@@ -97,7 +97,7 @@ impl RootCause {
 pub struct Report {
     /// The agent's command; empty for one within this process.
     pub command: String,
-    /// The agent's name and version, as it told them.
+    /// The agent's name and version, as it reports them.
     pub agent: String,
     /// In the order of the table.
     pub rows: Vec<Row>,

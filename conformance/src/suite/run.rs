@@ -5,20 +5,18 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::cx::prompts;
 use super::plan::{self, Effort};
 use super::preflight::{self, Preflight};
 use super::report::{Report, RootCause, Row, Verdict};
 use super::setup::{self, Depth, Setup};
-use super::violations::Violations;
-use super::{Coverage, Cx, cleanup, exploration};
+use super::{Coverage, exploration, passive, trouble};
 use crate::Result;
 use crate::harness::{
-    Conditions, Entry, Env, Failure, Outcome, Profile, Recording, Stop, Transcripts, Unresponsive,
+    self, Conditions, Cx, Env, Failure, Outcome, Profile, Recording, Stop, Transcripts,
+    Unresponsive,
 };
-use crate::passive::{Rule, RuleResult, Said, State, View, Violation};
 use crate::requirements::{self, Area, Check, Choice, Requirement};
-use crate::wire::{FindingKind, Kind, Party, Version};
+use crate::wire::Party;
 
 /// Which checks are run, and how.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +39,7 @@ pub struct Options {
     pub takes_words: bool,
 }
 
-/// How many results wait to be told; a thread with one more waits.
+/// How many results may be queued; a thread with one more waits.
 const RESULTS: usize = 64;
 
 /// Why a requirement about stdio is not checked.
@@ -69,7 +67,7 @@ enum Task {
     Check(usize, fn(&mut Cx) -> Outcome),
 }
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone)]
 struct Done {
     verdict: Verdict,
@@ -175,7 +173,7 @@ pub fn run(
     let words = conn.agent.as_ref().filter(|_| options.takes_words);
     let profile = env.profile.clone().with_words_of(words);
     let env = &Arc::new(adapted(env, options, &setup, profile));
-    let mut recordings = vec![cleanup::end(*conn)];
+    let mut recordings = vec![harness::cleanup::end(*conn)];
     options.keep(PREFLIGHT, recordings.first());
     report.root_cause.clone_from(&setup.cause);
     let broken = setup.breaks;
@@ -230,7 +228,7 @@ pub fn run(
     let conditions = &env.conditions;
     let impossible = conditions.no_session.as_ref();
     let impossible = impossible.or(conditions.no_turn.as_ref());
-    let verdicts = watched(&chosen, version, &recordings, impossible);
+    let verdicts = passive::verdicts(&chosen, version, &recordings, impossible);
     for ((slot, verdict), (_, row)) in dones.iter_mut().zip(verdicts).zip(&chosen) {
         let is_quick = options.effort == Effort::Quick;
         let Some((verdict, place)) = verdict else {
@@ -318,7 +316,7 @@ impl Report {
             self.from_agent += recording.of(Party::Agent).count();
             self.from_client += recording.of(Party::Client).count();
             self.invalid += recording.invalid();
-            self.prompts += prompts(recording, 0);
+            self.prompts += harness::prompts(recording, 0);
         }
     }
 }
@@ -439,7 +437,7 @@ fn perform(cx: &mut Cx, task: Task, id: &str, effort: Effort) -> Option<(usize, 
     let (index, check) = match task {
         Task::Explore(exploration) => {
             cx.begin();
-            // What it came to is judged by those who look at the messages.
+            // The rules over messages judge it.
             let outcome = exploration(cx);
             cx.write_down(EXPLORATION);
             cx.end(outcome.is_ok());
@@ -457,7 +455,7 @@ fn perform(cx: &mut Cx, task: Task, id: &str, effort: Effort) -> Option<(usize, 
         cx.begin();
         let outcome = check(cx);
         let passed = outcome.is_ok();
-        let verdict = cx.judge(outcome);
+        let verdict = trouble::verdict(cx, outcome);
         let sent = cx.prompts();
         prompts += sent;
         let opens_session = cx.has_sent(|method| method.starts_with("session/"));
@@ -492,146 +490,3 @@ fn left_out(task: Task) -> Option<(usize, Done)> {
         }
     }
 }
-
-/// A rule over messages, the place of its row in `chosen` and what it has found.
-struct Look {
-    row: usize,
-    rule: Rule,
-    /// What was not seen, if that leaves the row undecided: other rows have a check besides.
-    missing: Option<&'static str>,
-    seen: usize,
-    violations: Violations,
-    /// The first recording with a violation, by its place.
-    broken_in: Option<usize>,
-}
-
-/// What the requirements that look at messages come to, by their place in `chosen`, with the place of
-/// the first recording that breaks one.
-/// `impossible` says why what was not seen could not be.
-fn watched(
-    chosen: &[Chosen],
-    version: Version,
-    recordings: &[Recording],
-    impossible: Option<&String>,
-) -> Vec<Option<(Verdict, Option<usize>)>> {
-    let mut looks = looks(chosen, version);
-    for (place, recording) in recordings.iter().enumerate() {
-        let mut state = State::whole();
-        state.speak(version);
-        for (index, entry) in recording.entries.iter().enumerate() {
-            let said = said(index, entry);
-            let view = View::new(&state, said);
-            for look in &mut looks {
-                match look.rule {
-                    Rule::Findings(kinds) => look.free_of(recording, index, kinds),
-                    rule => match rule.at_message(&view) {
-                        Some(rule) if entry.kind != Kind::Malformed => {
-                            look.add(recording, index, rule(&view));
-                        }
-                        _ => {}
-                    },
-                }
-            }
-            state.take(said);
-        }
-        for look in &mut looks {
-            if let Rule::End(rule) = look.rule {
-                look.add(recording, 0, rule(&state));
-            }
-            if !look.violations.is_empty() {
-                look.broken_in.get_or_insert(place);
-            }
-        }
-    }
-    let mut verdicts = vec![None; chosen.len()];
-    let mut prompts = recordings
-        .iter()
-        .flat_map(|recording| recording.calls(Party::Client, "session/prompt"));
-    let had_turn = prompts.next().is_some();
-    for look in looks {
-        if let Some(verdict) = verdicts.get_mut(look.row) {
-            let broken_in = look.broken_in;
-            let own = look.verdict(impossible, had_turn);
-            *verdict = own.map(|own| (own, broken_in)).or(verdict.take());
-        }
-    }
-    verdicts
-}
-
-/// The rules of the rows, and those that rows with another check have besides.
-fn looks(chosen: &[Chosen], version: Version) -> Vec<Look> {
-    let also = requirements::live::rules(version);
-    let rows = chosen.iter().enumerate();
-    let rules = rows.flat_map(|(row, (_, requirement))| {
-        let own = match requirement.check {
-            Check::Watch { look, missing } => Some((look, Some(missing))),
-            Check::Run(_) | Check::Excluded(_) => None,
-        };
-        let also = also.iter().filter(|(id, _)| *id == requirement.id);
-        let all = own.into_iter().chain(also.map(|(_, look)| (*look, None)));
-        all.map(move |(rule, missing)| Look {
-            row,
-            rule,
-            missing,
-            seen: 0,
-            violations: Violations::default(),
-            broken_in: None,
-        })
-    });
-    rules.collect()
-}
-
-impl Look {
-    fn add(&mut self, recording: &Recording, index: usize, found: RuleResult) {
-        match found {
-            Ok(seen) => self.seen += seen,
-            Err(violation) if violation.excuse.is_some() => self.seen += 1,
-            Err(violation) => self.violations.add(recording, index, violation),
-        }
-    }
-
-    /// A message of the agent must have none of these findings of its own that is not excused.
-    fn free_of(&mut self, recording: &Recording, index: usize, kinds: &[FindingKind]) {
-        let Some(entry) = recording.entries.get(index) else {
-            return;
-        };
-        self.seen += usize::from(entry.from == Party::Agent);
-        for finding in &entry.findings {
-            if finding.by == Some(Party::Agent)
-                && finding.excuse.is_none()
-                && kinds.contains(&finding.rule)
-            {
-                let violation = Violation::new(finding.to_string()).at(&finding.pointer);
-                self.violations.add(recording, index, violation);
-            }
-        }
-    }
-
-    /// Returns the verdict; what an agent did not do although it had a turn does not apply to it.
-    fn verdict(self, impossible: Option<&String>, had_turn: bool) -> Option<Verdict> {
-        if let Some(failure) = self.violations.failure() {
-            return Some(Err(failure).into());
-        }
-        let missing = self.missing?;
-        Some(match (self.seen, impossible) {
-            (0, Some(reason)) => Verdict::Blocked(reason.clone()),
-            (0, None) if had_turn => Verdict::Skip(format!("not exercised: {missing}")),
-            (0, None) => Verdict::Inconclusive(missing.to_owned()),
-            _ => Verdict::Pass,
-        })
-    }
-}
-
-fn said(index: usize, entry: &Entry) -> Said<'_> {
-    Said {
-        place: index as u64,
-        from: entry.from,
-        kind: entry.kind,
-        value: &entry.value,
-    }
-}
-
-#[cfg(unix)]
-#[cfg(test)]
-#[path = "run_tests.rs"]
-mod tests;

@@ -5,7 +5,8 @@
 
 use serde_json::Value;
 
-use crate::harness::{Entry, Recording};
+use super::report::Verdict;
+use crate::harness::{Cx, Entry, Outcome, Recording, Stop};
 use crate::wire::{Kind, Party, shorten};
 
 /// Phrases of model services, in lower case.
@@ -77,9 +78,41 @@ pub(super) fn message(error: &Value) -> String {
     shorten(&text, 200)
 }
 
+/// Returns the verdict of a check, in the light of the circumstances: what it needs may be
+/// impossible, the model may have failed, a permission may have been refused.
+pub(super) fn verdict(cx: &Cx, outcome: Outcome) -> Verdict {
+    let conditions = &cx.env().conditions;
+    if let Some(reason) = &conditions.no_session
+        && !matches!(outcome, Err(Stop::Skip(_)))
+        && cx.has_sent(|method| method.starts_with("session/"))
+    {
+        // Not even a pass says anything: the agent refuses everything there.
+        return Verdict::Blocked(reason.clone());
+    }
+    let Err(Stop::Fail(failure)) = outcome else {
+        return outcome.into();
+    };
+    if let Some(reason) = &conditions.no_turn
+        && cx.prompts() > 0
+    {
+        return Verdict::Blocked(reason.clone());
+    }
+    let came = failure.came.as_deref();
+    if let Some(reason) = cx.said().find_map(|(all, from)| in_turns(all, from, came)) {
+        return Verdict::Inconclusive(reason);
+    }
+    if let Some(path) = cx.refused() {
+        let reason = format!(
+            "the agent asked for permission outside of the suite's directory, which was refused: {path}"
+        );
+        return Verdict::Inconclusive(reason);
+    }
+    Verdict::Fail(failure)
+}
+
 /// Returns the trouble that the model had in the messages from `from` on, if any: a prompt that was
 /// not cancelled and ended in an error of the model, or in a refusal at the message `came`.
-pub(super) fn in_turns(recording: &Recording, from: usize, came: Option<&str>) -> Option<String> {
+fn in_turns(recording: &Recording, from: usize, came: Option<&str>) -> Option<String> {
     let entries = recording.entries.iter().enumerate().skip(from);
     entries.into_iter().find_map(|(index, entry)| {
         if entry.from != Party::Agent {

@@ -17,7 +17,7 @@ use crate::workdir::Workdir;
 /// A test of an agent, to be run by [`assert_conformant`](crate::assert_conformant).
 ///
 /// The checks say what their [`Profile`] has: a sentence to be answered, one that makes
-/// a tool call, and so on. An agent that does not understand English is told its own
+/// a tool call, and so on. An agent that does not understand English needs its own
 /// words with [`prompt`](Self::prompt); what no word leads to is inconclusive.
 #[derive(Clone, Debug)]
 pub struct AgentTest {

@@ -71,8 +71,8 @@ enum Start {
 }
 
 impl ClientTest {
-    /// A client in Rust: a function that drives the agent it is given, says what it is
-    /// told to, and returns. An error stands for a client that exits with code 1.
+    /// A client in Rust: a function that drives the agent it is given, sends the prompt
+    /// it is given, and returns. An error stands for a client that exits with code 1.
     ///
     /// It runs once for every scenario, on a runtime of its own, which ends what it leaves.
     #[cfg(unix)]
@@ -133,7 +133,7 @@ impl ClientTest {
     }
 
     /// The command that has the client declare no terminals, for the scenario about those that
-    /// do without; a client in Rust is told by [`Launched::without_terminals`].
+    /// do without; a client in Rust reads [`Launched::without_terminals`].
     #[must_use]
     pub fn without_terminals<S: Into<OsString>>(
         mut self,

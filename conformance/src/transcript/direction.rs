@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::wire::{Answer, Message, Party, Tracker, Verdict, read_envelope};
 
-/// The writer of `value`, as far as it can be told.
+/// The writer of `value`, as far as it can be determined.
 #[must_use]
 pub fn infer(tracker: &Tracker, value: &Value) -> Option<Party> {
     match read_envelope(value).0? {

@@ -6,7 +6,7 @@
 
 use std::io::{self, ErrorKind, Read};
 
-/// The longest line that is held, unless told otherwise: 32 MiB.
+/// The longest line that is held, by default: 32 MiB.
 pub const LINE_LIMIT: usize = 32 << 20;
 
 /// One line.

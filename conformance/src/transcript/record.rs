@@ -1,6 +1,6 @@
 //! One line of a recording.
 //!
-//! Two formats, told apart line by line:
+//! Two formats, distinguished line by line:
 //!
 //! - a **transcript**: `{"dir": "c2a" | "a2c", "msg": {…}}`; instead of `"msg"`,
 //!   `"raw": "text"` is a line that was not a message and `"lost": n` stands for
@@ -23,8 +23,8 @@ pub enum Record {
         from: Party,
         /// The line, without what is not UTF-8.
         text: String,
-        /// What is wrong with it. Recorders that write garbage themselves, to see
-        /// what becomes of it, do not say.
+        /// What is wrong with it. Absent if the recorder wrote it on purpose, as
+        /// a probe.
         why: Option<String>,
     },
     /// Messages that their recorder could not keep.

@@ -29,12 +29,12 @@ pub enum Message<'a> {
     Response {
         /// The id of the request; `None` when the member is missing.
         id: Option<&'a Value>,
-        /// What the request came to.
+        /// The outcome of the request.
         answer: Answer<'a>,
     },
 }
 
-/// What a request came to.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Answer<'a> {
     /// It succeeded.
@@ -53,7 +53,7 @@ pub struct Defect {
 }
 
 /// Reads the envelope of `value`. The message is `None` when its kind cannot be
-/// told; then there is at least one defect.
+/// determined; then there is at least one defect.
 #[must_use]
 pub fn read(value: &Value) -> (Option<Message<'_>>, Vec<Defect>) {
     let mut defects = Vec::new();

@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::embedded;
+
 /// An extension of the protocol.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,14 +41,9 @@ struct File {
     all: Vec<Extension>,
 }
 
-#[expect(
-    clippy::panic,
-    reason = "the file is part of the program, and a test reads it"
-)]
 static ALL: LazyLock<Vec<Extension>> = LazyLock::new(|| {
-    let file: Result<File, _> = basic_toml::from_str(include_str!("../../extensions.toml"));
-    file.unwrap_or_else(|error| panic!("the extensions: {error}"))
-        .all
+    let text = include_str!("../../extensions.toml");
+    embedded::read::<File>("extensions.toml", text).all
 });
 
 /// All of them.

@@ -1,4 +1,4 @@
-//! One connection's messages in order: each is validated, and told which request
+//! One connection's messages in order: each is validated, and joined with the request that
 //! it answers.
 //!
 //! The tracker holds two tables of open requests and the state of the turns; all

@@ -73,26 +73,28 @@ fn a_client_that_does_not_exist_and_an_unknown_row_are_mistakes() {
 
 static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(Schema::v1().unwrap()));
 
+/// The words after `run` of the bundled client.
+const RUN: [&str; 7] = [
+    "--approve-all",
+    "--terminals=yes",
+    "--cwd",
+    "{cwd}",
+    "{prompt}",
+    "--",
+    "{agent}",
+];
+
 /// The bundled client.
 fn bundled() -> ClientEnv {
     let program = env!("CARGO_BIN_EXE_acp-conformance");
-    let words = [
-        program,
-        "reference-client",
-        "run",
-        "--approve-all",
-        "--terminals=yes",
-        "--cwd",
-        "{cwd}",
-        "{prompt}",
-        "--",
-        "{agent}",
-    ];
-    let mut without = words;
-    without[4] = "--terminals=no";
+    let words = [program, "reference-client", "run"].into_iter().chain(RUN);
+    let without = words.clone().map(|word| match word {
+        "--terminals=yes" => "--terminals=no",
+        word => word,
+    });
     ClientEnv {
-        command: words.map(Into::into).to_vec(),
-        without_terminals: Some(without.map(Into::into).to_vec()),
+        without_terminals: Some(without.map(Into::into).collect()),
+        command: words.map(Into::into).collect(),
         listing: None,
         program: program.into(),
         prompt: "Hello".into(),
@@ -233,16 +235,7 @@ fn a_word_that_is_replaced_may_begin_with_a_hyphen() {
         "reference-client",
         "run",
     ];
-    let rest = [
-        "--approve-all",
-        "--terminals=yes",
-        "--cwd",
-        "{cwd}",
-        "{prompt}",
-        "--",
-        "{agent}",
-    ];
-    let ran = acp_conformance(options.iter().chain(&words).chain(&rest));
+    let ran = acp_conformance(options.iter().chain(&words).chain(&RUN));
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     assert!(!ran.stdout.contains(" 0 passed"), "{}", ran.stdout);
 }

@@ -6,7 +6,7 @@ use super::pages;
 use crate::clients::Scenario;
 use crate::clients::scripted_agent::{SESSION, ScriptedAgent};
 
-/// Serves one message. Whether the agent lives on.
+/// Serves one message. Returns whether the agent continues.
 pub(in crate::clients) fn serve(
     stage: &mut ScriptedAgent,
     scenario: &Scenario,

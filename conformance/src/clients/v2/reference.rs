@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{Error, Result};
 
-/// How many lines of the agent wait to be looked at.
+/// How many lines of the agent wait to be processed.
 const QUEUE: usize = 1024;
 
 /// The id of requests for a page of sessions, one of which is open at a time.

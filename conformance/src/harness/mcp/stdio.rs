@@ -81,7 +81,7 @@ impl StdioServer {
         server
     }
 
-    /// Returns every start so far that came to `initialize`.
+    /// Returns every start so far that reached `initialize`.
     pub(crate) fn connected(&self) -> Vec<Started> {
         self.records("connected")
     }

@@ -1,4 +1,4 @@
-//! Several reports side by side: what they came to by area, where they differ, and what
+//! Several reports side by side: their results by area, where they differ, and what
 //! of the protocol only some have exercised.
 //!
 //! The first report is what the last one is compared with, so that two runs of one agent are
@@ -47,9 +47,9 @@ pub struct Comparison {
     pub protocol: u64,
     /// What is compared.
     pub subjects: Vec<Target>,
-    /// What they came to, by area.
+    /// Their results, by area.
     pub areas: Vec<AreaRow>,
-    /// The requirements that came to different things; regressions first.
+    /// The requirements with different verdicts; regressions first.
     pub differences: Vec<Difference>,
     /// The requirements that all of them break.
     pub broken_by_all: Vec<String>,
@@ -77,13 +77,13 @@ pub struct Target {
     pub date: String,
     /// How many prompts an agent was sent.
     pub prompts: usize,
-    /// What the run came to.
+    /// The verdict of the run.
     pub verdict: Conformity,
     /// Whether it conforms.
     pub conformant: bool,
     /// Whether requirements of the tier `should` decided too.
     pub strict: bool,
-    /// What its requirements came to.
+    /// The verdicts of its requirements.
     pub all: Tally,
     /// Whether the report says what was exercised.
     pub has_coverage: bool,
@@ -95,11 +95,11 @@ pub struct Target {
 pub struct AreaRow {
     /// Its name.
     pub area: String,
-    /// What its requirements came to.
+    /// The verdicts of its requirements.
     pub cells: Vec<Tally>,
 }
 
-/// A requirement that came to different things.
+/// A requirement with different verdicts.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Difference {
@@ -108,7 +108,7 @@ pub struct Difference {
     pub requirement: Listed,
     /// What became of it.
     pub change: Change,
-    /// What it came to; `None` where it is absent.
+    /// Its verdict; `None` where it is absent.
     pub cells: Vec<Option<Cell>>,
 }
 
@@ -128,11 +128,11 @@ pub struct Listed {
     pub cite: String,
 }
 
-/// What a requirement came to, and why.
+/// The verdict of a requirement, and why.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Cell {
-    /// What it came to.
+    /// Its verdict.
     pub verdict: Outcome,
     /// Why; absent when it passed.
     #[serde(skip_serializing_if = "Option::is_none")]

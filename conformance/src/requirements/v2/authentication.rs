@@ -2,11 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, skip};
+use crate::harness::{Cx, Outcome, skip};
 use crate::passive::{RuleResult, View, violation};
 use crate::requirements::passive::{items, repeated, text, watch};
 use crate::requirements::{Check, NamedCheck};
-use crate::suite::Cx;
 use crate::wire::Party;
 
 use Check::Run;

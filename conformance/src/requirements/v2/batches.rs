@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Conn, Outcome};
+use crate::harness::{Conn, Cx, Outcome};
 use crate::requirements::{Check, NamedCheck};
-use crate::suite::Cx;
 use crate::wire::Party;
 
 use Check::Run;

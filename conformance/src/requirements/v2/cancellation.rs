@@ -2,9 +2,8 @@
 
 use serde_json::json;
 
-use crate::harness::Outcome;
+use crate::harness::{Cx, Outcome};
 use crate::requirements::{Check, NamedCheck};
-use crate::suite::Cx;
 
 use Check::Run;
 

@@ -2,11 +2,10 @@
 
 use serde_json::json;
 
-use crate::harness::Outcome;
+use crate::harness::{Cx, Outcome};
 use crate::requirements::elicitation::no_undeclared_mode;
 use crate::requirements::passive::watch;
 use crate::requirements::{Check, NamedCheck};
-use crate::suite::Cx;
 
 use Check::Run;
 

@@ -7,7 +7,6 @@ pub(super) mod batches;
 pub(super) mod cancellation;
 pub(super) mod extensibility;
 pub(super) mod initialization;
-pub(super) mod pages;
 pub(super) mod plan;
 pub(super) mod prompt_lifecycle;
 pub(super) mod sessions;

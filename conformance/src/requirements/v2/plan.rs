@@ -1,10 +1,9 @@
 //! Plans.
 
-use crate::harness::{Outcome, inconclusive};
+use crate::harness::{Cx, Outcome, inconclusive};
 use crate::passive::{RuleResult, View, violation};
 use crate::requirements::passive::{items, text, watch};
 use crate::requirements::{Check, NamedCheck};
-use crate::suite::Cx;
 
 use Check::Run;
 

@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 
-use crate::harness::{Conn, Outcome, Recording, Turn, inconclusive};
+use crate::harness::{Conn, Cx, Outcome, Recording, Turn, inconclusive};
 use crate::passive::{RuleResult, View, violation};
 use crate::requirements::passive::watch_all;
 use crate::requirements::{Check, NamedCheck};
-use crate::suite::Cx;
 use crate::wire::Party;
 
 use Check::Run;

@@ -2,12 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Consent, Outcome};
+use crate::harness::{Consent, Cx, Outcome};
 use crate::passive::{RuleResult, View, violation};
 use crate::requirements::passive::{absolute, is_absolute, items, text, watch};
 use crate::requirements::tool_calls::did_not_run;
 use crate::requirements::{Check, NamedCheck};
-use crate::suite::Cx;
 use crate::wire::Party;
 
 use Check::Run;

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use super::{Rule, Said, State, View, Violation};
 use crate::clients;
+use crate::passive::{Rule, Said, State, View, Violation};
 use crate::requirements::{self, Check};
 use crate::wire::{Excuse, Finding, FindingKind, Kind, Party, Version};
 

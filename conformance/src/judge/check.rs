@@ -5,11 +5,8 @@
 
 use std::io::{self, Read};
 
-use super::judge::Judge;
-use super::lines::{LINE_LIMIT, Line, Splitter};
-use super::record::{self, RecordError};
-use super::summary::Summary;
-use crate::passive::Diagnostic;
+use super::{Diagnostic, Judge, Summary};
+use crate::transcript::{self, LINE_LIMIT, Line, RecordError, Splitter};
 use crate::wire::{FindingKind, Party, Schemas};
 
 /// How a recording is read.
@@ -77,7 +74,7 @@ impl Checker<'_> {
         if bytes.trim_ascii().is_empty() {
             return;
         }
-        match record::parse(bytes) {
+        match transcript::parse(bytes) {
             Ok(record) => self.judge.record(self.line, &record, self.each),
             Err(error) if cut => {
                 let message = format!("the last line is cut off; not checked ({error})");

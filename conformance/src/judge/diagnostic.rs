@@ -1,4 +1,4 @@
-//! What a finding comes to: the row of the table that it breaks, and its level.
+//! The diagnostic of a finding: the row of the table that it breaks, and its level.
 //!
 //! The row is the one whose check looks for such findings, so that a recording, live traffic and a
 //! run of the suite are judged by one table. The level is that of the row's tier.
@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 use serde::Serialize;
 
-use super::Rule;
 use crate::clients;
+use crate::passive::Rule;
 use crate::requirements::{self, Check, Tier};
 use crate::wire::{Finding, FindingKind, Party, Version};
 

@@ -1,13 +1,18 @@
 //! What the suite sees in what was said, live traffic shows too.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use super::*;
-use crate::harness::{Conditions, Profile, Unresponsive};
+use crate::harness::{Conditions, Cx, Env, Profile, Unresponsive};
+use crate::judge::{Diagnostic, Judge};
 use crate::mutants::{self, Mutant};
-use crate::passive::Diagnostic;
+use crate::requirements::Requirement;
+use crate::suite::exploration;
 use crate::target::Target;
-use crate::transcript::{Judge, Record};
+use crate::transcript::Record;
 use crate::wire::Schema;
 
 /// What a broken agent says on the explorations.
@@ -31,7 +36,7 @@ fn explorations(broken: &'static Mutant, schema: &Arc<Schema>) -> Vec<Recording>
         conditions: Conditions::default(),
     };
     let mut cx = Cx::new(Arc::new(env));
-    // What it comes to is not the question, but what was said.
+    // Their outcomes do not matter here, but the messages.
     let _ = exploration::with_everything(&mut cx);
     let _ = exploration::with_nothing(&mut cx);
     cx.finish()
@@ -39,7 +44,7 @@ fn explorations(broken: &'static Mutant, schema: &Arc<Schema>) -> Vec<Recording>
 
 /// The rules over messages that the suite says are broken.
 fn by_suite(recordings: &[Recording], chosen: &[Chosen]) -> BTreeSet<&'static str> {
-    let verdicts = watched(chosen, Version::V1, recordings, None);
+    let verdicts = verdicts(chosen, Version::V1, recordings, None);
     let rows = chosen.iter().zip(verdicts);
     rows.filter(|(_, verdict)| matches!(verdict, Some((Verdict::Fail(_), Some(_)))))
         .map(|((_, row), _)| row.id)

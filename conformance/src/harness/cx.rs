@@ -8,10 +8,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::report::Verdict;
-use super::{cleanup, trouble};
-use crate::harness::{
-    Caps, Conn, Consent, Entry, Env, Outcome, Recording, Stop, Terminals, Transcripts, UserInput,
+use super::{
+    Caps, Conn, Consent, Entry, Env, Outcome, Recording, Terminals, Transcripts, UserInput, cleanup,
 };
 use crate::wire::Party;
 
@@ -42,7 +40,7 @@ impl Cx {
     }
 
     /// Keeps what is said in this folder, if there is one.
-    pub(super) fn kept_in(mut self, transcripts: Option<Arc<Transcripts>>) -> Self {
+    pub(crate) fn kept_in(mut self, transcripts: Option<Arc<Transcripts>>) -> Self {
         self.transcripts = transcripts;
         self
     }
@@ -75,7 +73,7 @@ impl Cx {
                 conn.script.refused = None;
                 Ok(conn)
             }
-            None => crate::harness::fail("there is no connection"),
+            None => super::fail("there is no connection"),
         }
     }
 
@@ -88,7 +86,7 @@ impl Cx {
         self.fresh.push(conn);
         match self.fresh.last_mut() {
             Some(conn) => Ok(conn),
-            None => crate::harness::fail("there is no connection"),
+            None => super::fail("there is no connection"),
         }
     }
 
@@ -119,13 +117,13 @@ impl Cx {
     }
 
     /// Begins a check.
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         let shared = self.shared.as_ref().map_or(0, Conn::mark);
         self.begin = [shared, self.done.len()];
     }
 
     /// Returns what was said since the check began: recordings, each with its first place.
-    fn said(&self) -> impl Iterator<Item = (&Recording, usize)> {
+    pub(crate) fn said(&self) -> impl Iterator<Item = (&Recording, usize)> {
         let [mark, done] = self.begin;
         let done = self.done.iter().skip(done).map(|recording| (recording, 0));
         let fresh = self.fresh.iter().map(|conn| (conn.recording(), 0));
@@ -135,46 +133,19 @@ impl Cx {
     }
 
     /// Returns how many prompts were sent since the check began.
-    pub(super) fn prompts(&self) -> usize {
+    pub(crate) fn prompts(&self) -> usize {
         self.said().map(|(all, from)| prompts(all, from)).sum()
     }
 
-    /// Returns the verdict of a check, in the light of the circumstances: what it needs may be
-    /// impossible, the model may have failed, a permission may have been refused.
-    pub(super) fn judge(&self, outcome: Outcome) -> Verdict {
-        let conditions = &self.env.conditions;
-        if let Some(reason) = &conditions.no_session
-            && !matches!(outcome, Err(Stop::Skip(_)))
-            && self.has_sent(|method| method.starts_with("session/"))
-        {
-            // Not even a pass says anything: the agent refuses everything there.
-            return Verdict::Blocked(reason.clone());
-        }
-        let Err(Stop::Fail(failure)) = outcome else {
-            return outcome.into();
-        };
-        if let Some(reason) = &conditions.no_turn
-            && self.prompts() > 0
-        {
-            return Verdict::Blocked(reason.clone());
-        }
-        let came = failure.came.as_deref();
-        let mut said = self.said();
-        if let Some(reason) = said.find_map(|(all, from)| trouble::in_turns(all, from, came)) {
-            return Verdict::Inconclusive(reason);
-        }
+    /// Returns a path for which permission was refused during the check, because it is outside of the
+    /// suite's directory.
+    pub(crate) fn refused(&self) -> Option<&String> {
         let mut conns = self.fresh.iter().chain(&self.shared);
-        if let Some(path) = conns.find_map(|conn| conn.script.refused.as_ref()) {
-            let reason = format!(
-                "the agent asked for permission outside of the suite's directory, which was refused: {path}"
-            );
-            return Verdict::Inconclusive(reason);
-        }
-        Verdict::Fail(failure)
+        conns.find_map(|conn| conn.script.refused.as_ref())
     }
 
     /// Returns whether the check has called such a method.
-    pub(super) fn has_sent(&self, is_wanted: impl Fn(&str) -> bool) -> bool {
+    pub(crate) fn has_sent(&self, is_wanted: impl Fn(&str) -> bool) -> bool {
         self.said().any(|(all, from)| {
             let mut sent = all.entries.iter().skip(from);
             sent.any(|entry| {
@@ -186,7 +157,7 @@ impl Cx {
 
     /// Writes what was said since the check began, a file for each connection. Returns the files'
     /// names.
-    pub(super) fn write_down(&self, name: &str) -> Vec<String> {
+    pub(crate) fn write_down(&self, name: &str) -> Vec<String> {
         let Some(transcripts) = &self.transcripts else {
             return Vec::new();
         };
@@ -196,7 +167,7 @@ impl Cx {
     }
 
     /// Ends a check.
-    pub(super) fn end(&mut self, passed: bool) {
+    pub(crate) fn end(&mut self, passed: bool) {
         let fresh = std::mem::take(&mut self.fresh);
         self.done.extend(fresh.into_iter().map(cleanup::end));
         if let Some(conn) = self.shared.take() {
@@ -209,14 +180,14 @@ impl Cx {
     }
 
     /// Ends all connections and yields what was said on them.
-    pub(super) fn finish(mut self) -> Vec<Recording> {
+    pub(crate) fn finish(mut self) -> Vec<Recording> {
         self.end(false);
         self.done
     }
 }
 
 /// How many prompts the client has sent from a place on.
-pub(super) fn prompts(recording: &Recording, from: usize) -> usize {
+pub(crate) fn prompts(recording: &Recording, from: usize) -> usize {
     let prompts = recording.calls(Party::Client, "session/prompt");
     let reaches_model = |prompt: &Entry| {
         let blocks = prompt.params().get("prompt");

@@ -11,12 +11,19 @@
 //!
 //! What is held is the open requests and the state of the sessions, bounded.
 
+mod check;
+mod diagnostic;
+mod live;
+mod summary;
+
 use serde_json::Value;
 
-use super::direction;
-use super::record::Record;
-use super::summary::{Spoken, Summary};
-use crate::passive::{Diagnostic, Live, Said};
+pub use self::check::{CheckOptions, check};
+pub use self::diagnostic::{Diagnostic, Level};
+use self::live::Live;
+pub use self::summary::{Spoken, Summary, Tally};
+use crate::passive::Said;
+use crate::transcript::{self, Record};
 use crate::wire::{
     Agreement, Basis, Finding, FindingKind, Judged, Kind, Observed, Party, Schemas, Tracker,
     Version, describe, read_envelope,
@@ -254,7 +261,9 @@ impl Judge {
     }
 
     fn plain_single(&mut self, value: &Value, each: &mut dyn FnMut(Diagnostic)) {
-        let inferred = self.from.or_else(|| direction::infer(&self.tracker, value));
+        let inferred = self
+            .from
+            .or_else(|| transcript::infer(&self.tracker, value));
         if let Some(from) = inferred {
             self.single(from, value, each);
             return;
@@ -298,7 +307,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::passive::Level;
     use crate::wire::Schema;
 
     fn judged(records: &[Record]) -> (Summary, Vec<(Level, FindingKind)>) {

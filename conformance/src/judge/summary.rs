@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::passive::{Diagnostic, Level};
+use super::{Diagnostic, Level};
 use crate::wire::{Basis, Judged, Party};
 
 /// Messages of one party, counted.

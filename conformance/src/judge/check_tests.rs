@@ -1,7 +1,7 @@
 //! Recordings as text, and what the check makes of them.
 
 use super::*;
-use crate::passive::Level;
+use crate::judge::Level;
 
 fn run(text: &str, options: &CheckOptions) -> (Summary, Vec<Diagnostic>) {
     let mut findings = Vec::new();

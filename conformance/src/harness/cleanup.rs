@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Conn, Recording, Waiting};
+use super::{Conn, Recording, Waiting};
 use crate::wire::{Kind, Party, Version};
 
 /// How many sessions of a connection are cleaned up.
@@ -14,7 +14,7 @@ const SESSIONS: usize = 64;
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Ends a connection. Returns what was said on it before the cleanup, which is no part of a check.
-pub(super) fn end(mut conn: Conn) -> Recording {
+pub(crate) fn end(mut conn: Conn) -> Recording {
     let mark = conn.mark();
     if conn.env.conditions.cleans_up && !conn.has_ended() {
         remove_sessions(&mut conn);

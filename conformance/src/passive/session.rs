@@ -1,0 +1,141 @@
+//! A session as rules know it: its turns, its tool calls, and what of the conversation was seen.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use serde_json::Value;
+
+/// A session.
+#[derive(Debug, Default)]
+pub struct Session {
+    /// Whether it was set up again, so that part of it happened elsewhere.
+    pub continued: bool,
+    /// How many requests that set it up again are open: what comes is a replay.
+    pub replays: usize,
+    /// How many of them are `session/resume`.
+    pub(super) resumes: usize,
+    /// What was seen of the conversation, live and in the last replay.
+    pub(super) history: History,
+    /// How many prompts are open; in version 2, how many came since the agent was idle.
+    pub turns: usize,
+    /// Whether its state was reported.
+    pub told: bool,
+    /// Modes that it was said to have.
+    pub modes: HashSet<String>,
+    /// The ids of its options, as its first state told them.
+    pub options: Option<BTreeSet<String>>,
+    /// Tool calls, by id.
+    pub tools: HashMap<String, Tool>,
+}
+
+/// What of a conversation was seen, as bits of [`CONVERSATION`].
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// In turns that came to their end.
+    kept: u8,
+    /// Since the last turn ended.
+    pub(super) live: u8,
+    /// In the last replay.
+    pub(super) replayed: u8,
+    pub(super) replayed_tools: HashSet<String>,
+}
+
+/// The kinds of update that a replay must have if the conversation had them.
+const CONVERSATION: [&str; 3] = ["user_message_chunk", "agent_message_chunk", "tool_call"];
+
+/// The bit of a kind; none for other kinds.
+pub(super) fn bit(kind: &str) -> u8 {
+    let place = CONVERSATION.iter().position(|known| *known == kind);
+    place.map_or(0, |place| 1 << place)
+}
+
+/// A tool call.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tool {
+    /// Where it was announced last; `None` if it never was.
+    pub announced: Option<u64>,
+    /// Whether it was ever in progress.
+    pub ran: bool,
+    /// Whether it has completed or failed since it was announced.
+    pub ended: bool,
+    /// Whether its turn came to its end.
+    kept: bool,
+}
+
+impl Session {
+    /// Whether nothing but a resumption goes on in it.
+    pub(crate) fn is_resuming(&self) -> bool {
+        self.resumes > 0 && self.resumes == self.replays && self.turns == 0
+    }
+
+    /// Whether a turn came to its end that was seen.
+    pub(crate) fn had_turns(&self) -> bool {
+        self.history.kept != 0
+    }
+
+    /// Whether this kind of update says something new of the conversation.
+    pub(super) fn is_news(&self, kind: &str) -> bool {
+        let known = match self.replays {
+            0 => self.history.live,
+            _ => self.history.replayed,
+        };
+        bit(kind) & !known != 0
+    }
+
+    /// A kind of update that was seen live and is not in the replay.
+    pub(crate) fn lost_in_replay(&self) -> Option<&'static str> {
+        let lost = self.history.kept & !self.history.replayed;
+        CONVERSATION.into_iter().find(|kind| bit(kind) & lost != 0)
+    }
+
+    /// The tool calls that were seen live and are not in the replay, and how many there were. None
+    /// if the replay has as many: their ids may have changed.
+    pub(crate) fn tools_lost_in_replay(&self) -> (Vec<&str>, usize) {
+        let replayed = &self.history.replayed_tools;
+        let kept = self.tools.iter().filter(|(_, tool)| tool.kept);
+        let all = kept.clone().count();
+        let mut lost: Vec<_> = kept
+            .map(|(id, _)| id.as_str())
+            .filter(|id| all > replayed.len() && !replayed.contains(*id))
+            .collect();
+        lost.sort_unstable();
+        (lost, all)
+    }
+
+    /// A turn that began at this place has ended, by itself if it is `whole`.
+    pub(super) fn turn_ended(&mut self, began: u64, whole: bool) {
+        let history = &mut self.history;
+        let live = std::mem::take(&mut history.live);
+        if !whole {
+            return;
+        }
+        history.kept |= live | bit("user_message_chunk");
+        for tool in self.tools.values_mut() {
+            tool.kept |= tool.announced.is_some_and(|place| place > began);
+        }
+    }
+
+    /// Takes in what the agent tells of the session's state; yields how much that is.
+    pub(super) fn learn(&mut self, state: Option<&Value>) -> usize {
+        let Some(state) = state else { return 0 };
+        let known = self.modes.len();
+        self.told = true;
+        let ids = |pointer: &str| {
+            let all = state.pointer(pointer).and_then(Value::as_array);
+            let ids = all.into_iter().flatten();
+            // Version 1 calls it `id`, version 2 `configId`.
+            let id = |one: &Value| {
+                one.get("id")
+                    .or(one.get("configId"))?
+                    .as_str()
+                    .map(str::to_owned)
+            };
+            ids.filter_map(id)
+        };
+        self.modes.extend(ids("/modes/availableModes"));
+        if self.options.is_none() && state.get("configOptions").is_some() {
+            self.options = Some(ids("/configOptions").collect());
+        }
+        let options = self.options.as_ref().map_or(0, BTreeSet::len);
+        self.modes.len() - known + options
+    }
+}

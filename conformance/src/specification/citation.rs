@@ -1,0 +1,157 @@
+//! What the citation of a requirement stands for: a page and a heading.
+
+use super::PINNED;
+
+/// Where the pages of the protocol stand.
+const PROTOCOL: &str = "https://agentclientprotocol.com/protocol";
+
+/// A page that is not read: one of another standard, or one made from the schema.
+struct Other {
+    /// The name before the `#` of a citation.
+    name: &'static str,
+    /// The address without the anchor.
+    address: &'static str,
+    /// The anchors that are cited.
+    anchors: &'static [&'static str],
+}
+
+const OTHERS: &[Other] = &[
+    Other {
+        name: "schema",
+        address: "https://agentclientprotocol.com/protocol/v1/schema",
+        anchors: &[
+            "schema",
+            "errorcode",
+            "sessionupdate",
+            "requestid",
+            "session-cancel",
+            "session-update",
+        ],
+    },
+    Other {
+        name: "v2/schema",
+        address: "https://agentclientprotocol.com/protocol/v2/schema",
+        anchors: &["errorcode", "requestid"],
+    },
+    Other {
+        name: "jsonrpc",
+        address: "https://www.jsonrpc.org/specification",
+        anchors: &[
+            "conventions",
+            "request_object",
+            "notification",
+            "response_object",
+            "error_object",
+            "batch",
+        ],
+    },
+    Other {
+        name: "remote-transport",
+        address: "https://agentclientprotocol.com/rfds/streamable-http-websocket-transport",
+        anchors: &[
+            "elevator-pitch",
+            "1-adds-an-http-transport",
+            "4-adds-websocket-as-a-first-class-upgrade-on-the-same-endpoint",
+            "5-requires-cookie-support-on-http-transports",
+            "6-defines-a-unified-routing-model",
+            "7-preserves-the-full-acp-lifecycle",
+            "v1",
+            "v2",
+            "identity-model",
+            "streamable-http-message-flow",
+            "content-negotiation-and-validation",
+            "connection-establishment-get-with-upgrade",
+            "bidirectional-messaging",
+            "unified-endpoint-routing",
+            "connection-and-session-model",
+            "implementation-plan",
+            "how-does-this-interact-with-authentication",
+        ],
+    },
+    Other {
+        name: "http",
+        address: "https://www.rfc-editor.org/rfc/rfc9110",
+        anchors: &[
+            "section-7.2",
+            "section-8.3.1",
+            "section-12.5.1",
+            "section-15.5.6",
+            "section-15.5.14",
+        ],
+    },
+    Other {
+        name: "http-fields",
+        address: "https://www.rfc-editor.org/rfc/rfc6585",
+        anchors: &["section-5"],
+    },
+    Other {
+        name: "event-streams",
+        address: "https://html.spec.whatwg.org/multipage/server-sent-events.html",
+        anchors: &[
+            "parsing-an-event-stream",
+            "the-last-event-id-header",
+            "authoring-notes",
+        ],
+    },
+    Other {
+        name: "websocket",
+        address: "https://www.rfc-editor.org/rfc/rfc6455",
+        anchors: &[
+            "section-4.2.2",
+            "section-5.1",
+            "section-5.2",
+            "section-5.4",
+            "section-5.5.1",
+            "section-5.5.2",
+            "section-8.1",
+            "section-10.2",
+            "section-10.4",
+        ],
+    },
+];
+
+/// Whether no facts are known of a page.
+pub(super) fn is_other(page: &str) -> bool {
+    OTHERS.iter().any(|other| other.name == page)
+}
+
+/// Returns the address that a citation stands for; `None` if the page or its heading does not exist.
+#[must_use]
+pub fn address(cite: &str) -> Option<String> {
+    let (page, anchor) = cite.split_once('#')?;
+    if let Some(other) = OTHERS.iter().find(|other| other.name == page) {
+        let known = other.anchors.contains(&anchor);
+        return known.then(|| format!("{}#{anchor}", other.address));
+    }
+    let path = match page.starts_with("v2/") {
+        true => page.to_owned(),
+        false => format!("v1/{page}"),
+    };
+    let known = PINNED.has_heading(page, anchor);
+    known.then(|| format!("{PROTOCOL}/{path}#{anchor}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_citation_names_a_heading_that_exists() {
+        let of = |cite| address(cite).unwrap_or_default();
+        let stdio = "https://agentclientprotocol.com/protocol/v1/transports#stdio";
+        assert_eq!(of("transports#stdio"), stdio);
+        assert_eq!(of("v2/transports#stdio"), stdio.replace("v1", "v2"));
+        assert_eq!(
+            of("jsonrpc#batch"),
+            "https://www.jsonrpc.org/specification#batch"
+        );
+        for none in [
+            "transports#nowhere",
+            "nowhere#stdio",
+            "jsonrpc#stdio",
+            "stdio",
+        ] {
+            assert_eq!(address(none), None, "{none}");
+        }
+    }
+}
