@@ -150,7 +150,7 @@ impl Client {
 
     /// Returns the negotiated protocol version.
     ///
-    /// It is 2 if [`ClientBuilder::offer_v2`] was called and the agent supports version 2, else 1.
+    /// It is 2 if `ClientBuilder::offer_v2` was called and the agent supports version 2, else 1.
     #[must_use]
     pub fn protocol_version(&self) -> ProtocolVersion {
         self.inner.agent_info.protocol_version

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 /// What a client may do.
 ///
 /// With the feature `remote` an extension of every request that
-/// [`protect`](crate::remote::protect) lets through.
+/// `remote::protect` lets through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
