@@ -17,6 +17,9 @@ use crate::{Error, Result};
 /// How long a scenario may take, whatever the client does.
 const LIMIT: Duration = Duration::from_secs(40);
 
+/// How long a scenario with delays waits for a second request before it answers the first one.
+const DELAY: Duration = Duration::from_millis(300);
+
 /// Acts the scenario of this name on standard input and output, and writes it down.
 ///
 /// # Errors
@@ -53,6 +56,9 @@ pub(super) fn act_on(
         } else {
             stage.waiting.remove(0)
         };
+        if scenario.delays && message.get("id").is_some() {
+            stage.await_request(DELAY);
+        }
         let lives = match scenario.protocol {
             Version::V1 => serve(&mut stage, scenario, &message),
             Version::V2 => v2::serve(&mut stage, scenario, &message),

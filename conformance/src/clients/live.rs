@@ -51,6 +51,14 @@ const V1: &[(&str, Rule)] = &[
         Rule::Messages(cancels_permission),
     ),
     (
+        "client.completes-initialization",
+        Rule::Messages(requests::completes_initialization),
+    ),
+    (
+        "client.unique-ids",
+        Rule::Messages(requests::unique_ids),
+    ),
+    (
         "client.initializes-once",
         Rule::Messages(requests::initializes_once),
     ),
@@ -78,6 +86,14 @@ const V2: &[(&str, Rule)] = &[
     (
         "client.cancels-permission",
         Rule::Messages(cancels_permission),
+    ),
+    (
+        "client.completes-initialization",
+        Rule::Messages(requests::completes_initialization),
+    ),
+    (
+        "client.unique-ids",
+        Rule::Messages(requests::unique_ids),
     ),
     (
         "client.initializes-once",
@@ -378,6 +394,21 @@ mod tests {
         assert_eq!(broken(&[new("here")]), ["client.absolute-cwd"]);
         assert!(broken(&[new("/here")]).is_empty());
         assert_eq!(broken(&[call("initialize", json!({}))]), ["client.info"]);
+    }
+
+    #[test]
+    fn requests_have_ids_of_their_own_and_sessions_follow_the_handshake() {
+        let new = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "session/new",
+            "params": {"cwd": "/"}});
+        assert!(after(json!({}), &[new(1), new(2)]).is_empty());
+        assert_eq!(after(json!({}), &[new(1), new(1)]), ["client.unique-ids"]);
+        let answer = json!({"id": 1, "result": {"sessionId": "s"}});
+        assert!(after(json!({}), &[new(1), answer, new(1)]).is_empty());
+        let initialize = call("initialize", Caps::Full.initialize(Version::V1));
+        assert_eq!(
+            broken(&[initialize, new(2)]),
+            ["client.completes-initialization"]
+        );
     }
 
     #[test]

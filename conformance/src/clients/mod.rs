@@ -28,7 +28,7 @@ mod within;
 pub use self::act::act;
 pub use self::between::filter;
 pub use self::run::{ClientEnv, Played, Report, play, run};
-pub use self::scenarios::{SCENES, Scenario, scenarios};
+pub use self::scenarios::{SCENES, Scenario, Start, scenarios};
 pub use self::table::{ClientRequirement, all, of, of_remote};
 pub(crate) use self::v2::reference;
 #[cfg(unix)]

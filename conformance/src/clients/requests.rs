@@ -1,12 +1,23 @@
-//! What a client sends once, and what it sends as a notification.
+//! Which requests a client sends, when and how often: ids, the handshake, cancellation.
+
+use serde_json::Value;
 
 use super::Played;
+use super::assertions::first;
 use super::table::ClientCheck;
 use crate::harness::{Outcome, Stop, inconclusive};
 use crate::passive::{RuleResult, Said, State, View, violation};
 use crate::wire::{Kind, Party};
 
 pub(super) const CHECKS: &[ClientCheck] = &[
+    ("client.completes-initialization", |played| {
+        first(played, "session/new")?;
+        obeys(played, completes_initialization)
+    }),
+    ("client.unique-ids", |played| {
+        first(played, "session/new")?;
+        obeys(played, unique_ids)
+    }),
     ("client.initializes-once", |played| {
         obeys(played, initializes_once)
     }),
@@ -39,6 +50,34 @@ fn obeys(played: &Played, rule: fn(&View<'_>) -> RuleResult) -> Outcome {
         state.take(said);
     }
     Ok(())
+}
+
+pub(super) fn completes_initialization(view: &View<'_>) -> RuleResult {
+    if !view.is_call(Party::Client) || !view.method.starts_with("session/") {
+        return Ok(0);
+    }
+    let mut pending = view.state.all_open(Party::Client);
+    match view.state.agent {
+        None if pending.any(|request| request.method == "initialize") => violation(format!(
+            "expected {} after the answer to `initialize`, got it before",
+            view.method
+        )),
+        _ => Ok(1),
+    }
+}
+
+pub(super) fn unique_ids(view: &View<'_>) -> RuleResult {
+    if view.said.from != Party::Client || view.said.kind != Kind::Request {
+        return Ok(0);
+    }
+    let id = view.said.value.get("id").unwrap_or(&Value::Null);
+    match view.state.open(Party::Client, view.said.value) {
+        Some(pending) => violation(format!(
+            "expected an id that no pending request has, got {id}, the id of a pending {}",
+            pending.method
+        )),
+        None => Ok(1),
+    }
 }
 
 pub(super) fn initializes_once(view: &View<'_>) -> RuleResult {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::Value;
 
 use super::control_channel::Marks;
-use super::scenarios::{Scenario, scenarios};
+use super::scenarios::{Scenario, Start, scenarios};
 use super::scripted_agent::CLOSED;
 use super::table::{self, ClientRequirement};
 use crate::harness::{Recorder, Recording, Transcripts};
@@ -331,13 +331,10 @@ fn command(
         record.as_os_str().to_owned(),
     ];
     let line = Target::command(agent.to_vec()).command_line();
-    let instead = match scenario {
-        Scenario { pages: true, .. } => &env.listing,
-        Scenario {
-            without_terminals: true,
-            ..
-        } => &env.without_terminals,
-        _ => &None,
+    let instead = match scenario.start {
+        Start::Prompt => &None,
+        Start::WithoutTerminals => &env.without_terminals,
+        Start::Listing => &env.listing,
     };
     let words_of_client = instead.as_ref().unwrap_or(&env.command);
     let names = |name: &str| {

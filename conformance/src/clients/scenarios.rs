@@ -13,37 +13,45 @@ pub struct Scenario {
     pub name: &'static str,
     /// The protocol version that the agent chooses.
     pub version: u32,
-    /// Whether it is played to a client that declares no terminals, if it can do without.
-    pub without_terminals: bool,
-    /// Whether the agent knows earlier sessions, and lists them page by page.
-    pub pages: bool,
+    /// Which of the client's commands it is played to.
+    pub start: Start,
+    /// Whether the agent waits for a second request before it answers the first one.
+    pub delays: bool,
     /// The version of the protocol that everything else is of.
     pub protocol: Version,
     /// What happens in a turn. Returns whether the agent continues.
     pub turn: fn(&mut ScriptedAgent) -> bool,
 }
 
+/// Which command of the client a scenario is played to, if the client has such a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Start {
+    /// The one of most scenarios.
+    Prompt,
+    /// The one that declares no terminals.
+    WithoutTerminals,
+    /// The one that lists sessions. The agent knows earlier ones, and lists them page by page.
+    Listing,
+}
+
 /// All scenarios of version 1.
 pub const SCENES: &[Scenario] = &[
     scenario("hello", hello),
     Scenario {
-        name: "version",
         version: 65_535,
-        without_terminals: false,
-        pages: false,
-        protocol: Version::V1,
-        turn: hello,
+        ..scenario("version", hello)
+    },
+    Scenario {
+        delays: true,
+        ..scenario("delays", hello)
     },
     scenario("permission", permission),
     scenario("files", files),
     scenario("terminals", terminals),
     Scenario {
-        name: "without-terminals",
-        version: 1,
-        without_terminals: true,
-        pages: false,
-        protocol: Version::V1,
-        turn: without_terminals,
+        start: Start::WithoutTerminals,
+        ..scenario("without-terminals", without_terminals)
     },
     scenario("strangeness", strangeness),
     scenario("noise", noise),
@@ -53,17 +61,30 @@ pub const SCENES: &[Scenario] = &[
 ];
 
 const fn scenario(name: &'static str, turn: fn(&mut ScriptedAgent) -> bool) -> Scenario {
-    Scenario {
-        name,
-        version: 1,
-        without_terminals: false,
-        pages: false,
-        protocol: Version::V1,
-        turn,
-    }
+    Scenario::new(Version::V1, name, turn)
 }
 
 impl Scenario {
+    /// A scenario without peculiarities.
+    pub(super) const fn new(
+        protocol: Version,
+        name: &'static str,
+        turn: fn(&mut ScriptedAgent) -> bool,
+    ) -> Self {
+        let version = match protocol {
+            Version::V1 => 1,
+            Version::V2 => 2,
+        };
+        Self {
+            name,
+            version,
+            start: Start::Prompt,
+            delays: false,
+            protocol,
+            turn,
+        }
+    }
+
     /// The scenario of this name, of either version.
     pub(super) fn find(name: &str) -> Result<&'static Self> {
         let mut all = SCENES.iter().chain(super::v2::SCENES);

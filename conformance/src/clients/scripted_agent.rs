@@ -171,6 +171,18 @@ impl ScriptedAgent {
         None
     }
 
+    /// Waits until a request of the client waits to be served, for a limited time.
+    pub(super) fn await_request(&mut self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        while self.waiting.is_empty()
+            && let Ok(Some(value)) = self.next(deadline)
+        {
+            if value.get("id").is_some() && value.get("method").is_some() {
+                self.waiting.push(value);
+            }
+        }
+    }
+
     /// Has the suite interrupt the client, and waits for its `session/cancel`. Whether it came.
     pub fn interrupted(&mut self) -> bool {
         self.mark("interrupt");

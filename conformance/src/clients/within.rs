@@ -16,6 +16,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
 
 use super::act::act_on;
+use super::scenarios::Start;
 use super::{Played, Report, Scenario};
 use crate::requirements::Choice;
 use crate::wire::Schema;
@@ -126,7 +127,8 @@ impl Within {
         let interrupt = Interrupt::default();
 
         let played = spawn_agent(agent, scenario, &record, interrupt.clone())?;
-        let launched = (workdir.path(), scenario.without_terminals);
+        let without_terminals = scenario.start == Start::WithoutTerminals;
+        let launched = (workdir.path(), without_terminals);
         let ended = self.spawn_client(client, launched, &interrupt)?;
         // The time is up, or it ended without a word.
         let exit = ended.recv_timeout(self.timeout).ok();

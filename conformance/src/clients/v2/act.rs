@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::pages;
 use crate::clients::Scenario;
+use crate::clients::scenarios::Start;
 use crate::clients::scripted_agent::{SESSION, ScriptedAgent};
 
 /// Serves one message. Returns whether the agent continues.
@@ -27,7 +28,7 @@ pub(in crate::clients) fn serve(
             stage.folder = cwd.unwrap_or_default().to_owned();
             stage.answer(message, &json!({"sessionId": SESSION}));
         }
-        Some("session/list") => pages::list(stage, scenario.pages, message),
+        Some("session/list") => pages::list(stage, scenario.start == Start::Listing, message),
         Some("session/resume" | "session/close") => stage.answer(message, &json!({})),
         Some("session/prompt") => {
             stage.cancelled = false;

@@ -4,39 +4,35 @@ use serde_json::json;
 
 use super::batches;
 use crate::clients::Scenario;
-use crate::clients::scenarios::{BARRIER_METHOD, STILL_THERE};
+use crate::clients::scenarios::{BARRIER_METHOD, STILL_THERE, Start};
 use crate::clients::scripted_agent::ScriptedAgent;
 use crate::wire::Version;
 
 /// All scenarios.
 pub(in crate::clients) const SCENES: &[Scenario] = &[
-    scenario("v2-hello", 2, hello),
-    scenario("v2-version", 65_535, hello),
-    scenario("v2-permission", 2, permission),
-    scenario("v2-strangeness", 2, strangeness),
-    scenario("v2-questions", 2, questions),
-    scenario("v2-cancellation", 2, cancellation),
-    scenario("v2-batches", 2, batches::turn),
+    scenario("v2-hello", hello),
     Scenario {
-        pages: true,
-        ..scenario("v2-pages", 2, hello)
+        version: 65_535,
+        ..scenario("v2-version", hello)
     },
-    scenario("v2-death", 2, death),
+    Scenario {
+        delays: true,
+        ..scenario("v2-delays", hello)
+    },
+    scenario("v2-permission", permission),
+    scenario("v2-strangeness", strangeness),
+    scenario("v2-questions", questions),
+    scenario("v2-cancellation", cancellation),
+    scenario("v2-batches", batches::turn),
+    Scenario {
+        start: Start::Listing,
+        ..scenario("v2-pages", hello)
+    },
+    scenario("v2-death", death),
 ];
 
-const fn scenario(
-    name: &'static str,
-    version: u32,
-    turn: fn(&mut ScriptedAgent) -> bool,
-) -> Scenario {
-    Scenario {
-        name,
-        version,
-        without_terminals: false,
-        pages: false,
-        protocol: Version::V2,
-        turn,
-    }
+const fn scenario(name: &'static str, turn: fn(&mut ScriptedAgent) -> bool) -> Scenario {
+    Scenario::new(Version::V2, name, turn)
 }
 
 fn say(stage: &mut ScriptedAgent, text: &str) {
