@@ -57,6 +57,10 @@ pub(super) struct Args {
     /// terminals: for the scenario about clients without
     #[arg(long, num_args = 2, value_names = ["WORD", "INSTEAD"], requires = "command", allow_hyphen_values = true)]
     without_terminals: Vec<OsString>,
+    /// The command that has the client ask its user for permission, words with spaces between: for the
+    /// scenario in which the turn is cancelled while the client asks. The client has a terminal there
+    #[arg(long, value_name = "LINE", requires = "command")]
+    asking: Option<String>,
     /// The command that has the client list its agent's sessions, words with spaces between: for
     /// the scenario of version 2 about pages
     #[arg(long, value_name = "LINE", requires = "command")]
@@ -84,7 +88,7 @@ const NO_TERMINALS: &str = "--terminals=no";
 const CLIENT: &str = "reference-client";
 
 /// How the command of the bundled client begins.
-const BUNDLED: [&str; 6] = [CLIENT, "run", "--approve-all", TERMINALS, "--cwd", "{cwd}"];
+const BUNDLED: [&str; 6] = [CLIENT, "run", APPROVE, TERMINALS, "--cwd", "{cwd}"];
 
 /// How it ends when it starts its agent, and when it connects to one.
 const STARTED: [&str; 3] = ["{prompt}", "--", "{agent}"];
@@ -92,6 +96,9 @@ const REMOTE: [&str; 3] = ["--url", "{url}", "{prompt}"];
 
 /// What has the bundled client speak version 2.
 const V2: [&str; 2] = ["--protocol-version", "2"];
+
+/// The word of the bundled client's command without which it asks its user for permission.
+const APPROVE: &str = "--approve-all";
 
 /// How the bundled client lists sessions, in version 2.
 const LISTING: [&str; 7] = [CLIENT, "sessions", "list", V2[0], V2[1], "--", "{agent}"];
@@ -114,8 +121,16 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     };
     let env = ClientEnv {
         without_terminals: without_terminals(args, &command)?,
+        asking: match &args.asking {
+            Some(line) => Some(words(line)),
+            None if args.command.is_empty() => {
+                let asks = command.iter().filter(|word| *word != APPROVE);
+                Some(asks.cloned().collect())
+            }
+            None => None,
+        },
         listing: match &args.listing {
-            Some(line) => Some(line.split_whitespace().map(OsString::from).collect()),
+            Some(line) => Some(words(line)),
             None if args.command.is_empty() => Some(bundled(&program, LISTING)),
             None => None,
         },
@@ -162,6 +177,11 @@ fn remote(_: &ClientEnv, _: &Choice, _: impl FnMut(usize, usize)) -> Result<clie
     Err(Error::NoRemote)
 }
 
+/// The words of a line.
+fn words(line: &str) -> Vec<OsString> {
+    line.split_whitespace().map(OsString::from).collect()
+}
+
 /// A command of this program.
 fn bundled(program: &Path, words: impl IntoIterator<Item = &'static str>) -> Vec<OsString> {
     let words = words.into_iter().map(OsString::from);
@@ -200,6 +220,9 @@ fn again(args: &Args) -> String {
         words.push("--without-terminals".into());
         words.extend(args.without_terminals.iter().cloned());
     }
+    if let Some(line) = &args.asking {
+        words.extend(["--asking".into(), line.into()]);
+    }
     if let Some(line) = &args.listing {
         words.extend(["--listing".into(), line.into()]);
     }
@@ -212,13 +235,31 @@ fn again(args: &Args) -> String {
 /// Be a client of version 2 without any type of this project
 #[derive(Debug, clap::Args)]
 pub(super) struct V2Args {
+    /// Ask somebody who never answers for permission, instead of granting it
+    #[arg(long)]
+    asking: bool,
     prompt: String,
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
 
 pub(super) fn v2_client(args: &V2Args) -> Result<Verdict> {
-    clients::reference(&args.prompt, &args.command).map(Verdict::of)
+    clients::reference(&args.prompt, args.asking, &args.command).map(Verdict::of)
+}
+
+/// Start a client on a terminal
+#[cfg(unix)]
+#[derive(Debug, clap::Args)]
+pub(super) struct TerminalArgs {
+    name: PathBuf,
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+#[cfg(unix)]
+pub(super) fn on_terminal(args: &TerminalArgs) -> Result<Verdict> {
+    clients::on_terminal(&args.name, &args.command)?;
+    Ok(Verdict::Conformant)
 }
 
 pub(super) fn act(args: &ActArgs) -> Result<Verdict> {

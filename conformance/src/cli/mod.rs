@@ -59,6 +59,9 @@ enum Command {
     Act(client::ActArgs),
     #[command(hide = true)]
     BrokenClient(client::BrokenArgs),
+    #[cfg(unix)]
+    #[command(hide = true)]
+    OnTerminal(client::TerminalArgs),
     #[command(hide = true)]
     V2Client(client::V2Args),
     /// Be the bundled client
@@ -99,6 +102,8 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::run(args, &mut out),
         Command::Act(args) => client::act(args),
         Command::BrokenClient(args) => client::broken(args),
+        #[cfg(unix)]
+        Command::OnTerminal(args) => client::on_terminal(args),
         Command::V2Client(args) => client::v2_client(args),
         Command::ReferenceClient { .. } => Ok(Verdict::Conformant),
         Command::List(args) => list::run(args, &mut out),

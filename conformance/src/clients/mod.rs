@@ -11,6 +11,7 @@ mod assertions;
 mod between;
 mod control_channel;
 mod handshake;
+mod launch;
 pub(crate) mod live;
 #[cfg(all(unix, feature = "remote"))]
 pub mod remote;
@@ -21,6 +22,8 @@ mod scenarios;
 mod scripted_agent;
 mod services;
 mod table;
+#[cfg(unix)]
+mod terminal;
 mod v2;
 #[cfg(unix)]
 mod within;
@@ -29,6 +32,8 @@ pub use self::act::act;
 pub use self::between::filter;
 pub use self::run::{ClientEnv, Played, Report, play, run};
 pub use self::scenarios::{SCENES, Scenario, Start, scenarios};
+#[cfg(unix)]
+pub use self::terminal::on_terminal;
 pub use self::table::{ClientRequirement, all, of, of_remote};
 pub(crate) use self::v2::reference;
 #[cfg(unix)]

@@ -7,7 +7,7 @@ use super::Played;
 use super::assertions::{answer, expect, first, result, survives};
 use super::scenarios::STILL_THERE;
 use super::table::ClientCheck;
-use crate::harness::{Outcome, Stop, fail, inconclusive};
+use crate::harness::{Entry, Outcome, Stop, fail, inconclusive, skip};
 use crate::wire::{Kind, Party};
 
 pub(super) const CHECKS: &[ClientCheck] = &[
@@ -19,6 +19,7 @@ pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.no-undeclared-answers", questions),
     ("client.ignores-completions", survives),
     ("client.cancels-permission", cancels_permission),
+    ("client.cancels-pending-permission", cancels_pending_permission),
     ("client.hears-after-cancelling", hears_after_cancelling),
     ("client.notices-death", notices_death),
 ];
@@ -93,6 +94,28 @@ pub(super) fn cancels_permission(played: &Played) -> Outcome {
         outcome == Some(&json!("cancelled")),
         "the turn was cancelled, and so is the question",
     )
+}
+
+/// The question was asked before the client cancelled the turn.
+pub(super) fn cancels_pending_permission(played: &Played) -> Outcome {
+    let recording = &played.recording;
+    let mut asked = recording.calls(Party::Agent, "session/request_permission");
+    let Some((asked, _)) = asked.next() else {
+        return inconclusive("the scenario did not get to session/request_permission");
+    };
+    let mut cancels = recording.calls(Party::Client, "session/cancel");
+    let cancel = cancels.next().map(|(index, _)| index);
+    let decided = |(_, answer): &(usize, &Entry)| {
+        answer.value.pointer("/result/outcome/outcome") != Some(&json!("cancelled"))
+    };
+    // It may answer with `cancelled` before it cancels the turn.
+    let early = recording.answer(asked).filter(decided);
+    let early = early.filter(|(answer, _)| cancel.is_none_or(|cancel| *answer < cancel));
+    match (early, cancel) {
+        (Some(_), _) => skip("the client decides before its user can cancel the turn"),
+        (None, Some(_)) => cancels_permission(played),
+        (None, None) => inconclusive("the client does not cancel when it is interrupted"),
+    }
 }
 
 pub(super) fn hears_after_cancelling(played: &Played) -> Outcome {

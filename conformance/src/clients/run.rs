@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::Value;
 
 use super::control_channel::Marks;
-use super::scenarios::{Scenario, Start, scenarios};
+use super::launch;
+use super::scenarios::{Scenario, scenarios};
 use super::scripted_agent::CLOSED;
 use super::table::{self, ClientRequirement};
 use crate::harness::{Recorder, Recording, Transcripts};
@@ -27,6 +28,9 @@ pub struct ClientEnv {
     /// The command that has it declare no terminals, if there is one; for scenarios about what
     /// is not declared.
     pub without_terminals: Option<Vec<OsString>>,
+    /// The command that has it ask its user for permission, if it decides by itself; for the scenario
+    /// in which a turn is cancelled meanwhile.
+    pub asking: Option<Vec<OsString>>,
     /// The command that has it list sessions, if that is not done in every conversation; for the
     /// scenario about pages.
     pub listing: Option<Vec<OsString>>,
@@ -274,7 +278,8 @@ pub fn play(env: &ClientEnv, scenario: &str) -> Result<Played> {
     let (stage, workdir) = (Workdir::new()?, Workdir::new()?);
     let cwd = workdir.path().to_owned();
     let record = stage.path().join("record.jsonl");
-    let words = command(env, Scenario::find(scenario)?, &record, &cwd).map_err(Error::Folder)?;
+    let command = launch::command(env, Scenario::find(scenario)?, &record, &cwd);
+    let (words, _terminal) = command.map_err(Error::Folder)?;
     let mut link = target(words, &cwd).start()?;
     let mark = link.marker();
     let marks = Marks::of(&record, move || mark.tell()).map_err(Error::Folder)?;
@@ -312,69 +317,6 @@ pub(super) fn watch(link: &mut Link, deadline: Instant) -> bool {
             None => return false,
         }
     }
-}
-
-/// The client's command for a scenario.
-///
-/// # Errors
-/// When the script that starts the agent cannot be written.
-fn command(
-    env: &ClientEnv,
-    scenario: &Scenario,
-    record: &Path,
-    cwd: &Path,
-) -> std::io::Result<Vec<OsString>> {
-    let agent = [
-        env.program.clone().into_os_string(),
-        "act".into(),
-        scenario.name.into(),
-        record.as_os_str().to_owned(),
-    ];
-    let line = Target::command(agent.to_vec()).command_line();
-    let instead = match scenario.start {
-        Start::Prompt => &None,
-        Start::WithoutTerminals => &env.without_terminals,
-        Start::Listing => &env.listing,
-    };
-    let words_of_client = instead.as_ref().unwrap_or(&env.command);
-    let names = |name: &str| {
-        let mut words = words_of_client.iter();
-        words.any(|word| word.to_str().is_some_and(|word| word.contains(name)))
-    };
-    let script = record.with_file_name("agent.sh");
-    if names(SCRIPT) {
-        write_script(&script, &line)?;
-    }
-    let mut words = Vec::new();
-    for word in words_of_client {
-        match word.to_str() {
-            // On its own it is as many words as the agent's command has.
-            Some("{agent}") => words.extend(agent.iter().cloned()),
-            Some(text) => {
-                let text = text.replace("{agent}", &line).replace(LINE, &line);
-                let text = text.replace(SCRIPT, &script.to_string_lossy());
-                let text = text.replace("{cwd}", &cwd.to_string_lossy());
-                words.push(text.replace("{prompt}", &env.prompt).into());
-            }
-            None => words.push(word.clone()),
-        }
-    }
-    Ok(words)
-}
-
-/// Stands for the agent's command as one word, and for the path of a script that starts the agent.
-const LINE: &str = "{agent-line}";
-const SCRIPT: &str = "{agent-script}";
-
-/// Writes an executable script that starts the agent.
-fn write_script(path: &Path, line: &str) -> std::io::Result<()> {
-    std::fs::write(path, format!("#!/bin/sh\nexec {line}\n"))?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))?;
-    }
-    Ok(())
 }
 
 /// Reads a record back; whether the client closed the agent's input.

@@ -31,6 +31,8 @@ pub enum Start {
     Prompt,
     /// The one that declares no terminals.
     WithoutTerminals,
+    /// The one that asks its user for permission, on its terminal or standard input; nobody answers.
+    Asking,
     /// The one that lists sessions. The agent knows earlier ones, and lists them page by page.
     Listing,
 }
@@ -57,6 +59,10 @@ pub const SCENES: &[Scenario] = &[
     scenario("noise", noise),
     scenario("questions", questions),
     scenario("cancellation", cancellation),
+    Scenario {
+        start: Start::Asking,
+        ..scenario("pending-permission", pending_permission)
+    },
     scenario("death", death),
 ];
 
@@ -250,6 +256,16 @@ fn cancellation(stage: &mut ScriptedAgent) -> bool {
         // Whoever has stopped listening does not refuse it either.
         stage.ask(STILL_THERE, json!({}));
     }
+    true
+}
+
+fn pending_permission(stage: &mut ScriptedAgent) -> bool {
+    tool_call(stage, "call-1");
+    let asked = json!({"toolCall": {"toolCallId": "call-1"}, "options": options()});
+    stage.ask_and_interrupt(asked);
+    stage.update(&json!({
+        "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "failed",
+    }));
     true
 }
 

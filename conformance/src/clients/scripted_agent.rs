@@ -4,6 +4,7 @@
 //! done with a message: `{"from", "at" in milliseconds, "value" or "raw"}`, and
 //! `{"mark"}` where the suite is to do something to the client.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,6 +19,9 @@ use crate::wire::Party;
 
 /// How long the client may take for one answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a client that does not ask its user may take to answer.
+const CONSIDERATION: Duration = Duration::from_millis(500);
 
 /// How many lines of the client wait to be processed.
 const QUEUE: usize = 1024;
@@ -38,6 +42,8 @@ pub struct ScriptedAgent {
     pub folder: String,
     /// Requests of the client that came while an answer was awaited.
     pub waiting: Vec<Value>,
+    /// The ids of the agent's requests that the client has answered.
+    answered: HashSet<String>,
 }
 
 impl ScriptedAgent {
@@ -71,6 +77,7 @@ impl ScriptedAgent {
             client: Value::Null,
             folder: String::new(),
             waiting: Vec::new(),
+            answered: HashSet::new(),
         }
     }
 
@@ -87,6 +94,9 @@ impl ScriptedAgent {
                 self.write_down(Party::Client, "value", &value);
                 if value.get("method") == Some(&json!("session/cancel")) {
                     self.cancelled = true;
+                }
+                if let (None, Some(id)) = (value.get("method"), value.get("id")) {
+                    self.answered.insert(id.to_string());
                 }
                 Ok(Some(value))
             }
@@ -144,17 +154,45 @@ impl ScriptedAgent {
 
     /// Asks the client something, in the session, and waits for the answer: its
     /// result, or `null` for an error or none at all.
-    pub fn ask(&mut self, method: &str, mut params: Value) -> Value {
+    pub fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params);
+        let answers = |value: &Value| value.get("method").is_none() && value.get("id") == Some(&id);
+        let answer = self.wait(PATIENCE, answers);
+        let answer = answer.and_then(|answer| answer.get("result").cloned());
+        answer.unwrap_or_default()
+    }
+
+    /// Sends the client a request, in the session. Returns its id.
+    pub fn begin(&mut self, method: &str, mut params: Value) -> Value {
         if let Some(params) = params.as_object_mut() {
             params.insert("sessionId".to_owned(), json!(SESSION));
         }
         self.next_id += 1;
         let id = json!(format!("agent-{}", self.next_id));
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-        let answers = |value: &Value| value.get("method").is_none() && value.get("id") == Some(&id);
-        let answer = self.wait(PATIENCE, answers);
-        let answer = answer.and_then(|answer| answer.get("result").cloned());
-        answer.unwrap_or_default()
+        id
+    }
+
+    /// Waits until the client has answered the request with this id. Whether it has.
+    pub fn is_answered(&mut self, id: &Value, limit: Duration) -> bool {
+        let key = id.to_string();
+        if !self.answered.contains(&key) {
+            let answers = |value: &Value| {
+                value.get("method").is_none() && value.get("id") == Some(id)
+            };
+            self.wait(limit, answers);
+        }
+        self.answered.contains(&key)
+    }
+
+    /// Asks for permission, has the client interrupted while it waits for its user, and waits for
+    /// the answer.
+    pub fn ask_and_interrupt(&mut self, question: Value) {
+        let id = self.begin("session/request_permission", question);
+        // One that decides by itself has answered by then.
+        if !self.is_answered(&id, CONSIDERATION) && self.interrupted() {
+            self.is_answered(&id, PATIENCE);
+        }
     }
 
     /// Waits for a message; others are kept for later.

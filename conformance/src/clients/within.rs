@@ -43,6 +43,9 @@ pub struct Launched {
     /// Whether it is to declare no terminals: in the scenario about those that do without. One
     /// that declares them all the same is not judged by that scenario.
     pub without_terminals: bool,
+    /// Whether it is to leave permission to its user, who does not answer: in the scenario that
+    /// cancels a turn meanwhile. One that decides all the same is not judged by that scenario.
+    pub asking: bool,
 }
 
 /// What stands for Ctrl-C.
@@ -127,8 +130,7 @@ impl Within {
         let interrupt = Interrupt::default();
 
         let played = spawn_agent(agent, scenario, &record, interrupt.clone())?;
-        let without_terminals = scenario.start == Start::WithoutTerminals;
-        let launched = (workdir.path(), without_terminals);
+        let launched = (workdir.path(), scenario.start);
         let ended = self.spawn_client(client, launched, &interrupt)?;
         // The time is up, or it ended without a word.
         let exit = ended.recv_timeout(self.timeout).ok();
@@ -151,7 +153,7 @@ impl Within {
     fn spawn_client(
         &self,
         socket: UnixStream,
-        (folder, without_terminals): (&Path, bool),
+        (folder, start): (&Path, Start),
         interrupt: &Interrupt,
     ) -> Result<Receiver<End>> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -171,7 +173,8 @@ impl Within {
             folder: folder.to_owned(),
             prompt: self.prompt.clone(),
             interrupt: interrupt.clone(),
-            without_terminals,
+            without_terminals: start == Start::WithoutTerminals,
+            asking: start == Start::Asking,
         };
         let (drive, limit) = (self.drive.clone(), self.timeout);
         let (done, ended) = channel();

@@ -63,6 +63,7 @@ enum Start {
     Command {
         words: Vec<OsString>,
         without_terminals: Option<Vec<OsString>>,
+        asking: Option<Vec<OsString>>,
         listing: Option<Vec<OsString>>,
         program: PathBuf,
     },
@@ -104,6 +105,7 @@ impl ClientTest {
         Self::of(Start::Command {
             words: words.into_iter().map(Into::into).collect(),
             without_terminals: None,
+            asking: None,
             listing: None,
             program: "acp-conformance".into(),
         })
@@ -143,6 +145,21 @@ impl ClientTest {
             Start::Command {
                 without_terminals, ..
             } => *without_terminals = Some(words.into_iter().map(Into::into).collect()),
+            #[cfg(unix)]
+            Start::Within(_) => {}
+        }
+        self
+    }
+
+    /// The command that has the client ask its user for permission, for the scenario in which the turn
+    /// is cancelled meanwhile; a client in Rust is told by [`Launched::asking`]. The client is started
+    /// on a terminal there, whose user types nothing.
+    #[must_use]
+    pub fn asking<S: Into<OsString>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
+        match &mut self.start {
+            Start::Command { asking, .. } => {
+                *asking = Some(words.into_iter().map(Into::into).collect());
+            }
             #[cfg(unix)]
             Start::Within(_) => {}
         }
@@ -220,12 +237,14 @@ impl Test for ClientTest {
             Start::Command {
                 words,
                 without_terminals,
+                asking,
                 listing,
                 program,
             } => {
                 let env = ClientEnv {
                     command: words,
                     without_terminals,
+                    asking,
                     listing,
                     program: installed(program)?,
                     prompt: self.prompt,

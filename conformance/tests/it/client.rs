@@ -4,6 +4,7 @@
 //! with a shell around it.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -92,8 +93,10 @@ fn bundled() -> ClientEnv {
         "--terminals=yes" => "--terminals=no",
         word => word,
     });
+    let asking = words.clone().filter(|word| *word != "--approve-all");
     ClientEnv {
         without_terminals: Some(without.map(Into::into).collect()),
+        asking: Some(asking.map(Into::into).collect()),
         command: words.map(Into::into).collect(),
         listing: None,
         program: program.into(),
@@ -124,18 +127,28 @@ pub(crate) fn failures(
     fails.map(|row| row.id).collect()
 }
 
+/// The commands that start the client, each of which ends with the agent's.
+fn commands(env: &mut ClientEnv) -> impl Iterator<Item = &mut Vec<OsString>> {
+    let others = [&mut env.asking, &mut env.listing];
+    std::iter::once(&mut env.command).chain(others.into_iter().flatten())
+}
+
 /// The client of `env`, broken.
 pub(crate) fn broken(mut env: ClientEnv, broken: &Mutant) -> ClientEnv {
     match broken.how {
         How::Edits(_) | How::Code(_) => {
             let program = env!("CARGO_BIN_EXE_acp-conformance");
             let filter = [program, "broken-client", broken.name, "--"];
-            let place = env.command.len() - 1;
-            env.command.splice(place..place, filter.map(Into::into));
+            for command in commands(&mut env) {
+                let place = command.len() - 1;
+                command.splice(place..place, filter.map(Into::into));
+            }
         }
         How::Shell(script) => {
             let shell = ["sh", "-c", script, "sh"];
-            env.command.splice(0..0, shell.map(Into::into));
+            for command in commands(&mut env) {
+                command.splice(0..0, shell.map(Into::into));
+            }
         }
     }
     if broken.breaks.contains(&"client.comes-to-an-end") {

@@ -18,6 +18,7 @@ fn reference() -> ClientEnv {
     ClientEnv {
         command: words.map(Into::into).to_vec(),
         without_terminals: None,
+        asking: Some(asking().split(' ').map(Into::into).collect()),
         listing: None,
         program: PROGRAM.into(),
         prompt: "Hello".into(),
@@ -25,6 +26,11 @@ fn reference() -> ClientEnv {
         timeout: Duration::from_secs(30),
         transcripts: None,
     }
+}
+
+/// The command of the client that leaves permission to its user.
+fn asking() -> String {
+    format!("{PROGRAM} v2-client --asking {{prompt}} -- {{agent}}")
 }
 
 #[test]
@@ -40,7 +46,8 @@ fn every_check_of_clients_of_v2_has_a_mutant() {
 
 #[test]
 fn the_reference_client_is_conformant_and_skips_nothing() {
-    let options = ["client", "--protocol", "2", "--strict", "--"];
+    let asking = asking();
+    let options = ["client", "--protocol", "2", "--strict", "--asking", &asking, "--"];
     let words = [PROGRAM, "v2-client", "{prompt}", "--", "{agent}"];
     let ran = acp_conformance(options.iter().chain(&words));
     assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -326,6 +326,7 @@ fn bundled() -> ClientEnv {
     ClientEnv {
         command: words.map(Into::into).to_vec(),
         without_terminals: None,
+        asking: None,
         listing: None,
         program: program.into(),
         prompt: "Hello, agent".into(),

@@ -29,11 +29,12 @@ enum Event {
     End,
 }
 
-/// Says `prompt` to the agent of this command. Whether it was answered.
+/// Says `prompt` to the agent of this command. If it is `asking`, permission is left to somebody who
+/// never answers. Whether it was answered.
 ///
 /// # Errors
 /// When the agent cannot be started, or the folder is gone.
-pub(crate) fn run(prompt: &str, command: &[OsString]) -> Result<bool> {
+pub(crate) fn run(prompt: &str, asking: bool, command: &[OsString]) -> Result<bool> {
     let failed = |source| Error::Start {
         command: "the agent".into(),
         source,
@@ -74,6 +75,8 @@ pub(crate) fn run(prompt: &str, command: &[OsString]) -> Result<bool> {
         cwd: cwd.to_string_lossy().into_owned(),
         session: Value::Null,
         cancelled: false,
+        asking,
+        asked: Vec::new(),
         pages: 0,
         agent_is_gone: false,
     };
@@ -115,6 +118,10 @@ struct Client {
     cwd: String,
     session: Value,
     cancelled: bool,
+    /// Whether permission is left to somebody who never answers.
+    asking: bool,
+    /// The ids of open requests for permission.
+    asked: Vec<Value>,
     /// How many pages of sessions were asked for after the first.
     pages: usize,
     agent_is_gone: bool,
@@ -141,6 +148,10 @@ impl Client {
                     let params = json!({"sessionId": self.session});
                     self.send(&json!({"jsonrpc": "2.0", "method": "session/cancel",
                         "params": params}));
+                    for id in std::mem::take(&mut self.asked) {
+                        let result = json!({"outcome": {"outcome": "cancelled"}});
+                        self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+                    }
                 }
                 Ok(Event::Interrupt) => return false,
                 Ok(Event::End) | Err(_) => {
@@ -183,6 +194,10 @@ impl Client {
         let method = message.get("method").and_then(Value::as_str);
         let params = message.get("params").unwrap_or(&Value::Null);
         match (method, message.get("id")) {
+            (Some("session/request_permission"), Some(id)) if self.asking && !self.cancelled => {
+                self.asked.push(id.clone());
+                (None, None)
+            }
             (Some(method), Some(id)) => (Some(self.answer(id, method, params)), None),
             (Some("session/update"), None) => (None, params.get("update").and_then(Self::show)),
             (Some(_), None) | (None, None) => (None, None),

@@ -9,7 +9,7 @@ use crate::clients::handshake::{
     initialize_first, introduces, method_names, no_undeclared_content, only_messages,
 };
 use crate::clients::robustness::{
-    answers_extensions, cancels_permission, hears_after_cancelling, ignores_notifications,
+    answers_extensions, cancels_pending_permission, cancels_permission, hears_after_cancelling, ignores_notifications,
     method_not_found, notices_death,
 };
 use crate::clients::services::permission;
@@ -37,6 +37,7 @@ pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
     ("client.undeclared-questions", questions),
     ("client.unknown-completions", ignores_notifications),
     ("client.cancels-permission", cancels_permission),
+    ("client.cancels-pending-permission", cancels_pending_permission),
     ("client.hears-after-cancelling", hears_after_cancelling),
     ("client.notices-death", notices_death),
 ];

@@ -1,6 +1,6 @@
 //! The scenarios that the suite plays to clients of version 2.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::batches;
 use crate::clients::Scenario;
@@ -23,6 +23,10 @@ pub(in crate::clients) const SCENES: &[Scenario] = &[
     scenario("v2-strangeness", strangeness),
     scenario("v2-questions", questions),
     scenario("v2-cancellation", cancellation),
+    Scenario {
+        start: Start::Asking,
+        ..scenario("v2-pending-permission", pending_permission)
+    },
     scenario("v2-batches", batches::turn),
     Scenario {
         start: Start::Listing,
@@ -48,9 +52,14 @@ pub(super) fn hello(stage: &mut ScriptedAgent) -> bool {
     true
 }
 
-/// Asks for permission to run a tool. Rejection stands first, and the ids say nothing: a choice
-/// by position or name is wrong.
 fn ask(stage: &mut ScriptedAgent) {
+    let question = question(stage);
+    stage.ask("session/request_permission", question);
+}
+
+/// Announces a tool. Returns a request for permission to run it. Rejection stands first, and the ids
+/// say nothing: a choice by position or name is wrong.
+fn question(stage: &mut ScriptedAgent) -> Value {
     stage.update(
         &json!({"sessionUpdate": "tool_call_update", "toolCallId": "call-1",
         "title": "Try something", "kind": "read", "status": "pending"}),
@@ -61,8 +70,7 @@ fn ask(stage: &mut ScriptedAgent) {
         {"optionId": "o-2", "name": "Yes", "kind": "allow_once"},
     ]);
     let subject = json!({"type": "tool_call", "toolCall": {"toolCallId": "call-1"}});
-    let asked = json!({"title": "Try something?", "subject": subject, "options": options});
-    stage.ask("session/request_permission", asked);
+    json!({"title": "Try something?", "subject": subject, "options": options})
 }
 
 fn permission(stage: &mut ScriptedAgent) -> bool {
@@ -109,6 +117,12 @@ fn cancellation(stage: &mut ScriptedAgent) -> bool {
         // Whoever has stopped listening does not refuse it either.
         stage.ask(STILL_THERE, json!({}));
     }
+    true
+}
+
+fn pending_permission(stage: &mut ScriptedAgent) -> bool {
+    let question = question(stage);
+    stage.ask_and_interrupt(question);
     true
 }
 

@@ -1,0 +1,103 @@
+//! The command with which a client is started for a scenario.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::ClientEnv;
+use super::scenarios::{Scenario, Start};
+#[cfg(unix)]
+use super::terminal::Terminal;
+use crate::target::Target;
+
+/// What a client needs besides its command, until it has ended.
+#[cfg(unix)]
+type Seat = Option<Terminal>;
+#[cfg(not(unix))]
+type Seat = ();
+
+/// The client's command for a scenario, and what it needs until it has ended.
+///
+/// # Errors
+/// When the script that starts the agent cannot be written.
+pub(super) fn command(
+    env: &ClientEnv,
+    scenario: &Scenario,
+    record: &Path,
+    cwd: &Path,
+) -> std::io::Result<(Vec<OsString>, Seat)> {
+    let agent = [
+        env.program.clone().into_os_string(),
+        "act".into(),
+        scenario.name.into(),
+        record.as_os_str().to_owned(),
+    ];
+    let line = Target::command(agent.to_vec()).command_line();
+    let instead = match scenario.start {
+        Start::Prompt => &None,
+        Start::WithoutTerminals => &env.without_terminals,
+        Start::Asking => &env.asking,
+        Start::Listing => &env.listing,
+    };
+    let words_of_client = instead.as_ref().unwrap_or(&env.command);
+    let names = |name: &str| {
+        let mut words = words_of_client.iter();
+        words.any(|word| word.to_str().is_some_and(|word| word.contains(name)))
+    };
+    let script = record.with_file_name("agent.sh");
+    if names(SCRIPT) {
+        write_script(&script, &line)?;
+    }
+    let mut words = Vec::new();
+    for word in words_of_client {
+        match word.to_str() {
+            // On its own it is as many words as the agent's command has.
+            Some("{agent}") => words.extend(agent.iter().cloned()),
+            Some(text) => {
+                let text = text.replace("{agent}", &line).replace(LINE, &line);
+                let text = text.replace(SCRIPT, &script.to_string_lossy());
+                let text = text.replace("{cwd}", &cwd.to_string_lossy());
+                words.push(text.replace("{prompt}", &env.prompt).into());
+            }
+            None => words.push(word.clone()),
+        }
+    }
+    let seat = seat(env, scenario, &mut words);
+    Ok((words, seat))
+}
+
+/// Stands for the agent's command as one word, and for the path of a script that starts the agent.
+const LINE: &str = "{agent-line}";
+const SCRIPT: &str = "{agent-script}";
+
+/// Writes an executable script that starts the agent.
+fn write_script(path: &Path, line: &str) -> std::io::Result<()> {
+    std::fs::write(path, format!("#!/bin/sh\nexec {line}\n"))?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
+}
+
+/// Has the client of a scenario about questions started on a terminal. On a system without, it can
+/// ask nobody.
+#[cfg(unix)]
+fn seat(env: &ClientEnv, scenario: &Scenario, words: &mut Vec<OsString>) -> Seat {
+    if scenario.start != Start::Asking {
+        return None;
+    }
+    let terminal = Terminal::open().ok()?;
+    // A path is meant from here, not from where the client runs.
+    if let Some(program) = words.first_mut()
+        && Path::new(&program).components().nth(1).is_some()
+        && let Ok(path) = std::path::absolute(&program)
+    {
+        *program = path.into();
+    }
+    *words = terminal.wrap(&env.program, std::mem::take(words));
+    Some(terminal)
+}
+
+#[cfg(not(unix))]
+fn seat(_: &ClientEnv, _: &Scenario, _: &mut Vec<OsString>) -> Seat {}
