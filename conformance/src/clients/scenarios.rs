@@ -1,5 +1,8 @@
 //! The scenarios that the suite plays to a client.
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::scripted_agent::ScriptedAgent;
@@ -51,6 +54,7 @@ pub const SCENES: &[Scenario] = &[
     scenario("permission", permission),
     scenario("files", files),
     scenario("terminals", terminals),
+    scenario("commands", commands),
     Scenario {
         start: Start::WithoutTerminals,
         ..scenario("without-terminals", without_terminals)
@@ -110,6 +114,10 @@ pub fn scenarios(version: Version) -> &'static [Scenario] {
 
 /// The text that ends a scenario; a client that shows it has reached the end.
 pub(super) const BARRIER_METHOD: &str = "the scenario is over";
+
+/// What commands print that have a directory, and a variable.
+pub(super) const IN_FOLDER: &str = "in the folder";
+pub(super) const IN_VARIABLE: &str = "a b=c";
 
 /// A request that no client knows, sent after a cancellation.
 pub(super) const STILL_THERE: &str = "_acp-conformance/still-there";
@@ -186,6 +194,36 @@ fn terminals(stage: &mut ScriptedAgent) -> bool {
     stage.ask("terminal/kill", json!({"terminalId": id}));
     stage.ask("terminal/wait_for_exit", json!({"terminalId": id}));
     stage.ask("terminal/output", json!({"terminalId": id}));
+    stage.ask("terminal/release", json!({"terminalId": id}));
+    hello(stage)
+}
+
+/// Commands with a directory, with variables, and one that still runs while other requests are served.
+fn commands(stage: &mut ScriptedAgent) -> bool {
+    let folder = Path::new(&stage.folder).join("nested");
+    if !stage.declares("/terminal") || !folder.is_absolute() {
+        return hello(stage);
+    }
+    // A failure shows in the command's output.
+    let _ = fs::create_dir(&folder).and_then(|()| fs::write(folder.join("here.txt"), IN_FOLDER));
+    let cat = json!({"command": "cat", "args": ["here.txt"], "cwd": folder});
+    let print = json!({"command": "sh", "args": ["-c", "printf %s \"$ACP_CONFORMANCE_PROBE\""],
+        "env": [{"name": "ACP_CONFORMANCE_PROBE", "value": IN_VARIABLE}]});
+    for command in [cat, print] {
+        let id = create(stage, command);
+        stage.ask("terminal/wait_for_exit", json!({"terminalId": id}));
+        stage.ask("terminal/output", json!({"terminalId": id}));
+        stage.ask("terminal/release", json!({"terminalId": id}));
+    }
+    let done = folder.join("done");
+    let until = "n=0; until [ -e \"$0\" ] || [ $n -gt 200 ]; do n=$((n + 1)); sleep 0.1; done";
+    let id = create(stage, json!({"command": "sh", "args": ["-c", until, done]}));
+    let wait = stage.begin("terminal/wait_for_exit", json!({"terminalId": id}));
+    stage.ask("terminal/output", json!({"terminalId": id}));
+    stage.ask("terminal/kill", json!({"terminalId": id}));
+    // Ends the command of a client that serves the others only afterwards.
+    let _ = fs::write(done, "");
+    stage.is_answered(&wait);
     stage.ask("terminal/release", json!({"terminalId": id}));
     hello(stage)
 }

@@ -174,7 +174,11 @@ impl ScriptedAgent {
     }
 
     /// Waits until the client has answered the request with this id. Whether it has.
-    pub fn is_answered(&mut self, id: &Value, limit: Duration) -> bool {
+    pub fn is_answered(&mut self, id: &Value) -> bool {
+        self.is_answered_within(PATIENCE, id)
+    }
+
+    fn is_answered_within(&mut self, limit: Duration, id: &Value) -> bool {
         let key = id.to_string();
         if !self.answered.contains(&key) {
             let answers = |value: &Value| {
@@ -190,8 +194,8 @@ impl ScriptedAgent {
     pub fn ask_and_interrupt(&mut self, question: Value) {
         let id = self.begin("session/request_permission", question);
         // One that decides by itself has answered by then.
-        if !self.is_answered(&id, CONSIDERATION) && self.interrupted() {
-            self.is_answered(&id, PATIENCE);
+        if !self.is_answered_within(CONSIDERATION, &id) && self.interrupted() {
+            self.is_answered(&id);
         }
     }
 

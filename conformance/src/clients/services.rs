@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::Played;
-use super::assertions::{expect, needs, refused, result};
+use super::assertions::{answer, expect, needs, refused, result};
+use super::scenarios::{IN_FOLDER, IN_VARIABLE};
 use super::table::ClientCheck;
-use crate::harness::{Outcome, skip};
+use crate::harness::{Outcome, inconclusive, skip};
+use crate::wire::Party;
 
 pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.permission", permission),
@@ -20,6 +22,9 @@ pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.release-invalidates", release_invalidates),
     ("client.truncates-characters", truncates_characters),
     ("client.keeps-killed-terminals", keeps_killed_terminals),
+    ("client.terminal-cwd", terminal_cwd),
+    ("client.terminal-env", terminal_env),
+    ("client.answers-while-waiting", answers_while_waiting),
     (
         "client.refuses-undeclared-terminals",
         refuses_undeclared_terminals,
@@ -167,6 +172,42 @@ fn keeps_killed_terminals(played: &Played) -> Outcome {
     result(played, "terminal/wait_for_exit", 2)?;
     result(played, "terminal/output", 3)?;
     result(played, "terminal/release", 2).map(drop)
+}
+
+/// The n-th command printed this.
+fn printed(played: &Played, n: usize, text: &str) -> Outcome {
+    let (index, output) = output(played, n)?;
+    let found = output.get("output").and_then(Value::as_str);
+    let reason = format!("expected the output {text:?}, got {found:?}");
+    expect(played, index, found == Some(text), &reason)
+}
+
+fn terminal_cwd(played: &Played) -> Outcome {
+    printed(played, 0, IN_FOLDER)
+}
+
+fn terminal_env(played: &Played) -> Outcome {
+    printed(played, 1, IN_VARIABLE)
+}
+
+fn answers_while_waiting(played: &Played) -> Outcome {
+    needs(played, "/terminal")?;
+    let recording = &played.recording;
+    let asked = |method| recording.calls(Party::Agent, method).nth(2);
+    let (Some((wait, _)), Some((output, _))) =
+        (asked("terminal/wait_for_exit"), asked("terminal/output"))
+    else {
+        return inconclusive("the scenario did not get to terminal/wait_for_exit");
+    };
+    let waited = recording.answer(wait).map(|(index, _)| index);
+    if waited.is_some_and(|waited| waited < output) {
+        return inconclusive("terminal/wait_for_exit was answered before the command ended");
+    }
+    let (index, _) = answer(played, "terminal/output", 2)?;
+    let reason = "expected the answer to terminal/output while terminal/wait_for_exit is pending, \
+        got it afterwards";
+    expect(played, index, waited.is_none_or(|waited| index < waited), reason)?;
+    answer(played, "terminal/kill", 0).map(drop)
 }
 
 fn refuses_undeclared_terminals(played: &Played) -> Outcome {
