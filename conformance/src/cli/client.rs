@@ -62,7 +62,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "LINE", requires = "command")]
     asking: Option<String>,
     /// The command that has the client list its agent's sessions, words with spaces between: for
-    /// the scenario of version 2 about pages
+    /// the scenario about pages
     #[arg(long, value_name = "LINE", requires = "command")]
     listing: Option<String>,
     /// What the client is to say
@@ -100,8 +100,8 @@ const V2: [&str; 2] = ["--protocol-version", "2"];
 /// The word of the bundled client's command without which it asks its user for permission.
 const APPROVE: &str = "--approve-all";
 
-/// How the bundled client lists sessions, in version 2.
-const LISTING: [&str; 7] = [CLIENT, "sessions", "list", V2[0], V2[1], "--", "{agent}"];
+/// How the bundled client lists sessions.
+const LISTING: [&str; 3] = [CLIENT, "sessions", "list"];
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     #[cfg(unix)]
@@ -131,7 +131,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         },
         listing: match &args.listing {
             Some(line) => Some(words(line)),
-            None if args.command.is_empty() => Some(bundled(&program, LISTING)),
+            None if args.command.is_empty() => {
+                let v2 = V2.into_iter().filter(|_| args.protocol == Version::V2);
+                let words = LISTING.into_iter().chain(v2).chain(["--", "{agent}"]);
+                Some(bundled(&program, words))
+            }
             None => None,
         },
         command,

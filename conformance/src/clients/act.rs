@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::control_channel;
-use super::scenarios::Scenario;
+use super::scenarios::{Scenario, Start};
 use super::scripted_agent::{CLOSED, SESSION, ScriptedAgent};
-use super::v2;
+use super::{Offers, offers, pages, v2};
 use crate::wire::Version;
 use crate::{Error, Result};
 
@@ -73,24 +73,29 @@ pub(super) fn act_on(
 fn serve(stage: &mut ScriptedAgent, scenario: &Scenario, message: &Value) -> bool {
     let method = message.get("method").and_then(Value::as_str);
     let params = message.get("params").cloned().unwrap_or_default();
+    if scenario.offers == Offers::Everything && offers::serve(stage, Version::V1, message) {
+        return true;
+    }
     match method {
         Some("initialize") => {
             stage.client = params;
-            stage.answer(
-                message,
-                &json!({
-                    "protocolVersion": scenario.version,
-                    "agentCapabilities": {},
-                    "agentInfo": {"name": "acp-conformance", "version": env!("CARGO_PKG_VERSION")},
-                    "authMethods": [],
-                }),
-            );
+            let [capabilities, methods] = offers::handshake(stage, Version::V1, scenario.offers);
+            let info = json!({"name": "acp-conformance", "version": env!("CARGO_PKG_VERSION")});
+            let answer = json!({"protocolVersion": scenario.version, "agentInfo": info,
+                "agentCapabilities": capabilities, "authMethods": methods});
+            stage.answer(message, &answer);
         }
         Some("session/new") => {
             let cwd = params.get("cwd").and_then(Value::as_str);
             stage.folder = cwd.unwrap_or_default().to_owned();
-            stage.answer(message, &json!({"sessionId": SESSION}));
+            let mut state = json!({});
+            if scenario.offers == Offers::Everything {
+                state = offers::session(stage, Version::V1);
+            }
+            state["sessionId"] = json!(SESSION);
+            stage.answer(message, &state);
         }
+        Some("session/list") if scenario.start == Start::Listing => pages::list(stage, message),
         Some("session/prompt") => {
             stage.cancelled = false;
             if !(scenario.turn)(stage) {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::requests;
+use super::{choices, requests};
 use crate::passive::{Rule, RuleResult, View, violation};
 use crate::wire::{FindingKind, Party, Version};
 
@@ -50,13 +50,14 @@ const V1: &[(&str, Rule)] = &[
         "client.cancels-permission",
         Rule::Messages(cancels_permission),
     ),
+    ("client.unique-ids", Rule::Messages(requests::unique_ids)),
     (
-        "client.completes-initialization",
-        Rule::Messages(requests::completes_initialization),
+        "client.no-terminal-login",
+        Rule::Messages(choices::no_terminal_login),
     ),
     (
-        "client.unique-ids",
-        Rule::Messages(requests::unique_ids),
+        "client.offered-login",
+        Rule::Messages(choices::offered_login),
     ),
     (
         "client.initializes-once",
@@ -87,13 +88,14 @@ const V2: &[(&str, Rule)] = &[
         "client.cancels-permission",
         Rule::Messages(cancels_permission),
     ),
+    ("client.unique-ids", Rule::Messages(requests::unique_ids)),
     (
-        "client.completes-initialization",
-        Rule::Messages(requests::completes_initialization),
+        "client.no-terminal-login",
+        Rule::Messages(choices::no_terminal_login),
     ),
     (
-        "client.unique-ids",
-        Rule::Messages(requests::unique_ids),
+        "client.offered-login",
+        Rule::Messages(choices::offered_login),
     ),
     (
         "client.initializes-once",
@@ -397,18 +399,15 @@ mod tests {
     }
 
     #[test]
-    fn requests_have_ids_of_their_own_and_sessions_follow_the_handshake() {
-        let new = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "session/new",
-            "params": {"cwd": "/"}});
+    fn pending_requests_have_ids_of_their_own() {
+        let new = |id: u64| {
+            json!({"jsonrpc": "2.0", "id": id, "method": "session/new",
+            "params": {"cwd": "/"}})
+        };
         assert!(after(json!({}), &[new(1), new(2)]).is_empty());
         assert_eq!(after(json!({}), &[new(1), new(1)]), ["client.unique-ids"]);
         let answer = json!({"id": 1, "result": {"sessionId": "s"}});
         assert!(after(json!({}), &[new(1), answer, new(1)]).is_empty());
-        let initialize = call("initialize", Caps::Full.initialize(Version::V1));
-        assert_eq!(
-            broken(&[initialize, new(2)]),
-            ["client.completes-initialization"]
-        );
     }
 
     #[test]

@@ -9,10 +9,13 @@
 mod act;
 mod assertions;
 mod between;
+mod choices;
 mod control_channel;
 mod handshake;
 mod launch;
 pub(crate) mod live;
+mod offers;
+mod pages;
 #[cfg(all(unix, feature = "remote"))]
 pub mod remote;
 mod requests;
@@ -30,11 +33,12 @@ mod within;
 
 pub use self::act::act;
 pub use self::between::filter;
+pub use self::offers::Offers;
 pub use self::run::{ClientEnv, Played, Report, play, run};
 pub use self::scenarios::{SCENES, Scenario, Start, scenarios};
+pub use self::table::{ClientRequirement, all, of, of_remote};
 #[cfg(unix)]
 pub use self::terminal::on_terminal;
-pub use self::table::{ClientRequirement, all, of, of_remote};
 pub(crate) use self::v2::reference;
 #[cfg(unix)]
 pub use self::within::{Interrupt, Launched, Within};

@@ -35,7 +35,7 @@ pub(super) const CHECKS: &[ClientCheck] = &[
 ];
 
 /// What the client did must obey a rule that its live traffic is held against, too.
-fn obeys(played: &Played, rule: fn(&View<'_>) -> RuleResult) -> Outcome {
+pub(super) fn obeys(played: &Played, rule: fn(&View<'_>) -> RuleResult) -> Outcome {
     let mut state = State::whole();
     for (index, entry) in played.recording.entries.iter().enumerate() {
         let said = Said {
@@ -52,7 +52,8 @@ fn obeys(played: &Played, rule: fn(&View<'_>) -> RuleResult) -> Outcome {
     Ok(())
 }
 
-pub(super) fn completes_initialization(view: &View<'_>) -> RuleResult {
+/// Not for live traffic: what an agent answers to another id leaves `initialize` open, too.
+fn completes_initialization(view: &View<'_>) -> RuleResult {
     if !view.is_call(Party::Client) || !view.method.starts_with("session/") {
         return Ok(0);
     }

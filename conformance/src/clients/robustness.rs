@@ -19,7 +19,11 @@ pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.no-undeclared-answers", questions),
     ("client.ignores-completions", survives),
     ("client.cancels-permission", cancels_permission),
-    ("client.cancels-pending-permission", cancels_pending_permission),
+    (
+        "client.cancels-pending-permission",
+        cancels_pending_permission,
+    ),
+    ("client.cancelled-request", cancelled_request),
     ("client.hears-after-cancelling", hears_after_cancelling),
     ("client.notices-death", notices_death),
 ];
@@ -116,6 +120,25 @@ pub(super) fn cancels_pending_permission(played: &Played) -> Outcome {
         (None, Some(_)) => cancels_permission(played),
         (None, None) => inconclusive("the client does not cancel when it is interrupted"),
     }
+}
+
+/// A request that the agent cancels is answered by a result, or by the error for it.
+pub(super) fn cancelled_request(played: &Played) -> Outcome {
+    let recording = &played.recording;
+    let mut cancels = recording.calls(Party::Agent, "$/cancel_request");
+    if cancels.next().is_none() {
+        return skip("the client decides before the agent can cancel its request");
+    }
+    let mut asked = recording.calls(Party::Agent, "session/request_permission");
+    let answer = asked.next().and_then(|(asked, _)| recording.answer(asked));
+    let Some((index, answer)) = answer else {
+        return skip("the client does not cancel requests, which is optional");
+    };
+    let code = answer.value.pointer("/error/code");
+    let good = code.is_none_or(|code| code == -32800);
+    let code = code.cloned().unwrap_or_default();
+    let reason = format!("expected a result or the error -32800, got the error {code}");
+    expect(played, index, good, &reason)
 }
 
 pub(super) fn hears_after_cancelling(played: &Played) -> Outcome {

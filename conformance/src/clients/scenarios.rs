@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::offers::{self, Offers};
 use super::scripted_agent::ScriptedAgent;
 use crate::wire::Version;
 use crate::{Error, Result};
@@ -18,6 +19,8 @@ pub struct Scenario {
     pub version: u32,
     /// Which of the client's commands it is played to.
     pub start: Start,
+    /// What the agent declares.
+    pub offers: Offers,
     /// Whether the agent waits for a second request before it answers the first one.
     pub delays: bool,
     /// The version of the protocol that everything else is of.
@@ -51,6 +54,15 @@ pub const SCENES: &[Scenario] = &[
         delays: true,
         ..scenario("delays", hello)
     },
+    Scenario {
+        offers: Offers::Everything,
+        ..scenario("offers", offers)
+    },
+    Scenario {
+        start: Start::Listing,
+        offers: Offers::Sessions,
+        ..scenario("pages", hello)
+    },
     scenario("permission", permission),
     scenario("files", files),
     scenario("terminals", terminals),
@@ -66,6 +78,10 @@ pub const SCENES: &[Scenario] = &[
     Scenario {
         start: Start::Asking,
         ..scenario("pending-permission", pending_permission)
+    },
+    Scenario {
+        start: Start::Asking,
+        ..scenario("cancelled-request", cancelled_request)
     },
     scenario("death", death),
 ];
@@ -89,6 +105,7 @@ impl Scenario {
             name,
             version,
             start: Start::Prompt,
+            offers: Offers::Nothing,
             delays: false,
             protocol,
             turn,
@@ -305,6 +322,21 @@ fn pending_permission(stage: &mut ScriptedAgent) -> bool {
         "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "failed",
     }));
     true
+}
+
+fn cancelled_request(stage: &mut ScriptedAgent) -> bool {
+    tool_call(stage, "call-1");
+    let asked = json!({"toolCall": {"toolCallId": "call-1"}, "options": options()});
+    stage.ask_and_cancel(asked);
+    stage.update(&json!({
+        "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "failed",
+    }));
+    hello(stage)
+}
+
+fn offers(stage: &mut ScriptedAgent) -> bool {
+    offers::changes(stage, Version::V1);
+    hello(stage)
 }
 
 fn death(stage: &mut ScriptedAgent) -> bool {

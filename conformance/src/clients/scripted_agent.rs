@@ -42,6 +42,8 @@ pub struct ScriptedAgent {
     pub folder: String,
     /// Requests of the client that came while an answer was awaited.
     pub waiting: Vec<Value>,
+    /// The options of the session, with their values.
+    pub(super) options: Value,
     /// The ids of the agent's requests that the client has answered.
     answered: HashSet<String>,
 }
@@ -77,6 +79,7 @@ impl ScriptedAgent {
             client: Value::Null,
             folder: String::new(),
             waiting: Vec::new(),
+            options: Value::Null,
             answered: HashSet::new(),
         }
     }
@@ -181,12 +184,21 @@ impl ScriptedAgent {
     fn is_answered_within(&mut self, limit: Duration, id: &Value) -> bool {
         let key = id.to_string();
         if !self.answered.contains(&key) {
-            let answers = |value: &Value| {
-                value.get("method").is_none() && value.get("id") == Some(id)
-            };
+            let answers =
+                |value: &Value| value.get("method").is_none() && value.get("id") == Some(id);
             self.wait(limit, answers);
         }
         self.answered.contains(&key)
+    }
+
+    /// Asks for permission, cancels the request while the client waits for its user, and waits for the
+    /// answer.
+    pub fn ask_and_cancel(&mut self, question: Value) {
+        let id = self.begin("session/request_permission", question);
+        if !self.is_answered_within(CONSIDERATION, &id) {
+            self.notify("$/cancel_request", &json!({"requestId": id}));
+            self.is_answered(&id);
+        }
     }
 
     /// Asks for permission, has the client interrupted while it waits for its user, and waits for
@@ -257,6 +269,7 @@ impl ScriptedAgent {
     #[must_use]
     pub fn declares(&self, pointer: &str) -> bool {
         let capabilities = self.client.get("clientCapabilities");
+        let capabilities = capabilities.or(self.client.get("capabilities"));
         let value = capabilities.and_then(|all| all.pointer(pointer));
         value.is_some_and(|value| !value.is_null() && value != &Value::Bool(false))
     }

@@ -206,7 +206,12 @@ fn answers_while_waiting(played: &Played) -> Outcome {
     let (index, _) = answer(played, "terminal/output", 2)?;
     let reason = "expected the answer to terminal/output while terminal/wait_for_exit is pending, \
         got it afterwards";
-    expect(played, index, waited.is_none_or(|waited| index < waited), reason)?;
+    expect(
+        played,
+        index,
+        waited.is_none_or(|waited| index < waited),
+        reason,
+    )?;
     answer(played, "terminal/kill", 0).map(drop)
 }
 

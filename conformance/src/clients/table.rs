@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::{Played, handshake, requests, robustness, services, v2};
+use super::{Played, choices, handshake, pages, requests, robustness, services, v2};
 use crate::embedded;
 use crate::harness::Outcome;
 use crate::requirements::{File, Tier};
@@ -49,6 +49,9 @@ pub fn of(version: Version) -> impl Iterator<Item = &'static ClientRequirement> 
             requests::CHECKS,
             services::CHECKS,
             robustness::CHECKS,
+            choices::CHECKS,
+            choices::MODES,
+            pages::CHECKS,
         ];
         joined(&FILE, Version::V1, &checks)
     });

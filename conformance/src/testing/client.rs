@@ -166,8 +166,8 @@ impl ClientTest {
         self
     }
 
-    /// The command that has the client list its agent's sessions, for the scenario of version 2 about
-    /// pages, where it does not list them in every conversation. A client in Rust is not asked.
+    /// The command that has the client list its agent's sessions, for the scenario about pages, where
+    /// it does not list them in every conversation. A client in Rust is not asked.
     #[must_use]
     pub fn listing<S: Into<OsString>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
         match &mut self.start {

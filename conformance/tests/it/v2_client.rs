@@ -8,7 +8,7 @@ use acp_conformance::clients::ClientEnv;
 use acp_conformance::wire::{Schema, Version};
 use acp_conformance::{ClientTest, assert_conformant};
 
-use crate::client::{every_check_has_a_mutant, mistakes};
+use crate::client::{every_check_has_a_mutant, mistakes, passes_alone};
 use crate::command::acp_conformance;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_acp-conformance");
@@ -40,6 +40,11 @@ fn mutants_of_clients_of_v2_fail_what_they_break_and_nothing_else() {
 }
 
 #[test]
+fn the_reference_client_passes_every_scenario_alone() {
+    passes_alone(Version::V2, reference);
+}
+
+#[test]
 fn every_check_of_clients_of_v2_has_a_mutant() {
     every_check_has_a_mutant(Version::V2);
 }
@@ -47,7 +52,15 @@ fn every_check_of_clients_of_v2_has_a_mutant() {
 #[test]
 fn the_reference_client_is_conformant_and_skips_nothing() {
     let asking = asking();
-    let options = ["client", "--protocol", "2", "--strict", "--asking", &asking, "--"];
+    let options = [
+        "client",
+        "--protocol",
+        "2",
+        "--strict",
+        "--asking",
+        &asking,
+        "--",
+    ];
     let words = [PROGRAM, "v2-client", "{prompt}", "--", "{agent}"];
     let ran = acp_conformance(options.iter().chain(&words));
     assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::pages;
-use crate::clients::Scenario;
 use crate::clients::scenarios::Start;
 use crate::clients::scripted_agent::{SESSION, ScriptedAgent};
+use crate::clients::{Offers, Scenario, offers, pages};
+use crate::wire::Version;
 
 /// Serves one message. Returns whether the agent continues.
 pub(in crate::clients) fn serve(
@@ -15,20 +15,30 @@ pub(in crate::clients) fn serve(
 ) -> bool {
     let method = message.get("method").and_then(Value::as_str);
     let params = message.get("params").cloned().unwrap_or_default();
+    if scenario.offers == Offers::Everything && offers::serve(stage, Version::V2, message) {
+        return true;
+    }
     match method {
         Some("initialize") => {
             stage.client = params;
             let info = json!({"name": "acp-conformance", "version": env!("CARGO_PKG_VERSION")});
+            let [capabilities, methods] = offers::handshake(stage, Version::V2, scenario.offers);
             let answer = json!({"protocolVersion": scenario.version, "info": info,
-                "capabilities": {"session": {}}});
+                "capabilities": capabilities, "authMethods": methods});
             stage.answer(message, &answer);
         }
         Some("session/new") => {
             let cwd = params.get("cwd").and_then(Value::as_str);
             stage.folder = cwd.unwrap_or_default().to_owned();
-            stage.answer(message, &json!({"sessionId": SESSION}));
+            let mut state = json!({});
+            if scenario.offers == Offers::Everything {
+                state = offers::session(stage, Version::V2);
+            }
+            state["sessionId"] = json!(SESSION);
+            stage.answer(message, &state);
         }
-        Some("session/list") => pages::list(stage, scenario.start == Start::Listing, message),
+        Some("session/list") if scenario.start == Start::Listing => pages::list(stage, message),
+        Some("session/list") => stage.answer(message, &json!({"sessions": []})),
         Some("session/resume" | "session/close") => stage.answer(message, &json!({})),
         Some("session/prompt") => {
             stage.cancelled = false;

@@ -3,7 +3,6 @@
 
 mod act;
 mod batches;
-mod pages;
 mod reference;
 mod rows;
 mod scenarios;
@@ -11,13 +10,14 @@ mod scenarios;
 pub(super) use self::act::serve;
 pub(crate) use self::reference::run as reference;
 pub(super) use self::scenarios::SCENES;
-use super::requests;
 use super::table::ClientCheck;
+use super::{choices, pages, requests};
 
 /// The checks of all files.
-pub(super) const CHECKS: [&[ClientCheck]; 4] = [
+pub(super) const CHECKS: [&[ClientCheck]; 5] = [
     rows::CHECKS,
     requests::CHECKS,
     batches::CHECKS,
     pages::CHECKS,
+    choices::CHECKS,
 ];

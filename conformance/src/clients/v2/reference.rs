@@ -198,6 +198,18 @@ impl Client {
                 self.asked.push(id.clone());
                 (None, None)
             }
+            (Some("$/cancel_request"), None) => {
+                let id = params.get("requestId").unwrap_or(&Value::Null);
+                let open = self.asked.iter().position(|asked| asked == id);
+                let answer = open.map(|open| {
+                    refusal(
+                        &self.asked.remove(open),
+                        -32800,
+                        "the request was cancelled",
+                    )
+                });
+                (answer, None)
+            }
             (Some(method), Some(id)) => (Some(self.answer(id, method, params)), None),
             (Some("session/update"), None) => (None, params.get("update").and_then(Self::show)),
             (Some(_), None) | (None, None) => (None, None),

@@ -9,8 +9,8 @@ use crate::clients::handshake::{
     initialize_first, introduces, method_names, no_undeclared_content, only_messages,
 };
 use crate::clients::robustness::{
-    answers_extensions, cancels_pending_permission, cancels_permission, hears_after_cancelling, ignores_notifications,
-    method_not_found, notices_death,
+    answers_extensions, cancelled_request, cancels_pending_permission, cancels_permission,
+    hears_after_cancelling, ignores_notifications, method_not_found, notices_death,
 };
 use crate::clients::services::permission;
 use crate::clients::table::ClientCheck;
@@ -37,7 +37,11 @@ pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
     ("client.undeclared-questions", questions),
     ("client.unknown-completions", ignores_notifications),
     ("client.cancels-permission", cancels_permission),
-    ("client.cancels-pending-permission", cancels_pending_permission),
+    (
+        "client.cancels-pending-permission",
+        cancels_pending_permission,
+    ),
+    ("client.cancelled-request", cancelled_request),
     ("client.hears-after-cancelling", hears_after_cancelling),
     ("client.notices-death", notices_death),
 ];

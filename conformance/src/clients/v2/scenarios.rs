@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::batches;
 use crate::clients::Scenario;
+use crate::clients::offers::{self, Offers};
 use crate::clients::scenarios::{BARRIER_METHOD, STILL_THERE, Start};
 use crate::clients::scripted_agent::ScriptedAgent;
 use crate::wire::Version;
@@ -19,6 +20,10 @@ pub(in crate::clients) const SCENES: &[Scenario] = &[
         delays: true,
         ..scenario("v2-delays", hello)
     },
+    Scenario {
+        offers: Offers::Everything,
+        ..scenario("v2-offers", offers)
+    },
     scenario("v2-permission", permission),
     scenario("v2-strangeness", strangeness),
     scenario("v2-questions", questions),
@@ -26,6 +31,10 @@ pub(in crate::clients) const SCENES: &[Scenario] = &[
     Scenario {
         start: Start::Asking,
         ..scenario("v2-pending-permission", pending_permission)
+    },
+    Scenario {
+        start: Start::Asking,
+        ..scenario("v2-cancelled-request", cancelled_request)
     },
     scenario("v2-batches", batches::turn),
     Scenario {
@@ -124,6 +133,17 @@ fn pending_permission(stage: &mut ScriptedAgent) -> bool {
     let question = question(stage);
     stage.ask_and_interrupt(question);
     true
+}
+
+fn cancelled_request(stage: &mut ScriptedAgent) -> bool {
+    let question = question(stage);
+    stage.ask_and_cancel(question);
+    hello(stage)
+}
+
+fn offers(stage: &mut ScriptedAgent) -> bool {
+    offers::changes(stage, Version::V2);
+    hello(stage)
 }
 
 fn death(stage: &mut ScriptedAgent) -> bool {

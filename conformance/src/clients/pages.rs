@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::clients::Played;
-use crate::clients::assertions::{expect, first};
-use crate::clients::scripted_agent::ScriptedAgent;
-use crate::clients::table::ClientCheck;
+use super::Played;
+use super::assertions::{expect, first};
+use super::scripted_agent::ScriptedAgent;
+use super::table::ClientCheck;
 use crate::harness::{Entry, Outcome, skip};
 use crate::wire::Party;
 
-pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
+pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.opaque-cursors", opaque_cursors),
     ("client.end-of-pages", end_of_pages),
 ];
@@ -18,11 +18,8 @@ pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
 /// sends another.
 const CURSORS: [&str; 2] = [" %2e../ü+=&\\\"{0} ", "007"];
 
-/// Answers `session/list`: three pages if the scenario has them, or none at all.
-pub(super) fn list(stage: &mut ScriptedAgent, has_pages: bool, request: &Value) {
-    if !has_pages {
-        return stage.answer(request, &json!({"sessions": []}));
-    }
+/// Answers `session/list` with one of three pages.
+pub(super) fn list(stage: &mut ScriptedAgent, request: &Value) {
     let cursor = request.pointer("/params/cursor").filter(|it| !it.is_null());
     let page = match cursor {
         None => Some(0),

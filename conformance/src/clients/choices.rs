@@ -1,0 +1,112 @@
+//! What a client chooses among: login methods, modes and options.
+
+use serde_json::{Value, json};
+
+use super::Played;
+use super::assertions::{expect, first, survives};
+use super::handshake::only_messages;
+use super::offers::is_offered;
+use super::requests::obeys;
+use super::table::ClientCheck;
+use crate::harness::{Entry, Outcome, inconclusive};
+use crate::passive::{RuleResult, View, violation};
+use crate::wire::Party;
+
+pub(super) const CHECKS: &[ClientCheck] = &[
+    ("client.all-capabilities", all_capabilities),
+    ("client.valid-choices", only_messages),
+    ("client.no-terminal-login", |played| {
+        obeys(played, no_terminal_login)
+    }),
+    ("client.offered-login", |played| {
+        obeys(played, offered_login)
+    }),
+    ("client.offered-values", offered_values),
+];
+
+/// Those that only version 1 has.
+pub(super) const MODES: &[ClientCheck] = &[("client.offered-modes", offered_modes)];
+
+fn all_capabilities(played: &Played) -> Outcome {
+    first(played, "initialize")?;
+    let mut opened = played.recording.calls(Party::Client, "session/new");
+    if opened.next().is_none() && played.exit.is_none() {
+        return inconclusive("the client opens no session, and may wait for its user to log in");
+    }
+    survives(played)
+}
+
+/// The login method that the client calls, as the agent offers it, and its id.
+fn login<'a>(view: &View<'a>) -> Option<(Option<&'a Value>, &'a Value)> {
+    let methods = ["authenticate", "auth/login"];
+    if !view.is_call(Party::Client) || !methods.contains(&view.method) {
+        return None;
+    }
+    let wanted = view.params().get("methodId").unwrap_or(&Value::Null);
+    let offered = view.state.agent.as_ref()?.get("authMethods");
+    let mut offered = offered.and_then(Value::as_array).into_iter().flatten();
+    let found = offered.find(|one| one.get("methodId").or(one.get("id")) == Some(wanted));
+    Some((found, wanted))
+}
+
+pub(super) fn no_terminal_login(view: &View<'_>) -> RuleResult {
+    match login(view) {
+        Some((Some(method), id)) if method.get("type") == Some(&json!("terminal")) => violation(
+            format!("expected no call for the method {id}, which is performed in a terminal"),
+        ),
+        found => Ok(usize::from(found.is_some())),
+    }
+}
+
+pub(super) fn offered_login(view: &View<'_>) -> RuleResult {
+    match login(view) {
+        Some((None, id)) => violation(format!("expected a method that the agent offers, got {id}")),
+        found => Ok(usize::from(found.is_some())),
+    }
+}
+
+/// What the agent said last at one of these places before a message.
+fn latest<'a>(played: &'a Played, before: usize, pointers: &[&str]) -> &'a Value {
+    let earlier = played.recording.entries.iter().take(before).rev();
+    let mut earlier = earlier.filter(|entry: &&Entry| entry.from == Party::Agent);
+    let found = earlier.find_map(|entry| {
+        let mut pointers = pointers.iter();
+        pointers.find_map(|pointer| entry.value.pointer(pointer))
+    });
+    found.unwrap_or(&Value::Null)
+}
+
+fn offered_modes(played: &Played) -> Outcome {
+    first(played, "session/new")?;
+    for (index, entry) in played.recording.calls(Party::Client, "session/set_mode") {
+        let wanted = entry.params().get("modeId");
+        let modes = latest(played, index, &["/result/modes/availableModes"]);
+        let mut modes = modes.as_array().into_iter().flatten();
+        let known = modes.any(|mode| mode.get("id") == wanted);
+        expect(
+            played,
+            index,
+            known,
+            "expected a mode that the agent offers, got another one",
+        )?;
+    }
+    Ok(())
+}
+
+fn offered_values(played: &Played) -> Outcome {
+    const OPTIONS: [&str; 2] = ["/result/configOptions", "/params/update/configOptions"];
+    first(played, "session/new")?;
+    for (index, entry) in played
+        .recording
+        .calls(Party::Client, "session/set_config_option")
+    {
+        let known = is_offered(latest(played, index, &OPTIONS), entry.params());
+        expect(
+            played,
+            index,
+            known,
+            "expected a value that the agent offers, got another one",
+        )?;
+    }
+    Ok(())
+}
