@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::passive::free_of;
+use super::prompt_turn::STOP_REASONS;
 use super::tool_calls::did_not_run;
 use super::{Check, NamedCheck};
 use crate::harness::{Conn, Consent, Cx, Outcome, inconclusive, skip};
@@ -63,9 +64,19 @@ fn stop_reason(cx: &mut Cx) -> Outcome {
 fn is_no_error(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let reply = cancelled(conn)?;
-    match reply.answer {
-        Ok(_) => Ok(()),
-        Err(_) => Err(conn.at(reply.index, "the cancelled turn ended in an error")),
+    match (&reply.answer, stop_of(&reply.answer)) {
+        (Err(_), _) => Err(conn.at(
+            reply.index,
+            "expected the stop reason cancelled, got an error",
+        )),
+        (Ok(_), Some(stop)) if STOP_REASONS.contains(&stop) => Ok(()),
+        (Ok(_), stop) if conn.version() == Version::V2 => {
+            // The prompt was answered before, so an error can only be shown as a reason.
+            let stop = stop.unwrap_or("none");
+            let reason = format!("expected the stop reason cancelled, got {stop}");
+            Err(conn.at(reply.index, reason))
+        }
+        (Ok(_), _) => Ok(()),
     }
 }
 
@@ -89,7 +100,8 @@ fn promptly(cx: &mut Cx) -> Outcome {
     let session = conn.session()?;
     let running = conn.begin_slow(&session)?;
     conn.cancel(&session);
-    conn.reply(running).map(drop)
+    let limit = conn.env.timeout;
+    conn.turn_reply_within(running, limit).map(drop)
 }
 
 fn session_lives_on(cx: &mut Cx) -> Outcome {

@@ -50,7 +50,8 @@ pub(super) const CHECKS: &[NamedCheck] = &[
 
 const NO_TURN: &str = "no turn with a client that declares less";
 
-const STOP_REASONS: [&str; 5] = [
+/// The stop reasons of every version.
+pub(super) const STOP_REASONS: [&str; 5] = [
     "end_turn",
     "max_tokens",
     "max_turn_requests",

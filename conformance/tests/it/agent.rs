@@ -306,20 +306,29 @@ fn the_list_has_every_requirement_with_its_citation() {
 /// An agent in shell that shakes hands, opens one session and never ends.
 #[cfg(unix)]
 const OUTLIVES: &str = r#"answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
-read -r line; answer 0 '{"protocolVersion":1}'
+read -r line; answer 0 "{\"protocolVersion\":$0}"
 read -r line; answer 1 '{"sessionId":"s"}'
 while true; do sleep 1; done"#;
 
 #[cfg(unix)]
 #[test]
 fn an_agent_that_outlives_its_input_is_seen() {
+    for version in ["1", "2"] {
+        outlives_its_input(version);
+    }
+}
+
+#[cfg(unix)]
+fn outlives_its_input(version: &str) {
     let only = [
+        "--protocol",
+        version,
         "--only",
         "transports.ends-with-its-input",
         "--timeout",
         "0.3",
     ];
-    let agent = ["--", "sh", "-c", OUTLIVES];
+    let agent = ["--", "sh", "-c", OUTLIVES, version];
     let ran = acp_conformance(["agent"].iter().chain(&only).chain(&agent));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let says = "FAIL transports.ends-with-its-input (info): the agent goes on";

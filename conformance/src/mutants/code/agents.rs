@@ -140,14 +140,18 @@ fn misses_early_cancellation(tap: &mut Tap<'_>, it: Passing) {
     }
 }
 
+/// A cancellation ends the slow turns of all sessions.
 fn cancels_everything(tap: &mut Tap<'_>, it: Passing) {
+    let session = it.at("/sessionId");
     if it.asks("session/prompt") && it.prompt() == "slow" {
-        if tap.turns("") == 1 {
-            *tap.kept("first") = it.params["sessionId"].clone();
+        tap.kept("slow")[session] = json!(true);
+    } else if it.asks("session/cancel") {
+        let slow = tap.kept("slow").take();
+        let others = slow.as_object().into_iter().flat_map(|all| all.keys());
+        for other in others.filter(|other| *other != session) {
+            let params = json!({"sessionId": other});
+            tap.to_agent(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params}));
         }
-    } else if it.asks("session/cancel") && tap.turns("") > 1 {
-        let params = json!({"sessionId": tap.kept("first").clone()});
-        tap.to_agent(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params}));
     }
     tap.forward(&it);
 }
