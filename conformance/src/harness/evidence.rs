@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use crate::wire::{Finding, Judged, Kind, Party, excerpt_around, shorten};
+use crate::wire::{Finding, FindingKind, Judged, Kind, Party, excerpt_around, shorten};
 
 /// One message.
 #[derive(Clone, Debug)]
@@ -66,6 +66,19 @@ impl Entry {
             Some(raw) => shorten(raw, LIMIT),
             None => excerpt_around(&self.value, pointer, LIMIT),
         }
+    }
+
+    /// Whether it is a message of the agent that could have such findings, or is followed by one
+    /// that could: an update is late after a cancelled turn only.
+    pub(crate) fn could_have(&self, kinds: &[FindingKind]) -> bool {
+        let is_about_cancellation = kinds == [FindingKind::LateUpdate];
+        self.from == Party::Agent && (!is_about_cancellation || self.ends_as_cancelled())
+    }
+
+    /// Whether it ends a turn as cancelled, in any version.
+    fn ends_as_cancelled(&self) -> bool {
+        let mut places = ["/result/stopReason", "/params/update/stopReason"].iter();
+        places.any(|place| self.value.pointer(place).and_then(Value::as_str) == Some("cancelled"))
     }
 
     /// Whether it is a request or notification by `from` with this method.

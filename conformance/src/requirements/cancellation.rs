@@ -16,7 +16,7 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("cancellation.is-no-error", Run(is_no_error)),
     (
         "cancellation.updates-first",
-        free_of(&[FindingKind::LateUpdate], "no message of the agent"),
+        free_of(&[FindingKind::LateUpdate], "no turn was cancelled"),
     ),
     ("cancellation.while-asking", Run(while_asking)),
     ("cancellation.promptly", Run(promptly)),

@@ -110,7 +110,7 @@ impl RuleTally {
         let Some(entry) = recording.entries.get(index) else {
             return;
         };
-        self.seen += usize::from(entry.from == Party::Agent);
+        self.seen += usize::from(entry.could_have(kinds));
         for finding in &entry.findings {
             if finding.by == Some(Party::Agent)
                 && finding.excuse.is_none()
