@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use crate::wire::{Finding, FindingKind, Judged, Kind, Party, excerpt_around, shorten};
+use super::adapter;
+use crate::wire::{Finding, FindingKind, Judged, Kind, Party, Version, excerpt_around, shorten};
 
 /// One message.
 #[derive(Clone, Debug)]
@@ -174,6 +175,24 @@ impl Recording {
     /// Every session update of one kind.
     pub fn updates_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = Update<'a>> {
         self.updates().filter(move |update| update.kind == kind)
+    }
+
+    /// How long each turn went on after its first `session/cancel`, of those that ended.
+    pub(crate) fn cancel_times(&self, version: Version) -> impl Iterator<Item = Duration> {
+        let adapter = adapter::of(version);
+        let end = move |request: usize| {
+            let mut later = request + 1..self.entries.len();
+            later.find(|index| adapter.turn_end(self, request, *index).is_some())
+        };
+        let prompts = self.calls(Party::Client, "session/prompt");
+        prompts.filter_map(move |(request, prompt)| {
+            let end = end(request)?;
+            let mut cancels = self.calls(Party::Client, "session/cancel");
+            let (_, cancel) = cancels.find(|(index, cancel)| {
+                (request..end).contains(index) && cancel.session() == prompt.session()
+            })?;
+            Some(self.entries.get(end)?.at.saturating_sub(cancel.at))
+        })
     }
 
     /// What the client declared at this place of its capabilities, if it did.

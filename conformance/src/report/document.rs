@@ -11,11 +11,14 @@ use super::{Stale, Tally, date};
 use crate::clients;
 use crate::requirements::{Choice, Tier};
 use crate::specification::{self, PINNED};
-use crate::suite::{self, Coverage, RootCause, Verdict};
+use crate::suite::{self, CancelTimes, Coverage, RootCause, Verdict};
 use crate::wire::Party;
 
 /// The version of the format that [`Document`] is; it counts the changes.
 pub const VERSION: u32 = 3;
+
+/// What precedes the figures of cancelled turns.
+pub(super) const CANCEL_TIMES: &str = "From session/cancel to the end of the turn";
 
 /// The JSON Schema of a [`Document`].
 pub const SCHEMA: &str = include_str!("../../schema/report.json");
@@ -58,6 +61,9 @@ pub struct Document {
     /// How many prompts an agent was sent.
     #[serde(default)]
     pub prompts: usize,
+    /// How long turns went on after `session/cancel`; absent if none was cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_times: Option<CancelTimes>,
     /// The step that failed, and blocks what depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_cause: Option<RootCause>,
@@ -253,6 +259,7 @@ impl Document {
             messages,
             coverage: report.coverage.clone(),
             prompts: report.prompts,
+            cancel_times: report.cancel_times,
             root_cause: report.root_cause.clone(),
             ..Self::new(Party::Agent, entries.collect(), setting)
         }
@@ -304,6 +311,7 @@ impl Document {
             seconds: 0.0,
             messages: Messages::default(),
             prompts: 0,
+            cancel_times: None,
             root_cause: None,
             stale: Vec::new(),
             left_out: setting.choice.skip.clone(),

@@ -39,6 +39,7 @@ fn run(verdicts: &[(Tier, Verdict)]) -> suite::Report {
         coverage: None,
         root_cause: None,
         prompts: 2,
+        cancel_times: None,
         from_agent: 3,
         invalid: 1,
         from_client: 2,

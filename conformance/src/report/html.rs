@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::escape::html;
 use super::filters::Filters;
 use super::page::{badge, conformity, page, said, sentence, successes, table, transcript, uses};
-use super::{Document, Entry, Outcome, Tally};
+use super::{CANCEL_TIMES, Document, Entry, Outcome, Tally};
 use crate::requirements::Tier;
 use crate::suite::{Coverage, UnionUse};
 use crate::wire::Party;
@@ -107,6 +107,10 @@ fn head(out: &mut String, report: &Document) {
         let _ = writeln!(out, "<li class=\"{class}\"><b>{number}</b> {name}</li>");
     }
     out.push_str("</ul>\n");
+    if let Some(times) = &report.cancel_times {
+        let times = times.in_words();
+        let _ = writeln!(out, "<p class=\"dim\">{CANCEL_TIMES}: {times}</p>");
+    }
 }
 
 /// Links to the parts that follow.

@@ -24,6 +24,7 @@ mod tests;
 mod text;
 
 pub use self::badge::{badge_for, is_badge};
+use self::document::CANCEL_TIMES;
 pub use self::document::{
     Conformity, Document, Entry, MOST_UNDECIDED, Messages, Outcome, Rerun, RunInfo, SCHEMA, VERSION,
 };

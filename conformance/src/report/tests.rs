@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::requirements::Tier;
+use crate::suite::CancelTimes;
 use crate::wire::Party;
 
 /// What an agent may say to harm a reader, in a terminal or a browser.
@@ -49,6 +50,11 @@ pub(super) fn report(name: &str, entries: &[(&str, Tier, Outcome)]) -> Document 
         verdict: Conformity::Conformant,
         conformant: true,
         prompts: 0,
+        cancel_times: Some(CancelTimes {
+            turns: 4,
+            median: 0.012,
+            longest: 1.5,
+        }),
         root_cause: None,
         stale: Vec::new(),
         strict: false,
@@ -258,6 +264,19 @@ fn provenance_stands_in_every_format() {
             assert!(plain.contains(what), "{format} lacks {what}:\n{out}");
         }
     }
+}
+
+#[test]
+fn the_times_of_cancelled_turns_are_shown() {
+    let report = broken();
+    for out in [text(&report), html_report(&report)] {
+        let line = "From session/cancel to the end of the turn: \
+                    median 0.012 s, longest 1.500 s, of 4 turns";
+        assert!(out.contains(line), "{out}");
+    }
+    let json = serde_json::to_value(&report).unwrap();
+    let expected = serde_json::json!({"turns": 4, "median": 0.012, "longest": 1.5});
+    assert_eq!(json["cancel_times"], expected);
 }
 
 #[test]

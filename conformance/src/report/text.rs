@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::escape::terminal;
-use super::{Conformity, Document, Entry, MOST_UNDECIDED, Outcome, Tally};
+use super::{CANCEL_TIMES, Conformity, Document, Entry, MOST_UNDECIDED, Outcome, Tally};
 use crate::requirements::Tier;
 use crate::suite::{Coverage, RootCause, UnionUse};
 use crate::wire::Party;
@@ -53,6 +53,9 @@ pub fn text(report: &Document) -> String {
         report.messages.invalid,
         report.kind.peer()
     );
+    if let Some(times) = &report.cancel_times {
+        let _ = writeln!(out, "{CANCEL_TIMES}: {}", times.in_words());
+    }
     let provenance = report.provenance();
     let provenance = provenance
         .iter()

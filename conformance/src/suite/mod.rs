@@ -1,6 +1,7 @@
 //! A run of the suite against an agent: which checks, in what order, their
 //! verdicts, and what of the protocol they have exercised.
 
+mod cancel_times;
 mod coverage;
 mod exploration;
 mod fields;
@@ -13,6 +14,7 @@ mod setup;
 mod trouble;
 mod violations;
 
+pub use self::cancel_times::CancelTimes;
 pub use self::coverage::{Coverage, KindUse, MethodUse, UnionUse};
 pub use self::fields::FieldUse;
 pub use self::plan::Effort;

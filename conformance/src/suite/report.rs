@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Coverage;
+use super::{CancelTimes, Coverage};
 use crate::harness::{Failure, Stop};
 use crate::requirements::{Area, Requirement, Tier};
 
@@ -105,6 +105,8 @@ pub struct Report {
     pub root_cause: Option<RootCause>,
     /// How many prompts were sent.
     pub prompts: usize,
+    /// How long turns went on after `session/cancel`; `None` if none was cancelled.
+    pub cancel_times: Option<CancelTimes>,
     /// `None` when only some requirements were run.
     pub coverage: Option<Coverage>,
     /// Messages of the agent.

@@ -9,7 +9,7 @@ use super::plan::{self, Effort};
 use super::preflight::{self, Preflight};
 use super::report::{Report, RootCause, Row, Verdict};
 use super::setup::{self, Depth, Setup};
-use super::{Coverage, exploration, passive, trouble};
+use super::{CancelTimes, Coverage, exploration, passive, trouble};
 use crate::Result;
 use crate::harness::{
     self, Conditions, Cx, Env, Failure, Outcome, Profile, Recording, Stop, Transcripts,
@@ -131,6 +131,7 @@ pub fn run(
         rows: Vec::new(),
         root_cause: None,
         prompts: 0,
+        cancel_times: None,
         coverage: None,
         from_agent: 0,
         invalid: 0,
@@ -283,6 +284,7 @@ pub fn run(
     if !options.choice.is_partial() && options.effort != Effort::Quick {
         report.coverage = Some(Coverage::of(&env.schema, &recordings)?);
     }
+    report.cancel_times = CancelTimes::of(version, &recordings);
     report.count_messages(&recordings);
     report.took = started.elapsed();
     Ok(report)
