@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::passive::{items, text, watch};
-use super::{Check, NamedCheck};
+use super::{Check, NamedCheck, media};
 use crate::harness::{Capability, Conn, Cx, Outcome, Recording};
 use crate::passive::{RuleResult, View, violation};
 use crate::wire::Party;
@@ -27,12 +27,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ),
     ("content.uri", watch(uri, "no resource came from the agent")),
 ];
-
-/// One white pixel.
-const PNG: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
-/// A wave file without samples.
-const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
 
 /// A prompt of what is said in `hello` and one more block.
 fn takes(conn: &mut Conn, block: Value) -> Outcome {
@@ -64,7 +58,7 @@ fn image(cx: &mut Cx) -> Outcome {
     conn.needs(Capability::Image)?;
     takes(
         conn,
-        json!({"type": "image", "mimeType": "image/png", "data": PNG}),
+        json!({"type": "image", "mimeType": "image/png", "data": media::png()}),
     )
 }
 
@@ -73,7 +67,7 @@ fn audio(cx: &mut Cx) -> Outcome {
     conn.needs(Capability::Audio)?;
     takes(
         conn,
-        json!({"type": "audio", "mimeType": "audio/wav", "data": WAV}),
+        json!({"type": "audio", "mimeType": "audio/wav", "data": media::wav()}),
     )
 }
 
@@ -193,46 +187,10 @@ fn uri(view: &View<'_>) -> RuleResult {
 mod tests {
     use super::*;
 
-    /// The checksum that ends every chunk of a PNG.
-    fn crc(bytes: &[u8]) -> u32 {
-        !bytes.iter().fold(u32::MAX, |crc, byte| {
-            (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-                (crc >> 1) ^ (0xedb8_8320 * (crc & 1))
-            })
-        })
-    }
-
-    fn decoded(base64: &str) -> Vec<u8> {
-        const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let digits: Vec<u32> = base64
-            .chars()
-            .filter_map(|digit| u32::try_from(DIGITS.find(digit)?).ok())
-            .collect();
-        let bytes = digits.chunks(4).flat_map(|four| {
-            let bits = (0..4).fold(0, |bits, at| bits << 6 | four.get(at).copied().unwrap_or(0));
-            bits.to_be_bytes().into_iter().skip(1).take(four.len() - 1)
-        });
-        bytes.collect()
-    }
-
-    /// An agent that looks at the picture must find nothing wrong with it.
-    #[test]
-    fn the_picture_is_sound() {
-        let png = decoded(PNG);
-        let (head, mut rest) = png.split_at(8);
-        assert_eq!(head, b"\x89PNG\r\n\x1a\n");
-        while !rest.is_empty() {
-            let length = u32::from_be_bytes(rest[..4].try_into().unwrap()) as usize;
-            let (chunk, after) = rest[4..].split_at(4 + length);
-            let (sum, after) = after.split_at(4);
-            assert_eq!(sum, crc(chunk).to_be_bytes(), "{chunk:?}");
-            rest = after;
-        }
-    }
-
     #[test]
     fn base64_is_told_by_its_alphabet_and_length() {
-        assert!(is_base64("AAEC") && is_base64("AA==") && is_base64(PNG) && is_base64(WAV));
+        assert!(is_base64("AAEC") && is_base64("AA=="));
+        assert!(is_base64(&media::png()) && is_base64(&media::wav()));
         assert!(!is_base64("AAE") && !is_base64("AA-_") && !is_base64("A==="));
     }
 }

@@ -19,6 +19,7 @@ mod initialization;
 mod jsonrpc;
 pub(crate) mod live;
 mod mcp;
+mod media;
 mod modes;
 mod passive;
 mod plan;
