@@ -14,7 +14,7 @@ use crate::harness::{Conditions, Env, Profile, Unresponsive};
 use crate::mutants;
 use crate::progress::Progress;
 use crate::report::{Document, Rerun, RunInfo};
-use crate::suite::{self, Effort, Options};
+use crate::suite::{self, Effort, Options, QuickLimits};
 use crate::target::Target;
 use crate::wire::{Party, Schema, Version};
 use crate::workdir::Workdir;
@@ -69,11 +69,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<f64>,
     /// Wait so many seconds for the end of a turn or the start of a session [default: 60, or 5 times
-    /// what the first turn took, at most 600; with --quick 15]
+    /// what the first turn took, at most 600; with --quick 15 for a turn]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     turn_timeout: Option<f64>,
-    /// Take less than a minute: all checks without a prompt, and at most 12 prompts; no check begins
-    /// after 40 seconds
+    /// Take less than a minute, besides the starts of the agent: all checks without a prompt, and at
+    /// most 12 prompts; no check begins after 40 seconds. The time that the agent takes to start is
+    /// not counted, and may be as long as without this option
     #[arg(long, conflicts_with_all = ["thorough", "fuzz"])]
     quick: bool,
     /// Repeat a check that was inconclusive, at most twice, because a model may act otherwise
@@ -170,6 +171,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
             _ => Effort::Normal,
         },
         tries_setup: true,
+        quick: QuickLimits::default(),
         adapts_timeout: args.timeout.is_none(),
         adapts_turn_timeout: args.turn_timeout.is_none(),
         takes_words: args.profile.is_none(),

@@ -1,5 +1,7 @@
 //! Facts about the agent that hold for all connections of a run, and permissions of its user.
 
+use std::time::Duration;
+
 /// What the preflight has found, and what the run may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
@@ -9,6 +11,9 @@ pub struct Conditions {
     pub no_turn: Option<String>,
     /// Whether the agent has answered `initialize` of a client with all capabilities before.
     pub has_started: bool,
+    /// How long the agent may take to start, up to its first session; as long as a turn if that is
+    /// not said.
+    pub start_timeout: Option<Duration>,
     /// Whether `session/new` is refused without a login.
     pub needs_login: bool,
     /// Whether modes that bypass permissions, and other models, may be selected.

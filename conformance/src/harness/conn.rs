@@ -49,6 +49,14 @@ pub struct Env {
     pub conditions: Conditions,
 }
 
+impl Env {
+    /// Returns how long the agent may take to start, up to its first session.
+    #[must_use]
+    pub fn start_timeout(&self) -> Duration {
+        self.conditions.start_timeout.unwrap_or(self.turn_timeout)
+    }
+}
+
 /// The result of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
@@ -351,6 +359,13 @@ impl Conn {
 
     fn is_flooded(&self) -> bool {
         self.mark() >= MESSAGES || self.bytes >= BYTES
+    }
+
+    /// Returns how long the agent took until its first message; as long as the connection is open, if
+    /// there is none.
+    pub(crate) fn start_took(&self) -> Duration {
+        let first = self.recording().of(Party::Agent).next();
+        first.map_or_else(|| self.started.elapsed(), |entry| entry.at)
     }
 
     /// The last lines of the agent's standard error.

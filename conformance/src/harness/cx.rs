@@ -5,6 +5,7 @@
 //! somebody still waits on, or on which a check failed, is not used again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -23,6 +24,8 @@ pub struct Cx {
     /// Where the current check begins on the shared connection, and among the recordings.
     begin: [usize; 2],
     transcripts: Option<Arc<Transcripts>>,
+    /// How long the agents of the connections took to start.
+    starting: Duration,
 }
 
 impl Cx {
@@ -36,6 +39,7 @@ impl Cx {
             done: Vec::new(),
             begin: [0; 2],
             transcripts: None,
+            starting: Duration::ZERO,
         }
     }
 
@@ -59,7 +63,9 @@ impl Cx {
     pub fn ready(&mut self) -> Outcome<&mut Conn> {
         if self.shared.is_none() {
             let mut conn = Conn::start(self.env.clone())?;
-            if let Err(stop) = conn.open(&Caps::Full) {
+            let opened = conn.open(&Caps::Full);
+            self.starting += conn.start_took();
+            if let Err(stop) = opened {
                 self.done.push(conn.into_recording());
                 return Err(stop);
             }
@@ -111,9 +117,20 @@ impl Cx {
     /// Ends the connections of the check's own, whose sessions are left as they are: another
     /// connection opens them again.
     pub fn end_fresh(&mut self) {
-        let fresh = std::mem::take(&mut self.fresh);
+        let fresh = self.take_fresh();
         self.done
             .extend(fresh.into_iter().map(Conn::into_recording));
+    }
+
+    fn take_fresh(&mut self) -> Vec<Conn> {
+        let fresh = std::mem::take(&mut self.fresh);
+        self.starting += fresh.iter().map(Conn::start_took).sum::<Duration>();
+        fresh
+    }
+
+    /// Returns how long the agents took to start, on all connections so far.
+    pub(crate) fn starting(&self) -> Duration {
+        self.starting
     }
 
     /// Begins a check.
@@ -168,7 +185,7 @@ impl Cx {
 
     /// Ends a check.
     pub(crate) fn end(&mut self, passed: bool) {
-        let fresh = std::mem::take(&mut self.fresh);
+        let fresh = self.take_fresh();
         self.done.extend(fresh.into_iter().map(cleanup::end));
         if let Some(conn) = self.shared.take() {
             if passed && conn.is_clean() {

@@ -74,7 +74,7 @@ impl Conn {
         Ok(Reply { index, answer })
     }
 
-    /// Sends a request and waits for its answer; as long as for a turn where the agent may
+    /// Sends a request and waits for its answer; as long as for a start where the agent may
     /// still be starting.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl Conn {
         match method {
             // Itself, or what the session needs.
             "initialize" | "session/new" | "session/load" | "session/resume" => {
-                self.reply_within(request, self.env.turn_timeout)
+                self.reply_within(request, self.env.start_timeout())
             }
             _ => self.reply(request),
         }

@@ -65,7 +65,7 @@ impl Conn {
         };
         let (name, _) = self.login_methods();
         let request = self.request(name, json!({"methodId": method}));
-        let reply = self.reply_within(request, self.env.turn_timeout)?;
+        let reply = self.reply_within(request, self.env.start_timeout())?;
         match reply.answer {
             Ok(_) => Ok(true),
             Err(_) => Err(self.at(reply.index, format!("the agent refused {name}"))),
@@ -173,7 +173,7 @@ impl Conn {
 
     fn set_up_again(&mut self, method: &str, params: Value) -> Outcome<(usize, Reply)> {
         let request = self.request(method, params);
-        let reply = self.reply_within(request, self.env.turn_timeout)?;
+        let reply = self.reply_within(request, self.env.start_timeout())?;
         Ok((request, reply))
     }
 
@@ -236,7 +236,7 @@ impl Conn {
     pub fn resumed(&mut self, session: &str) -> Outcome<Value> {
         let params = self.setup(Some(session));
         let request = self.request("session/resume", params);
-        let reply = self.reply_within(request, self.env.turn_timeout)?;
+        let reply = self.reply_within(request, self.env.start_timeout())?;
         match reply.answer {
             Ok(state) => Ok(state),
             Err(_) => inconclusive("the agent does not resume a session that had no turn"),

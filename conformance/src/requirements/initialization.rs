@@ -206,7 +206,7 @@ fn comes_first(cx: &mut Cx) -> Outcome {
     let params = conn.setup(None);
     let request = conn.request("session/new", params);
     // As long as the handshake may take, because the agent is still starting.
-    let reply = conn.reply_within(request, conn.env.turn_timeout);
+    let reply = conn.reply_within(request, conn.env.start_timeout());
     // A WebSocket is closed then, for its first message must be `initialize`.
     if reply.is_err() && conn.env.target.is_remote() && conn.ends_within(Duration::ZERO) {
         return Ok(());

@@ -77,7 +77,7 @@ fn is_answered(
     what: &str,
     answers: impl Fn(&Entry) -> bool,
 ) -> Outcome {
-    let (started, limit) = (Instant::now(), conn.env.turn_timeout);
+    let (started, limit) = (Instant::now(), conn.env.start_timeout());
     let params = conn.setup(None);
     let probe = conn.request("session/new", params);
     let first = conn.wait_on(Some(mark), mark, what, limit, |recording, index| {

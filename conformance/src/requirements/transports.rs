@@ -65,7 +65,8 @@ fn split_writes(cx: &mut Cx) -> Outcome {
     // Cuts within a character too: the pieces are as small as pipes ever make them.
     let mut pieces = bytes.chunks(7).map(<[u8]>::to_vec);
     let request = conn.send_in_pieces(&message, &mut pieces);
-    conn.reply_within(request, conn.env.turn_timeout).map(drop)
+    conn.reply_within(request, conn.env.start_timeout())
+        .map(drop)
 }
 
 fn joined_writes(cx: &mut Cx) -> Outcome {
@@ -78,7 +79,7 @@ fn joined_writes(cx: &mut Cx) -> Outcome {
     let bytes = format!("{first}\n{second}\n").into_bytes();
     let one = conn.send_in_pieces(&first, &mut [bytes].into_iter());
     let other = conn.send_in_pieces(&second, &mut std::iter::empty());
-    let limit = conn.env.turn_timeout;
+    let limit = conn.env.start_timeout();
     conn.reply_within(one, limit)?;
     conn.reply_within(other, limit).map(drop)
 }
@@ -93,7 +94,8 @@ fn escapes(cx: &mut Cx) -> Outcome {
         .replace("session/new", r"session\/\u006eew");
     let bytes = format!("{text}\n").into_bytes();
     let request = conn.send_in_pieces(&message, &mut [bytes].into_iter());
-    conn.reply_within(request, conn.env.turn_timeout).map(drop)
+    conn.reply_within(request, conn.env.start_timeout())
+        .map(drop)
 }
 
 fn large_message(cx: &mut Cx) -> Outcome {
@@ -117,7 +119,8 @@ fn crlf(cx: &mut Cx) -> Outcome {
         json!({"jsonrpc": "2.0", "id": "crlf", "method": "session/new", "params": params});
     let bytes = format!("{message}\r\n").into_bytes();
     let request = conn.send_in_pieces(&message, &mut [bytes].into_iter());
-    conn.reply_within(request, conn.env.turn_timeout).map(drop)
+    conn.reply_within(request, conn.env.start_timeout())
+        .map(drop)
 }
 
 fn ends_with_its_input(cx: &mut Cx) -> Outcome {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::run::Chosen;
 use super::setup::Depth;
@@ -16,7 +16,7 @@ use crate::wire::Version;
 /// How thorough a run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// Few prompts, and no check begins after 40 s.
+    /// Few prompts, and no check begins after 40 s; see [`QuickLimits`].
     Quick,
     /// Every check once.
     #[default]
@@ -28,18 +28,53 @@ pub enum Effort {
 /// How many prompts a quick run sends at most, those of the preflight and the exploration included.
 pub(super) const QUICK_PROMPTS: usize = 12;
 
-/// When a quick run begins no further check.
-pub(super) const QUICK_TIME: Duration = Duration::from_secs(40);
+/// The limits of a quick run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuickLimits {
+    /// When no further check begins (default 40 s). The starts of the agent are not counted.
+    pub time: Duration,
+    /// How long a turn may take, unless it was set (default 15 s).
+    pub turn: Duration,
+}
 
-/// How long a turn of a quick run may take, unless it was set.
-pub(super) const QUICK_TURN: Duration = Duration::from_secs(15);
+impl Default for QuickLimits {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(40),
+            turn: Duration::from_secs(15),
+        }
+    }
+}
+
+/// When a run begins no further check; the time that the agent took to start is not counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    began: Instant,
+    limit: Option<Duration>,
+}
+
+impl Budget {
+    /// Creates the budget of a run that began at this time; without a limit unless it is quick.
+    pub(super) fn new(began: Instant, effort: Effort, limits: QuickLimits) -> Self {
+        let limit = (effort == Effort::Quick).then_some(limits.time);
+        Self { began, limit }
+    }
+
+    /// Whether it is over, for a thread that has waited so long for the agent to start.
+    pub(super) fn is_over(&self, now: Instant, starting: Duration) -> bool {
+        let spent = now.saturating_duration_since(self.began);
+        let spent = spent.saturating_sub(starting);
+        self.limit.is_some_and(|limit| spent > limit)
+    }
+}
 
 /// How often a thorough run repeats a check that was inconclusive.
 pub(super) const REPEATS: usize = 2;
 
 /// Why a quick run does not have a row.
 pub(super) const NO_PROMPTS: &str = "not run: --quick sends few prompts";
-pub(super) const NO_TIME: &str = "not run: --quick begins no check after 40 s";
+pub(super) const NO_TIME: &str =
+    "not run: --quick begins no check after 40 s, without the starts of the agent";
 
 /// The words that a quick run says on its exploration.
 pub(crate) const QUICK_WORDS: [&str; 3] = ["hello", "slow", "tool"];

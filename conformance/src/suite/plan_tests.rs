@@ -43,6 +43,18 @@ fn the_preflight_goes_as_far_as_the_rows_need() {
     assert_eq!(depth("jsonrpc.envelope"), Depth::Turn);
 }
 
+#[test]
+fn the_starts_of_the_agent_are_not_counted_in_a_quick_run() {
+    let (began, second) = (Instant::now(), Duration::from_secs(1));
+    let limits = QuickLimits::default();
+    let quick = Budget::new(began, Effort::Quick, limits);
+    let over = |after: u32, starting: u32| quick.is_over(began + after * second, starting * second);
+    assert!(!over(40, 0) && over(41, 0));
+    assert!(!over(100, 60) && over(101, 60));
+    let normal = Budget::new(began, Effort::Normal, limits);
+    assert!(!normal.is_over(began + 1000 * second, Duration::ZERO));
+}
+
 /// A run against the reference agent of a version.
 fn reference(version: Version, options: &Options) -> Report {
     let folder = tempfile::tempdir().unwrap();

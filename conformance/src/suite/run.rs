@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::plan::{self, Effort};
+use super::plan::{self, Budget, Effort, QuickLimits};
 use super::preflight::{self, Preflight};
 use super::report::{Report, RootCause, Row, Verdict};
 use super::setup::{self, Depth, Setup};
@@ -27,6 +27,8 @@ pub struct Options {
     pub jobs: usize,
     /// How thorough the run is.
     pub effort: Effort,
+    /// The limits of a quick run.
+    pub quick: QuickLimits,
     /// Whether login, session and prompt are tried first, and block the rows that depend on them.
     pub tries_setup: bool,
     /// Whether the limit of an answer adapts to what the preflight has measured.
@@ -162,6 +164,7 @@ pub fn run(
             return Ok(report.ended(rows, cause, broken.recording, started));
         }
     };
+    let budget = Budget::new(started + conn.start_took(), options.effort, options.quick);
     let mut setup = Setup::default();
     if options.tries_setup {
         let depth = plan::depth(&chosen, version);
@@ -186,7 +189,6 @@ pub fn run(
         Task::Check(index, _) => chosen.get(*index).is_none_or(|(_, row)| applies(row)),
         Task::Explore(_) => true,
     });
-    let end = (options.effort == Effort::Quick).then(|| started + plan::QUICK_TIME);
     let next = AtomicUsize::new(0);
     let (done, results) = mpsc::sync_channel(RESULTS);
     let id_of = |task: Task| match task {
@@ -199,9 +201,9 @@ pub fn run(
             scope.spawn(move || {
                 let mut cx = Cx::new(env.clone()).kept_in(options.transcripts.clone());
                 while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = match end {
-                        Some(end) if Instant::now() > end => left_out(*task),
-                        _ => perform(&mut cx, *task, id_of(*task), options.effort),
+                    let result = match budget.is_over(Instant::now(), cx.starting()) {
+                        true => left_out(*task),
+                        false => perform(&mut cx, *task, id_of(*task), options.effort),
                     };
                     // The receiver outlives the threads.
                     let _ = done.send(Message::Task(result));
@@ -351,6 +353,10 @@ fn adapted(env: &Env, options: &Options, setup: &Setup, profile: Profile) -> Env
         measured.min(longest).max(usual)
     };
     let is_quick = options.effort == Effort::Quick;
+    let turn_timeout = match options.adapts_turn_timeout {
+        true => grown(env.turn_timeout, setup.turn, LONGEST_TURN),
+        false => env.turn_timeout,
+    };
     Env {
         target: env.target.clone(),
         profile,
@@ -361,9 +367,8 @@ fn adapted(env: &Env, options: &Options, setup: &Setup, profile: Profile) -> Env
             false => env.timeout,
         },
         turn_timeout: match options.adapts_turn_timeout {
-            true if is_quick => env.turn_timeout.min(plan::QUICK_TURN),
-            true => grown(env.turn_timeout, setup.turn, LONGEST_TURN),
-            false => env.turn_timeout,
+            true if is_quick => env.turn_timeout.min(options.quick.turn),
+            _ => turn_timeout,
         },
         quiet: env.quiet,
         unresponsive: Unresponsive::default(),
@@ -372,6 +377,7 @@ fn adapted(env: &Env, options: &Options, setup: &Setup, profile: Profile) -> Env
             no_turn: setup.conditions.no_turn.clone(),
             needs_login: setup.conditions.needs_login,
             has_started: options.tries_setup,
+            start_timeout: Some(turn_timeout),
             few_words: is_quick,
             ..env.conditions.clone()
         },

@@ -4,8 +4,14 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use acp_conformance::harness::{Conditions, Env, Profile, Unresponsive};
+use acp_conformance::requirements::Choice;
+use acp_conformance::suite::{Effort, Options, QuickLimits, Verdict, run};
+use acp_conformance::target::Target;
+use acp_conformance::wire::{Schema, Version};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -135,4 +141,44 @@ fn an_answer_may_come_after_that_to_a_later_request() {
     let ran = suite_in(folder.path(), &["--only", "jsonrpc.string-id"], script);
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains("1 passed"), "{}", ran.stdout);
+}
+
+/// An agent that starts in a second, in a quick run whose turns may take a third of it.
+#[test]
+fn a_quick_run_gives_the_agent_the_time_that_it_needs_to_start() {
+    let script = "sleep 1; exec \"$0\" reference-agent";
+    let program = env!("CARGO_BIN_EXE_acp-conformance");
+    let words = ["sh", "-c", script, program].map(Into::into).to_vec();
+    let folder = TempDir::new().unwrap();
+    let env = Env {
+        target: Target::command(words),
+        profile: Profile::reference().unwrap(),
+        schema: Arc::new(Schema::of(Version::V1).unwrap()),
+        folder: folder.path().to_owned(),
+        timeout: Duration::from_secs(20),
+        turn_timeout: Duration::from_secs(60),
+        quiet: Duration::from_millis(50),
+        unresponsive: Unresponsive::default(),
+        conditions: Conditions::default(),
+    };
+    let only = ["initialization.answer", "initialization.comes-first"];
+    let options = Options {
+        choice: Choice {
+            only: only.map(str::to_owned).to_vec(),
+            ..Choice::default()
+        },
+        jobs: 1,
+        effort: Effort::Quick,
+        quick: QuickLimits {
+            turn: Duration::from_millis(300),
+            ..QuickLimits::default()
+        },
+        adapts_turn_timeout: true,
+        ..Options::default()
+    };
+    let report = run(&Arc::new(env), &options, |_, _| {}).unwrap();
+    for row in &report.rows {
+        assert_eq!(row.verdict, Verdict::Pass, "{}", row.requirement.id);
+    }
+    assert_eq!(report.rows.len(), only.len());
 }
