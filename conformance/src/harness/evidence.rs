@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use super::adapter;
+use crate::transcript::{redact, redact_text};
 use crate::wire::{Finding, FindingKind, Judged, Kind, Party, Version, excerpt_around, shorten};
 
 /// One message.
@@ -53,7 +54,7 @@ pub struct Update<'a> {
 }
 
 impl Entry {
-    /// The text of the message, shortened for a report.
+    /// The text of the message for a report: shortened, without secrets.
     #[must_use]
     pub fn excerpt(&self) -> String {
         self.excerpt_at("")
@@ -64,8 +65,12 @@ impl Entry {
     pub fn excerpt_at(&self, pointer: &str) -> String {
         const LIMIT: usize = 600;
         match &self.raw {
-            Some(raw) => shorten(raw, LIMIT),
-            None => excerpt_around(&self.value, pointer, LIMIT),
+            Some(raw) => shorten(&redact_text(raw), LIMIT),
+            None => {
+                let mut value = self.value.clone();
+                redact(&mut value);
+                excerpt_around(&value, pointer, LIMIT)
+            }
         }
     }
 

@@ -157,6 +157,38 @@ fn the_proxy_judges_by_the_version_that_passes_through() {
     );
 }
 
+/// What `check` finds in a recording whose `initialize` is answered with version 99.
+#[test]
+fn a_version_without_a_specification_is_a_finding_and_is_not_judged_as_version_1() {
+    // The session and the prompt would be wrong in version 1.
+    let recorded = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":99,"clientInfo":{"name":"c","version":"1"}}}}
+{"dir":"a2c","msg":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":99}}}
+{"dir":"c2a","msg":{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"workspace":"w"}}}
+{"dir":"a2c","msg":{"jsonrpc":"2.0","id":1,"result":{"session":7}}}
+{"dir":"c2a","msg":{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"text":"hi"}}}
+{"dir":"a2c","msg":{"jsonrpc":"2.0","id":2,"result":{}}}
+"#;
+    let ran = check(recorded, &["--notes"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let found: Vec<_> = ran
+        .stdout
+        .lines()
+        .filter(|line| line.contains("]"))
+        .collect();
+    let [found] = found.as_slice() else {
+        panic!("{ran:?}");
+    };
+    assert!(
+        found.contains(":2: error[initialization.known-version] agent: "),
+        "{found}"
+    );
+    assert!(ran.stdout.contains("version 99"), "{ran:?}");
+    // What JSON-RPC says still holds.
+    let broken = recorded.replace(r#""id":2,"result":{}"#, r#""id":3,"result":{}"#);
+    let ran = check(&broken, &[]);
+    assert!(ran.stdout.contains("[jsonrpc.answers-once]"), "{ran:?}");
+}
+
 #[test]
 fn the_proxy_says_which_version_it_assumed() {
     let news = HANDSHAKE.lines().nth(1).unwrap().to_owned() + "\n";
@@ -175,4 +207,23 @@ fn the_proxy_says_which_version_it_assumed() {
         &news,
     );
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{ran:?}");
+}
+
+/// A login of version 2 whose key is in `_meta`, through a proxy with a log.
+#[test]
+fn the_log_of_a_proxy_has_no_secrets_of_a_login_of_version_2() {
+    let folder = TempDir::new().unwrap();
+    let log = folder.path().join("log.jsonl");
+    let program = env!("CARGO_BIN_EXE_acp-conformance");
+    let agent = [program, "reference-agent", "--protocol", "2"];
+    let login = r#"{"jsonrpc":"2.0","id":2,"method":"auth/login","params":{"methodId":"none","_meta":{"gateway":{"key":"s3cret"}}}}"#;
+    let said = format!("{HANDSHAKE}{login}\n");
+    let ran = proxied(&["--log", log.to_str().unwrap()], &agent, &said);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(
+        text.contains("auth/login") && text.contains("[redacted]"),
+        "{text}"
+    );
+    assert!(!text.contains("s3cret"), "{text}");
 }

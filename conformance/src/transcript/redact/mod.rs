@@ -1,7 +1,7 @@
 //! Takes secrets out of messages before they are written down.
 //!
 //! Taken out are: the values of environment variables and HTTP headers of MCP
-//! servers and terminals, everything that `authenticate` carries besides the
+//! servers and terminals, everything that `authenticate` and `auth/login` carry besides the
 //! method's id, strings under names such as `apiKey`, `token` or `password`, and
 //! arguments such as `--api-key=…`. Prompts, file contents and the output of
 //! terminals are the conversation itself and stay.
@@ -14,6 +14,9 @@ mod text;
 use serde_json::Value;
 
 pub use self::text::redact_text;
+
+/// The methods that log in, in version 1 and in version 2.
+const LOGINS: [&str; 2] = ["authenticate", "auth/login"];
 
 /// What stands in the place of a secret.
 const REDACTED: &str = "[redacted]";
@@ -37,7 +40,8 @@ const SECRETS: [&str; 12] = [
 /// Takes the secrets out of a message; tells whether there were any.
 pub fn redact(message: &mut Value) -> bool {
     let mut changed = false;
-    if message.get("method").and_then(Value::as_str) == Some("authenticate")
+    let method = message.get("method").and_then(Value::as_str);
+    if method.is_some_and(|method| LOGINS.contains(&method))
         && let Some(Value::Object(params)) = message.get_mut("params")
     {
         for (name, value) in params {
@@ -198,11 +202,13 @@ mod tests {
 
     #[test]
     fn authentication_keeps_only_its_method() {
-        let message = json!({"method": "authenticate", "params": {"methodId": "key", "_meta": {"gateway": {"k": "s"}}}});
-        assert_eq!(
-            redacted(message),
-            json!({"method": "authenticate", "params": {"methodId": "key", "_meta": {"gateway": {"k": REDACTED}}}})
-        );
+        for method in LOGINS {
+            let message = |key: &str| {
+                let meta = json!({"gateway": {"k": key}});
+                json!({"method": method, "params": {"methodId": "key", "_meta": meta}})
+            };
+            assert_eq!(redacted(message("s")), message(REDACTED));
+        }
     }
 
     #[test]
