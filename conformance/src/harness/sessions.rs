@@ -243,6 +243,30 @@ impl Conn {
         }
     }
 
+    /// Opens a session again in every way that the agent declares. Yields for each the method, the
+    /// place of the answer and the state of the session.
+    ///
+    /// # Errors
+    /// A skip when it declares none; as [`Conn::resumed`].
+    pub fn reopened(&mut self, session: &str) -> Outcome<Vec<(&'static str, usize, Value)>> {
+        let mut states = Vec::new();
+        if self.can(Capability::Resume) {
+            let state = self.resumed(session)?;
+            states.push(("session/resume", self.mark() - 1, state));
+        }
+        if self.can(Capability::Load) {
+            let (_, reply) = self.try_load(session)?;
+            match reply.answer {
+                Ok(state) => states.push((self.adapter().load().0, reply.index, state)),
+                Err(_) => return inconclusive("the agent does not load a session that had a turn"),
+            }
+        }
+        if states.is_empty() {
+            self.needs(Capability::Resume)?;
+        }
+        Ok(states)
+    }
+
     /// The agent still serves: a new session opens.
     ///
     /// # Errors

@@ -1,14 +1,10 @@
 //! Session config options.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{
-    Capability, Caps, Conn, Cx, Outcome, chooses_model, inconclusive, is_privileged, skip,
-};
+use crate::harness::{Caps, Conn, Cx, Outcome, chooses_model, inconclusive, is_privileged, skip};
 use crate::passive::{RuleResult, View, Violation, violation};
 use crate::wire::{Party, Version, extensions};
 
@@ -26,35 +22,16 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ),
     ("config-options.set-select", Run(set_select)),
     ("config-options.set-boolean", Run(set_boolean)),
-    ("config-options.complete", Run(complete)),
-    (
-        "config-options.complete-update",
-        watch(complete_update, "no config_option_update"),
-    ),
     ("config-options.set-unknown", Run(set_unknown)),
     ("config-options.set-unlisted-value", Run(set_unlisted)),
     ("config-options.set-during-a-turn", Run(set_during_a_turn)),
-    (
-        "config-options.modes-too",
-        watch(
-            modes_too,
-            "no session has modes or an option of the category `mode`",
-        ),
-    ),
-    (
-        "config-options.modes-in-sync",
-        watch(
-            modes_in_sync,
-            "no session has modes and an option of the category `mode`",
-        ),
-    ),
     ("config-options.kept", Run(kept)),
 ];
 
 const CATEGORIES: [&str; 4] = ["mode", "model", "model_config", "thought_level"];
 
 /// The values that a select option offers, grouped or not.
-fn offered(option: &Value) -> impl Iterator<Item = &str> {
+pub(super) fn offered(option: &Value) -> impl Iterator<Item = &str> {
     items(option, "/options").flat_map(|entry| {
         let own = text(entry, "/value");
         let grouped = items(entry, "/options").filter_map(|entry| text(entry, "/value"));
@@ -62,8 +39,13 @@ fn offered(option: &Value) -> impl Iterator<Item = &str> {
     })
 }
 
+/// A value in words.
+pub(super) fn named(value: Option<&Value>) -> String {
+    value.map_or_else(|| "none".to_owned(), Value::to_string)
+}
+
 /// The id of an option in any version.
-fn id_of(option: &Value) -> Option<&str> {
+pub(super) fn id_of(option: &Value) -> Option<&str> {
     text(option, "/configId").or_else(|| text(option, "/id"))
 }
 
@@ -71,7 +53,7 @@ fn id_of(option: &Value) -> Option<&str> {
 fn told<'a>(view: &View<'a>) -> Option<&'a Value> {
     let setup = view.setup().map(|(_, state)| state);
     let update = || Some(view.update_of("config_option_update")?.body);
-    let set = || view.result(Party::Client, "session/set_config_option");
+    let set = || view.result(Party::Client, SET);
     setup.or_else(update).or_else(set)
 }
 
@@ -92,7 +74,10 @@ fn default_value(view: &View<'_>) -> RuleResult {
             _ => text(option, "/type").is_none_or(|kind| kind.starts_with('_')),
         };
         if !good {
-            return violation(format!("the value of {id} is none of those it offers"));
+            let value = named(option.get("currentValue"));
+            return violation(format!(
+                "expected a value of {id} that it offers, got {value}"
+            ));
         }
     }
     Ok(seen)
@@ -140,7 +125,7 @@ fn no_undeclared_boolean(cx: &mut Cx) -> Outcome {
     }
     if let Some((id, value)) = select(&state, conn.env.conditions.allow_privileged) {
         let params = set_to(conn.version(), &session, &id, &value);
-        conn.result("session/set_config_option", params)?;
+        conn.result(SET, params)?;
         conn.settle()?;
     }
     let found = conn.recording().entries.iter().position(|entry| {
@@ -182,8 +167,11 @@ fn bypasses(option: &Value, value: &str) -> bool {
     entries.any(|entry| text(entry, "/value") == Some(value) && is_privileged(entry))
 }
 
+/// The method that sets an option.
+pub(super) const SET: &str = "session/set_config_option";
+
 /// The params that set a select option. In v2 the type says that the value is an id.
-fn set_to(version: Version, session: &str, id: &str, value: &str) -> Value {
+pub(super) fn set_to(version: Version, session: &str, id: &str, value: &str) -> Value {
     let mut params = json!({"sessionId": session, "configId": id, "value": value});
     if version == Version::V2 {
         params["type"] = json!("id");
@@ -199,7 +187,7 @@ fn with_options(conn: &mut Conn) -> Outcome<(String, Value)> {
     Ok((session, state))
 }
 
-fn with_select(conn: &mut Conn) -> Outcome<(String, Value, Value)> {
+pub(super) fn with_select(conn: &mut Conn) -> Outcome<(String, Value, Value)> {
     let (session, state) = with_options(conn)?;
     match select(&state, conn.env.conditions.allow_privileged) {
         Some((id, value)) => {
@@ -211,7 +199,7 @@ fn with_select(conn: &mut Conn) -> Outcome<(String, Value, Value)> {
 }
 
 /// The current value of an option in what the agent reported.
-fn value_of<'a>(state: &'a Value, id: &str) -> Option<&'a Value> {
+pub(super) fn value_of<'a>(state: &'a Value, id: &str) -> Option<&'a Value> {
     let mut options = items(state, "/configOptions");
     options
         .find(|option| id_of(option) == Some(id))?
@@ -221,14 +209,17 @@ fn value_of<'a>(state: &'a Value, id: &str) -> Option<&'a Value> {
 fn must_be_set(conn: &mut Conn, params: Value) -> Outcome {
     let id = text(&params, "/configId").unwrap_or_default().to_owned();
     let wanted = params.get("value").cloned();
-    let state = conn.result("session/set_config_option", params)?;
-    if value_of(&state, &id) == wanted.as_ref() {
+    let state = conn.result(SET, params)?;
+    let value = value_of(&state, &id);
+    if value == wanted.as_ref() {
         return Ok(());
     }
-    Err(conn.at(
-        conn.mark() - 1,
-        format!("{id} does not have the value that was set"),
-    ))
+    let reason = format!(
+        "expected the value {} of {id}, which was set, got {}",
+        named(wanted.as_ref()),
+        named(value)
+    );
+    Err(conn.at(conn.mark() - 1, reason))
 }
 
 fn set_select(cx: &mut Cx) -> Outcome {
@@ -251,59 +242,25 @@ fn set_boolean(cx: &mut Cx) -> Outcome {
     must_be_set(conn, params)
 }
 
-fn names(state: &Value) -> BTreeSet<&str> {
-    items(state, "/configOptions")
-        .filter_map(|option| id_of(option))
-        .collect()
-}
-
-fn complete(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let (_, before, params) = with_select(conn)?;
-    let after = conn.result("session/set_config_option", params.clone())?;
-    let index = conn.mark() - 1;
-    // One option may change which others there are, but not all of them at
-    // once, and not the one that was set.
-    let id = text(&params, "/configId").unwrap_or_default();
-    if !names(&after).contains(id) || (names(&before).len() > 1 && names(&after).len() == 1) {
-        return Err(conn.at(index, "the answer does not list all options"));
-    }
-    Ok(())
-}
-
-fn complete_update(view: &View<'_>) -> RuleResult {
-    let Some(update) = view.update_of("config_option_update") else {
-        return Ok(0);
-    };
-    let known = view.known(update.session);
-    let Some(first) = known.and_then(|session| session.options.as_ref()) else {
-        return Ok(0);
-    };
-    if first.len() > 1 && names(update.body).len() <= 1 {
-        return violation("the update does not list all options");
-    }
-    Ok(1)
-}
-
 fn set_unknown(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (_, _, mut params) = with_select(conn)?;
     params["configId"] = json!("acp-conformance-no-such-option");
-    conn.refusal("session/set_config_option", params).map(drop)
+    conn.refusal(SET, params).map(drop)
 }
 
 fn set_unlisted(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (_, _, mut params) = with_select(conn)?;
     params["value"] = json!("acp-conformance-no-such-value");
-    conn.refusal("session/set_config_option", params).map(drop)
+    conn.refusal(SET, params).map(drop)
 }
 
 fn set_during_a_turn(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (session, _, params) = with_select(conn)?;
     let running = conn.begin_slow(&session)?;
-    let set = conn.call("session/set_config_option", params);
+    let set = conn.call(SET, params);
     conn.cancel(&session);
     conn.turn_reply(running)?;
     let set = set?;
@@ -313,55 +270,30 @@ fn set_during_a_turn(cx: &mut Cx) -> Outcome {
     }
 }
 
-/// The option of the category `mode`.
-fn mode_option(state: &Value) -> Option<&Value> {
-    let mut options = items(state, "/configOptions");
-    options.find(|option| text(option, "/category") == Some("mode"))
-}
-
-fn modes_too(view: &View<'_>) -> RuleResult {
-    let Some((_, state)) = view.setup() else {
-        return Ok(0);
-    };
-    let modes = text(state, "/modes/currentModeId").is_some();
-    let option = mode_option(state).is_some();
-    match (modes, option) {
-        (true, false) => violation("no option of the category `mode`"),
-        (false, true) => violation("no `modes`"),
-        (both, _) => Ok(usize::from(both)),
-    }
-}
-
-fn modes_in_sync(view: &View<'_>) -> RuleResult {
-    let Some((_, state)) = view.setup() else {
-        return Ok(0);
-    };
-    let (Some(mode), Some(option)) = (text(state, "/modes/currentModeId"), mode_option(state))
-    else {
-        return Ok(0);
-    };
-    if text(option, "/currentValue") != Some(mode) {
-        return violation(format!("the mode is {mode}, the option says otherwise"));
-    }
-    Ok(1)
-}
-
 fn kept(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Resume)?;
     let (session, _, params) = with_select(conn)?;
     let id = text(&params, "/configId").unwrap_or_default().to_owned();
     let wanted = params.get("value").cloned();
-    conn.result("session/set_config_option", params)?;
+    conn.result(SET, params)?;
     // Nothing obliges an agent to keep a session in which nothing was said.
     conn.prompt(&session, "hello")?;
-    let state = conn.resumed(&session)?;
-    match value_of(&state, &id) {
-        None => inconclusive(format!("the answer to session/resume does not tell {id}")),
-        value if value == wanted.as_ref() => Ok(()),
-        Some(_) => Err(conn.at(
-            conn.mark() - 1,
-            format!("the resumed session has another value of {id}"),
-        )),
+    for (method, index, state) in conn.reopened(&session)? {
+        match value_of(&state, &id) {
+            None => {
+                let reason = format!("the answer to {method} does not tell {id}");
+                return inconclusive(reason);
+            }
+            value if value == wanted.as_ref() => {}
+            value => {
+                let reason = format!(
+                    "expected the value {} of {id} after {method}, got {}",
+                    named(wanted.as_ref()),
+                    named(value)
+                );
+                return Err(conn.at(index, reason));
+            }
+        }
     }
+    Ok(())
 }

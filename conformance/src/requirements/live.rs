@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::option_lists::{lists_more_than_one, modes_agree};
 use crate::passive::{Rule, RuleResult, View, violation};
 use crate::wire::{FindingKind, Party, Version};
 
@@ -22,12 +23,23 @@ const V1: &[(&str, Rule)] = &[
         Rule::Everything(resume_is_silent),
     ),
     ("session-load.replays", Rule::Messages(load_replays)),
+    (
+        "config-options.complete-update",
+        Rule::Messages(lists_more_than_one),
+    ),
+    ("config-options.modes-in-sync", Rule::Messages(modes_agree)),
 ];
 
-const V2: &[(&str, Rule)] = &[(
-    "prompt-lifecycle.silent-after-cancel",
-    Rule::Findings(&[FindingKind::LateUpdate]),
-)];
+const V2: &[(&str, Rule)] = &[
+    (
+        "prompt-lifecycle.silent-after-cancel",
+        Rule::Findings(&[FindingKind::LateUpdate]),
+    ),
+    (
+        "config-options.complete-update",
+        Rule::Messages(lists_more_than_one),
+    ),
+];
 
 /// The kinds of update that a conversation consists of.
 const CONVERSATION: [&str; 5] = [

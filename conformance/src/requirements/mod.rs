@@ -21,6 +21,7 @@ pub(crate) mod live;
 mod mcp;
 mod media;
 mod modes;
+mod option_lists;
 mod passive;
 mod plan;
 mod prompt_turn;

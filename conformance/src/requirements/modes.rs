@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Capability, Conn, Cx, Outcome, inconclusive, is_privileged, skip};
+use crate::harness::{Conn, Cx, Outcome, inconclusive, is_privileged, skip};
 use crate::passive::{RuleResult, Session, View, violation};
 
 use Check::Run;
@@ -25,6 +25,7 @@ pub(super) const CHECKS: &[NamedCheck] = &[
         watch(update_is_available, "no current_mode_update"),
     ),
     ("modes.kept", Run(kept)),
+    ("modes.update-agrees", Run(update_agrees)),
 ];
 
 fn current_is_available(view: &View<'_>) -> RuleResult {
@@ -66,19 +67,25 @@ fn update_is_available(view: &View<'_>) -> RuleResult {
     Ok(1)
 }
 
+/// The modes that may be selected, the current one last.
+pub(super) fn selectable(conn: &Conn, state: &Value) -> Vec<String> {
+    let current = text(state, "/modes/currentModeId");
+    let all = conn.env.conditions.allow_privileged;
+    let may_select = |mode: &&Value| all || !is_privileged(mode) || text(mode, "/id") == current;
+    let modes = items(state, "/modes/availableModes").filter(may_select);
+    let modes = modes.filter_map(|mode| text(mode, "/id"));
+    let mut modes: Vec<_> = modes.map(str::to_owned).collect();
+    modes.sort_by_key(|mode| Some(mode.as_str()) == current);
+    modes
+}
+
 /// A new session with the modes that may be selected, the current one last.
 fn with_modes(conn: &mut Conn) -> Outcome<(String, Vec<String>)> {
     let (session, state) = conn.new_session()?;
-    let current = text(&state, "/modes/currentModeId");
-    let all = conn.env.conditions.allow_privileged;
-    let may_select = |mode: &&Value| all || !is_privileged(mode) || text(mode, "/id") == current;
-    let modes = items(&state, "/modes/availableModes").filter(may_select);
-    let modes = modes.filter_map(|mode| text(mode, "/id"));
-    let mut modes: Vec<_> = modes.map(str::to_owned).collect();
+    let modes = selectable(conn, &state);
     if modes.is_empty() {
         return skip("the agent has no modes");
     }
-    modes.sort_by_key(|mode| Some(mode.as_str()) == current);
     Ok((session, modes))
 }
 
@@ -119,23 +126,49 @@ fn set_during_a_turn(cx: &mut Cx) -> Outcome {
     }
 }
 
+/// A new session in another mode, if there is one. Yields the session, the mode and the place of the
+/// first message after the request.
+fn in_another_mode(conn: &mut Conn) -> Outcome<(String, String, usize)> {
+    let (session, modes) = with_modes(conn)?;
+    let mode = modes.into_iter().next().unwrap_or_default();
+    let mark = conn.mark();
+    let params = json!({"sessionId": session, "modeId": mode});
+    conn.result("session/set_mode", params)?;
+    Ok((session, mode, mark))
+}
+
 fn kept(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Resume)?;
-    let (session, modes) = with_modes(conn)?;
-    let Some(mode) = modes.first() else {
-        return skip("the agent has no modes");
-    };
-    conn.result(
-        "session/set_mode",
-        json!({"sessionId": session, "modeId": mode}),
-    )?;
+    let (session, mode, _) = in_another_mode(conn)?;
     // Nothing obliges an agent to keep a session in which nothing was said.
     conn.prompt(&session, "hello")?;
-    let state = conn.resumed(&session)?;
-    match text(&state, "/modes/currentModeId") {
-        None => inconclusive("the answer to session/resume does not tell the mode"),
-        Some(current) if current == mode => Ok(()),
-        Some(_) => Err(conn.at(conn.mark() - 1, "the resumed session is in another mode")),
+    for (method, index, state) in conn.reopened(&session)? {
+        match text(&state, "/modes/currentModeId") {
+            None => return inconclusive(format!("the answer to {method} does not tell the mode")),
+            Some(current) if current == mode => {}
+            Some(current) => {
+                let reason = format!("expected the mode {mode} after {method}, got {current}");
+                return Err(conn.at(index, reason));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn update_agrees(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let (session, mode, mark) = in_another_mode(conn)?;
+    conn.settle()?;
+    let updates = conn.recording().updates_of("current_mode_update");
+    let ours = updates.filter(|update| update.index >= mark && update.session == session);
+    let told = ours.last();
+    match told.map(|update| (update.index, text(update.body, "/currentModeId"))) {
+        None => skip("the agent sends no current_mode_update when its mode is set"),
+        Some((_, Some(current))) if current == mode => Ok(()),
+        Some((index, current)) => {
+            let current = current.unwrap_or("none");
+            let reason = format!("expected the mode {mode}, which was set, got {current}");
+            Err(conn.at(index, reason))
+        }
     }
 }

@@ -11,8 +11,9 @@ use serde::Deserialize;
 use super::{Area, Check, NamedCheck, Requirement, Tier, v2};
 use super::{
     authentication, cancellation, commands, config_options, content, elicitation, extensibility,
-    file_system, initialization, jsonrpc, mcp, modes, plan, prompt_turn, session_list,
-    session_load, session_setup, terminals, tool_calls, transports,
+    file_system, initialization, jsonrpc, mcp, modes, option_lists, plan, prompt_turn,
+    session_list, session_load, session_setup, terminals, tool_calls, transports,
+   
 };
 use crate::embedded;
 use crate::wire::{Party, Version};
@@ -183,7 +184,11 @@ static PARTS: [Part; 20] = [
     part!("file-system", &[file_system::CHECKS], &[]),
     part!("terminals", &[terminals::CHECKS], &[]),
     part!("modes", &[modes::CHECKS], &[]),
-    part!("config-options", &[config_options::CHECKS], &[]),
+    part!(
+        "config-options",
+        &[config_options::CHECKS, option_lists::CHECKS],
+        &[]
+    ),
     part!("commands", &[commands::CHECKS], &[]),
     part!("elicitation", &[elicitation::CHECKS], &[]),
     part!(

@@ -40,8 +40,9 @@ fn sets_nothing(tap: &mut Tap<'_>, it: Passing) {
     let id = it.at("/configId").to_owned();
     tap.edit(it, hit, |value| {
         let other = options(value).find(|option| option["id"] == id.as_str());
-        let other = other.and_then(|option| other_value(option));
-        set(value, &id, &other.unwrap_or_default());
+        if let Some(other) = other.and_then(|option| other_value(option)) {
+            set(value, &id, &other);
+        }
     });
 }
 

@@ -45,6 +45,14 @@ impl Agent {
                 }
                 self.done(id, "I did what I planned.");
             }
+            "config" => {
+                let options = self.sessions.get(id).map(|it| it.stored.settings.told());
+                let options = options.unwrap_or_default();
+                let update = json!({"sessionUpdate": "config_option_update",
+                    "configOptions": options});
+                self.update(id, &update);
+                self.done(id, "These are my options.");
+            }
             "elicit form" | "elicit url" if !self.client_shows(mode) => {
                 self.done(id, "I would have asked you something.");
             }
