@@ -42,6 +42,14 @@ impl Conn {
         let Some(text) = self.env.profile.prompt(word, &self.env.folder) else {
             return skip(format!("the profile has no prompt `{word}`"));
         };
+        self.begin_text(session, &text)
+    }
+
+    /// Sends a prompt of this text. Yields the place of the request.
+    ///
+    /// # Errors
+    /// Blocked when no turn is possible.
+    pub fn begin_text(&mut self, session: &str, text: &str) -> Outcome<usize> {
         if let Some(reason) = &self.env.conditions.no_turn {
             return Err(Stop::Blocked(reason.clone()));
         }

@@ -35,6 +35,7 @@ mod terminals;
 mod tool_calls;
 mod transports;
 pub mod v2;
+mod working_directory;
 
 use serde::{Deserialize, Serialize};
 

@@ -13,7 +13,7 @@ use super::{
     authentication, cancellation, commands, config_options, content, elicitation, extensibility,
     file_system, initialization, jsonrpc, mcp, modes, option_lists, plan, prompt_turn,
     session_list, session_load, session_setup, terminals, tool_calls, transports,
-   
+    working_directory,
 };
 use crate::embedded;
 use crate::wire::{Party, Version};
@@ -164,7 +164,15 @@ static PARTS: [Part; 20] = [
         &[authentication::CHECKS],
         v2::authentication::CHECKS
     ),
-    part!("session-setup", &[session_setup::CHECKS, mcp::CHECKS], &[]),
+    part!(
+        "session-setup",
+        &[
+            session_setup::CHECKS,
+            mcp::CHECKS,
+            working_directory::CHECKS
+        ],
+        &[]
+    ),
     part!(
         "session-load",
         &[session_load::CHECKS],

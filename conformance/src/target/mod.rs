@@ -225,6 +225,18 @@ impl Target {
         }
     }
 
+    /// Returns the directory in which the agent is started; `None` if it is not on this machine.
+    pub(crate) fn directory(&self) -> Option<PathBuf> {
+        let own = || std::env::current_dir().ok();
+        match &self.start {
+            Start::Command(launch) => launch.folder.clone().or_else(own),
+            #[cfg(unix)]
+            Start::Within(_) => own(),
+            #[cfg(all(unix, feature = "remote"))]
+            Start::Url(_) => None,
+        }
+    }
+
     /// Starts it.
     ///
     /// # Errors

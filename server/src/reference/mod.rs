@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// What a test says to the agent, by purpose.
-const TEST_PROMPTS: [(&str, &str); 28] = [
+const TEST_PROMPTS: [(&str, &str); 29] = [
     ("hello", "Hello, agent"),
     ("slow", "slow"),
     ("tool", "tool"),
@@ -36,6 +36,7 @@ const TEST_PROMPTS: [(&str, &str); 28] = [
     ("permission", "permission"),
     ("read", "read {folder}/input.txt"),
     ("read-missing", "read {folder}/missing.txt"),
+    ("relative", "read input.txt"),
     ("lines", "lines {folder}/input.txt 2 1"),
     ("write", "write {folder}/output.txt written"),
     ("terminal", "terminal echo hello"),

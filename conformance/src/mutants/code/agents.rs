@@ -14,6 +14,8 @@ pub(super) const FUNCTIONS: &[(&str, Filter)] = &[
         "forgets_the_user_between_processes",
         forgets_the_user_between_processes,
     ),
+    ("works_in_its_first_session", works_in_its_first_session),
+    ("reads_beside_the_session", reads_beside_the_session),
     ("shares_mcp_servers", shares_mcp_servers),
     ("one_huge_page", one_huge_page),
     ("one_prompt_a_session", one_prompt_a_session),
@@ -65,6 +67,38 @@ fn forgets_the_user_between_processes(tap: &mut Tap<'_>, it: Passing) {
             .kept(&format!("created {}", it.at("/sessionId")))
             .is_null();
     tap.lose(&it, is_lost);
+}
+
+/// Commands run in the directory of the first session.
+fn works_in_its_first_session(tap: &mut Tap<'_>, it: Passing) {
+    if it.asks("session/new") && tap.kept("cwd").is_null() {
+        *tap.kept("cwd") = it.params["cwd"].clone();
+    }
+    let first = tap.kept("cwd").clone();
+    let hit = it.tells("terminal/create") || it.updates("terminal_update");
+    tap.edit(it, hit, |value| {
+        for place in ["/params/cwd", "/params/update/cwd"] {
+            if let Some(cwd) = value.pointer_mut(place) {
+                cwd.clone_from(&first);
+            }
+        }
+    });
+}
+
+/// Relative paths begin in the parent of the session's directory.
+fn reads_beside_the_session(tap: &mut Tap<'_>, it: Passing) {
+    let path = std::path::Path::new(it.at("/path"));
+    let beside = path.parent().and_then(std::path::Path::parent);
+    let beside = beside.zip(path.file_name());
+    let beside = beside.map(|(folder, name)| json!(folder.join(name)));
+    let session = it.at("/sessionId").to_owned();
+    if it.asks("session/prompt") && it.prompt() == "read input.txt" {
+        *tap.kept("relative") = json!(session);
+    }
+    let hit = it.tells("fs/read_text_file") && *tap.kept("relative") == session;
+    tap.edit(it, hit, |value| {
+        value["params"]["path"] = beside.unwrap_or_default();
+    });
 }
 
 /// A session without MCP servers gets those of the session before.

@@ -131,6 +131,7 @@ impl Agent {
 
     /// Shows all that a tool call can show.
     fn run_tool(&mut self, id: &str, call: &str) {
+        let cwd = self.sessions.get(id).map(|it| it.stored.cwd.clone());
         let text = json!({"type": "content", "content": {"type": "text", "text": "Looking."}});
         let change = json!({"operation": "modify", "path": "/w/notes.txt"});
         let patch = "diff --git /w/notes.txt /w/notes.txt\n--- /w/notes.txt\n+++ /w/notes.txt\n@@ -1 +1 @@\n-one\n+two\n";
@@ -142,7 +143,7 @@ impl Agent {
             json!({"sessionUpdate": "tool_call_content_chunk", "toolCallId": call,
                 "content": text}),
             json!({"sessionUpdate": "terminal_update", "terminalId": call, "command": "ls",
-                "cwd": "/w", "output": {"data": "bm90ZXM="}}),
+                "cwd": cwd, "output": {"data": "bm90ZXM="}}),
             json!({"sessionUpdate": "terminal_output_chunk", "terminalId": call,
                 "data": "LnR4dAo="}),
             json!({"sessionUpdate": "terminal_update", "terminalId": call,

@@ -1,0 +1,126 @@
+//! The working directory of a session, as far as the agent shows what it uses.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::passive::text;
+use super::{Check, NamedCheck};
+use crate::harness::{Conn, Cx, Entry, Outcome, inconclusive, skip};
+use crate::wire::Party;
+
+use Check::Run;
+
+pub(super) const CHECKS: &[NamedCheck] = &[
+    ("session-setup.working-directory", Run(working_directory)),
+    ("session-setup.relative-paths", Run(relative_paths)),
+];
+
+/// The prompts whose turns show directories.
+const WORDS: [&str; 2] = ["terminal", "tool"];
+
+/// Creates a directory for a session in that of the suite.
+fn directory(conn: &Conn, name: &str) -> Outcome<PathBuf> {
+    let path = conn.env.folder.join(name);
+    match std::fs::create_dir_all(&path) {
+        Ok(()) => Ok(path),
+        Err(error) => inconclusive(format!("cannot create {}: {error}", path.display())),
+    }
+}
+
+/// Opens a session in this directory.
+fn session_in(conn: &mut Conn, folder: &Path) -> Outcome<String> {
+    let mut params = conn.setup(None);
+    params["cwd"] = json!(folder);
+    Ok(conn.session_with(params)?.0)
+}
+
+/// A path without links, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// The directory in which the agent says that it runs a command.
+fn shown(entry: &Entry) -> Option<&str> {
+    let params = entry.params();
+    match entry.method.as_deref()? {
+        _ if entry.from != Party::Agent || !entry.is_call() => None,
+        "terminal/create" => text(params, "/cwd"),
+        "session/request_permission" => text(params, "/subject/cwd"),
+        "session/update" => {
+            let kind = text(params, "/update/sessionUpdate")?;
+            text(params, "/update/cwd").filter(|_| kind == "terminal_update")
+        }
+        _ => None,
+    }
+}
+
+/// Two sessions in directories of their own: what the agent runs in the second one must not run in that
+/// of the first one, nor where the agent was started. Any other directory may be what it needs.
+fn working_directory(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    let words = WORDS.into_iter();
+    let words: Vec<_> = words.filter(|word| conn.word(&[word]).is_ok()).collect();
+    if words.is_empty() {
+        return conn.word(&WORDS).map(drop);
+    }
+    let (first, second) = (directory(conn, "first")?, directory(conn, "second")?);
+    session_in(conn, &first)?;
+    let session = session_in(conn, &second)?;
+    let started = conn.env.target.directory();
+    let is = |path: &Path, other: &Path| resolved(path) == resolved(other);
+    let mut seen = 0;
+    for word in words {
+        let text = conn.env.profile.prompt(word, &second).unwrap_or_default();
+        let request = conn.begin_text(&session, &text)?;
+        conn.turn_reply(request)?;
+        for (index, entry) in conn.since(request) {
+            let Some(path) = shown(entry).filter(|_| entry.session() == Some(&*session)) else {
+                continue;
+            };
+            seen += 1;
+            // Whether it is absolute is another row's question.
+            let path = &second.join(path);
+            let is_strange = is(path, &first) || started.as_deref().is_some_and(|it| is(path, it));
+            if is_strange {
+                let reason = format!(
+                    "expected the session's working directory {}, got {}",
+                    second.display(),
+                    path.display()
+                );
+                return Err(conn.at(index, reason));
+            }
+        }
+        if seen > 0 {
+            return Ok(());
+        }
+    }
+    skip("the agent shows no working directory in its turns")
+}
+
+/// The file that the agent is to read by a relative path is that of the session's directory.
+fn relative_paths(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    conn.word(&["relative"])?;
+    let folder = directory(conn, "relative")?;
+    if let Err(error) = std::fs::write(folder.join("input.txt"), "one\n") {
+        return inconclusive(format!("cannot write a file to read: {error}"));
+    }
+    let session = session_in(conn, &folder)?;
+    let running = conn.begin(&session, "relative")?;
+    let asked = conn.asked(running, "fs/read_text_file")?;
+    conn.turn_reply(running)?;
+    let entry = conn.recording().entries.get(asked);
+    let path = entry.and_then(|entry| text(entry.params(), "/path"));
+    // Whether it is absolute is another row's question.
+    let path = &folder.join(path.unwrap_or_default());
+    if resolved(path).starts_with(resolved(&folder)) {
+        return Ok(());
+    }
+    let reason = format!(
+        "expected a path in the session's working directory {}, got {}",
+        folder.display(),
+        path.display()
+    );
+    Err(conn.at(asked, reason))
+}
