@@ -6,7 +6,6 @@ use super::Played;
 use super::assertions::{expect, first, survives};
 use super::handshake::only_messages;
 use super::offers::is_offered;
-use super::requests::obeys;
 use super::table::ClientCheck;
 use crate::harness::{Entry, Outcome, inconclusive};
 use crate::passive::{RuleResult, View, violation};
@@ -15,12 +14,6 @@ use crate::wire::Party;
 pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.all-capabilities", all_capabilities),
     ("client.valid-choices", only_messages),
-    ("client.no-terminal-login", |played| {
-        obeys(played, no_terminal_login)
-    }),
-    ("client.offered-login", |played| {
-        obeys(played, offered_login)
-    }),
     ("client.offered-values", offered_values),
 ];
 

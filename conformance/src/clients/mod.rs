@@ -13,13 +13,13 @@ mod choices;
 mod control_channel;
 mod handshake;
 mod launch;
-pub(crate) mod live;
 mod offers;
 mod pages;
 #[cfg(all(unix, feature = "remote"))]
 pub mod remote;
 mod requests;
 mod robustness;
+pub(crate) mod rules;
 mod run;
 mod scenarios;
 mod scripted_agent;

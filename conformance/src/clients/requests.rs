@@ -2,55 +2,16 @@
 
 use serde_json::Value;
 
-use super::Played;
 use super::assertions::first;
+use super::rules::obeys;
 use super::table::ClientCheck;
-use crate::harness::{Outcome, Stop, inconclusive};
-use crate::passive::{RuleResult, Said, State, View, violation};
+use crate::passive::{Rule, RuleResult, View, violation};
 use crate::wire::{Kind, Party};
 
-pub(super) const CHECKS: &[ClientCheck] = &[
-    ("client.completes-initialization", |played| {
-        first(played, "session/new")?;
-        obeys(played, completes_initialization)
-    }),
-    ("client.unique-ids", |played| {
-        first(played, "session/new")?;
-        obeys(played, unique_ids)
-    }),
-    ("client.initializes-once", |played| {
-        obeys(played, initializes_once)
-    }),
-    ("client.cancel-is-notification", |played| {
-        // Nothing obliges a client to cancel.
-        match played
-            .recording
-            .calls(Party::Client, "session/cancel")
-            .next()
-        {
-            Some(_) => obeys(played, cancel_is_notification),
-            None => inconclusive("the client did not call session/cancel"),
-        }
-    }),
-];
-
-/// What the client did must obey a rule that its live traffic is held against, too.
-pub(super) fn obeys(played: &Played, rule: fn(&View<'_>) -> RuleResult) -> Outcome {
-    let mut state = State::whole();
-    for (index, entry) in played.recording.entries.iter().enumerate() {
-        let said = Said {
-            place: u64::try_from(index).unwrap_or(u64::MAX),
-            from: entry.from,
-            kind: entry.kind,
-            value: &entry.value,
-        };
-        if let Err(violation) = rule(&View::new(&state, said)) {
-            return Err(Stop::at(&played.recording, index, violation.reason));
-        }
-        state.take(said);
-    }
-    Ok(())
-}
+pub(super) const CHECKS: &[ClientCheck] = &[("client.completes-initialization", |played| {
+    first(played, "session/new")?;
+    obeys(played, Rule::Messages(completes_initialization))
+})];
 
 /// Not for live traffic: what an agent answers to another id leaves `initialize` open, too.
 fn completes_initialization(view: &View<'_>) -> RuleResult {

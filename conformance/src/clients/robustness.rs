@@ -18,7 +18,6 @@ pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.survives-noise", survives),
     ("client.no-undeclared-answers", questions),
     ("client.ignores-completions", survives),
-    ("client.cancels-permission", cancels_permission),
     (
         "client.cancels-pending-permission",
         cancels_pending_permission,

@@ -253,7 +253,7 @@ pub(super) fn run_rows(
             .transcripts
             .extend(transcript.map(|file| (scenario, file)));
         for row in rows.iter().filter(|row| row.scenario == scenario) {
-            let verdict = Verdict::from((row.check)(&played));
+            let verdict = Verdict::from(row.check(&played));
             report.rows.push((*row, verdict));
         }
     }

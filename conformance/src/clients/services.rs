@@ -10,7 +10,6 @@ use crate::harness::{Outcome, inconclusive, skip};
 use crate::wire::Party;
 
 pub(super) const CHECKS: &[ClientCheck] = &[
-    ("client.permission", permission),
     ("client.reads", reads),
     ("client.reads-lines", reads_lines),
     ("client.read-fails", read_fails),
@@ -30,19 +29,6 @@ pub(super) const CHECKS: &[ClientCheck] = &[
         refuses_undeclared_terminals,
     ),
 ];
-
-pub(super) fn permission(played: &Played) -> Outcome {
-    let (index, result) = result(played, "session/request_permission", 0)?;
-    let chosen = result.pointer("/outcome/optionId");
-    let offered = [json!("o-1"), json!("o-2")];
-    let cancelled = result.pointer("/outcome/outcome") == Some(&json!("cancelled"));
-    expect(
-        played,
-        index,
-        cancelled || chosen.is_some_and(|id| offered.contains(id)),
-        "the client chose what was not offered",
-    )
-}
 
 fn content(played: &Played, n: usize) -> Outcome<(usize, String)> {
     needs(played, "/fs/readTextFile")?;

@@ -2,9 +2,11 @@
 
 use std::sync::LazyLock;
 
+use super::rules::{self, ClientRule};
 use super::{Played, choices, handshake, pages, requests, robustness, services, v2};
 use crate::embedded;
 use crate::harness::Outcome;
+use crate::passive::Rule;
 use crate::requirements::{File, Tier};
 use crate::wire::Version;
 
@@ -26,8 +28,21 @@ pub struct ClientRequirement {
     pub because: Option<&'static str>,
     /// The scenario after which it is checked.
     pub scenario: &'static str,
-    /// The check.
-    pub check: fn(&Played) -> Outcome,
+    /// What the scenario must show.
+    check: fn(&Played) -> Outcome,
+    /// What must hold in any connection besides.
+    pub(crate) rule: Option<Rule>,
+}
+
+impl ClientRequirement {
+    /// Checks the client that played the requirement's scenario.
+    ///
+    /// # Errors
+    /// When the requirement is broken, or could not be judged.
+    pub fn check(&self, played: &Played) -> Outcome {
+        (self.check)(played)?;
+        self.rule.map_or(Ok(()), |rule| rules::obeys(played, rule))
+    }
 }
 
 /// All requirements of clients of version 1.
@@ -53,10 +68,10 @@ pub fn of(version: Version) -> impl Iterator<Item = &'static ClientRequirement> 
             choices::MODES,
             pages::CHECKS,
         ];
-        joined(&FILE, Version::V1, &checks)
+        joined(&FILE, Version::V1, &checks, rules::of(Version::V1))
     });
     static V2: LazyLock<Vec<ClientRequirement>> =
-        LazyLock::new(|| joined(&FILE, Version::V2, &v2::CHECKS));
+        LazyLock::new(|| joined(&FILE, Version::V2, &v2::CHECKS, rules::of(Version::V2)));
     match version {
         Version::V1 => V1.iter(),
         Version::V2 => V2.iter(),
@@ -76,7 +91,12 @@ fn remote() -> Vec<ClientRequirement> {
         let text = include_str!("../../requirements/client-remote.toml");
         embedded::read("client-remote.toml", text)
     });
-    joined(&FILE, Version::V1, &[super::remote::CHECKS])
+    joined(
+        &FILE,
+        Version::V1,
+        &[super::remote::CHECKS],
+        std::iter::empty(),
+    )
 }
 
 #[cfg(not(all(unix, feature = "remote")))]
@@ -88,10 +108,13 @@ fn joined(
     file: &'static File,
     version: Version,
     checks: &[&[ClientCheck]],
+    rules: impl Iterator<Item = &'static ClientRule>,
 ) -> Vec<ClientRequirement> {
-    let checks = checks.iter().copied().flatten().copied();
-    let rows = file.join(version, checks, |entry, check| {
-        let (Some(check), Some(scenario)) = (check, entry.scenario) else {
+    let checks = checks.iter().copied().flatten();
+    let checks = checks.map(|(id, check)| (*id, (*check, None)));
+    let rules = rules.map(|(id, rule, check)| (*id, (*check, Some(*rule))));
+    let rows = file.join(version, checks.chain(rules), |entry, check| {
+        let (Some((check, rule)), Some(scenario)) = (check, entry.scenario) else {
             return Err(format!("{} has no check or no scenario", entry.id));
         };
         Ok(ClientRequirement {
@@ -102,6 +125,7 @@ fn joined(
             because: entry.because,
             scenario,
             check,
+            rule,
         })
     });
     embedded::valid("client.toml", rows)

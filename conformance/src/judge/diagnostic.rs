@@ -103,7 +103,7 @@ impl Rows {
         for (id, look) in requirements::live::rules(version) {
             add(Party::Agent, *id, *look);
         }
-        for (id, look) in clients::live::rules(version) {
+        for (id, look, _) in clients::rules::of(version) {
             add(Party::Client, *id, *look);
         }
         Self {

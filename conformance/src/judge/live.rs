@@ -40,8 +40,8 @@ fn all(version: Version) -> Vec<Watched> {
     });
     let also = requirements::live::rules(version).iter();
     let also = also.map(|(id, look)| (*id, Party::Agent, *look));
-    let clients = clients::live::rules(version).iter();
-    let clients = clients.map(|(id, look)| (*id, Party::Client, *look));
+    let clients = clients::rules::of(version);
+    let clients = clients.map(|(id, look, _)| (*id, Party::Client, *look));
     agents
         .chain(also)
         .chain(clients)

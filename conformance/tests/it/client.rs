@@ -131,7 +131,7 @@ pub(crate) fn failures(
     played: &Played,
 ) -> BTreeSet<&'static str> {
     let rows = clients::of(version).filter(|row| row.scenario == scenario);
-    let fails = rows.filter(|row| Verdict::from((row.check)(played)).as_str() == "fail");
+    let fails = rows.filter(|row| Verdict::from(row.check(played)).as_str() == "fail");
     fails.map(|row| row.id).collect()
 }
 

@@ -306,7 +306,7 @@ const BROKEN: &[Broken] = &[
 /// The requirements of the scenario that this does not fulfil.
 fn failures(played: &Played, scenario: &str) -> BTreeSet<&'static str> {
     let of_scene = of_remote(Version::V1).filter(|row| row.scenario == scenario);
-    let failed = of_scene.filter(|row| Verdict::from((row.check)(played)) != Verdict::Pass);
+    let failed = of_scene.filter(|row| Verdict::from(row.check(played)) != Verdict::Pass);
     failed.map(|row| row.id).collect()
 }
 

@@ -1,22 +1,30 @@
-//! What clients must obey in any connection, whatever agent they talk to: the rules of
-//! their table that need no scenario.
+//! What clients must obey in any connection: rules that hold in scenarios, in live traffic and in
+//! recordings alike.
 
 use serde_json::Value;
 
+use super::Played;
+use super::assertions::{first, result};
+use super::robustness::cancels_permission;
 use super::{choices, requests};
-use crate::passive::{Rule, RuleResult, View, violation};
-use crate::wire::{FindingKind, Party, Version};
+use crate::harness::{Outcome, Stop, inconclusive};
+use crate::passive::{Rule, RuleResult, Said, State, View, violation};
+use crate::wire::{FindingKind, Kind, Party, Version};
 
-/// The rules of a version by the ids of its table.
-pub(crate) fn rules(version: Version) -> &'static [(&'static str, Rule)] {
-    match version {
+/// A rule, the id of the requirement that it is of, and what a scenario must show besides.
+pub(super) type ClientRule = (&'static str, Rule, fn(&Played) -> Outcome);
+
+/// Returns the rules of a version.
+pub(crate) fn of(version: Version) -> impl Iterator<Item = &'static ClientRule> {
+    let own = match version {
         Version::V1 => V1,
         Version::V2 => V2,
-    }
+    };
+    BOTH.iter().chain(own)
 }
 
 /// Findings about what is no valid message of a client.
-pub(crate) const ONLY_MESSAGES: &[FindingKind] = &[
+pub(super) const ONLY_MESSAGES: Rule = Rule::Findings(&[
     FindingKind::Schema,
     FindingKind::Envelope,
     FindingKind::NotJson,
@@ -24,88 +32,159 @@ pub(crate) const ONLY_MESSAGES: &[FindingKind] = &[
     FindingKind::MissingId,
     FindingKind::NotificationAnswered,
     FindingKind::UnmatchedAnswer,
-];
+]);
 
-const V1: &[(&str, Rule)] = &[
-    ("client.only-messages", Rule::Findings(ONLY_MESSAGES)),
+const BOTH: &[ClientRule] = &[
+    ("client.only-messages", ONLY_MESSAGES, initializes),
     (
         "client.custom-fields",
         Rule::Findings(&[FindingKind::CustomField]),
+        initializes,
     ),
     (
         "client.method-names",
         Rule::Findings(&[FindingKind::UnknownMethod]),
+        initializes,
     ),
-    ("client.info", Rule::Messages(info)),
-    ("client.absolute-cwd", Rule::Messages(absolute_cwd)),
-    ("client.no-undeclared-methods", Rule::Messages(methods)),
-    ("client.no-undeclared-content", Rule::Messages(content)),
-    ("client.no-undeclared-servers", Rule::Messages(servers)),
+    (
+        "client.absolute-cwd",
+        Rule::Messages(absolute_cwd),
+        opens_session,
+    ),
+    (
+        "client.permission",
+        Rule::Messages(permission),
+        answers_question,
+    ),
+    (
+        "client.cancels-permission",
+        Rule::Messages(chooses_nothing),
+        cancels_permission,
+    ),
+    (
+        "client.unique-ids",
+        Rule::Messages(requests::unique_ids),
+        opens_session,
+    ),
+    (
+        "client.no-terminal-login",
+        Rule::Messages(choices::no_terminal_login),
+        initializes,
+    ),
+    (
+        "client.offered-login",
+        Rule::Messages(choices::offered_login),
+        initializes,
+    ),
+    (
+        "client.initializes-once",
+        Rule::Messages(requests::initializes_once),
+        initializes,
+    ),
+    (
+        "client.cancel-is-notification",
+        Rule::Messages(requests::cancel_is_notification),
+        cancels,
+    ),
+];
+
+const V1: &[ClientRule] = &[
+    ("client.info", Rule::Messages(info), initializes),
+    (
+        "client.no-undeclared-methods",
+        Rule::Messages(methods),
+        initializes,
+    ),
+    (
+        "client.no-undeclared-content",
+        Rule::Messages(content),
+        prompts,
+    ),
+    (
+        "client.no-undeclared-servers",
+        Rule::Messages(servers),
+        opens_session,
+    ),
     (
         "client.no-undeclared-directories",
         Rule::Messages(directories),
-    ),
-    ("client.permission", Rule::Messages(permission)),
-    (
-        "client.cancels-permission",
-        Rule::Messages(cancels_permission),
-    ),
-    ("client.unique-ids", Rule::Messages(requests::unique_ids)),
-    (
-        "client.no-terminal-login",
-        Rule::Messages(choices::no_terminal_login),
-    ),
-    (
-        "client.offered-login",
-        Rule::Messages(choices::offered_login),
-    ),
-    (
-        "client.initializes-once",
-        Rule::Messages(requests::initializes_once),
-    ),
-    (
-        "client.cancel-is-notification",
-        Rule::Messages(requests::cancel_is_notification),
+        opens_session,
     ),
 ];
 
-const V2: &[(&str, Rule)] = &[
-    ("client.only-messages", Rule::Findings(ONLY_MESSAGES)),
+const V2: &[ClientRule] = &[
+    ("client.info", Rule::Messages(v2_info), initializes),
     (
-        "client.custom-fields",
-        Rule::Findings(&[FindingKind::CustomField]),
+        "client.no-undeclared-methods",
+        Rule::Messages(v2_methods),
+        initializes,
     ),
     (
-        "client.method-names",
-        Rule::Findings(&[FindingKind::UnknownMethod]),
-    ),
-    ("client.info", Rule::Messages(v2_info)),
-    ("client.absolute-cwd", Rule::Messages(absolute_cwd)),
-    ("client.no-undeclared-methods", Rule::Messages(v2_methods)),
-    ("client.no-undeclared-content", Rule::Messages(v2_content)),
-    ("client.permission", Rule::Messages(permission)),
-    (
-        "client.cancels-permission",
-        Rule::Messages(cancels_permission),
-    ),
-    ("client.unique-ids", Rule::Messages(requests::unique_ids)),
-    (
-        "client.no-terminal-login",
-        Rule::Messages(choices::no_terminal_login),
-    ),
-    (
-        "client.offered-login",
-        Rule::Messages(choices::offered_login),
-    ),
-    (
-        "client.initializes-once",
-        Rule::Messages(requests::initializes_once),
-    ),
-    (
-        "client.cancel-is-notification",
-        Rule::Messages(requests::cancel_is_notification),
+        "client.no-undeclared-content",
+        Rule::Messages(v2_content),
+        prompts,
     ),
 ];
+
+fn initializes(played: &Played) -> Outcome {
+    first(played, "initialize").map(drop)
+}
+
+fn opens_session(played: &Played) -> Outcome {
+    first(played, "session/new").map(drop)
+}
+
+fn prompts(played: &Played) -> Outcome {
+    first(played, "session/prompt").map(drop)
+}
+
+fn answers_question(played: &Played) -> Outcome {
+    result(played, "session/request_permission", 0).map(drop)
+}
+
+/// Nothing obliges a client to cancel.
+fn cancels(played: &Played) -> Outcome {
+    let mut cancels = played.recording.calls(Party::Client, "session/cancel");
+    match cancels.next() {
+        Some(_) => Ok(()),
+        None => inconclusive("the client did not call session/cancel"),
+    }
+}
+
+/// What the client sent in a scenario must obey a rule.
+pub(super) fn obeys(played: &Played, rule: Rule) -> Outcome {
+    let broken = |index, reason: String| Err(Stop::at(&played.recording, index, reason));
+    let mut state = State::whole();
+    for (index, entry) in played.recording.entries.iter().enumerate() {
+        if let Rule::Findings(kinds) = rule {
+            let mut findings = entry.findings.iter().filter(|finding| {
+                finding.by == Some(Party::Client)
+                    && finding.excuse.is_none()
+                    && kinds.contains(&finding.rule)
+            });
+            if let Some(finding) = findings.next() {
+                return broken(index, finding.to_string());
+            }
+            continue;
+        }
+        let said = Said {
+            place: u64::try_from(index).unwrap_or(u64::MAX),
+            from: entry.from,
+            kind: entry.kind,
+            value: &entry.value,
+        };
+        let view = View::new(&state, said);
+        if let Some(look) = rule
+            .at_message(&view)
+            .filter(|_| entry.kind != Kind::Malformed)
+            && let Err(violation) = look(&view)
+        {
+            return broken(index, violation.reason);
+        }
+        state.take(said);
+    }
+    Ok(())
+}
 
 /// Kinds of content that need a capability of an agent of version 2.
 const V2_CONTENT: [(&str, &str); 3] = [
@@ -279,7 +358,8 @@ fn permission(view: &View<'_>) -> RuleResult {
     violation(format!("{chosen:?} was not offered"))
 }
 
-fn cancels_permission(view: &View<'_>) -> RuleResult {
+/// No option is chosen once the turn is cancelled.
+fn chooses_nothing(view: &View<'_>) -> RuleResult {
     let asked = view.asked.filter(|asked| asked.cancelled);
     match (asked, chosen(view)) {
         (Some(_), Some(_)) => violation("an option was chosen although the turn was cancelled"),
@@ -294,7 +374,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::clients;
     use crate::harness::Caps;
     use crate::passive::{Said, State};
     use crate::wire::Kind;
@@ -323,8 +402,8 @@ mod tests {
                 value,
             };
             let view = View::new(&state, said);
-            for (id, look) in V1 {
-                if let Rule::Messages(look) = look
+            for (id, rule, _) in of(Version::V1) {
+                if let Rule::Messages(look) = rule
                     && look(&view).is_err()
                 {
                     found.insert(*id);
@@ -430,14 +509,5 @@ mod tests {
         assert_eq!(run(&[&cancel, &choose("y")]), ["client.cancels-permission"]);
         let cancelled = json!({"id": "a", "result": {"outcome": {"outcome": "cancelled"}}});
         assert!(run(&[&cancel, &cancelled]).is_empty());
-    }
-
-    #[test]
-    fn every_rule_is_of_the_table() {
-        for version in [Version::V1, Version::V2] {
-            for (id, _) in rules(version) {
-                assert!(clients::of(version).any(|row| row.id == *id), "{id}");
-            }
-        }
     }
 }
