@@ -12,6 +12,7 @@ mod between;
 mod choices;
 mod control_channel;
 mod handshake;
+mod ids;
 mod launch;
 mod offers;
 mod pages;

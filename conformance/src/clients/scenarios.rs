@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::ids;
 use super::offers::{self, Offers};
 use super::scripted_agent::ScriptedAgent;
 use crate::wire::Version;
@@ -72,6 +73,7 @@ pub const SCENES: &[Scenario] = &[
         ..scenario("without-terminals", without_terminals)
     },
     scenario("strangeness", strangeness),
+    scenario("ids", ids),
     scenario("noise", noise),
     scenario("questions", questions),
     scenario("cancellation", cancellation),
@@ -282,6 +284,11 @@ fn strangeness(stage: &mut ScriptedAgent) -> bool {
             "id": "x", "name": "X", "type": "dial", "category": "unheard-of", "currentValue": 3,
         }],
     }));
+    hello(stage)
+}
+
+fn ids(stage: &mut ScriptedAgent) -> bool {
+    ids::turn(stage);
     hello(stage)
 }
 

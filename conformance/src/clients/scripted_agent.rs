@@ -181,6 +181,14 @@ impl ScriptedAgent {
         self.is_answered_within(PATIENCE, id)
     }
 
+    /// Waits until the client has answered the requests with these ids, for all of them together.
+    pub(super) fn are_answered(&mut self, ids: &[Value]) {
+        let deadline = Instant::now() + PATIENCE;
+        for id in ids {
+            self.is_answered_within(deadline.saturating_duration_since(Instant::now()), id);
+        }
+    }
+
     fn is_answered_within(&mut self, limit: Duration, id: &Value) -> bool {
         let key = id.to_string();
         if !self.answered.contains(&key) {

@@ -11,13 +11,14 @@ pub(super) use self::act::serve;
 pub(crate) use self::reference::run as reference;
 pub(super) use self::scenarios::SCENES;
 use super::table::ClientCheck;
-use super::{choices, pages, requests};
+use super::{choices, ids, pages, requests};
 
 /// The checks of all files.
-pub(super) const CHECKS: [&[ClientCheck]; 5] = [
+pub(super) const CHECKS: [&[ClientCheck]; 6] = [
     rows::CHECKS,
     requests::CHECKS,
     batches::CHECKS,
     pages::CHECKS,
     choices::CHECKS,
+    ids::CHECKS,
 ];

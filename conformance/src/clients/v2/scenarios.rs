@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::batches;
 use crate::clients::Scenario;
+use crate::clients::ids;
 use crate::clients::offers::{self, Offers};
 use crate::clients::scenarios::{BARRIER_METHOD, STILL_THERE, Start};
 use crate::clients::scripted_agent::ScriptedAgent;
@@ -26,6 +27,7 @@ pub(in crate::clients) const SCENES: &[Scenario] = &[
     },
     scenario("v2-permission", permission),
     scenario("v2-strangeness", strangeness),
+    scenario("v2-ids", ids),
     scenario("v2-questions", questions),
     scenario("v2-cancellation", cancellation),
     Scenario {
@@ -110,6 +112,11 @@ fn strangeness(stage: &mut ScriptedAgent) -> bool {
         &json!({"sessionUpdate": "agent_message", "messageId": "agent-2",
         "content": null, "_meta": {"x": {"y": 1}}}),
     );
+    hello(stage)
+}
+
+fn ids(stage: &mut ScriptedAgent) -> bool {
+    ids::turn(stage);
     hello(stage)
 }
 

@@ -1,0 +1,70 @@
+//! Requests of the agent whose ids are easily mistaken for others.
+
+use serde_json::{Value, json};
+
+use super::Played;
+use super::assertions::first;
+use super::scripted_agent::ScriptedAgent;
+use super::table::ClientCheck;
+use crate::harness::{Entry, Outcome, Stop, inconclusive};
+use crate::wire::{Kind, Party};
+
+pub(super) const CHECKS: &[ClientCheck] = &[("client.echoes-ids", echoes_ids)];
+
+/// No client knows it.
+const METHOD: &str = "_acp-conformance/identified";
+
+/// Zero, less, the largest whole number of JavaScript, a number and its text, and no text.
+fn ids() -> [Value; 6] {
+    [
+        json!(0),
+        json!(-7),
+        json!(9_007_199_254_740_991_i64),
+        json!(1),
+        json!("1"),
+        json!(""),
+    ]
+}
+
+/// Sends all requests at once.
+pub(super) fn turn(stage: &mut ScriptedAgent) {
+    for id in ids() {
+        stage.send(&json!({"jsonrpc": "2.0", "id": id, "method": METHOD, "params": {}}));
+    }
+    stage.are_answered(&ids());
+}
+
+/// Whether both are the same id; a number may be written as `1.0`.
+fn is_same(a: &Value, b: &Value) -> bool {
+    a == b || (a.is_number() && a.as_f64() == b.as_f64())
+}
+
+fn echoes_ids(played: &Played) -> Outcome {
+    first(played, "session/prompt")?;
+    let entries = || played.recording.entries.iter().enumerate();
+    let requests = entries().filter(|(_, entry)| entry.calls(Party::Agent, METHOD));
+    let requests: Vec<_> = requests.collect();
+    let is_answered = |id: &Value| {
+        entries().any(|(_, entry)| {
+            let answers = matches!(entry.kind, Kind::Result | Kind::Error);
+            let found = entry.value.get("id");
+            answers && entry.from == Party::Client && found.is_some_and(|found| is_same(found, id))
+        })
+    };
+    let missing = |(_, request): &&(usize, &Entry)| {
+        request.value.get("id").is_some_and(|id| !is_answered(id))
+    };
+    let unanswered: Vec<_> = requests.iter().filter(missing).collect();
+    match unanswered.first() {
+        _ if requests.is_empty() => inconclusive("the scenario did not get to these requests"),
+        Some(_) if unanswered.len() == requests.len() => {
+            inconclusive("the client answers no request whose method it does not know")
+        }
+        Some((index, request)) => {
+            let id = request.value.get("id").unwrap_or(&Value::Null);
+            let reason = format!("expected an answer with the id {id}, got none");
+            Err(Stop::at(&played.recording, *index, reason))
+        }
+        None => Ok(()),
+    }
+}
