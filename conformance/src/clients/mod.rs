@@ -10,6 +10,7 @@ mod act;
 mod assertions;
 mod between;
 mod choices;
+mod commands;
 mod control_channel;
 mod handshake;
 mod ids;

@@ -1,13 +1,10 @@
 //! The scenarios that the suite plays to a client.
 
-use std::fs;
-use std::path::Path;
-
 use serde_json::{Value, json};
 
-use super::ids;
 use super::offers::{self, Offers};
 use super::scripted_agent::ScriptedAgent;
+use super::{commands, ids};
 use crate::wire::Version;
 use crate::{Error, Result};
 
@@ -66,11 +63,11 @@ pub const SCENES: &[Scenario] = &[
     },
     scenario("permission", permission),
     scenario("files", files),
-    scenario("terminals", terminals),
-    scenario("commands", commands),
+    scenario("terminals", commands::terminals),
+    scenario("commands", commands::options),
     Scenario {
         start: Start::WithoutTerminals,
-        ..scenario("without-terminals", without_terminals)
+        ..scenario("without-terminals", commands::undeclared)
     },
     scenario("strangeness", strangeness),
     scenario("ids", ids),
@@ -134,14 +131,10 @@ pub fn scenarios(version: Version) -> &'static [Scenario] {
 /// The text that ends a scenario; a client that shows it has reached the end.
 pub(super) const BARRIER_METHOD: &str = "the scenario is over";
 
-/// What commands print that have a directory, and a variable.
-pub(super) const IN_FOLDER: &str = "in the folder";
-pub(super) const IN_VARIABLE: &str = "a b=c";
-
 /// A request that no client knows, sent after a cancellation.
 pub(super) const STILL_THERE: &str = "_acp-conformance/still-there";
 
-fn hello(stage: &mut ScriptedAgent) -> bool {
+pub(super) fn hello(stage: &mut ScriptedAgent) -> bool {
     stage.text(BARRIER_METHOD);
     true
 }
@@ -189,75 +182,6 @@ fn files(stage: &mut ScriptedAgent) -> bool {
     stage.ask("fs/read_text_file", json!({"path": output}));
     stage.ask("fs/write_text_file", json!({"path": output, "content": ""}));
     hello(stage)
-}
-
-fn terminals(stage: &mut ScriptedAgent) -> bool {
-    if !stage.declares("/terminal") {
-        return hello(stage);
-    }
-    let shell = |script: &str| json!({"command": "sh", "args": ["-c", script]});
-    let id = create(stage, shell("printf hello; exit 3"));
-    stage.ask("terminal/wait_for_exit", json!({"terminalId": id}));
-    stage.ask("terminal/output", json!({"terminalId": id}));
-    stage.ask("terminal/release", json!({"terminalId": id}));
-    stage.ask("terminal/output", json!({"terminalId": id}));
-    let mut long = shell("printf 'aaaaääää'");
-    if let Some(long) = long.as_object_mut() {
-        long.insert("outputByteLimit".to_owned(), json!(5));
-    }
-    let id = create(stage, long);
-    stage.ask("terminal/wait_for_exit", json!({"terminalId": id}));
-    stage.ask("terminal/output", json!({"terminalId": id}));
-    stage.ask("terminal/release", json!({"terminalId": id}));
-    let id = create(stage, shell("printf started; exec sleep 60"));
-    stage.ask("terminal/kill", json!({"terminalId": id}));
-    stage.ask("terminal/wait_for_exit", json!({"terminalId": id}));
-    stage.ask("terminal/output", json!({"terminalId": id}));
-    stage.ask("terminal/release", json!({"terminalId": id}));
-    hello(stage)
-}
-
-/// Commands with a directory, with variables, and one that still runs while other requests are served.
-fn commands(stage: &mut ScriptedAgent) -> bool {
-    let folder = Path::new(&stage.folder).join("nested");
-    if !stage.declares("/terminal") || !folder.is_absolute() {
-        return hello(stage);
-    }
-    // A failure shows in the command's output.
-    let _ = fs::create_dir(&folder).and_then(|()| fs::write(folder.join("here.txt"), IN_FOLDER));
-    let cat = json!({"command": "cat", "args": ["here.txt"], "cwd": folder});
-    let print = json!({"command": "sh", "args": ["-c", "printf %s \"$ACP_CONFORMANCE_PROBE\""],
-        "env": [{"name": "ACP_CONFORMANCE_PROBE", "value": IN_VARIABLE}]});
-    for command in [cat, print] {
-        let id = create(stage, command);
-        stage.ask("terminal/wait_for_exit", json!({"terminalId": id}));
-        stage.ask("terminal/output", json!({"terminalId": id}));
-        stage.ask("terminal/release", json!({"terminalId": id}));
-    }
-    let done = folder.join("done");
-    let until = "n=0; until [ -e \"$0\" ] || [ $n -gt 200 ]; do n=$((n + 1)); sleep 0.1; done";
-    let id = create(stage, json!({"command": "sh", "args": ["-c", until, done]}));
-    let wait = stage.begin("terminal/wait_for_exit", json!({"terminalId": id}));
-    stage.ask("terminal/output", json!({"terminalId": id}));
-    stage.ask("terminal/kill", json!({"terminalId": id}));
-    // Ends the command of a client that serves the others only afterwards.
-    let _ = fs::write(done, "");
-    stage.is_answered(&wait);
-    stage.ask("terminal/release", json!({"terminalId": id}));
-    hello(stage)
-}
-
-fn without_terminals(stage: &mut ScriptedAgent) -> bool {
-    // One that declares them would run it.
-    if !stage.declares("/terminal") {
-        stage.ask("terminal/create", json!({"command": "true"}));
-    }
-    hello(stage)
-}
-
-fn create(stage: &mut ScriptedAgent, params: Value) -> Value {
-    let created = stage.ask("terminal/create", params);
-    created.get("terminalId").cloned().unwrap_or_default()
 }
 
 fn strangeness(stage: &mut ScriptedAgent) -> bool {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Played;
 use super::assertions::{answer, expect, needs, refused, result};
-use super::scenarios::{IN_FOLDER, IN_VARIABLE};
+use super::commands::{IN_FOLDER, IN_VARIABLE, OUTLIVED};
 use super::table::ClientCheck;
 use crate::harness::{Outcome, inconclusive, skip};
 use crate::wire::Party;
@@ -24,6 +24,7 @@ pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.terminal-cwd", terminal_cwd),
     ("client.terminal-env", terminal_env),
     ("client.answers-while-waiting", answers_while_waiting),
+    ("client.release-kills", release_kills),
     (
         "client.refuses-undeclared-terminals",
         refuses_undeclared_terminals,
@@ -199,6 +200,14 @@ fn answers_while_waiting(played: &Played) -> Outcome {
         reason,
     )?;
     answer(played, "terminal/kill", 0).map(drop)
+}
+
+fn release_kills(played: &Played) -> Outcome {
+    needs(played, "/terminal")?;
+    let (index, _) = result(played, "terminal/release", 3)?;
+    let outlived = played.folder.join("nested").join(OUTLIVED).exists();
+    let reason = "expected the command to end with its terminal, got one that goes on";
+    expect(played, index, !outlived, reason)
 }
 
 fn refuses_undeclared_terminals(played: &Played) -> Outcome {
