@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::control_channel;
 use super::scenarios::{Scenario, Start};
 use super::scripted_agent::{CLOSED, SESSION, ScriptedAgent};
-use super::{Offers, offers, pages, v2};
+use super::{offers, pages, v2};
 use crate::wire::Version;
 use crate::{Error, Result};
 
@@ -73,7 +73,7 @@ pub(super) fn act_on(
 fn serve(stage: &mut ScriptedAgent, scenario: &Scenario, message: &Value) -> bool {
     let method = message.get("method").and_then(Value::as_str);
     let params = message.get("params").cloned().unwrap_or_default();
-    if scenario.offers == Offers::Everything && offers::serve(stage, Version::V1, message) {
+    if offers::serve(stage, Version::V1, scenario.offers, message) {
         return true;
     }
     match method {
@@ -89,8 +89,8 @@ fn serve(stage: &mut ScriptedAgent, scenario: &Scenario, message: &Value) -> boo
             let cwd = params.get("cwd").and_then(Value::as_str);
             stage.folder = cwd.unwrap_or_default().to_owned();
             let mut state = json!({});
-            if scenario.offers == Offers::Everything {
-                state = offers::session(stage, Version::V1);
+            if scenario.offers.has_options() {
+                state = offers::session(stage, Version::V1, scenario.offers);
             }
             state["sessionId"] = json!(SESSION);
             stage.answer(message, &state);

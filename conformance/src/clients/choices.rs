@@ -15,6 +15,8 @@ pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.all-capabilities", all_capabilities),
     ("client.valid-choices", only_messages),
     ("client.offered-values", offered_values),
+    ("client.unknown-categories", survives),
+    ("client.unknown-option-types", survives),
 ];
 
 /// Those that only version 1 has.

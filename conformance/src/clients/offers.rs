@@ -14,8 +14,19 @@ pub enum Offers {
     Nothing,
     /// A list of sessions.
     Sessions,
+    /// Options of a session without a category, and with some that no client knows.
+    OddCategories,
+    /// Options of a session of a type that no client knows.
+    OddTypes,
     /// All that it may.
     Everything,
+}
+
+impl Offers {
+    /// Whether sessions have options.
+    pub(super) fn has_options(self) -> bool {
+        !matches!(self, Self::Nothing | Self::Sessions)
+    }
 }
 
 /// The id of the login that the agent performs, and of the one in a terminal.
@@ -25,7 +36,6 @@ const TERMINAL_LOGIN: &str = "terminal-login";
 /// Returns the capabilities and the login methods.
 pub(super) fn handshake(stage: &ScriptedAgent, version: Version, offers: Offers) -> [Value; 2] {
     let capabilities = match (version, offers) {
-        (Version::V1, Offers::Nothing) => json!({}),
         (Version::V1, Offers::Sessions) => json!({"sessionCapabilities": {"list": {}}}),
         (Version::V1, Offers::Everything) => json!({
             "loadSession": true,
@@ -36,8 +46,6 @@ pub(super) fn handshake(stage: &ScriptedAgent, version: Version, offers: Offers)
             },
             "auth": {"logout": {}},
         }),
-        // A list is part of every `session`.
-        (Version::V2, Offers::Nothing | Offers::Sessions) => json!({"session": {}}),
         (Version::V2, Offers::Everything) => json!({
             "session": {
                 "prompt": {"image": {}, "audio": {}, "embeddedContext": {}},
@@ -46,6 +54,9 @@ pub(super) fn handshake(stage: &ScriptedAgent, version: Version, offers: Offers)
             },
             "auth": {},
         }),
+        (Version::V1, _) => json!({}),
+        // A list is part of every `session`.
+        (Version::V2, _) => json!({"session": {}}),
     };
     let mut methods = Vec::new();
     if offers == Offers::Everything {
@@ -70,7 +81,7 @@ fn has_switches(stage: &ScriptedAgent, version: Version) -> bool {
 }
 
 /// The options of a session, at their defaults.
-fn options(stage: &ScriptedAgent, version: Version) -> Value {
+fn options(stage: &ScriptedAgent, version: Version, offers: Offers) -> Value {
     let id = match version {
         Version::V1 => "id",
         Version::V2 => "configId",
@@ -90,7 +101,22 @@ fn options(stage: &ScriptedAgent, version: Version) -> Value {
         json!({id: "model", "name": "Model", "category": "model", "type": "select",
             "currentValue": "model-1", "options": models}),
     ];
-    if has_switches(stage, version) {
+    match offers {
+        Offers::OddCategories => {
+            let odd = json!([null, "_acp-conformance", "unheard-of"]);
+            for (number, category) in odd.as_array().into_iter().flatten().enumerate() {
+                options.push(json!({id: format!("odd-{number}"), "name": "Odd",
+                    "category": category, "type": "select", "currentValue": "a",
+                    "options": [value("a", "A"), value("b", "B")]}));
+            }
+        }
+        Offers::OddTypes => options.insert(
+            0,
+            json!({id: "dial", "name": "Dial", "type": "_dial", "currentValue": 3, "range": [1, 9]}),
+        ),
+        _ => {}
+    }
+    if offers == Offers::Everything && has_switches(stage, version) {
         options.push(json!({id: "brave", "name": "Brave", "type": "boolean",
             "currentValue": false}));
     }
@@ -137,8 +163,8 @@ pub(super) fn is_offered(options: &Value, params: &Value) -> bool {
 }
 
 /// The state of a session, for the answer to what opens it.
-pub(super) fn session(stage: &mut ScriptedAgent, version: Version) -> Value {
-    stage.options = options(stage, version);
+pub(super) fn session(stage: &mut ScriptedAgent, version: Version, offers: Offers) -> Value {
+    stage.options = options(stage, version, offers);
     state(stage, version)
 }
 
@@ -146,8 +172,9 @@ fn state(stage: &ScriptedAgent, version: Version) -> Value {
     let options = stage.options.clone();
     match version {
         Version::V1 => {
-            let mode = options.pointer("/0/currentValue").cloned();
-            json!({"configOptions": options, "modes": modes(&mode.unwrap_or_default())})
+            let mode = option(&options, &json!({"configId": "mode"}));
+            let mode = mode.and_then(|mode| mode.get("currentValue")).cloned();
+            json!({"modes": modes(&mode.unwrap_or_default()), "configOptions": options})
         }
         Version::V2 => json!({"configOptions": options, "availableCommands": commands(version)}),
     }
@@ -163,7 +190,12 @@ fn commands(version: Version) -> Value {
 }
 
 /// Serves a request for what is offered beyond prompts. Whether it was one.
-pub(super) fn serve(stage: &mut ScriptedAgent, version: Version, request: &Value) -> bool {
+pub(super) fn serve(
+    stage: &mut ScriptedAgent,
+    version: Version,
+    offers: Offers,
+    request: &Value,
+) -> bool {
     let method = request
         .get("method")
         .and_then(Value::as_str)
@@ -174,25 +206,26 @@ pub(super) fn serve(stage: &mut ScriptedAgent, version: Version, request: &Value
         Version::V2 => ["auth/login", "auth/logout"],
     };
     match method {
-        "session/load" | "session/resume" => {
-            let state = session(stage, version);
-            stage.answer(request, &state);
-        }
-        "session/list" => stage.answer(request, &json!({"sessions": []})),
-        "session/set_mode" if version == Version::V1 => {
-            let params = json!({"configId": "mode", "value": params.get("modeId")});
-            match set(stage, &params) {
-                true => stage.answer(request, &json!({})),
-                false => stage.refuse(request, -32602, "there is no such mode"),
-            }
-        }
-        "session/set_config_option" => match set(stage, &params) {
+        "session/set_config_option" if offers.has_options() => match set(stage, &params) {
             true => {
                 let options = json!({"configOptions": stage.options});
                 stage.answer(request, &options);
             }
             false => stage.refuse(request, -32602, "there is no such option or value"),
         },
+        "session/set_mode" if offers.has_options() && version == Version::V1 => {
+            let params = json!({"configId": "mode", "value": params.get("modeId")});
+            match set(stage, &params) {
+                true => stage.answer(request, &json!({})),
+                false => stage.refuse(request, -32602, "there is no such mode"),
+            }
+        }
+        _ if offers != Offers::Everything => return false,
+        "session/load" | "session/resume" => {
+            let state = session(stage, version, offers);
+            stage.answer(request, &state);
+        }
+        "session/list" => stage.answer(request, &json!({"sessions": []})),
         "session/close" | "session/delete" => stage.answer(request, &json!({})),
         _ if logins.contains(&method) => stage.answer(request, &json!({})),
         _ => return false,

@@ -57,6 +57,14 @@ pub const SCENES: &[Scenario] = &[
         ..scenario("offers", offers)
     },
     Scenario {
+        offers: Offers::OddCategories,
+        ..scenario("categories", hello)
+    },
+    Scenario {
+        offers: Offers::OddTypes,
+        ..scenario("option-types", hello)
+    },
+    Scenario {
         start: Start::Listing,
         offers: Offers::Sessions,
         ..scenario("pages", hello)

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::clients::scenarios::Start;
 use crate::clients::scripted_agent::{SESSION, ScriptedAgent};
-use crate::clients::{Offers, Scenario, offers, pages};
+use crate::clients::{Scenario, offers, pages};
 use crate::wire::Version;
 
 /// Serves one message. Returns whether the agent continues.
@@ -15,7 +15,7 @@ pub(in crate::clients) fn serve(
 ) -> bool {
     let method = message.get("method").and_then(Value::as_str);
     let params = message.get("params").cloned().unwrap_or_default();
-    if scenario.offers == Offers::Everything && offers::serve(stage, Version::V2, message) {
+    if offers::serve(stage, Version::V2, scenario.offers, message) {
         return true;
     }
     match method {
@@ -31,8 +31,8 @@ pub(in crate::clients) fn serve(
             let cwd = params.get("cwd").and_then(Value::as_str);
             stage.folder = cwd.unwrap_or_default().to_owned();
             let mut state = json!({});
-            if scenario.offers == Offers::Everything {
-                state = offers::session(stage, Version::V2);
+            if scenario.offers.has_options() {
+                state = offers::session(stage, Version::V2, scenario.offers);
             }
             state["sessionId"] = json!(SESSION);
             stage.answer(message, &state);

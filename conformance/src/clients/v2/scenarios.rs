@@ -25,6 +25,14 @@ pub(in crate::clients) const SCENES: &[Scenario] = &[
         offers: Offers::Everything,
         ..scenario("v2-offers", offers)
     },
+    Scenario {
+        offers: Offers::OddCategories,
+        ..scenario("v2-categories", hello)
+    },
+    Scenario {
+        offers: Offers::OddTypes,
+        ..scenario("v2-option-types", hello)
+    },
     scenario("v2-permission", permission),
     scenario("v2-strangeness", strangeness),
     scenario("v2-ids", ids),
