@@ -59,9 +59,12 @@ pub(super) fn act_on(
         if scenario.delays && message.get("id").is_some() {
             stage.await_request(DELAY);
         }
-        let lives = match scenario.protocol {
-            Version::V1 => serve(&mut stage, scenario, &message),
-            Version::V2 => v2::serve(&mut stage, scenario, &message),
+        let lives = match (scenario.protocol, &message) {
+            (Version::V1, _) => serve(&mut stage, scenario, &message),
+            (Version::V2, Value::Array(all)) => {
+                stage.in_batch(all, |stage, message| v2::serve(stage, scenario, message))
+            }
+            (Version::V2, _) => v2::serve(&mut stage, scenario, &message),
         };
         if !lives {
             return;

@@ -18,6 +18,7 @@ pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
     ("client.empty-batch", empty_batch),
     ("client.bad-batch-entry", bad_batch_entry),
     ("client.bad-batch", bad_batch),
+    ("client.no-lifecycle-batch", no_lifecycle_batch),
 ];
 
 /// How long the client may take for one array.
@@ -164,6 +165,31 @@ fn bad_batch_entry(played: &Played) -> Outcome {
     let mut said = said_after(played, at);
     let good = said.any(|(_, entry)| answers(&entry.value, "batch-3"));
     expect(played, at, good, "the valid entry was not answered")
+}
+
+/// Methods of messages that depend on their order.
+const LIFECYCLE: [&str; 5] = [
+    "initialize",
+    "auth/login",
+    "session/new",
+    "session/resume",
+    "session/prompt",
+];
+
+fn no_lifecycle_batch(played: &Played) -> Outcome {
+    for (index, entry) in played.recording.entries.iter().enumerate() {
+        let all = entry.value.as_array().into_iter().flatten();
+        let mut methods = all.filter_map(|one| one.get("method")?.as_str());
+        let found = methods.find(|method| LIFECYCLE.contains(method));
+        if let Some(method) = found.filter(|_| entry.from == Party::Client) {
+            let reason = format!("expected {method} as a message of its own, got it in a batch");
+            return Err(Stop::at(&played.recording, index, reason));
+        }
+    }
+    match played.recording.of(Party::Client).next() {
+        Some(_) => Ok(()),
+        None => inconclusive("the client sent no message"),
+    }
 }
 
 fn bad_batch(played: &Played) -> Outcome {

@@ -9,6 +9,7 @@ pub(super) const FUNCTIONS: &[(&str, Filter)] = &[
     ("answers_news_in_batches", answers_news_in_batches),
     ("refuses_whole_batches", refuses_whole_batches),
     ("overlooks_garbage", overlooks_garbage),
+    ("batches_prompts", batches_prompts),
     ("tidies_cursors", tidies_cursors),
     ("asks_for_more_pages", asks_for_more_pages),
 ];
@@ -35,6 +36,13 @@ fn refuses_whole_batches(tap: &mut Tap<'_>, it: Passing) {
 fn overlooks_garbage(tap: &mut Tap<'_>, it: Passing) {
     let is_garbage = it.from == Party::Agent && it.raw.is_some() && batch(&it).is_none();
     tap.lose(&it, is_garbage);
+}
+
+fn batches_prompts(tap: &mut Tap<'_>, it: Passing) {
+    match it.asks("session/prompt") {
+        true => tap.to_agent(&json!([it.value])),
+        false => tap.forward(&it),
+    }
 }
 
 fn tidies_cursors(tap: &mut Tap<'_>, it: Passing) {
