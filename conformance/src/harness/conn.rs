@@ -234,7 +234,11 @@ impl Conn {
                 Some(Event::Mark) => continue,
                 Some(Event::TooLong(length)) => {
                     let text = format!("a line of {length} bytes");
-                    self.noise(text, FindingKind::TooLong, "longer than any message may be")
+                    self.noise(
+                        text,
+                        FindingKind::TooLong,
+                        "it is longer than any message may be",
+                    )
                 }
                 // An empty line is no message and no harm.
                 Some(Event::Line(line)) if line.trim_ascii().is_empty() => continue,
@@ -286,7 +290,7 @@ impl Conn {
             }
             if request.is_some_and(|request| self.is_unanswered(request)) {
                 let came = "the word that it will not be answered".to_owned();
-                return Err(self.missing(format!("no {what}"), came));
+                return Err(self.missing(format!("expected {what}, got none"), came));
             }
             match self.pump(deadline) {
                 Waiting::Entry(_) | Waiting::Unanswered => {}
@@ -296,8 +300,8 @@ impl Conn {
                 }
                 Waiting::Timeout => {
                     let came = self.heard_since(from);
-                    let came = format!("nothing of the kind within {limit:?}{came}");
-                    return Err(self.missing(format!("no {what}"), came));
+                    let came = format!("timed out after {limit:?}{came}");
+                    return Err(self.missing(format!("expected {what}, got none"), came));
                 }
                 Waiting::Ended => return Err(self.died(what)),
             }
@@ -400,7 +404,7 @@ impl Conn {
         if !stderr.is_empty() {
             came = format!("{came}; the end of its standard error:\n{stderr}");
         }
-        self.missing(format!("no {what}: the agent ended"), came)
+        self.missing(format!("expected {what}, got the end of the agent"), came)
     }
 
     fn heard_since(&self, from: usize) -> String {

@@ -46,11 +46,11 @@ impl Conn {
         let method = entry.and_then(|entry| entry.method.clone());
         let sent = entry.map(Entry::excerpt);
         let method = method.as_deref().unwrap_or("the message");
-        let what = format!("answer to {method}");
+        let what = format!("an answer to {method}");
         let env = self.env.clone();
         if env.unresponsive.is_hopeless(method) {
             return fail(format!(
-                "no {what}; the agent has never answered it, so this is not waited for"
+                "expected {what}, got none; the agent has never answered it, so this is not waited for"
             ));
         }
         let answers = |entry: &Entry| entry.request == Some(request);
@@ -98,7 +98,10 @@ impl Conn {
         let reply = self.call(method, params)?;
         match reply.answer {
             Ok(result) => Ok(result),
-            Err(_) => Err(self.at(reply.index, format!("{method} was refused"))),
+            Err(_) => Err(self.at(
+                reply.index,
+                format!("expected a result of {method}, got an error"),
+            )),
         }
     }
 
@@ -109,7 +112,10 @@ impl Conn {
     pub fn refusal(&mut self, method: &str, params: Value) -> Outcome<Reply> {
         let reply = self.call(method, params)?;
         match reply.answer {
-            Ok(_) => Err(self.at(reply.index, format!("{method} was not refused"))),
+            Ok(_) => Err(self.at(
+                reply.index,
+                format!("expected an error for {method}, got a result"),
+            )),
             Err(_) => Ok(reply),
         }
     }
@@ -121,11 +127,8 @@ impl Conn {
     pub fn has_code(&self, reply: &Reply, code: i64) -> Outcome {
         match reply.code() {
             Some(found) if found == code => Ok(()),
-            Some(found) => Err(self.at(
-                reply.index,
-                format!("the error has the code {found}, not {code}"),
-            )),
-            None => Err(self.at(reply.index, format!("no error; it should be {code}"))),
+            Some(found) => Err(self.at(reply.index, format!("expected error {code}, got {found}"))),
+            None => Err(self.at(reply.index, format!("expected error {code}, got none"))),
         }
     }
 
@@ -170,7 +173,7 @@ impl Conn {
     /// # Errors
     /// When one has.
     pub fn nothing_answered_since(&self, mark: usize) -> Outcome {
-        self.no_stray_answer(mark, "a notification was answered")
+        self.no_stray_answer(mark, "expected no answer to a notification, got one")
     }
 
     /// No answer that belongs to no request must have come since this mark.

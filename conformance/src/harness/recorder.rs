@@ -96,7 +96,7 @@ impl Recorder {
             by: Some(from),
             method: None,
             pointer: String::new(),
-            message: format!("not a message: {reason}"),
+            message: format!("expected a message, got other text: {reason}"),
             excuse: None,
         };
         self.push(from, Value::Null, line, Kind::Malformed, at, vec![finding])

@@ -68,7 +68,10 @@ impl Conn {
         let reply = self.reply_within(request, self.env.start_timeout())?;
         match reply.answer {
             Ok(_) => Ok(true),
-            Err(_) => Err(self.at(reply.index, format!("the agent refused {name}"))),
+            Err(_) => Err(self.at(
+                reply.index,
+                format!("expected a result of {name}, got an error"),
+            )),
         }
     }
 
@@ -184,7 +187,10 @@ impl Conn {
                 let method = self.recording().entries.get(request);
                 let method = method.and_then(|entry| entry.method.as_deref());
                 let method = method.unwrap_or("the request");
-                Err(self.at(reply.index, format!("{method} was refused")))
+                Err(self.at(
+                    reply.index,
+                    format!("expected a result of {method}, got an error"),
+                ))
             }
         }
     }
@@ -212,11 +218,19 @@ impl Conn {
         }
         let result = match reply.answer {
             Ok(result) => result,
-            Err(_) => return Err(self.at(reply.index, "no session: session/new was refused")),
+            Err(_) => {
+                return Err(self.at(
+                    reply.index,
+                    "expected a session, got an error for session/new",
+                ));
+            }
         };
         match result.get("sessionId").and_then(Value::as_str) {
             Some(id) if !id.is_empty() => Ok((id.to_owned(), result)),
-            _ => Err(self.at(reply.index, "session/new names no session")),
+            _ => Err(self.at(
+                reply.index,
+                "expected the id of a session in the result of session/new, got none",
+            )),
         }
     }
 
@@ -275,7 +289,7 @@ impl Conn {
         match self.session() {
             Ok(_) => Ok(()),
             Err(Stop::Fail(failure)) => fail(format!(
-                "the connection is of no use afterwards: {}",
+                "expected the connection to serve afterwards, got a failure: {}",
                 failure.reason
             )),
             Err(other) => Err(other),

@@ -73,7 +73,10 @@ impl Conn {
         let reply = self.reply(request)?;
         match reply.answer {
             Ok(_) => Ok(()),
-            Err(_) => Err(self.at(reply.index, "the prompt was refused")),
+            Err(_) => Err(self.at(
+                reply.index,
+                "expected the prompt to be accepted, got an error",
+            )),
         }
     }
 
@@ -110,7 +113,7 @@ impl Conn {
             return Ok(reply);
         }
         let rest = limit.saturating_sub(started.elapsed());
-        self.wait(request, "end of the turn", rest, |recording, index| {
+        self.wait(request, "the end of the turn", rest, |recording, index| {
             let answer = adapter.turn_end(recording, request, index)?;
             Some(Reply { index, answer })
         })
@@ -124,13 +127,14 @@ impl Conn {
         let reply = self.turn_reply(request)?;
         let result = match reply.answer {
             Ok(result) => result,
-            Err(_) => return Err(self.at(reply.index, "the turn ended in an error")),
+            Err(_) => return Err(self.at(reply.index, "expected a turn without an error, got one")),
         };
         let stop = result.get("stopReason").and_then(Value::as_str);
         match stop {
-            None if !self.adapter().answers_early() => {
-                Err(self.at(reply.index, "the turn ended without a stop reason"))
-            }
+            None if !self.adapter().answers_early() => Err(self.at(
+                reply.index,
+                "expected a stop reason at the end of the turn, got none",
+            )),
             stop => Ok(Turn {
                 request,
                 end: reply.index,
@@ -156,7 +160,7 @@ impl Conn {
         let request = self.begin(session, "slow")?;
         self.accepted(request)?;
         let (adapter, limit) = (self.adapter(), self.env.turn_timeout);
-        let what = "update of the turn";
+        let what = "an update of the turn";
         let seen = self.wait_on(Some(request), request, what, limit, |recording, index| {
             let entry = recording.entries.get(index)?;
             let kind = entry.params().pointer("/update/sessionUpdate");

@@ -110,7 +110,7 @@ fn wrong_messages_and_noise_are_found_alike_live_and_afterwards() {
         "3 error[transports.only-messages] agent: the agent's output holds what is no message: not JSON: ",
         "4 error[client.only-messages] client: the client's output holds what is no message: not JSON: ",
         "5 error[transports.only-messages] agent: the agent's output holds what is no message: not UTF-8 from byte 6 on",
-        "6 error[jsonrpc.envelope] agent: a batch",
+        "6 error[jsonrpc.envelope] agent: expected one message, got a batch",
     ];
     assert_eq!(texts.len(), expected.len(), "{texts:?}");
     for (text, start) in texts.iter().zip(expected) {

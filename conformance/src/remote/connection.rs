@@ -78,12 +78,12 @@ impl<'a> Connection<'a> {
     pub(crate) async fn without_streams(server: &'a Server) -> Outcome<Self> {
         let response = server.send(&server.initialize()).await?;
         if !response.status.is_success() {
-            return Err(response.wrong("initialize is refused"));
+            return Err(response.wrong("expected a result of initialize, got a refusal"));
         }
         let id = named(&response, "acp-connection-id")?.to_owned();
         let answer = response.json()?;
         let Some(result) = answer.get("result") else {
-            return Err(response.wrong("initialize has no result"));
+            return Err(response.wrong("expected a result of initialize, got none"));
         };
         let (arrived, arrivals) = mpsc::channel(WAITING);
         Ok(Self {
@@ -143,7 +143,7 @@ impl<'a> Connection<'a> {
         let request = self.stream(session);
         match self.try_listen(&request, session).await? {
             Ok(number) => Ok(number),
-            Err(response) => Err(response.wrong("the stream is refused, or is none")),
+            Err(response) => Err(response.wrong("expected a stream, got another response")),
         }
     }
 
@@ -229,7 +229,7 @@ impl<'a> Connection<'a> {
                 place += 1;
             }
             if let Some(place) = self.end_since(begun) {
-                let reason = format!("a stream ended before the answer to {method} came");
+                let reason = format!("expected an answer to {method}, got the end of its stream");
                 return Err(self.wrong(place, reason));
             }
             if self.next(deadline).await?.is_none() {
@@ -277,7 +277,10 @@ impl<'a> Connection<'a> {
         let reply = self.result("session/new", self.setup(None), None).await?;
         match reply.value["result"]["sessionId"].as_str() {
             Some(session) => Ok(session.to_owned()),
-            None => Err(self.wrong(reply.at, "the result names no session")),
+            None => Err(self.wrong(
+                reply.at,
+                "expected the id of a session in the result, got none",
+            )),
         }
     }
 
@@ -319,7 +322,7 @@ impl<'a> Connection<'a> {
             return Ok(None);
         };
         if self.log.len() >= KEPT {
-            return fail(format!("more than {KEPT} events came"));
+            return fail(format!("expected at most {KEPT} events, got more"));
         }
         let request = match &arrival.what {
             What::Message { value, .. } if is_request(value) => Some(value.clone()),
@@ -344,8 +347,10 @@ impl<'a> Connection<'a> {
         match self.new_session_without_stream().await {
             Ok(_) => Ok(()),
             Err(Stop::Fail(mut failure)) => {
-                failure.reason =
-                    format!("the connection is of no use afterwards: {}", failure.reason);
+                failure.reason = format!(
+                    "expected the connection to serve afterwards, got a failure: {}",
+                    failure.reason
+                );
                 Err(Stop::Fail(failure))
             }
             Err(other) => Err(other),

@@ -130,9 +130,9 @@ impl Response {
         match timeout(limit, reading).await {
             Ok(Ok(body)) => whole.body = body,
             Ok(Err(reason)) => {
-                return Err(whole.wrong(format!("the body cannot be read: {reason}")));
+                return Err(whole.wrong(format!("expected a whole body, got an error: {reason}")));
             }
-            Err(_) => return Err(whole.wrong("the body does not end")),
+            Err(_) => return Err(whole.wrong("expected the end of the body, got none in time")),
         }
         Ok(whole)
     }
@@ -222,7 +222,7 @@ impl Response {
     /// When it is none.
     pub(crate) fn json(&self) -> Outcome<Value> {
         let value = serde_json::from_slice(&self.body);
-        value.map_err(|error| self.wrong(format!("the body is no JSON: {error}")))
+        value.map_err(|error| self.wrong(format!("expected JSON, got another body: {error}")))
     }
 
     /// The cookies that are set, as the client sends them back.
@@ -276,11 +276,11 @@ impl Events {
 pub(super) fn named<'a>(response: &'a Response, name: &str) -> Outcome<&'a str> {
     match response.header(name) {
         Some(value) if !value.is_empty() => Ok(value),
-        Some(_) => Err(response.wrong(format!("the header {name} is empty"))),
-        None if response.headers.contains_key(name) => {
-            Err(response.wrong(format!("the header {name} is no plain text")))
-        }
-        None => Err(response.wrong(format!("the header {name} is missing"))),
+        Some(_) => Err(response.wrong(format!("expected a value of the header {name}, got none"))),
+        None if response.headers.contains_key(name) => Err(response.wrong(format!(
+            "expected plain text in the header {name}, got other bytes"
+        ))),
+        None => Err(response.wrong(format!("expected the header {name}, got none"))),
     }
 }
 
@@ -293,7 +293,7 @@ pub(super) async fn within<T>(
     match timeout(limit, future).await {
         Ok(value) => Ok(value),
         Err(_) => fail(format!(
-            "timed out after {} s waiting for {what}",
+            "expected {what}, got none within {} s",
             limit.as_secs_f32()
         )),
     }

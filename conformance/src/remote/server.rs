@@ -176,7 +176,7 @@ impl Server {
         let handshake = hyper::client::conn::http2::handshake(executor, TokioIo::new(socket));
         let handshake = within(self.env.timeout, "the settings of HTTP/2", handshake).await?;
         let (sender, connection) = handshake
-            .map_err(|error| Stop::failed(format!("the server speaks no HTTP/2: {error}")))?;
+            .map_err(|error| Stop::failed(format!("expected HTTP/2, got an error: {error}")))?;
         tokio::spawn(connection);
         Ok(Http2 {
             server: self,
@@ -427,7 +427,7 @@ fn is_events(response: &hyper::Response<hyper::body::Incoming>) -> bool {
 /// Fails with what there was instead of an answer.
 pub(crate) fn unanswered<T>(method: &str, limit: Duration) -> Outcome<T> {
     fail(format!(
-        "timed out after {} s waiting for the answer to {method}",
+        "expected an answer to {method}, got none within {} s",
         limit.as_secs_f32()
     ))
 }

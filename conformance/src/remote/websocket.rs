@@ -61,7 +61,9 @@ pub(super) async fn upgrade(
         true => {
             let upgrade = hyper::upgrade::on(&mut response);
             let socket = within(server.env.timeout, "the upgrade", upgrade).await?;
-            Some(socket.map_err(|error| Stop::failed(format!("no upgrade: {error}")))?)
+            Some(socket.map_err(|error| {
+                Stop::failed(format!("expected an upgrade, got an error: {error}"))
+            })?)
         }
         false => None,
     };
@@ -89,7 +91,7 @@ impl<'a> WebSocket<'a> {
         let answer = socket.reply(0, "initialize").await?;
         socket.agent = match answer.get("result") {
             Some(result) => result.clone(),
-            None => return fail(format!("initialize has no result: {answer}")),
+            None => return fail(format!("expected a result of initialize, got {answer}")),
         };
         if let Some(method) = &server.env.profile.auth_method {
             let params = json!({"methodId": method});
@@ -105,10 +107,12 @@ impl<'a> WebSocket<'a> {
     pub(crate) async fn without_initialize(server: &'a Server, request: &Request) -> Outcome<Self> {
         let (response, socket) = upgrade(server, request).await?;
         let Some(socket) = socket else {
-            return Err(response.wrong("the WebSocket is refused"));
+            return Err(response.wrong("expected a WebSocket, got a refusal"));
         };
         if response.header("sec-websocket-accept") != Some(ACCEPT) {
-            return Err(response.wrong("the header sec-websocket-accept is wrong"));
+            return Err(
+                response.wrong("expected the header sec-websocket-accept for the key, got another")
+            );
         }
         Ok(Self {
             server,
@@ -180,7 +184,9 @@ impl<'a> WebSocket<'a> {
         let result = self.call("session/new", self.setup()).await?;
         match result["sessionId"].as_str() {
             Some(session) => Ok(session.to_owned()),
-            None => fail(format!("the result names no session: {result}")),
+            None => fail(format!(
+                "expected the id of a session in the result, got {result}"
+            )),
         }
     }
 
@@ -193,7 +199,9 @@ impl<'a> WebSocket<'a> {
         let is_answer = |message: &Value| super::connection::is_answer(message, id);
         match self.message(limit, is_answer).await? {
             Some(answer) => Ok(answer),
-            None if self.ended => Err(self.over(format!("there is no answer to {method}"))),
+            None if self.ended => {
+                Err(self.over(format!("expected an answer to {method}, got the end")))
+            }
             None => unanswered(method, limit),
         }
     }
@@ -267,11 +275,11 @@ impl<'a> WebSocket<'a> {
             }
             Some(frame) => {
                 let text = String::from_utf8_lossy(&frame.payload).into_owned();
-                fail(format!("{after} was answered: {text}"))
+                fail(format!("expected no answer to {after}, got {text}"))
             }
             None if self.ended => Ok(None),
             None => fail(format!(
-                "expected the server to end the connection after {after}; it did not within {} s",
+                "expected the end of the connection after {after}, got none within {} s",
                 limit.as_secs_f32()
             )),
         }
@@ -286,7 +294,9 @@ impl<'a> WebSocket<'a> {
             Ok(_) => Ok(()),
             Err(Stop::Fail(mut failure)) => {
                 let reason = failure.reason;
-                failure.reason = format!("the connection is of no use after {after}: {reason}");
+                failure.reason = format!(
+                    "expected the connection to serve after {after}, got a failure: {reason}"
+                );
                 Err(Stop::Fail(failure))
             }
             Err(other) => Err(other),
@@ -305,9 +315,9 @@ impl<'a> WebSocket<'a> {
     /// The failure that this did not come.
     pub(crate) fn missing(&self, what: &str) -> Stop {
         match self.has_ended() {
-            true => self.over(format!("the connection ended instead of {what}")),
+            true => self.over(format!("expected {what}, got the end of the connection")),
             false => Stop::failed(format!(
-                "timed out after {} s waiting for {what}",
+                "expected {what}, got none within {} s",
                 self.server.env.turn_timeout.as_secs_f32()
             )),
         }
@@ -371,7 +381,7 @@ impl<'a> WebSocket<'a> {
     /// Notes a frame, answers pings and the agent's requests.
     async fn take(&mut self, frame: Frame) -> Outcome {
         if self.frames.len() >= KEPT {
-            return fail(format!("more than {KEPT} frames came"));
+            return fail(format!("expected at most {KEPT} frames, got more"));
         }
         let payload = frame.payload.clone();
         match frame.opcode {

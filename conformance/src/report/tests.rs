@@ -271,7 +271,7 @@ fn the_times_of_cancelled_turns_are_shown() {
     let report = broken();
     for out in [text(&report), html_report(&report)] {
         let line = "From session/cancel to the end of the turn: \
-                    median 0.012 s, longest 1.500 s, of 4 turns";
+                    median 0.012 s, longest 1.500 s (turns: 4)";
         assert!(out.contains(line), "{out}");
     }
     let json = serde_json::to_value(&report).unwrap();

@@ -40,7 +40,7 @@ fn no_undeclared_terminal(cx: &mut Cx) -> Outcome {
     if methods(&result).any(|method| text(method, "/type") == Some("terminal")) {
         return Err(conn.at(
             conn.mark() - 1,
-            "a terminal method for a client without terminals",
+            "expected no terminal method for a client without terminals, got one",
         ));
     }
     Ok(())
@@ -62,13 +62,19 @@ fn authenticate(cx: &mut Cx) -> Outcome {
     };
     let result = conn.initialize(&Caps::Full)?;
     if !methods(&result).any(|known| id(known) == Some(method.as_str())) {
-        return Err(conn.at(conn.mark() - 1, format!("the agent has no method {method}")));
+        return Err(conn.at(
+            conn.mark() - 1,
+            format!("expected the login method {method}, got others"),
+        ));
     }
     let (login, _) = conn.login_methods();
     let result = conn.result(login, json!({"methodId": method}))?;
     match result.as_object() {
         Some(members) if members.keys().all(|name| name == "_meta") => Ok(()),
-        _ => Err(conn.at(conn.mark() - 1, "the result is not an empty object")),
+        _ => Err(conn.at(
+            conn.mark() - 1,
+            "expected an empty object, got another result",
+        )),
     }
 }
 
@@ -102,6 +108,9 @@ fn logout(cx: &mut Cx) -> Outcome {
     let result = conn.result(logout, json!({}))?;
     match result.as_object() {
         Some(members) if members.keys().all(|name| name == "_meta") => Ok(()),
-        _ => Err(conn.at(conn.mark() - 1, "the result is not an empty object")),
+        _ => Err(conn.at(
+            conn.mark() - 1,
+            "expected an empty object, got another result",
+        )),
     }
 }

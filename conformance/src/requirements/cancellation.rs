@@ -50,8 +50,11 @@ fn stop_of(answer: &Result<Value, Value>) -> Option<&str> {
 fn must_be_cancelled(conn: &Conn, reply: &crate::harness::Reply) -> Outcome {
     match stop_of(&reply.answer) {
         Some("cancelled") => Ok(()),
-        Some(stop) => Err(conn.at(reply.index, format!("the turn ended with {stop}"))),
-        None => Err(conn.at(reply.index, "the turn ended in an error")),
+        Some(stop) => Err(conn.at(
+            reply.index,
+            format!("expected the stop reason cancelled, got {stop}"),
+        )),
+        None => Err(conn.at(reply.index, "expected the stop reason cancelled, got none")),
     }
 }
 
@@ -112,7 +115,10 @@ fn session_lives_on(cx: &mut Cx) -> Outcome {
     conn.turn_reply(running)?;
     let turn = conn.prompt(&session, "hello")?;
     if turn.stop == "cancelled" {
-        return Err(conn.at(turn.end, "the cancellation hit the next turn"));
+        return Err(conn.at(
+            turn.end,
+            "expected the turn after a cancelled one to run, got cancelled",
+        ));
     }
     Ok(())
 }
@@ -123,7 +129,10 @@ fn idle(cx: &mut Cx) -> Outcome {
     conn.cancel(&session);
     let turn = conn.prompt(&session, "hello")?;
     if turn.stop == "cancelled" {
-        return Err(conn.at(turn.end, "a cancellation from before the turn hit it"));
+        return Err(conn.at(
+            turn.end,
+            "expected a turn after a cancellation without one to run, got cancelled",
+        ));
     }
     Ok(())
 }
@@ -186,7 +195,10 @@ fn one_session_only(cx: &mut Cx) -> Outcome {
     match hit {
         Some(index) => {
             if stop_of(&ended.answer) == Some("cancelled") {
-                Err(conn.at(index, "the turn of another session was cancelled"))
+                Err(conn.at(
+                    index,
+                    "expected the turn of the other session to go on, got cancelled",
+                ))
             } else {
                 inconclusive("the turn ended by itself too soon")
             }
@@ -227,7 +239,10 @@ fn request(cx: &mut Cx) -> Outcome {
         .and_then(Value::as_i64)
     {
         None | Some(-32800) => Ok(()),
-        Some(code) => Err(conn.at(index, format!("the error has the code {code}, not -32800"))),
+        Some(code) => Err(conn.at(
+            index,
+            format!("expected error {REQUEST_CANCELLED}, got {code}"),
+        )),
     }
 }
 
@@ -238,7 +253,7 @@ fn request_ends_turn(cx: &mut Cx) -> Outcome {
         Some(_) => Ok(()),
         None => Err(conn.at(
             conn.mark() - 1,
-            "$/cancel_request has no effect on a prompt",
+            "expected $/cancel_request to end the turn of a prompt, got no end",
         )),
     }
 }

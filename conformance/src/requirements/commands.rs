@@ -32,7 +32,7 @@ pub(super) fn names(view: &View<'_>) -> RuleResult {
         let name = text(command, "/name").unwrap_or_default();
         if name.trim().is_empty() || name.starts_with('/') {
             return violation(format!(
-                "{name:?} is no name: the client puts the slash before it"
+                "expected a command name without a slash, got {name:?}"
             ));
         }
     }
@@ -44,7 +44,7 @@ pub(super) fn descriptions(view: &View<'_>) -> RuleResult {
     for command in advertised(view) {
         seen += 1;
         if text(command, "/description").is_none() {
-            return violation("a command without a description");
+            return violation("expected a description of the command, got none");
         }
     }
     Ok(seen)
@@ -52,7 +52,7 @@ pub(super) fn descriptions(view: &View<'_>) -> RuleResult {
 
 pub(super) fn unique(view: &View<'_>) -> RuleResult {
     match repeated(advertised(view).filter_map(|command| text(command, "/name"))) {
-        Some(name) => violation(format!("two commands are called {name}")),
+        Some(name) => violation(format!("expected one command {name}, got two")),
         None => Ok(usize::from(
             view.update_of("available_commands_update").is_some(),
         )),
@@ -67,10 +67,15 @@ fn run(cx: &mut Cx) -> Outcome {
     }
     // An agent may look for its commands after the session is open.
     let limit = conn.env.timeout;
-    let told = conn.wait(0, "available_commands_update", limit, |recording, index| {
-        let update = recording.entries.get(index)?.params().get("update")?;
-        (text(update, "/sessionUpdate") == Some("available_commands_update")).then_some(())
-    });
+    let told = conn.wait(
+        0,
+        "an available_commands_update",
+        limit,
+        |recording, index| {
+            let update = recording.entries.get(index)?.params().get("update")?;
+            (text(update, "/sessionUpdate") == Some("available_commands_update")).then_some(())
+        },
+    );
     if told.is_err() && !conn.has_ended() {
         return inconclusive(NONE);
     }

@@ -104,7 +104,9 @@ pub(super) fn categories<'a>(options: impl Iterator<Item = &'a Value>) -> RuleRe
         if category.starts_with('_') || CATEGORIES.contains(&category) {
             continue;
         }
-        let found = Violation::new(format!("the category {category} is not the protocol's"));
+        let found = Violation::new(format!(
+            "expected a category of the protocol, got {category}"
+        ));
         match extensions::category(category) {
             None => return Err(found),
             extension => known = Some(found.unless(extension)),
@@ -120,7 +122,7 @@ fn no_undeclared_boolean(cx: &mut Cx) -> Outcome {
     if items(&state, "/configOptions").any(is_boolean) {
         return Err(conn.at(
             conn.mark() - 1,
-            "a boolean option, which the client does not declare",
+            "expected no boolean option for a client that does not declare them, got one",
         ));
     }
     if let Some((id, value)) = select(&state, conn.env.conditions.allow_privileged) {
@@ -134,7 +136,10 @@ fn no_undeclared_boolean(cx: &mut Cx) -> Outcome {
         told.any(|state| items(state, "/configOptions").any(is_boolean))
     });
     match found {
-        Some(index) => Err(conn.at(index, "a boolean option, which the client does not declare")),
+        Some(index) => Err(conn.at(
+            index,
+            "expected no boolean option for a client that does not declare them, got one",
+        )),
         None => Ok(()),
     }
 }
@@ -266,7 +271,7 @@ fn set_during_a_turn(cx: &mut Cx) -> Outcome {
     let set = set?;
     match set.answer {
         Ok(_) => Ok(()),
-        Err(_) => Err(conn.at(set.index, "refused while the agent is generating")),
+        Err(_) => Err(conn.at(set.index, "expected a result during a turn, got an error")),
     }
 }
 

@@ -135,7 +135,7 @@ fn base64(view: &View<'_>) -> RuleResult {
         let Some(data) = data else { continue };
         seen += 1;
         if !is_base64(data) {
-            return violation("the data is not base64");
+            return violation("expected base64, got other text");
         }
     }
     Ok(seen)
@@ -158,7 +158,7 @@ fn mime_type(view: &View<'_>) -> RuleResult {
         seen += 1;
         let mime = text(block, "/mimeType").unwrap_or_default();
         if !mime.starts_with(&format!("{kind}/")) {
-            return violation(format!("{mime:?} is no MIME type of {kind}"));
+            return violation(format!("expected a MIME type of {kind}, got {mime:?}"));
         }
     }
     Ok(seen)
@@ -177,7 +177,7 @@ fn uri(view: &View<'_>) -> RuleResult {
             .and_then(|uri| uri.split_once(':'))
             .map(|(scheme, _)| scheme);
         if scheme.is_none_or(|scheme| scheme.is_empty() || scheme.contains('/')) {
-            return violation(format!("{:?} is no URI", uri.unwrap_or_default()));
+            return violation(format!("expected a URI, got {:?}", uri.unwrap_or_default()));
         }
     }
     Ok(seen)

@@ -95,7 +95,10 @@ fn empty_declares_nothing(cx: &mut Cx) -> Outcome {
         let conn = tempted(cx, nothing)?;
         let mut asked = conn.recording().calls(Party::Agent, "elicitation/create");
         if let Some((index, _)) = asked.next() {
-            return Err(conn.at(index, "the client declares no mode"));
+            return Err(conn.at(
+                index,
+                "expected no question for a client that declares no mode, got one",
+            ));
         }
     }
     Ok(())
@@ -111,7 +114,10 @@ fn fallback(cx: &mut Cx) -> Outcome {
             answer.value.get("error").map(|_| index)
         });
     match refused {
-        Some(index) => Err(conn.at(index, "the turn failed because the client cannot ask")),
+        Some(index) => Err(conn.at(
+            index,
+            "expected the turn to go on without a question, got an error",
+        )),
         None => Ok(()),
     }
 }
@@ -152,7 +158,9 @@ pub(super) fn unique_id(view: &View<'_>) -> RuleResult {
     let id = text(params, "/elicitationId").unwrap_or_default();
     let known = view.state.elicitations.get(id);
     if known.is_some_and(|asked| asked.outstanding) {
-        return violation(format!("{id} is outstanding already"));
+        return violation(format!(
+            "expected an id of its own, got {id}, which is outstanding"
+        ));
     }
     Ok(1)
 }
@@ -163,7 +171,7 @@ pub(super) fn completes_its_own(view: &View<'_>) -> RuleResult {
     }
     let id = text(view.params(), "/elicitationId").unwrap_or_default();
     if !view.state.elicitations.contains_key(id) {
-        return violation(format!("nobody was asked as {id}"));
+        return violation(format!("expected the id of a question, got {id}"));
     }
     Ok(1)
 }
@@ -179,7 +187,7 @@ pub(super) fn no_credentials_in_url(view: &View<'_>) -> RuleResult {
         return Ok(0);
     };
     if authority(text(params, "/url").unwrap_or_default()).contains('@') {
-        return violation("the URL holds a user name or password");
+        return violation("expected a URL without credentials, got a user name or password in it");
     }
     Ok(1)
 }
@@ -192,7 +200,7 @@ pub(super) fn https(view: &View<'_>) -> RuleResult {
     let local = ["localhost", "127.", "[::1]"];
     let local = local.iter().any(|host| authority(url).starts_with(host));
     if !url.starts_with("https://") && !local {
-        return violation(format!("{url} is not HTTPS"));
+        return violation(format!("expected a URL of HTTPS, got {url}"));
     }
     Ok(1)
 }
@@ -206,7 +214,7 @@ pub(super) fn no_url_in_form(view: &View<'_>) -> RuleResult {
     let message = text(params, "/message").unwrap_or_default();
     let mut schemes = ["http://", "https://"].iter();
     if schemes.any(|scheme| form.contains(scheme) || message.contains(scheme)) {
-        return violation("a form with a URL in it");
+        return violation("expected a form without URLs, got one in it");
     }
     Ok(1)
 }
@@ -232,7 +240,9 @@ pub(super) fn no_secrets_in_form(view: &View<'_>) -> RuleResult {
     for name in fields.into_iter().flatten().map(|(name, _)| name) {
         let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
         if SECRETS.contains(&plain.to_ascii_lowercase().as_str()) {
-            return violation(format!("the form asks for `{name}`"));
+            return violation(format!(
+                "expected a form without secrets, got the field `{name}`"
+            ));
         }
     }
     Ok(1)
@@ -243,7 +253,7 @@ pub(super) fn message(view: &View<'_>) -> RuleResult {
         return Ok(0);
     };
     if text(params, "/message").is_none_or(|message| message.trim().is_empty()) {
-        return violation("the question says nothing");
+        return violation("expected a message in the question, got none");
     }
     Ok(1)
 }

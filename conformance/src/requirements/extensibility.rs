@@ -120,7 +120,7 @@ fn trace_context(view: &View<'_>) -> RuleResult {
     for meta in metas.filter_map(|place| place.get("_meta")) {
         let parent = meta.get("traceparent");
         if parent.is_some_and(|parent| !parent.as_str().is_some_and(is_traceparent)) {
-            return violation("`traceparent` is not one of W3C trace context");
+            return violation("expected a `traceparent` of W3C trace context, got other text");
         }
         seen += 1;
     }

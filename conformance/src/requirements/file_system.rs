@@ -53,7 +53,7 @@ fn line_from_one(view: &View<'_>) -> RuleResult {
         return Ok(0);
     }
     if view.params().get("line").and_then(Value::as_i64) == Some(0) {
-        return violation("there is no line 0");
+        return violation("expected a line from 1 on, got 0");
     }
     Ok(1)
 }
@@ -64,7 +64,7 @@ fn own_session(view: &View<'_>) -> RuleResult {
     }
     let session = view.session().unwrap_or_default();
     if view.known(session).is_none() {
-        return violation(format!("the client has no session {session:?}"));
+        return violation(format!("expected a session of the client, got {session:?}"));
     }
     Ok(1)
 }

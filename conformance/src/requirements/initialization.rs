@@ -54,7 +54,7 @@ fn version_for(conn: &mut Conn, version: u64) -> Outcome<(usize, Option<u64>)> {
             reply.index,
             result.get("protocolVersion").and_then(Value::as_u64),
         )),
-        Err(_) => Err(conn.at(reply.index, "the handshake was refused")),
+        Err(_) => Err(conn.at(reply.index, "expected a result of initialize, got an error")),
     }
 }
 
@@ -67,7 +67,7 @@ fn answer(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
     match version_for(conn, conn.version().number())? {
         (_, Some(_)) => Ok(()),
-        (index, None) => Err(conn.at(index, "the answer names no protocol version")),
+        (index, None) => Err(conn.at(index, "expected a protocol version in the answer, got none")),
     }
 }
 
@@ -184,7 +184,7 @@ fn baseline_methods(cx: &mut Cx) -> Outcome {
         .updates()
         .any(|update| update.index < turn.end)
     {
-        return Err(conn.at(turn.end, "the turn ended without any session/update"));
+        return Err(conn.at(turn.end, "expected a session/update in the turn, got none"));
     }
     let mark = conn.mark();
     conn.cancel(&session);
@@ -196,7 +196,10 @@ fn version_is_a_number(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
     let reply = conn.call("initialize", json!({"protocolVersion": "1"}))?;
     match reply.answer {
-        Ok(_) => Err(conn.at(reply.index, "a version that is a string was accepted")),
+        Ok(_) => Err(conn.at(
+            reply.index,
+            "expected an error for a version that is a string, got a result",
+        )),
         Err(_) => conn.has_code(&reply, -32602),
     }
 }
@@ -213,7 +216,10 @@ fn comes_first(cx: &mut Cx) -> Outcome {
     }
     let reply = reply?;
     match reply.answer {
-        Ok(_) => Err(conn.at(reply.index, "a session was opened before the handshake")),
+        Ok(_) => Err(conn.at(
+            reply.index,
+            "expected an error for session/new before initialize, got a result",
+        )),
         Err(_) => Ok(()),
     }
 }

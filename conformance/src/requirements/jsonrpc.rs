@@ -59,7 +59,9 @@ fn own_ids(view: &View<'_>) -> RuleResult {
     }
     let id = view.said.value.get("id").unwrap_or(&Value::Null);
     match view.state.open(Party::Agent, view.said.value) {
-        Some(_) => violation(format!("the id {id} belongs to an open request")),
+        Some(_) => violation(format!(
+            "expected an id of its own, got {id} of an open request"
+        )),
         None => Ok(1),
     }
 }
@@ -113,7 +115,7 @@ fn answers_to(conn: &mut Conn, id: Value) -> Outcome {
     let params = conn.setup(None);
     let request =
         conn.send(&json!({"jsonrpc": "2.0", "id": id, "method": "session/new", "params": params}));
-    is_answered(conn, request, "answer to session/new", |entry| {
+    is_answered(conn, request, "an answer to session/new", |entry| {
         entry.request == Some(request)
     })
 }
@@ -238,6 +240,9 @@ fn concurrent(cx: &mut Cx) -> Outcome {
     during?;
     match over {
         None => Ok(()),
-        Some(index) => Err(conn.at(index, "a request was answered only after the turn")),
+        Some(index) => Err(conn.at(
+            index,
+            "expected an answer during the turn, got the end of the turn before it",
+        )),
     }
 }

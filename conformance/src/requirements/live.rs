@@ -56,7 +56,9 @@ fn resume_is_silent(view: &View<'_>) -> RuleResult {
         let resumed = view.known(update.session).filter(|it| it.is_resuming());
         if resumed.is_some() && CONVERSATION.contains(&update.kind) {
             let kind = update.kind;
-            return violation(format!("{kind} before the answer to session/resume"));
+            return violation(format!(
+                "expected nothing of the conversation before the answer to session/resume, got {kind}"
+            ));
         }
         return Ok(0);
     }
@@ -73,12 +75,12 @@ fn load_replays(view: &View<'_>) -> RuleResult {
         return Ok(0);
     };
     if let Some(kind) = session.lost_in_replay() {
-        return violation(format!("the replay has no {kind}"));
+        return violation(format!("expected {kind} in the replay, got none"));
     }
     let (lost, all) = session.tools_lost_in_replay();
     match lost.first() {
         Some(id) => violation(format!(
-            "the replay has {} of {all} tool calls; {} is missing",
+            "expected {all} tool calls in the replay, got {} without {}",
             all - lost.len(),
             Value::from(*id)
         )),
@@ -159,16 +161,16 @@ mod tests {
     fn a_replay_has_the_kinds_and_the_tool_calls_of_the_turn() {
         assert!(after("end_turn", &replay(&["a", "b"])).is_empty());
         let lost = after("end_turn", &replay(&["b"]));
-        let text = "the replay has 1 of 2 tool calls; \"a\" is missing";
+        let text = "expected 2 tool calls in the replay, got 1 without \"a\"";
         assert_eq!(lost, [text]);
         assert_eq!(
             after("end_turn", &replay(&[])),
-            ["the replay has no tool_call"]
+            ["expected tool_call in the replay, got none"]
         );
         let silent = [call("session/load"), json!({"id": 1, "result": null})];
         assert_eq!(
             after("end_turn", &silent),
-            ["the replay has no user_message_chunk"]
+            ["expected user_message_chunk in the replay, got none"]
         );
     }
 
@@ -190,7 +192,9 @@ mod tests {
         let found = after("end_turn", &resume("agent_message_chunk"));
         assert_eq!(
             found,
-            ["agent_message_chunk before the answer to session/resume"]
+            [
+                "expected nothing of the conversation before the answer to session/resume, got agent_message_chunk"
+            ]
         );
     }
 }

@@ -36,7 +36,9 @@ fn current_is_available(view: &View<'_>) -> RuleResult {
         return Ok(0);
     };
     if !ids(state).any(|id| id == current) {
-        return violation(format!("{current} is not among the available modes"));
+        return violation(format!(
+            "expected one of the available modes, got {current}"
+        ));
     }
     Ok(1)
 }
@@ -62,7 +64,7 @@ fn update_is_available(view: &View<'_>) -> RuleResult {
     };
     let mode = text(update.body, "/currentModeId").unwrap_or_default();
     if !session.modes.contains(mode) {
-        return violation(format!("{mode} is not among the available modes"));
+        return violation(format!("expected one of the available modes, got {mode}"));
     }
     Ok(1)
 }
@@ -122,7 +124,7 @@ fn set_during_a_turn(cx: &mut Cx) -> Outcome {
     let set = set?;
     match set.answer {
         Ok(_) => Ok(()),
-        Err(_) => Err(conn.at(set.index, "refused while the agent is generating")),
+        Err(_) => Err(conn.at(set.index, "expected a result during a turn, got an error")),
     }
 }
 

@@ -41,7 +41,9 @@ pub(super) fn undeclared(view: &View<'_>, pointer: &str, breaks: bool, what: &st
         return Ok(0);
     }
     if breaks {
-        return violation(format!("{what}, which the client does not declare"));
+        return violation(format!(
+            "expected no use of what the client does not declare, got {what}"
+        ));
     }
     Ok(1)
 }
@@ -65,7 +67,7 @@ pub(super) fn absolute<'a>(paths: impl IntoIterator<Item = &'a str>) -> RuleResu
     for path in paths {
         seen += 1;
         if !is_absolute(path) {
-            return violation(format!("{path:?} is not an absolute path"));
+            return violation(format!("expected an absolute path, got {path:?}"));
         }
     }
     Ok(seen)
@@ -94,7 +96,9 @@ pub(super) fn repeated<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<&
 pub(super) fn unique<'a>(what: &str, ids: impl IntoIterator<Item = &'a str>) -> RuleResult {
     let ids: Vec<_> = ids.into_iter().collect();
     match repeated(ids.iter().copied()) {
-        Some(id) => violation(format!("two {what} have the id {id}")),
+        Some(id) => violation(format!(
+            "expected {what} with ids of their own, got {id} twice"
+        )),
         None => Ok(ids.len()),
     }
 }

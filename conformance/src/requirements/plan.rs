@@ -17,7 +17,7 @@ fn entries(view: &View<'_>) -> RuleResult {
     };
     let mut entries = items(update.body, "/entries");
     if entries.any(|entry| text(entry, "/content").is_none_or(|text| text.trim().is_empty())) {
-        return violation("an entry of the plan does not say what it is about");
+        return violation("expected a text of the plan's entry, got none");
     }
     Ok(1)
 }
@@ -29,7 +29,7 @@ fn status(view: &View<'_>) -> RuleResult {
     let known = ["pending", "in_progress", "completed"];
     let mut entries = items(update.body, "/entries");
     if entries.any(|entry| text(entry, "/status").is_none_or(|status| !known.contains(&status))) {
-        return violation("an entry of the plan has no status");
+        return violation("expected a status of the plan's entry, got none");
     }
     Ok(1)
 }

@@ -68,7 +68,10 @@ fn stop_reason(cx: &mut Cx) -> Outcome {
             turn.end,
             "expected a stop reason at the end of the turn, got none",
         )),
-        "cancelled" => Err(conn.at(turn.end, "cancelled, though nobody cancelled it")),
+        "cancelled" => Err(conn.at(
+            turn.end,
+            "expected a turn that nobody cancelled to end otherwise, got cancelled",
+        )),
         _ => Ok(()),
     }
 }
@@ -79,7 +82,9 @@ fn known_stop_reason(view: &View<'_>) -> RuleResult {
     };
     let reason = text(result, "/stopReason").unwrap_or_default();
     if !STOP_REASONS.contains(&reason) {
-        return violation(format!("{reason:?} is no stop reason"));
+        return violation(format!(
+            "expected a stop reason of the protocol, got {reason:?}"
+        ));
     }
     Ok(1)
 }
@@ -115,7 +120,10 @@ fn unknown_session(cx: &mut Cx) -> Outcome {
     let request = conn.begin("acp-conformance-no-such-session", "hello")?;
     let reply = conn.turn_reply(request)?;
     match reply.answer {
-        Ok(_) => Err(conn.at(reply.index, "a prompt in a session that does not exist ran")),
+        Ok(_) => Err(conn.at(
+            reply.index,
+            "expected an error for a session that does not exist, got a turn",
+        )),
         Err(_) => conn.has_code(&reply, -32002),
     }
 }
@@ -133,7 +141,7 @@ fn failure_is_an_error(cx: &mut Cx) -> Outcome {
         Ok(result) if text(result, "/stopReason") == Some("refusal") => Ok(()),
         Ok(_) => Err(conn.at(
             reply.index,
-            "a turn that failed looks like one that did not",
+            "expected an error for a turn that failed, got a result",
         )),
     }
 }
@@ -144,7 +152,7 @@ fn usage(view: &View<'_>) -> RuleResult {
     };
     let count = |name: &str| update.body.get(name).and_then(Value::as_u64);
     if count("used").is_none() || count("size").is_none() {
-        return violation("`used` and `size` are not both counts");
+        return violation("expected counts in `used` and `size`, got other values");
     }
     Ok(1)
 }
@@ -157,7 +165,9 @@ fn currency(view: &View<'_>) -> RuleResult {
     };
     let code = text(cost, "/currency").unwrap_or_default();
     if code.len() != 3 || !code.bytes().all(|byte| byte.is_ascii_uppercase()) {
-        return violation(format!("{code:?} is no currency code"));
+        return violation(format!(
+            "expected a currency code of ISO 4217, got {code:?}"
+        ));
     }
     Ok(1)
 }
@@ -186,9 +196,10 @@ fn within_the_turn(cx: &mut Cx) -> Outcome {
     let updates = conn.recording().updates();
     let late = updates.filter(|update| update.kind.starts_with("agent_message"));
     match late.filter(|update| update.session == session).last() {
-        Some(update) if update.index > turn.end => {
-            Err(conn.at(update.index, "text after the end of the turn"))
-        }
+        Some(update) if update.index > turn.end => Err(conn.at(
+            update.index,
+            "expected the text of a turn before its end, got some after it",
+        )),
         _ => Ok(()),
     }
 }

@@ -63,12 +63,15 @@ pub(super) fn listed(conn: &mut Conn, cwd: Option<&str>) -> Outcome<Vec<Value>> 
             return Ok(sessions);
         };
         if !cursors.insert(cursor.to_owned()) {
-            return Err(conn.at(conn.mark() - 1, "the same cursor came twice"));
+            return Err(conn.at(
+                conn.mark() - 1,
+                "expected a new cursor, got the same one twice",
+            ));
         }
         params["cursor"] = json!(cursor);
     }
     fail(format!(
-        "the list of sessions does not end in {PAGES} pages"
+        "expected the list of sessions to end, got {PAGES} pages without an end"
     ))
 }
 
@@ -80,7 +83,7 @@ fn answers(cx: &mut Cx) -> Outcome {
     if page.get("sessions").is_some_and(Value::is_array) {
         return Ok(());
     }
-    Err(conn.at(conn.mark() - 1, "the answer has no array `sessions`"))
+    Err(conn.at(conn.mark() - 1, "expected the array `sessions`, got none"))
 }
 
 fn no_params(cx: &mut Cx) -> Outcome {
@@ -101,7 +104,10 @@ fn lists_new(cx: &mut Cx) -> Outcome {
     {
         return Ok(());
     }
-    Err(conn.at(conn.mark() - 1, format!("{session} is not listed")))
+    Err(conn.at(
+        conn.mark() - 1,
+        format!("expected {session} in the list, got others only"),
+    ))
 }
 
 fn filter(cx: &mut Cx) -> Outcome {
@@ -124,8 +130,7 @@ fn filter(cx: &mut Cx) -> Outcome {
     }
     let is_it = |info: &Value| text(info, "/sessionId") == Some(session.as_str());
     if !all.iter().any(is_it) {
-        let reason =
-            format!("expected {session} among the sessions of {cwd}, in which it was opened");
+        let reason = format!("expected {session} among the sessions of {cwd}, got others only");
         return Err(conn.at(conn.mark() - 1, reason));
     }
     Ok(())
@@ -141,7 +146,7 @@ fn empty(cx: &mut Cx) -> Outcome {
     }
     Err(conn.at(
         conn.mark() - 1,
-        "sessions are listed for a directory without any",
+        "expected no session of a directory without any, got some",
     ))
 }
 
@@ -160,7 +165,10 @@ fn pages_end(cx: &mut Cx) -> Outcome {
     let all = listed(conn, None)?;
     let ids = all.iter().filter_map(|info| text(info, "/sessionId"));
     match repeated(ids) {
-        Some(id) => Err(conn.at(conn.mark() - 1, format!("{id} is listed twice"))),
+        Some(id) => Err(conn.at(
+            conn.mark() - 1,
+            format!("expected {id} once in the list, got it twice"),
+        )),
         None => Ok(()),
     }
 }
@@ -185,7 +193,9 @@ fn infos<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Value> {
 
 fn page_size(view: &View<'_>) -> RuleResult {
     match infos(view).count() {
-        length @ 1001.. => violation(format!("a page of {length}")),
+        length @ 1001.. => violation(format!(
+            "expected at most 1000 sessions on a page, got {length}"
+        )),
         _ => Ok(usize::from(page(view).is_some())),
     }
 }
@@ -204,7 +214,7 @@ fn timestamps(view: &View<'_>) -> RuleResult {
     for time in infos(view).filter_map(|info| text(info, "/updatedAt")) {
         seen += 1;
         if !is_timestamp(time) {
-            return violation(format!("{time:?} is no ISO 8601 timestamp"));
+            return violation(format!("expected a timestamp of ISO 8601, got {time:?}"));
         }
     }
     Ok(seen)
@@ -226,7 +236,9 @@ fn info_update(view: &View<'_>) -> RuleResult {
     };
     let mut reserved = ["sessionId", "cwd", "additionalDirectories"].into_iter();
     match reserved.find(|name| update.body.get(name).is_some()) {
-        Some(name) => violation(format!("the update has `{name}`")),
+        Some(name) => violation(format!(
+            "expected an update without `{name}`, got one with it"
+        )),
         None => Ok(1),
     }
 }

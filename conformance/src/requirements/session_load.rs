@@ -134,7 +134,10 @@ fn load_answers_last(cx: &mut Cx) -> Outcome {
     let (_, end) = conn.load(&session)?;
     conn.settle()?;
     match told(conn, &session, end, conn.mark()).first() {
-        Some((index, kind)) => Err(conn.at(*index, format!("{kind} after the answer"))),
+        Some((index, kind)) => Err(conn.at(
+            *index,
+            format!("expected the replay before the answer, got {kind} after it"),
+        )),
         None => Ok(()),
     }
 }
@@ -165,7 +168,10 @@ fn resume_is_silent(cx: &mut Cx) -> Outcome {
     let session = talked(conn)?;
     let (from, to) = conn.resume(&session)?;
     match told(conn, &session, from, to).first() {
-        Some((index, kind)) => Err(conn.at(*index, format!("{kind} before the answer"))),
+        Some((index, kind)) => Err(conn.at(
+            *index,
+            format!("expected no replay before the answer, got {kind}"),
+        )),
         None => Ok(()),
     }
 }
@@ -195,7 +201,10 @@ fn close_answers(cx: &mut Cx) -> Outcome {
 fn empty(conn: &Conn, result: &Value) -> Outcome {
     match result.as_object() {
         Some(members) if members.keys().all(|name| name == "_meta") => Ok(()),
-        _ => Err(conn.at(conn.mark() - 1, "the result is not an empty object")),
+        _ => Err(conn.at(
+            conn.mark() - 1,
+            "expected an empty object, got another result",
+        )),
     }
 }
 
@@ -211,7 +220,7 @@ fn close_cancels(cx: &mut Cx) -> Outcome {
     if turn.stop == "cancelled" {
         Ok(())
     } else {
-        let reason = format!("the turn ended with {}, not cancelled", turn.stop);
+        let reason = format!("expected the stop reason cancelled, got {}", turn.stop);
         Err(conn.at(turn.end, reason))
     }
 }
@@ -242,7 +251,10 @@ fn delete_unlists(cx: &mut Cx) -> Outcome {
         .iter()
         .any(|info| info.get("sessionId") == Some(&json!(session)))
     {
-        return Err(conn.at(conn.mark() - 1, "the deleted session is listed"));
+        return Err(conn.at(
+            conn.mark() - 1,
+            "expected a list without the deleted session, got it in the list",
+        ));
     }
     Ok(())
 }

@@ -43,7 +43,10 @@ fn unique_id(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let ids = [conn.session()?, conn.session()?, conn.session()?];
     match repeated(ids.iter().map(String::as_str)) {
-        Some(id) => Err(conn.at(conn.mark() - 1, format!("{id} names two sessions"))),
+        Some(id) => Err(conn.at(
+            conn.mark() - 1,
+            format!("expected sessions with ids of their own, got {id} twice"),
+        )),
         None => Ok(()),
     }
 }
@@ -57,7 +60,7 @@ fn known_session(view: &View<'_>) -> RuleResult {
     let mut open = view.state.all_open(Party::Client);
     let mut coming = || open.any(|asked| asked.method != "session/prompt" && !is_barrier(asked));
     if view.known(session).is_none() && !coming() {
-        return violation(format!("the client has no session {session}"));
+        return violation(format!("expected a session of the client, got {session}"));
     }
     Ok(1)
 }
@@ -71,7 +74,9 @@ fn announced_first(view: &View<'_>) -> RuleResult {
     let update = view.update().filter(|_| view.state.is_whole());
     match update.map(|update| view.known(update.session)) {
         None => Ok(0),
-        Some(None) => violation("an update came before the client could know its session"),
+        Some(None) => violation(
+            "expected updates of sessions that the client knows, got one before its session was named",
+        ),
         Some(Some(_)) => Ok(1),
     }
 }
@@ -91,7 +96,10 @@ fn independent(cx: &mut Cx) -> Outcome {
         within && strange && is_output(update.kind)
     });
     match strays {
-        Some(update) => Err(conn.at(update.index, "an update names neither session")),
+        Some(update) => Err(conn.at(
+            update.index,
+            "expected updates of the two sessions, got one of another",
+        )),
         None => Ok(()),
     }
 }
@@ -109,7 +117,7 @@ fn mcp_http(cx: &mut Cx) -> Outcome {
     }
     let answer = conn.recording().calls(Party::Client, "initialize").next();
     let index = answer.map_or(0, |(index, _)| index + 1);
-    Err(conn.at(index, "`mcpCapabilities.http` is not declared"))
+    Err(conn.at(index, "expected `mcpCapabilities.http`, got none"))
 }
 
 fn additional_directories(cx: &mut Cx) -> Outcome {

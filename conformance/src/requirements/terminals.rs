@@ -40,7 +40,7 @@ pub(super) const CHECKS: &[NamedCheck] = &[
 
 fn no_undeclared(view: &View<'_>) -> RuleResult {
     let breaks = is_agents(view, "terminal/");
-    undeclared(view, "/terminal", breaks, "a terminal was asked for")
+    undeclared(view, "/terminal", breaks, view.method)
 }
 
 fn released(state: &State) -> RuleResult {
@@ -49,7 +49,8 @@ fn released(state: &State) -> RuleResult {
     for (id, terminal) in over {
         seen += 1;
         if !terminal.released {
-            let reason = format!("{id} was not released by the end of its turn");
+            let reason =
+                format!("expected {id} to be released by the end of its turn, got no release");
             return violation_at(terminal.place, reason);
         }
     }
@@ -64,7 +65,12 @@ fn released_after_kill(state: &State) -> RuleResult {
         };
         seen += 1;
         if !terminal.released {
-            return violation_at(place, format!("{id} was killed and never released"));
+            return violation_at(
+                place,
+                format!(
+                    "expected {id} to be released after its command was killed, got no release"
+                ),
+            );
         }
     }
     Ok(seen)
@@ -80,7 +86,9 @@ fn known_id(view: &View<'_>) -> RuleResult {
     match named(view) {
         None => Ok(0),
         Some(id) if view.state.terminals.contains_key(id) => Ok(1),
-        Some(id) => violation(format!("no terminal was created with the id {id}")),
+        Some(id) => violation(format!(
+            "expected the id of a terminal that was created, got {id}"
+        )),
     }
 }
 
@@ -90,7 +98,9 @@ fn gone_when_released(view: &View<'_>) -> RuleResult {
     };
     let known = view.state.terminals.get(id);
     if known.is_some_and(|terminal| terminal.released) {
-        return violation(format!("{id} was released before"));
+        return violation(format!(
+            "expected a terminal that is not released, got {id}"
+        ));
     }
     Ok(1)
 }
@@ -107,7 +117,7 @@ fn command(view: &View<'_>) -> RuleResult {
         return Ok(0);
     }
     if text(view.params(), "/command").is_none_or(|command| command.trim().is_empty()) {
-        return violation("the command is empty");
+        return violation("expected a command, got an empty text");
     }
     Ok(1)
 }
@@ -142,5 +152,8 @@ fn cancelled(cx: &mut Cx) -> Outcome {
     if turn.stop == "cancelled" {
         return Ok(());
     }
-    Err(conn.at(turn.end, format!("the turn ended with {}", turn.stop)))
+    Err(conn.at(
+        turn.end,
+        format!("expected the stop reason cancelled, got {}", turn.stop),
+    ))
 }

@@ -98,7 +98,10 @@ fn announced(view: &View<'_>) -> RuleResult {
     };
     let announced = step.known.is_some_and(|tool| tool.announced.is_some());
     if !step.created && !announced && !step.continued {
-        return violation(format!("{} was never announced by a tool_call", step.id));
+        return violation(format!(
+            "expected a tool_call before its updates, got {} without one",
+            step.id
+        ));
     }
     Ok(1)
 }
@@ -110,7 +113,10 @@ fn unique_id(view: &View<'_>) -> RuleResult {
     // A second tool_call for one that is under way repeats it; after its end, or in
     // another turn, the id names two calls.
     if step.known.is_some_and(|tool| tool.ended) {
-        return violation(format!("{} named another tool call before", step.id));
+        return violation(format!(
+            "expected an id of its own, got {} of another tool call",
+            step.id
+        ));
     }
     Ok(1)
 }
@@ -121,7 +127,10 @@ fn in_progress(view: &View<'_>) -> RuleResult {
         return Ok(0);
     };
     if !step.known.is_some_and(|tool| tool.ran) && !step.continued {
-        return violation(format!("{} completed without being in progress", step.id));
+        return violation(format!(
+            "expected in_progress before completed, got {} without it",
+            step.id
+        ));
     }
     Ok(1)
 }
@@ -139,7 +148,7 @@ fn end_with_the_turn(view: &View<'_>) -> RuleResult {
         seen += 1;
         if !tool.ended {
             return violation(format!(
-                "the turn ended while {id} was neither completed nor failed"
+                "expected {id} to complete or fail before the end of the turn, got neither"
             ));
         }
     }
@@ -154,7 +163,10 @@ fn final_is_final(view: &View<'_>) -> RuleResult {
     let ended = !step.created && step.known.is_some_and(|tool| tool.ended);
     match step.status {
         Some("completed" | "failed") | None => Ok(1),
-        Some(status) if ended => violation(format!("{} is {status} after its end", step.id)),
+        Some(status) if ended => violation(format!(
+            "expected no status of {} after its end, got {status}",
+            step.id
+        )),
         Some(_) => Ok(1),
     }
 }
@@ -192,7 +204,7 @@ fn lines_from_one(view: &View<'_>) -> RuleResult {
     for line in items(call, "/locations").filter_map(|place| place.get("line")?.as_i64()) {
         seen += 1;
         if line < 1 {
-            return violation(format!("there is no line {line}"));
+            return violation(format!("expected a line from 1 on, got {line}"));
         }
     }
     Ok(seen)
@@ -209,7 +221,9 @@ fn terminal_exists(view: &View<'_>) -> RuleResult {
         if view.state.terminals.contains_key(id) {
             continue;
         }
-        let found = Violation::new(format!("no terminal was created with the id {id}"));
+        let found = Violation::new(format!(
+            "expected the id of a terminal that was created, got {id}"
+        ));
         let mut here = extensions::terminals(call).filter(|(own, _)| *own == id);
         let extension = here.next().map(|(_, extension)| extension);
         let extension = extension.or_else(|| view.state.displays(id));
@@ -242,7 +256,7 @@ pub(super) fn option_ids(view: &View<'_>) -> RuleResult {
 pub(super) fn options(view: &View<'_>) -> RuleResult {
     match offered(view).map(Iterator::count) {
         None => Ok(0),
-        Some(0) => violation("there is nothing to choose from"),
+        Some(0) => violation("expected options to choose from, got none"),
         Some(_) => Ok(1),
     }
 }
@@ -261,9 +275,9 @@ fn permitted<'a>(view: &View<'a>) -> Option<(&'a str, &'a str, Option<&'a Tool>)
 fn asks_before(view: &View<'_>) -> RuleResult {
     match permitted(view) {
         None => Ok(0),
-        Some((id, _, Some(tool))) if tool.ended => {
-            violation(format!("permission for {id}, which has ended already"))
-        }
+        Some((id, _, Some(tool))) if tool.ended => violation(format!(
+            "expected the request for permission before the end of {id}, got it after"
+        )),
         Some(_) => Ok(1),
     }
 }
@@ -273,7 +287,7 @@ fn permission_for_announced(view: &View<'_>) -> RuleResult {
         None => Ok(0),
         Some((_, _, Some(tool))) if tool.announced.is_some() => Ok(1),
         Some((_, session, _)) if is_continued(view, session) => Ok(0),
-        Some((id, ..)) => violation(format!("permission for {id}, which was never announced")),
+        Some((id, ..)) => violation(format!("expected a tool call that was announced, got {id}")),
     }
 }
 
@@ -282,7 +296,7 @@ fn title(view: &View<'_>) -> RuleResult {
         return Ok(0);
     };
     if text(step.body, "/title").is_none_or(|title| title.trim().is_empty()) {
-        return violation("the title is empty");
+        return violation("expected a title, got none");
     }
     Ok(1)
 }
@@ -337,7 +351,10 @@ pub(super) fn did_not_run(conn: &Conn, asked: usize, end: usize) -> Outcome {
         })
     });
     match ran {
-        Some(index) => Err(conn.at(index, "the tool ran without permission")),
+        Some(index) => Err(conn.at(
+            index,
+            "expected the tool not to run without permission, got a report that it did",
+        )),
         None => Ok(()),
     }
 }

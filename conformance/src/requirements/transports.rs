@@ -51,7 +51,7 @@ fn utf8(cx: &mut Cx) -> Outcome {
         raw.contains(char::REPLACEMENT_CHARACTER)
     });
     match broken {
-        Some(index) => Err(conn.at(index, "the line is not UTF-8")),
+        Some(index) => Err(conn.at(index, "expected UTF-8, got other bytes")),
         None => Ok(()),
     }
 }
@@ -109,7 +109,10 @@ fn blank_lines(cx: &mut Cx) -> Outcome {
     let conn = cx.connected()?;
     let mark = conn.send_raw("\n\n  \n");
     conn.still_serves()?;
-    conn.no_stray_answer(mark, "a line without a message was answered")
+    conn.no_stray_answer(
+        mark,
+        "expected no answer to a line without a message, got one",
+    )
 }
 
 fn crlf(cx: &mut Cx) -> Outcome {
@@ -130,6 +133,6 @@ fn ends_with_its_input(cx: &mut Cx) -> Outcome {
     if conn.ends_within(conn.env.timeout) {
         Ok(())
     } else {
-        fail("the agent goes on after its input was closed")
+        fail("expected the agent to end after its input, got none of it in time")
     }
 }

@@ -44,7 +44,7 @@ impl CancelTimes {
             median,
             longest,
         } = self;
-        format!("median {median:.3} s, longest {longest:.3} s, of {turns} turns")
+        format!("median {median:.3} s, longest {longest:.3} s (turns: {turns})")
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(found, Some(expected));
         assert_eq!(
             expected.in_words(),
-            "median 3.500 s, longest 5.000 s, of 2 turns"
+            "median 3.500 s, longest 5.000 s (turns: 2)"
         );
     }
 

@@ -73,7 +73,7 @@ pub(super) fn run(env: &Arc<Env>) -> Result<Preflight> {
     };
     let refused = match (
         &reply.answer,
-        conn.at(reply.index, "the handshake was refused"),
+        conn.at(reply.index, "expected a result of initialize, got an error"),
     ) {
         (Err(_), Stop::Fail(failure)) => Some(failure),
         _ => None,

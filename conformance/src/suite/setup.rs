@@ -89,7 +89,12 @@ impl Setup {
             Err(stop) => {
                 let remedy = "Start the agent by hand and look at its output; \
                               --turn-timeout sets how long it may take.";
-                self.block_sessions("session", "session/new was not answered", remedy, &stop);
+                self.block_sessions(
+                    "session",
+                    "expected an answer to session/new, got none",
+                    remedy,
+                    &stop,
+                );
                 self.breaks = Some(OPENS);
                 return None;
             }
@@ -101,7 +106,7 @@ impl Setup {
                     self.session = Some(started.elapsed());
                     return Some(id);
                 }
-                let reason = "the result of session/new has no `sessionId`";
+                let reason = "expected `sessionId` in the result of session/new, got none";
                 self.block_sessions("session", reason, "", &evidence);
                 self.breaks = Some(OPENS);
             }
@@ -110,7 +115,8 @@ impl Setup {
                 self.block_sessions("login", reason, &methods(conn), &evidence);
             }
             (code, Err(error)) => {
-                let reason = format!("session/new was refused: {}", trouble::message(error));
+                let message = trouble::message(error);
+                let reason = format!("expected a result of session/new, got the error: {message}");
                 let remedy = "Make sure that the agent opens sessions in an empty folder: its \
                               configuration (--env, --cwd), its network, its login (--auth-method).";
                 self.block_sessions("session", &reason, remedy, &evidence);
@@ -132,7 +138,7 @@ impl Setup {
         let (place, result) = match conn.turn_reply_within(request, limit) {
             Ok(reply) => (reply.index, reply.answer),
             Err(stop) if conn.has_ended() => {
-                let reason = "the agent ended during its first turn";
+                let reason = "expected the end of the first turn, got the end of the agent";
                 self.block_turns(reason, "Look at its standard error.", &stop);
                 self.breaks = Some(ANSWERED);
                 return;

@@ -59,8 +59,8 @@ pub fn read(value: &Value) -> (Option<Message<'_>>, Vec<Defect>) {
     let mut defects = Vec::new();
     let Some(object) = value.as_object() else {
         let message = match value {
-            Value::Array(_) => "a batch; the protocol sends messages one by one".to_owned(),
-            other => format!("a message is an object, this is {}", describe(other)),
+            Value::Array(_) => "expected one message, got a batch".to_owned(),
+            other => format!("expected an object, got {}", describe(other)),
         };
         defects.push(Defect {
             pointer: "",
@@ -72,11 +72,11 @@ pub fn read(value: &Value) -> (Option<Message<'_>>, Vec<Defect>) {
         Some(Value::String(version)) if version == "2.0" => {}
         Some(other) => defects.push(Defect {
             pointer: "/jsonrpc",
-            message: format!("must be \"2.0\", is {}", excerpt(other)),
+            message: format!("expected \"2.0\", got {}", excerpt(other)),
         }),
         None => defects.push(Defect {
             pointer: "/jsonrpc",
-            message: "missing; must be \"2.0\"".into(),
+            message: "expected \"2.0\", got none".into(),
         }),
     }
     let id = object.get("id");
@@ -85,7 +85,10 @@ pub fn read(value: &Value) -> (Option<Message<'_>>, Vec<Defect>) {
     {
         defects.push(Defect {
             pointer: "/id",
-            message: format!("must be a string, an integer or null, is {}", describe(id)),
+            message: format!(
+                "expected a string, an integer or null, got {}",
+                describe(id)
+            ),
         });
     }
     let (result, error) = (object.get("result"), object.get("error"));
@@ -94,14 +97,14 @@ pub fn read(value: &Value) -> (Option<Message<'_>>, Vec<Defect>) {
             if present {
                 defects.push(Defect {
                     pointer: member,
-                    message: "a message with a method is no answer".into(),
+                    message: "expected no answer in a message with a method, got one".into(),
                 });
             }
         }
         let Some(method) = method.as_str() else {
             defects.push(Defect {
                 pointer: "/method",
-                message: format!("must be a string, is {}", describe(method)),
+                message: format!("expected a string, got {}", describe(method)),
             });
             return (None, defects);
         };
@@ -116,7 +119,7 @@ pub fn read(value: &Value) -> (Option<Message<'_>>, Vec<Defect>) {
         (Some(_), Some(error)) => {
             defects.push(Defect {
                 pointer: "/result",
-                message: "an answer has either `result` or `error`, not both".into(),
+                message: "expected `result` or `error`, got both".into(),
             });
             Answer::Error(error)
         }
@@ -125,7 +128,7 @@ pub fn read(value: &Value) -> (Option<Message<'_>>, Vec<Defect>) {
         (None, None) => {
             defects.push(Defect {
                 pointer: "",
-                message: "neither `method` nor `result` nor `error`".into(),
+                message: "expected `method`, `result` or `error`, got none of them".into(),
             });
             return (None, defects);
         }

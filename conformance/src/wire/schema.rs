@@ -192,7 +192,7 @@ impl Schema {
         let findings = found.map(|at| {
             let pointer = format!("{member}{at}");
             let known = extensions::field(method, &pointer);
-            let message = "neither the schema nor a proposal has such a member";
+            let message = "expected a member of the schema or of a proposal, got another";
             Finding {
                 place,
                 rule: FindingKind::CustomField,

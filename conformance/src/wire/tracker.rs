@@ -230,8 +230,7 @@ impl Tracker {
                 Some(open) if self.agrees_on_unknown(from, open, result) => {
                     self.unsupported = true;
                     let version = &result["protocolVersion"];
-                    let message =
-                        format!("version {version} has no specification to act according to");
+                    let message = format!("expected a version with a specification, got {version}");
                     let at = "/result/protocolVersion";
                     found.add(FindingKind::UnsupportedVersion, at, &message);
                     Judged::Open
@@ -307,8 +306,8 @@ impl Tracker {
         let form = form.filter(|_| !self.unsupported);
         if form.is_some_and(|request| request != has_id) {
             let message = match form {
-                Some(true) => "missing; this method is a request",
-                _ => "this method is a notification, it has no id",
+                Some(true) => "expected an id, because the method is a request, got none",
+                _ => "expected no id, because the method is a notification, got one",
             };
             found.add(FindingKind::Envelope, "/id", message);
         }
@@ -323,12 +322,13 @@ impl Tracker {
         let judged = match self.schema.params(found.from, method, params) {
             Verdict::Unknown if method.starts_with('_') || method.starts_with("$/") => Judged::Open,
             Verdict::Unknown => {
-                let message = "not a method of the protocol; names of extensions start with `_`";
+                let message =
+                    "expected a method of the protocol or a name that starts with `_`, got neither";
                 let kind = FindingKind::UnknownMethod;
                 match self.schema.is_proposed(method) {
                     false => found.add(kind, "/method", message),
                     true => {
-                        let message = "a method of a proposal, not of the protocol yet";
+                        let message = "expected a method of the protocol, got one of a proposal";
                         found.excused(Excuse::Extension("proposal"), kind, "/method", message);
                     }
                 }
@@ -361,19 +361,23 @@ impl Tracker {
             if let ("state_update", Some(state)) = (kind, member("state")) {
                 self.turns.reported(session, state, member("stopReason"));
             } else if self.turns.comes_late(session, kind) {
-                let message = format!("`{kind}` after the work was reported as cancelled");
+                let message = format!(
+                    "expected no `{kind}` after the work was reported as cancelled, got one"
+                );
                 found.add(FindingKind::LateUpdate, at, &message);
             }
             return;
         }
         match self.turns.update(session, kind) {
             Some(Late::Output) => {
-                let message =
-                    format!("`{kind}` after the answer of the cancelled turn it belongs to");
+                let message = format!(
+                    "expected no `{kind}` after the answer of the cancelled turn it belongs to, got one"
+                );
                 found.add(FindingKind::LateUpdate, at, &message);
             }
             Some(Late::News) => {
-                let message = format!("`{kind}` after the answer of a cancelled turn");
+                let message =
+                    format!("expected no `{kind}` after the answer of a cancelled turn, got one");
                 found.excused(Excuse::Background, FindingKind::LateUpdate, at, &message);
             }
             None => {}
@@ -473,16 +477,19 @@ impl Found {
             // the message could not be read, so its id is unknown.
             Some(Value::Null) if unreadable => {}
             None if unreadable => {
-                let message = "missing; an error whose request is unknown has `id: null`";
+                let message = "expected `id: null` in an error whose request is unknown, got no id";
                 self.add(FindingKind::MissingId, "/id", message);
             }
             None | Some(Value::Null) => {
-                let message = "an error that names no request, nor says by its code that a message \
-                    could not be read; an answer to a notification looks like this";
+                let message = "expected the id of a request, got none and no code of an unreadable \
+                    message; an answer to a notification looks like this";
                 self.add(FindingKind::NotificationAnswered, "/id", message);
             }
             Some(id) => {
-                let message = format!("no open request has the id {}", envelope::excerpt(id));
+                let message = format!(
+                    "expected the id of an open request, got {}",
+                    envelope::excerpt(id)
+                );
                 self.add(FindingKind::UnmatchedAnswer, "/id", &message);
             }
         }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use acp_conformance::harness::{Conditions, Env, Profile, Unresponsive};
 use acp_conformance::mutants::{self, How, Mutant};
 use acp_conformance::requirements::{self, Check, Choice, Requirement};
-use acp_conformance::suite::{Options, Report, run};
+use acp_conformance::suite::{Options, Report, Verdict, run};
 use acp_conformance::target::{Target, Traffic};
 use acp_conformance::wire::{Party, Schema, Version};
 
@@ -175,12 +175,30 @@ fn wrong(
     version: Version,
     chosen: &[&str],
     limits: Limits,
-) -> BTreeSet<&'static str> {
-    let failed = failures(&within(version, target, chosen, limits));
+) -> (BTreeSet<&'static str>, String) {
+    let report = within(version, target, chosen, limits);
+    let failed = failures(&report);
     let listed: BTreeSet<_> = breaks(mutant, version).collect();
     let wrong = failed.symmetric_difference(&listed).copied();
-    wrong
-        .filter(|id| mutant.exact || listed.contains(id))
+    let wrong = wrong.filter(|id| mutant.exact || listed.contains(id));
+    (wrong.collect(), ill_worded(&report))
+}
+
+/// Failures of a report that do not say what was expected and what came. What the schema says of a
+/// message is another text.
+fn ill_worded(report: &Report) -> String {
+    // A finding names its place first.
+    let is_worded = |reason: &str| {
+        let expected = reason.split(": ").any(|part| part.starts_with("expected "));
+        expected && reason.contains(", got ")
+    };
+    let failed = report.with("fail").filter_map(|row| match &row.verdict {
+        Verdict::Fail(failure) => Some((row.requirement, &failure.reason)),
+        _ => None,
+    });
+    let is_schema = |row: &Requirement| row.id == "jsonrpc.schema";
+    let bad = failed.filter(|(row, reason)| !is_schema(row) && !is_worded(reason));
+    bad.map(|(row, reason)| format!("{}: {reason}\n", row.id))
         .collect()
 }
 
@@ -203,12 +221,11 @@ fn mistakes(mutant: &'static Mutant, version: Version) -> String {
     let chosen: Vec<_> = chosen.collect();
     let first = target();
     let applied = first.applied().unwrap();
-    let mut mistaken = wrong(mutant, first, version, &chosen, limits);
+    let (mut mistaken, mut words) = wrong(mutant, first, version, &chosen, limits);
     if !mistaken.is_empty() {
-        let again = wrong(mutant, target(), version, &chosen, PATIENT);
+        let (again, _) = wrong(mutant, target(), version, &chosen, PATIENT);
         mistaken.retain(|id| again.contains(id));
     }
-    let mut words = String::new();
     let recorded = traffic(version).iter().map(|(id, _)| *id);
     for id in recorded.filter(|id| mutant.breaks.contains(id) && !touched.contains(id)) {
         words += &format!("{} has no effect on the traffic of {id}\n", mutant.name);

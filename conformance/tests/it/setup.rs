@@ -143,7 +143,10 @@ fn without_a_session_all_that_needs_one_is_blocked() {
     assert!(ids(&report, "pass").contains(&"initialization.answer".to_owned()));
     assert!(ids(&report, "blocked").contains(&"session-setup.unique-id".to_owned()));
     let reason = report["root_cause"]["reason"].as_str().unwrap();
-    assert_eq!(reason, "session/new was refused: no network");
+    assert_eq!(
+        reason,
+        "expected a result of session/new, got the error: no network"
+    );
     // The request was sound: whoever calls its params invalid breaks the protocol, and only once.
     let refused = r#"say '"error":{"code":-32602,"message":"no"}'"#;
     let (ran, report) = suite(&only, &agent(refused, ENDS));

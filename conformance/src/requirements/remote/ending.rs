@@ -59,7 +59,7 @@ async fn delete_ends_streams(server: &Server) -> Outcome {
     for stream in [0, 1] {
         if !connection.ends(stream).await? {
             return fail(format!(
-                "a stream of a deleted connection did not end within {} s",
+                "expected the streams of a deleted connection to end, got one that did not within {} s",
                 server.env.timeout.as_secs_f32()
             ));
         }

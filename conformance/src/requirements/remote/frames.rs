@@ -57,7 +57,9 @@ async fn binary(server: &Server) -> Outcome {
         .flatten()
         .find(|message| message["id"] == json!(id));
     match answered {
-        Some(answer) => fail(format!("a binary frame was answered: {answer}")),
+        Some(answer) => fail(format!(
+            "expected no answer to a binary frame, got {answer}"
+        )),
         None => Ok(()),
     }
 }
@@ -178,7 +180,9 @@ async fn long_ping(server: &Server) -> Outcome {
     let is_end = |frame: &Frame| matches!(frame.opcode, Opcode::CLOSE | Opcode::PONG);
     let limit = server.env.turn_timeout;
     match socket.wait_for(limit, is_end).await? {
-        Some(frame) if frame.opcode == Opcode::PONG => fail(format!("{what} was answered")),
+        Some(frame) if frame.opcode == Opcode::PONG => {
+            fail(format!("expected no answer to {what}, got a pong"))
+        }
         Some(_) => WebSocket::open(server).await?.still_serves(what).await,
         None if socket.has_ended() => WebSocket::open(server).await?.still_serves(what).await,
         None => Err(socket.missing("the end after a ping of 126 bytes")),

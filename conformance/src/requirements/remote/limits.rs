@@ -20,12 +20,12 @@ async fn http2(server: &Server) -> Outcome {
     let (response, _) = connection.send(&server.initialize()).await?;
     response.is_success()?;
     let Some(id) = response.header("acp-connection-id").map(str::to_owned) else {
-        return Err(response.wrong("the header acp-connection-id is missing"));
+        return Err(response.wrong("expected the header acp-connection-id, got none"));
     };
     let get = server.get().with("acp-connection-id", &id);
     let (response, events) = connection.send(&get).await?;
     let Some(mut events) = events else {
-        return Err(response.wrong("the stream is refused, or is none"));
+        return Err(response.wrong("expected a stream, got another response"));
     };
     let unknown = serde_json::json!({"jsonrpc": "2.0", "id": 7, "method": "_conformance/unknown"});
     let post = server.post(&unknown).with("acp-connection-id", &id);
@@ -47,7 +47,7 @@ async fn answer(events: &mut Events) -> Outcome {
                 }
             }
             Ok(Some(Item::Comment)) => {}
-            Ok(None) => return fail("the stream ended before the answer came"),
+            Ok(None) => return fail("expected an answer on the stream, got its end"),
             Err(reason) => return Err(Stop::failed(reason)),
         }
     }

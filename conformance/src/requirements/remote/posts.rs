@@ -47,11 +47,13 @@ async fn initialize(server: &Server) -> Outcome {
     let response = server.send(&server.initialize()).await?;
     response.has_status(&[200])?;
     if response.content_type() != "application/json" {
-        return Err(response.wrong("expected a body of the type application/json"));
+        return Err(
+            response.wrong("expected a body of the type application/json, got another type")
+        );
     }
     let answer = response.json()?;
     if answer["id"] != json!(0) || !answer["result"]["protocolVersion"].is_u64() {
-        return Err(response.wrong("the body is not the result of initialize"));
+        return Err(response.wrong("expected the result of initialize, got another body"));
     }
     Ok(())
 }
@@ -62,8 +64,14 @@ async fn connection_id(server: &Server) -> Outcome {
     let is_visible = one.id.bytes().all(|byte| byte.is_ascii_graphic());
     match (is_visible, one.id == other.id) {
         (true, false) => Ok(()),
-        (false, _) => fail(format!("the id {:?} has invisible characters", one.id)),
-        (_, true) => fail(format!("two connections have the same id {:?}", one.id)),
+        (false, _) => fail(format!(
+            "expected an id of visible characters, got {:?}",
+            one.id
+        )),
+        (_, true) => fail(format!(
+            "expected connections with ids of their own, got {:?} twice",
+            one.id
+        )),
     }
 }
 
@@ -75,7 +83,7 @@ async fn accepted(server: &Server) -> Outcome {
         let response = connection.post(&message, None).await?;
         response.has_status(&[202])?;
         if !response.body.is_empty() {
-            return Err(response.wrong("expected an empty body"));
+            return Err(response.wrong("expected an empty body, got another"));
         }
     }
     Ok(())
@@ -128,7 +136,10 @@ async fn post_without_session(server: &Server) -> Outcome {
         response.is_success()?;
         let reply = connection.reply(1000, "session/prompt").await?;
         if reply.value.get("result").is_none() {
-            return Err(connection.wrong(reply.at, "the prompt was accepted and not carried out"));
+            return Err(connection.wrong(
+                reply.at,
+                "expected a result of the prompt that was accepted, got an error",
+            ));
         }
     }
     connection.still_serves().await
@@ -148,7 +159,10 @@ async fn batch(server: &Server) -> Outcome {
         message.get("result").is_some() && matches!(id, Some(1001 | 1002))
     });
     match answered.map(|(place, ..)| place) {
-        Some(place) => Err(connection.wrong(place, "the batch was refused and carried out")),
+        Some(place) => Err(connection.wrong(
+            place,
+            "expected a refused batch not to be carried out, got a result",
+        )),
         None => Ok(()),
     }
 }
@@ -187,8 +201,7 @@ async fn answered(connection: &mut Connection<'_>, text: &str, codes: &[i64]) ->
     let place = connection.until_message(limit, before, is_error).await?;
     match place {
         Some(_) => Ok(()),
-        None => {
-            Err(response.wrong("expected a refusal, or an error on the stream of the connection"))
-        }
+        None => Err(response
+            .wrong("expected a refusal, or an error on the stream of the connection, got neither")),
     }
 }

@@ -32,7 +32,7 @@ async fn keep_alive(server: &Server) -> Outcome {
     match connection.comment(limit).await? {
         true => Ok(()),
         false => fail(format!(
-            "an idle stream carried no comment within {} s",
+            "expected a comment on an idle stream, got none within {} s",
             limit.as_secs_f32()
         )),
     }
@@ -56,7 +56,10 @@ async fn event_ids(server: &Server) -> Outcome {
     let mut seen: Vec<&str> = Vec::new();
     for (place, id, _) in connection.events(1) {
         if seen.contains(&id) {
-            return Err(connection.wrong(place, format!("two events have the id {id:?}")));
+            return Err(connection.wrong(
+                place,
+                format!("expected events with ids of their own, got {id:?} twice"),
+            ));
         }
         seen.push(id);
     }
@@ -87,7 +90,11 @@ async fn resume(server: &Server) -> Outcome {
             .with("last-event-id", cursor);
         stream = match connection.try_listen(&request, Some(&session)).await? {
             Ok(stream) => stream,
-            Err(response) => return Err(response.wrong("the stream is not continued")),
+            Err(response) => {
+                return Err(
+                    response.wrong("expected the stream to be continued, got another response")
+                );
+            }
         };
         connection
             .until_events(server.env.timeout, stream, expected.len())
@@ -100,9 +107,11 @@ async fn resume(server: &Server) -> Outcome {
                 ids.join(", ")
             };
             return fail(match ids(&found) == ids(expected) {
-                true => format!("after {cursor:?}, events with the same ids have other data"),
+                true => format!(
+                    "expected the same events after {cursor:?}, got the same ids with other data"
+                ),
                 false => format!(
-                    "after {cursor:?}, expected the events [{}], got [{}]",
+                    "expected the events [{}] after {cursor:?}, got [{}]",
                     ids(expected),
                     ids(&found)
                 ),
@@ -141,14 +150,19 @@ async fn resume_turn(server: &Server) -> Outcome {
         .with("last-event-id", &cursor);
     let stream = match connection.try_listen(&again, Some(&session)).await? {
         Ok(stream) => stream,
-        Err(response) => return Err(response.wrong("the stream is not continued")),
+        Err(response) => {
+            return Err(response.wrong("expected the stream to be continued, got another response"));
+        }
     };
     connection.reply(request, "session/prompt").await?;
     connection.quiet().await?;
     // What was on its way at the cut was not read, so that it comes again.
     for (place, id, _) in connection.events(stream) {
         if before.iter().any(|seen| seen == id) {
-            return Err(connection.wrong(place, format!("the event {id:?} comes again")));
+            return Err(connection.wrong(
+                place,
+                format!("expected events after the cursor, got {id:?} again"),
+            ));
         }
     }
     let answers = connection.messages();
@@ -156,7 +170,7 @@ async fn resume_turn(server: &Server) -> Outcome {
         answers.filter(|(_, of, message)| *of == stream && message["id"] == json!(request));
     match answers.count() {
         1 => Ok(()),
-        count => fail(format!("the prompt is answered {count} times")),
+        count => fail(format!("expected one answer to the prompt, got {count}")),
     }
 }
 
@@ -169,7 +183,9 @@ async fn unknown_cursor(server: &Server) -> Outcome {
             .with("last-event-id", cursor);
         let response = server.send(&request).await?;
         if response.status.is_server_error() {
-            return Err(response.wrong("expected the stream, or a refusal (4xx)"));
+            return Err(
+                response.wrong("expected the stream, or a refusal (4xx), got another response")
+            );
         }
     }
     connection.still_serves().await

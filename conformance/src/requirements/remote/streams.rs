@@ -76,7 +76,7 @@ fn is_stream(response: &crate::remote::Response) -> Outcome {
     response.has_status(&[200])?;
     match response.content_type() == "text/event-stream" {
         true => Ok(()),
-        false => Err(response.wrong("expected the type text/event-stream")),
+        false => Err(response.wrong("expected the type text/event-stream, got another")),
     }
 }
 
@@ -164,7 +164,10 @@ fn is_on(
         Some(session) => format!("the stream of session {session}"),
         None => "the stream of the connection".to_owned(),
     };
-    Err(connection.wrong(place, format!("expected it on {expected}")))
+    Err(connection.wrong(
+        place,
+        format!("expected it on {expected}, got it on another stream"),
+    ))
 }
 
 /// Has the agent ask something. Yields the connection and the answers' places.
@@ -198,7 +201,7 @@ async fn answer_accepted(server: &Server) -> Outcome {
     for response in &connection.answers {
         response.has_status(&[202])?;
         if !response.body.is_empty() {
-            return Err(response.wrong("expected an empty body"));
+            return Err(response.wrong("expected an empty body, got another"));
         }
     }
     Ok(())
@@ -246,7 +249,9 @@ async fn load(server: &Server) -> Outcome {
     let mut connection = Connection::open(server).await?;
     let request = connection.stream(Some(&session));
     if let Err(response) = connection.try_listen(&request, Some(&session)).await? {
-        return Err(response.wrong("the stream of the session is refused before session/load"));
+        return Err(
+            response.wrong("expected the stream of the session before session/load, got a refusal")
+        );
     }
     let params = connection.setup(Some(&session));
     let reply = connection
@@ -275,7 +280,10 @@ async fn early_session_stream(server: &Server) -> Outcome {
     let reply = connection.turn(&session, &["hello"]).await?;
     match reply.value.get("result") {
         Some(_) => Ok(()),
-        None => Err(connection.wrong(reply.at, "the loaded session is of no use")),
+        None => Err(connection.wrong(
+            reply.at,
+            "expected a turn in the loaded session, got an error",
+        )),
     }
 }
 
@@ -291,7 +299,7 @@ async fn order(server: &Server) -> Outcome {
         match (update["sessionUpdate"].as_str(), id) {
             (Some("tool_call"), Some(id)) => calls.push(id.to_owned()),
             (Some("tool_call_update"), Some(id)) if !calls.iter().any(|call| call == id) => {
-                let reason = "an update of a tool call came before the call";
+                let reason = "expected the tool call before its updates, got an update first";
                 return Err(connection.wrong(place, reason));
             }
             _ => {}
@@ -301,7 +309,8 @@ async fn order(server: &Server) -> Outcome {
             Some("agent_message_chunk" | "tool_call" | "tool_call_update")
         );
         if place > reply.at && is_of_turn {
-            let reason = "an update of a turn came after the answer to its prompt";
+            let reason =
+                "expected the updates of a turn before the answer to its prompt, got one after it";
             return Err(connection.wrong(place, reason));
         }
     }
@@ -323,7 +332,7 @@ async fn answers_once(server: &Server) -> Outcome {
             continue;
         }
         if seen.contains(&&message["id"]) {
-            return Err(connection.wrong(place, "a request is answered twice"));
+            return Err(connection.wrong(place, "expected one answer to a request, got two"));
         }
         seen.push(&message["id"]);
     }
@@ -336,7 +345,10 @@ async fn events(server: &Server) -> Outcome {
     connection.turn(&session, &["hello"]).await?;
     connection.quiet().await?;
     if let Some(place) = connection.junk() {
-        return Err(connection.wrong(place, "expected a JSON-RPC message in an event"));
+        return Err(connection.wrong(
+            place,
+            "expected a JSON-RPC message in an event, got other data",
+        ));
     }
     for (place, _, message) in connection.messages() {
         let is_message = message["jsonrpc"] == "2.0"
@@ -344,7 +356,10 @@ async fn events(server: &Server) -> Outcome {
                 || message.get("id").is_some()
                     && message.get("result").is_some() != message.get("error").is_some());
         if !is_message {
-            return Err(connection.wrong(place, "expected a JSON-RPC message in an event"));
+            return Err(connection.wrong(
+                place,
+                "expected a JSON-RPC message in an event, got other data",
+            ));
         }
     }
     Ok(())
@@ -365,7 +380,7 @@ async fn second_stream(server: &Server) -> Outcome {
     match answers.count() {
         1 => Ok(()),
         count => fail(format!(
-            "the prompt is answered {count} times on two streams"
+            "expected one answer to the prompt on two streams, got {count}"
         )),
     }
 }
@@ -398,7 +413,10 @@ async fn stream_after_close(server: &Server) -> Outcome {
 
 fn no_end(connection: &Connection<'_>) -> Outcome {
     match connection.end() {
-        Some(place) => Err(connection.wrong(place, "a stream ended while its connection goes on")),
+        Some(place) => Err(connection.wrong(
+            place,
+            "expected the stream to stay open with its connection, got its end",
+        )),
         None => Ok(()),
     }
 }

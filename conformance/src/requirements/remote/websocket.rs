@@ -70,13 +70,13 @@ async fn connection_id(server: &Server) -> Outcome {
         visible.filter(|id| !id.is_empty())
     };
     match (id(&one), id(&other)) {
-        (Some(id), Some(other)) if id == other => {
-            fail(format!("two connections have the same id {id:?}"))
-        }
+        (Some(id), Some(other)) if id == other => fail(format!(
+            "expected connections with ids of their own, got {id:?} twice"
+        )),
         (Some(_), Some(_)) => Ok(()),
         _ => Err(one
             .response
-            .wrong("expected the header acp-connection-id with visible characters")),
+            .wrong("expected the header acp-connection-id with visible characters, got none")),
     }
 }
 
@@ -84,7 +84,9 @@ async fn unasked(server: &Server) -> Outcome {
     let response = refused_upgrade(server, &server.upgrade_request()).await?;
     for name in ["sec-websocket-protocol", "sec-websocket-extensions"] {
         if response.headers.contains_key(name) {
-            return Err(response.wrong(format!("{name} was not asked for")));
+            return Err(response.wrong(format!(
+                "expected no {name}, which was not asked for, got one"
+            )));
         }
     }
     Ok(())
@@ -106,7 +108,11 @@ async fn first_message(server: &Server) -> Outcome {
         Some(answer) if answer.get("error").is_some() => {}
         Some(answer) => return fail(format!("expected a refusal of session/new, got {answer}")),
         None if socket.has_ended() => {}
-        None => return fail("session/new before initialize got no answer and no end"),
+        None => {
+            return fail(
+                "expected an error or the end after session/new before initialize, got neither",
+            );
+        }
     }
     WebSocket::open(server).await.map(drop)
 }
@@ -129,7 +135,7 @@ async fn messages(server: &Server) -> Outcome {
             _ if !is_known => "a reserved opcode",
             Frame {
                 is_masked: true, ..
-            } => "a mask, which frames of servers must not have",
+            } => "a mask",
             Frame { reserved: 1.., .. } => "a reserved bit set",
             Frame {
                 opcode: Opcode::BINARY,
@@ -137,7 +143,9 @@ async fn messages(server: &Server) -> Outcome {
             } => "the type binary",
             _ => continue,
         };
-        return fail(format!("a frame of the server has {reason}"));
+        return fail(format!(
+            "expected frames of text without a mask, got {reason}"
+        ));
     }
     let updates = socket.messages.iter().flatten();
     let updates = updates.filter(|message| message["params"]["sessionId"] == json!(session));
@@ -158,7 +166,9 @@ async fn answers_once(server: &Server) -> Outcome {
             continue;
         }
         if seen.contains(&&message["id"]) {
-            return fail(format!("a request is answered twice: {message}"));
+            return fail(format!(
+                "expected one answer to a request, got two: {message}"
+            ));
         }
         seen.push(&message["id"]);
     }
@@ -209,7 +219,7 @@ async fn batch(server: &Server) -> Outcome {
         message.get("result").is_some() && (*id == json!(one) || *id == json!(other))
     });
     match carried_out {
-        true => fail("the batch was refused and carried out"),
+        true => fail("expected a refused batch not to be carried out, got a result"),
         false => Ok(()),
     }
 }
@@ -220,7 +230,7 @@ async fn close(server: &Server) -> Outcome {
     socket.frame(&Frame::new(Opcode::CLOSE, code)).await;
     match socket.ends("a close frame", None).await? {
         Some(_) => Ok(()),
-        None => fail("the server ended the connection without a close frame in answer to one"),
+        None => fail("expected a close frame in answer to one, got the end of the connection"),
     }
 }
 
@@ -240,7 +250,7 @@ async fn sessions_survive(server: &Server) -> Outcome {
     loaded.map(drop).map_err(|stop| match stop {
         Stop::Fail(mut failure) => {
             failure.reason = format!(
-                "the session is gone with its connection: {}",
+                "expected the session to outlive its connection, got a failure: {}",
                 failure.reason
             );
             Stop::Fail(failure)

@@ -27,7 +27,10 @@ fn login(cx: &mut Cx) -> Outcome {
     }
     let reply = conn.call("auth/login", json!({"methodId": "acp-conformance-none"}))?;
     match reply.code() {
-        Some(-32601) => Err(conn.at(reply.index, "auth/login is not supported")),
+        Some(-32601) => Err(conn.at(
+            reply.index,
+            "expected auth/login to be supported, got error -32601",
+        )),
         _ => Ok(()),
     }
 }
@@ -45,7 +48,9 @@ fn unique_env(view: &View<'_>) -> RuleResult {
         seen += 1;
         let names = items(method, "/env").filter_map(|entry| text(entry, "/name"));
         if let Some(name) = repeated(names) {
-            return violation(format!("two entries of `env` are called {name}"));
+            return violation(format!(
+                "expected names of their own in `env`, got {name} twice"
+            ));
         }
     }
     Ok(seen)

@@ -20,7 +20,7 @@ pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
 fn exchange(conn: &mut Conn, line: &str) -> Outcome<(usize, Value)> {
     let mark = conn.send_raw(format!("{line}\n"));
     let limit = conn.env.timeout;
-    conn.wait(mark, "answer to the batch", limit, |recording, index| {
+    conn.wait(mark, "an answer to the batch", limit, |recording, index| {
         let entry = recording.entries.get(index)?;
         let is_call = entry.value.get("method").is_some();
         (entry.from == Party::Agent && !is_call).then(|| (index, entry.value.clone()))
@@ -33,7 +33,10 @@ fn single_error(cx: &mut Cx, line: &str, code: i64) -> Outcome {
     let (index, answer) = exchange(conn, line)?;
     let found = answer.pointer("/error/code").and_then(Value::as_i64);
     if found != Some(code) || answer.get("id") != Some(&Value::Null) {
-        return Err(conn.at(index, format!("not a single error {code} with the id null")));
+        return Err(conn.at(
+            index,
+            format!("expected one error {code} with the id null, got another answer"),
+        ));
     }
     conn.still_serves()
 }
@@ -61,7 +64,10 @@ fn batch(cx: &mut Cx) -> Outcome {
     if answer.as_array().is_some_and(ids) {
         Ok(())
     } else {
-        Err(conn.at(index, "not an array of the two answers"))
+        Err(conn.at(
+            index,
+            "expected an array of the two answers, got another answer",
+        ))
     }
 }
 
@@ -79,7 +85,10 @@ fn notification_batch(cx: &mut Cx) -> Outcome {
         entry.from == Party::Agent && unasked
     });
     match stray {
-        Some((index, _)) => Err(conn.at(index, "notifications in a batch were answered")),
+        Some((index, _)) => Err(conn.at(
+            index,
+            "expected no answer to notifications in a batch, got one",
+        )),
         None => Ok(()),
     }
 }
@@ -91,7 +100,7 @@ fn bad_batch_entry(cx: &mut Cx) -> Outcome {
     let limit = conn.env.timeout;
     conn.wait(
         mark,
-        "result of the valid entry",
+        "a result of the valid entry",
         limit,
         |recording, index| {
             let entry = recording.entries.get(index)?;

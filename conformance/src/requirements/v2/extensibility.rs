@@ -79,7 +79,9 @@ fn own_or_known(value: Option<&Value>, known: &[&str]) -> RuleResult {
     match value.and_then(Value::as_str) {
         None => Ok(0),
         Some(value) if value.starts_with('_') || known.contains(&value) => Ok(1),
-        Some(value) => violation(format!("{value:?} is reserved for versions to come")),
+        Some(value) => violation(format!(
+            "expected a value of the protocol or one that begins with `_`, got {value:?}"
+        )),
     }
 }
 

@@ -52,7 +52,10 @@ fn baseline_methods(cx: &mut Cx) -> Outcome {
     ] {
         let reply = conn.call(method, params)?;
         if reply.code() == Some(-32601) {
-            return Err(conn.at(reply.index, format!("{method} is not supported")));
+            return Err(conn.at(
+                reply.index,
+                format!("expected {method} to be supported, got error -32601"),
+            ));
         }
     }
     Ok(())

@@ -19,7 +19,7 @@ fn plan_id(view: &View<'_>) -> RuleResult {
     match view.update_of("plan_update") {
         None => Ok(0),
         Some(update) if text(update.body, "/plan/planId").is_some() => Ok(1),
-        Some(_) => violation("a plan without `planId`"),
+        Some(_) => violation("expected `planId` in the plan, got none"),
     }
 }
 
@@ -29,7 +29,7 @@ fn entries(view: &View<'_>) -> RuleResult {
     };
     let mut entries = items(update.body, "/plan/entries");
     if entries.any(|entry| text(entry, "/content").is_none_or(|text| text.trim().is_empty())) {
-        return violation("an entry of the plan does not say what it is about");
+        return violation("expected a text of the plan's entry, got none");
     }
     Ok(1)
 }
@@ -48,9 +48,10 @@ fn same_plan(cx: &mut Cx) -> Outcome {
     match plans.as_slice() {
         [] | [_] => inconclusive("the agent did not update a plan"),
         [(_, first), rest @ ..] => match rest.last() {
-            Some((index, _)) if rest.iter().all(|(_, id)| id != first) => {
-                Err(conn.at(*index, "every update is about a plan of its own"))
-            }
+            Some((index, _)) if rest.iter().all(|(_, id)| id != first) => Err(conn.at(
+                *index,
+                "expected updates of one plan, got a plan of its own in each",
+            )),
             _ => Ok(()),
         },
     }

@@ -81,7 +81,10 @@ fn user_message(cx: &mut Cx) -> Outcome {
     let turn = conn.prompt(&session, "hello")?;
     match during(conn, &session, &turn, "user_message") {
         Some(_) => Ok(()),
-        None => Err(conn.at(turn.end, "the work ended, and no `user_message` had come")),
+        None => Err(conn.at(
+            turn.end,
+            "expected a `user_message` before the end of the work, got none",
+        )),
     }
 }
 
@@ -93,7 +96,7 @@ fn running(cx: &mut Cx) -> Outcome {
         Some(index) if index < turn.end => Ok(()),
         _ => Err(conn.at(
             turn.end,
-            "the work ended without having begun: no `running`",
+            "expected the state `running` before the end of the work, got none",
         )),
     }
 }
@@ -107,7 +110,7 @@ fn message_ids(view: &View<'_>) -> RuleResult {
     if update.body.get("messageId").is_some_and(Value::is_string) {
         return Ok(1);
     }
-    violation(format!("a {} without `messageId`", update.kind))
+    violation(format!("expected `messageId` in {}, got none", update.kind))
 }
 
 /// Works on the prompt `tool` until it asks for permission. Yields the place of the question
@@ -130,7 +133,10 @@ fn requires_action(cx: &mut Cx) -> Outcome {
     let (question, turn) = asked(conn, &session)?;
     match reported(conn, &session, turn.request, "requires_action") {
         Some(index) if index < turn.end => Ok(()),
-        _ => Err(conn.at(question, "no `requires_action` while this was open")),
+        _ => Err(conn.at(
+            question,
+            "expected the state `requires_action` while this was open, got none",
+        )),
     }
 }
 
@@ -143,7 +149,10 @@ fn resumes(cx: &mut Cx) -> Outcome {
     };
     match reported(conn, &session, answer, "running") {
         Some(index) if index < turn.end => Ok(()),
-        _ => Err(conn.at(turn.end, "no `running` after the question was answered")),
+        _ => Err(conn.at(
+            turn.end,
+            "expected the state `running` after the answer to the question, got none",
+        )),
     }
 }
 
@@ -161,7 +170,10 @@ fn silent_after_cancel(cx: &mut Cx) -> Outcome {
         kind.is_some_and(|kind| kind.starts_with("agent_") || kind.starts_with("tool_call"))
     });
     match late {
-        Some(index) => Err(conn.at(index, "output came after the end was reported")),
+        Some(index) => Err(conn.at(
+            index,
+            "expected the output before the end is reported, got some after it",
+        )),
         None => Ok(()),
     }
 }

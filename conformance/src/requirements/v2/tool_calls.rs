@@ -49,7 +49,7 @@ fn step<'a>(view: &View<'a>) -> Option<(&'a Value, Option<crate::passive::Tool>)
 fn title(view: &View<'_>) -> RuleResult {
     match step(view) {
         Some((body, None)) if text(body, "/title").is_none_or(|title| title.trim().is_empty()) => {
-            violation("the first report of this tool call has no title")
+            violation("expected a title in the first report of the tool call, got none")
         }
         Some((_, None)) => Ok(1),
         _ => Ok(0),
@@ -61,7 +61,7 @@ fn in_progress(view: &View<'_>) -> RuleResult {
         Some((body, known)) if text(body, "/status") == Some("completed") => {
             match known.is_some_and(|tool| tool.ran) {
                 true => Ok(1),
-                false => violation("the tool call was completed without having been in progress"),
+                false => violation("expected in_progress before completed, got none"),
             }
         }
         _ => Ok(0),
@@ -119,7 +119,7 @@ fn terminal_bytes(view: &View<'_>) -> RuleResult {
     for data in whole.into_iter().chain(chunk) {
         seen += 1;
         if !is_base64(data) {
-            return violation(format!("{data:?} is not base64"));
+            return violation(format!("expected base64, got {data:?}"));
         }
     }
     Ok(seen)
@@ -134,14 +134,18 @@ fn git_patch(view: &View<'_>) -> RuleResult {
         seen += 1;
         let patch = text(diff, "/patch/text").unwrap_or_default();
         if !patch.starts_with("diff --git ") {
-            return violation("the patch does not begin with `diff --git`");
+            return violation(
+                "expected a patch that begins with `diff --git`, got another beginning",
+            );
         }
         let heads = patch
             .lines()
             .filter_map(|line| line.strip_prefix("diff --git "));
         for head in heads {
             if !is_absolute(head.trim_start_matches('"')) {
-                return violation(format!("`diff --git {head}` is not about an absolute path"));
+                return violation(format!(
+                    "expected an absolute path in the patch, got `diff --git {head}`"
+                ));
             }
         }
     }
