@@ -63,7 +63,12 @@ fn the_reference_agent_passes() {
     let report = fuzzed(None, 150);
     assert!(report.failures.is_empty(), "{}", report.text(1));
     assert_eq!(report.sent, 150);
-    assert!(report.accepted > 30 && report.refused > 30, "{report:?}");
+    // Both kinds are a good part of the messages; the others are notifications.
+    let part = report.sent / 5;
+    assert!(
+        report.accepted > part && report.refused > part,
+        "{report:?}"
+    );
 }
 
 #[test]
@@ -153,7 +158,10 @@ fn an_agent_must_live_on() {
 fn version_2_is_made_of_its_own_schema() {
     let report = fuzzed_as(Version::V2, None, 150);
     assert!(report.failures.is_empty(), "{}", report.text(1));
-    assert!(report.accepted > 30 && report.refused > 0, "{report:?}");
+    assert!(
+        report.accepted > report.sent / 5 && report.refused > 0,
+        "{report:?}"
+    );
 
     let late: Filter = |tap: &mut Tap<'_>, it: Passing| {
         let hit = it.updates("agent_message_chunk");
