@@ -209,6 +209,30 @@ fn the_proxy_says_which_version_it_assumed() {
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{ran:?}");
 }
 
+/// An agent of version 2 that breaks a rule of the schema and one over messages.
+#[test]
+fn a_proxy_and_a_check_of_its_log_find_the_same_in_version_2() {
+    let script = r#"read a; printf '%s\n' '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"}}}'
+        read b; printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}'
+        tell() { printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"%s","update":%s}}\n' "$1" "$2"; }
+        tell stranger '{"sessionUpdate":"state_update","state":"running"}'
+        tell s '{"sessionUpdate":"plan_update","plan":{"type":"items","entries":[]}}'
+        cat > /dev/null"#;
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (log, findings) = (at("log.jsonl"), at("found"));
+    let options = ["--strict", "--log", &log, "--findings", &findings];
+    let ran = proxied(&options, &["sh", "-c", script], HANDSHAKE);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let found = fs::read_to_string(&findings).unwrap();
+    for id in ["[session-setup.known-session]", "[jsonrpc.schema]"] {
+        assert!(found.contains(id), "{id}: {found}");
+    }
+    let checked = acp_conformance(["check", "--strict", &log]);
+    assert_eq!(checked.code, ran.code, "{checked:?}");
+    assert!(checked.stdout.starts_with(&found), "{found}{checked:?}");
+}
+
 /// A login of version 2 whose key is in `_meta`, through a proxy with a log.
 #[test]
 fn the_log_of_a_proxy_has_no_secrets_of_a_login_of_version_2() {

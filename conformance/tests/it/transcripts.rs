@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::command::acp_conformance;
+use crate::command::{Ran, acp_conformance};
 
 /// Runs a command with transcripts, and checks these. Returns the report, and the names of the files.
 fn recorded(folder: &TempDir, command: &[&str], side: &str) -> (Value, BTreeSet<String>) {
@@ -95,6 +95,70 @@ fn what_an_agent_breaks_by_the_way_has_the_transcript_in_which_it_does() {
     let (_, files) = rows(&report).find(|(id, _)| *id == "plan.entries").unwrap();
     let text = fs::read_to_string(traffic.join(files[0].as_str().unwrap())).unwrap();
     assert!(text.contains("\"content\":\" \""), "{text}");
+}
+
+/// Runs a broken reference agent with transcripts. Returns the run, and the folder of the transcripts.
+fn broken(folder: &TempDir, protocol: &str, mutant: &str, only: &str) -> (Ran, String) {
+    let traffic = folder.path().join("traffic").to_str().unwrap().to_owned();
+    let options = ["--strict", "--protocol", protocol, "--broken", mutant];
+    let outputs = ["--only", only, "--json", "-", "--transcripts", &traffic];
+    let ran = acp_conformance(["agent"].iter().chain(&options).chain(&outputs));
+    (ran, traffic)
+}
+
+#[test]
+fn a_run_and_a_check_of_its_transcripts_decide_the_same() {
+    let id = "tool-calls.option-ids";
+    for (protocol, mutant) in [("1", "options-of-one-id"), ("2", "v2-same-options")] {
+        let folder = TempDir::new().unwrap();
+        let (ran, traffic) = broken(&folder, protocol, mutant, id);
+        assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(report["requirements"][0]["verdict"], "fail");
+        let checked = acp_conformance(["check", "--strict", "--side", "agent", &traffic]);
+        assert_eq!(checked.code, ran.code, "{checked:?}");
+        let found = format!("warning[{id}] agent: session/request_permission");
+        assert!(checked.stdout.contains(&found), "{checked:?}");
+        let others = checked
+            .stdout
+            .lines()
+            .filter(|line| line.contains("] agent: "));
+        assert!(
+            others.clone().all(|line| line.contains(&found)),
+            "{checked:?}"
+        );
+    }
+}
+
+/// An agent that answers a login with a token.
+#[test]
+fn reports_and_transcripts_of_a_login_have_no_secrets() {
+    for (protocol, mutant, login) in [
+        ("1", "login-with-a-result", "authenticate"),
+        ("2", "v2-login-with-a-result", "auth/login"),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let only = "authentication.authenticate";
+        let (ran, traffic) = broken(&folder, protocol, mutant, only);
+        assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let failure = &report["requirements"][0];
+        assert!(
+            failure["sent"].as_str().unwrap().contains(login),
+            "{failure}"
+        );
+        let shown = r#""token":"[redacted]""#;
+        assert!(
+            failure["came"].as_str().unwrap().contains(shown),
+            "{failure}"
+        );
+        let file = std::path::Path::new(&traffic).join(format!("{only}.jsonl"));
+        let text = fs::read_to_string(file).unwrap();
+        assert!(
+            text.contains(shown) && !text.contains(r#""token":"x""#),
+            "{text}"
+        );
+    }
 }
 
 #[test]
