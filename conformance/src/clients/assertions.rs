@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use super::Played;
 use super::scenarios::BARRIER_METHOD;
 use crate::harness::{Entry, Outcome, Stop, fail, inconclusive, skip};
-use crate::wire::{Kind, Party};
+use crate::wire::{Kind, Party, shorten};
 
 pub(super) fn first<'a>(played: &'a Played, method: &'a str) -> Outcome<(usize, &'a Entry)> {
     let mut calls = played.recording.calls(Party::Client, method);
     calls.next().ok_or_else(|| {
         Stop::failed(format!(
-            "the client did not call {method}{}",
+            "expected a call of {method}, got none{}",
             played.stderr_tail()
         ))
     })
@@ -30,7 +30,7 @@ pub(super) fn answer<'a>(
             played.stderr_tail()
         ));
     };
-    let reason = format!("no answer to {method}");
+    let reason = format!("expected an answer to {method}, got none");
     recording
         .answer(index)
         .ok_or_else(|| Stop::at(recording, index, reason))
@@ -47,7 +47,7 @@ pub(super) fn result<'a>(
         None => Err(Stop::at(
             &played.recording,
             index,
-            format!("{method} was refused"),
+            format!("expected a result of {method}, got an error"),
         )),
     }
 }
@@ -59,7 +59,7 @@ pub(super) fn refused(played: &Played, method: &str, n: usize) -> Outcome<usize>
         _ => Err(Stop::at(
             &played.recording,
             index,
-            format!("{method} was not refused"),
+            format!("expected an error for {method}, got a result"),
         )),
     }
 }
@@ -80,6 +80,25 @@ pub(super) fn expect(played: &Played, index: usize, good: bool, reason: &str) ->
     }
 }
 
+/// The message at this place has this value where it is due.
+pub(super) fn equals(
+    played: &Played,
+    index: usize,
+    what: &str,
+    expected: &Value,
+    found: Option<&Value>,
+) -> Outcome {
+    let got = found.map_or_else(
+        || "none".to_owned(),
+        |found| shorten(&found.to_string(), LONGEST),
+    );
+    let reason = format!("expected {what} {expected}, got {got}");
+    expect(played, index, found == Some(expected), &reason)
+}
+
+/// How much of a value stands in a reason.
+const LONGEST: usize = 200;
+
 /// The client stays until the scenario is over, and does not end before the turn does.
 pub(super) fn survives(played: &Played) -> Outcome {
     let (prompt, _) = first(played, "session/prompt")?;
@@ -88,17 +107,17 @@ pub(super) fn survives(played: &Played) -> Outcome {
         said.filter(|update| update.body.pointer("/content/text") == Some(&json!(BARRIER_METHOD)));
     if curtain.last().is_none() || played.recording.answer(prompt).is_none() {
         return fail(format!(
-            "the scenario did not come to its end{}",
+            "expected the client to stay until the end of the scenario, got its end before{}",
             played.stderr_tail()
         ));
     }
     match played.exit {
         Some(Some(code)) if code != 0 => fail(format!(
-            "the client ended with exit code {code}{}",
+            "expected the exit code 0, got {code}{}",
             played.stderr_tail()
         )),
         Some(None) => fail(format!(
-            "the client was killed by a signal{}",
+            "expected the exit code 0, got an end by a signal{}",
             played.stderr_tail()
         )),
         _ => Ok(()),

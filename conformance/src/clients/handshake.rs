@@ -26,13 +26,17 @@ pub(super) fn initialize_first(played: &Played) -> Outcome {
         played,
         index,
         first.is_some_and(|(first, _)| first == index),
-        "something came before `initialize`",
+        "expected `initialize` as the first message, got another one before it",
     )?;
     self::first(played, "session/new").map(drop)
 }
 
 fn version(played: &Played) -> Outcome {
-    asks_for(played, 1, "no protocol version")
+    asks_for(
+        played,
+        1,
+        "expected a protocol version of at least 1, got another one or none",
+    )
 }
 
 /// Whether `initialize` asks for a version not below `least`.
@@ -51,10 +55,12 @@ pub(super) fn closes_on_other_version(played: &Played) -> Outcome {
         Some((index, _)) => Err(Stop::at(
             &played.recording,
             index,
-            "a session with an agent that speaks version 65535",
+            "expected no session with an agent of version 65535, got session/new",
         )),
         None if played.closed || played.exit.is_some() => Ok(()),
-        None => fail("the client neither goes on nor closes the connection"),
+        None => {
+            fail("expected the connection to be closed, got one that stays open without a message")
+        }
     }
 }
 
@@ -67,5 +73,5 @@ pub(super) fn comes_to_an_end(played: &Played) -> Outcome {
     if played.exit.is_some() {
         return Ok(());
     }
-    fail("the client did not end after its only turn")
+    fail("expected the client to end after its only turn, got one that goes on")
 }

@@ -59,7 +59,12 @@ fn opaque_cursors(played: &Played) -> Outcome {
     let mut sent = 0;
     for (index, cursor) in further(played) {
         let known = pages(played, index).any(|page| page.get("nextCursor") == Some(cursor));
-        expect(played, index, known, "the agent gave no such cursor")?;
+        expect(
+            played,
+            index,
+            known,
+            "expected a cursor that the agent gave, got another one",
+        )?;
         sent += 1;
     }
     match sent {
@@ -78,6 +83,11 @@ fn end_of_pages(played: &Played) -> Outcome {
     let beyond = further(played).find(|(index, _)| pages(played, *index).any(is_last));
     match beyond {
         None => Ok(()),
-        Some((index, _)) => expect(played, index, false, "there are no more pages to ask for"),
+        Some((index, _)) => expect(
+            played,
+            index,
+            false,
+            "expected no request after the last page, got one",
+        ),
     }
 }

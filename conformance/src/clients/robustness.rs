@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Played;
-use super::assertions::{answer, expect, first, result, survives};
+use super::assertions::{answer, equals, expect, first, result, survives};
 use super::scenarios::STILL_THERE;
 use super::table::ClientCheck;
 use crate::harness::{Entry, Outcome, Stop, fail, inconclusive, skip};
@@ -35,12 +35,7 @@ pub(super) fn method_not_found(played: &Played) -> Outcome {
     for method in ["_acp-conformance/unknown", "no/such/method"] {
         let (index, entry) = answer(played, method, 0)?;
         let code = entry.value.pointer("/error/code");
-        expect(
-            played,
-            index,
-            code == Some(&json!(-32601)),
-            "the error is -32601",
-        )?;
+        equals(played, index, "the error", &json!(-32601), code)?;
     }
     Ok(())
 }
@@ -55,7 +50,7 @@ pub(super) fn ignores_notifications(played: &Played) -> Outcome {
         Some(index) => Err(Stop::at(
             &played.recording,
             index,
-            "a notification was answered",
+            "expected no answer to a notification, got one",
         )),
         None => survives(played),
     }
@@ -72,7 +67,7 @@ fn questions(played: &Played) -> Outcome {
             played,
             index,
             entry.kind == Kind::Result,
-            "the client declares forms and refuses one",
+            "expected a result from a client that declares forms, got an error",
         );
     }
     let code = entry.value.pointer("/error/code").and_then(Value::as_i64);
@@ -80,7 +75,7 @@ fn questions(played: &Played) -> Outcome {
         played,
         index,
         matches!(code, Some(-32602 | -32601)),
-        "a mode that is not declared is refused with -32602",
+        "expected the error -32602 for a mode that is not declared, got another answer",
     )
 }
 
@@ -91,12 +86,7 @@ pub(super) fn cancels_permission(played: &Played) -> Outcome {
     }
     let (index, result) = result(played, "session/request_permission", 0)?;
     let outcome = result.pointer("/outcome/outcome");
-    expect(
-        played,
-        index,
-        outcome == Some(&json!("cancelled")),
-        "the turn was cancelled, and so is the question",
-    )
+    equals(played, index, "the outcome", &json!("cancelled"), outcome)
 }
 
 /// The question was asked before the client cancelled the turn.
@@ -147,8 +137,10 @@ pub(super) fn hears_after_cancelling(played: &Played) -> Outcome {
 pub(super) fn notices_death(played: &Played) -> Outcome {
     first(played, "session/prompt")?;
     match played.exit {
-        None => fail("the client goes on although its agent has ended"),
-        Some(Some(0)) => fail("the client ends as if all were well, although its agent has died"),
+        None => fail("expected the client to end after its agent, got one that goes on"),
+        Some(Some(0)) => {
+            fail("expected another exit code than 0 after the death of the agent, got 0")
+        }
         Some(_) => Ok(()),
     }
 }

@@ -219,7 +219,9 @@ const SERVERS: [(&str, &str); 2] = [
 /// The client uses something that needs this capability.
 fn needs(view: &View<'_>, pointer: &str, what: &str) -> RuleResult {
     match view.state.agent_declares(pointer) {
-        Some(false) => violation(format!("the agent does not declare {what}")),
+        Some(false) => violation(format!(
+            "expected nothing that the agent does not declare, got {what}"
+        )),
         Some(true) => Ok(1),
         None => Ok(0),
     }
@@ -246,7 +248,9 @@ fn named(view: &View<'_>, member: &str) -> RuleResult {
     if has("name") && has("version") {
         return Ok(1);
     }
-    violation(format!("no `{member}` with a name and a version"))
+    violation(format!(
+        "expected `{member}` with a name and a version, got none"
+    ))
 }
 
 fn v2_methods(view: &View<'_>) -> RuleResult {
@@ -263,7 +267,9 @@ fn v2_methods(view: &View<'_>) -> RuleResult {
     let offered = agent.get("authMethods").and_then(Value::as_array);
     match offered.is_some_and(|offered| !offered.is_empty()) {
         true => Ok(1),
-        false => violation(format!("the agent offers no login, so it has no {method}")),
+        false => violation(format!(
+            "expected no {method}, for the agent offers no login, got one"
+        )),
     }
 }
 
@@ -284,7 +290,7 @@ fn absolute_cwd(view: &View<'_>) -> RuleResult {
     let cwd = view.params().get("cwd").and_then(Value::as_str);
     match cwd.filter(|_| sets_up(view)) {
         Some(cwd) if !crate::requirements::is_absolute(cwd) => {
-            violation(format!("`cwd` is {cwd:?}, not an absolute path"))
+            violation(format!("expected an absolute path as `cwd`, got {cwd:?}"))
         }
         cwd => Ok(usize::from(cwd.is_some())),
     }
@@ -355,14 +361,18 @@ fn permission(view: &View<'_>) -> RuleResult {
     if offered.any(|option| option.get("optionId").and_then(Value::as_str) == Some(chosen)) {
         return Ok(1);
     }
-    violation(format!("{chosen:?} was not offered"))
+    violation(format!(
+        "expected an option that was offered, got {chosen:?}"
+    ))
 }
 
 /// No option is chosen once the turn is cancelled.
 fn chooses_nothing(view: &View<'_>) -> RuleResult {
     let asked = view.asked.filter(|asked| asked.cancelled);
     match (asked, chosen(view)) {
-        (Some(_), Some(_)) => violation("an option was chosen although the turn was cancelled"),
+        (Some(_), Some(_)) => {
+            violation("expected the outcome `cancelled` in a cancelled turn, got an option")
+        }
         (asked, _) => Ok(usize::from(asked.is_some())),
     }
 }

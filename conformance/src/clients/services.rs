@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Played;
-use super::assertions::{answer, expect, needs, refused, result};
+use super::assertions::{answer, equals, expect, needs, refused, result};
 use super::commands::{IN_FOLDER, IN_VARIABLE, OUTLIVED};
 use super::table::ClientCheck;
 use crate::harness::{Outcome, inconclusive, skip};
@@ -40,21 +40,25 @@ fn content(played: &Played, n: usize) -> Outcome<(usize, String)> {
 
 fn reads(played: &Played) -> Outcome {
     let (index, content) = content(played, 0)?;
-    expect(
+    let expected = json!("one\ntwo\nthree\n");
+    equals(
         played,
         index,
-        content == "one\ntwo\nthree\n",
-        "the content is not the file's",
+        "the content",
+        &expected,
+        Some(&json!(content)),
     )
 }
 
 fn reads_lines(played: &Played) -> Outcome {
     let (index, content) = content(played, 1)?;
-    expect(
+    let line = content.trim_end_matches('\n');
+    equals(
         played,
         index,
-        content.trim_end_matches('\n') == "two",
-        "line 2 is `two`, and one line was asked for",
+        "the content of line 2",
+        &json!("two"),
+        Some(&json!(line)),
     )
 }
 
@@ -72,26 +76,24 @@ fn creates_files(played: &Played) -> Outcome {
     needs(played, "/fs/writeTextFile")?;
     let (index, _) = result(played, "fs/write_text_file", 0)?;
     let written = played.folder.join("out.txt").exists();
-    expect(played, index, written, "the file does not exist afterwards")
+    expect(
+        played,
+        index,
+        written,
+        "expected the file to exist after it was written, got none",
+    )
 }
 
 fn writes_exactly(played: &Played) -> Outcome {
     needs(played, "/fs/writeTextFile")?;
     result(played, "fs/write_text_file", 1)?;
     let (index, back) = content(played, 4)?;
-    expect(
-        played,
-        index,
-        back == "Grüße\nwithout a last newline",
-        "the file holds something else",
-    )?;
+    let written = json!("Grüße\nwithout a last newline");
+    equals(played, index, "the content", &written, Some(&json!(back)))?;
     let left = std::fs::read_to_string(played.folder.join("out.txt"));
-    expect(
-        played,
-        index,
-        left.is_ok_and(|left| left.is_empty()),
-        "overwriting with nothing left something",
-    )
+    let left = left.ok().map(|left| json!(left));
+    let what = "the content after the second write";
+    equals(played, index, what, &json!(""), left.as_ref())
 }
 
 fn output(played: &Played, n: usize) -> Outcome<(usize, &Value)> {
@@ -101,30 +103,17 @@ fn output(played: &Played, n: usize) -> Outcome<(usize, &Value)> {
 
 fn runs_commands(played: &Played) -> Outcome {
     let (index, output) = output(played, 0)?;
-    expect(
-        played,
-        index,
-        output.get("output") == Some(&json!("hello")),
-        "the output is not the command's",
-    )?;
+    let printed = output.get("output");
+    equals(played, index, "the output", &json!("hello"), printed)?;
     let code = output.pointer("/exitStatus/exitCode");
-    expect(
-        played,
-        index,
-        code == Some(&json!(3)),
-        "the exit status is not the command's",
-    )
+    equals(played, index, "the exit code", &json!(3), code)
 }
 
 fn exit_code(played: &Played) -> Outcome {
     needs(played, "/terminal")?;
     let (index, exit) = result(played, "terminal/wait_for_exit", 0)?;
-    expect(
-        played,
-        index,
-        exit.get("exitCode") == Some(&json!(3)),
-        "the exit code is 3",
-    )
+    let code = exit.get("exitCode");
+    equals(played, index, "the exit code", &json!(3), code)
 }
 
 fn release_invalidates(played: &Played) -> Outcome {
@@ -134,23 +123,16 @@ fn release_invalidates(played: &Played) -> Outcome {
 
 fn truncates_characters(played: &Played) -> Outcome {
     let (index, output) = output(played, 2)?;
-    expect(
-        played,
-        index,
-        output.get("truncated") == Some(&json!(true)),
-        "eight bytes more than the limit, and not truncated",
-    )?;
+    let truncated = output.get("truncated");
+    equals(played, index, "`truncated`", &json!(true), truncated)?;
     let text = output
         .get("output")
         .and_then(Value::as_str)
         .unwrap_or_default();
     let whole = text.chars().all(|c| c == 'ä');
-    expect(
-        played,
-        index,
-        whole && text.len() <= 5,
-        "the end of the output, cut between characters, is due",
-    )
+    let reason =
+        format!("expected at most 5 bytes of whole characters, the last ones, got {text:?}");
+    expect(played, index, whole && text.len() <= 5, &reason)
 }
 
 fn keeps_killed_terminals(played: &Played) -> Outcome {
@@ -164,9 +146,13 @@ fn keeps_killed_terminals(played: &Played) -> Outcome {
 /// The n-th command printed this.
 fn printed(played: &Played, n: usize, text: &str) -> Outcome {
     let (index, output) = output(played, n)?;
-    let found = output.get("output").and_then(Value::as_str);
-    let reason = format!("expected the output {text:?}, got {found:?}");
-    expect(played, index, found == Some(text), &reason)
+    equals(
+        played,
+        index,
+        "the output",
+        &json!(text),
+        output.get("output"),
+    )
 }
 
 fn terminal_cwd(played: &Played) -> Outcome {

@@ -166,7 +166,7 @@ fn a_client_that_never_speaks_panics_with_the_report() {
     };
     let said = panics(ClientTest::new(silent).only(["hello"]));
     assert!(
-        said.contains("did not call initialize; it says: no agent for me"),
+        said.contains("expected a call of initialize, got none; it says: no agent for me"),
         "{said}"
     );
     assert!(

@@ -102,7 +102,13 @@ fn sent(played: &Played, is_it: impl Fn(&Entry) -> bool) -> Outcome<usize> {
 /// The first answer to what stands at this place, which must be there.
 fn answer(played: &Played, at: usize) -> Outcome<(usize, &Entry)> {
     let found = said_after(played, at).next();
-    found.ok_or_else(|| Stop::at(&played.recording, at, "no answer to the array"))
+    found.ok_or_else(|| {
+        Stop::at(
+            &played.recording,
+            at,
+            "expected an answer to the array, got none",
+        )
+    })
 }
 
 fn batch(played: &Played) -> Outcome {
@@ -116,7 +122,7 @@ fn batch(played: &Played) -> Outcome {
     let both = ["batch-1", "batch-2"]
         .iter()
         .all(|id| answers(&entry.value, id));
-    let reason = "not an array of the two answers";
+    let reason = "expected an array of the two answers, got something else";
     expect(played, index, both && all.len() == 2, reason)
 }
 
@@ -138,7 +144,7 @@ fn notification_batch(played: &Played) -> Outcome {
             played,
             index,
             false,
-            "notifications in a batch were answered",
+            "expected no answer to notifications in a batch, got one",
         ),
     }
 }
@@ -148,7 +154,7 @@ fn notification_batch(played: &Played) -> Outcome {
 fn refused(played: &Played, at: usize, code: i64) -> Outcome {
     let (index, _) = answer(played, at)?;
     let refused = said_after(played, at).any(|(_, entry)| is_error(&entry.value, code));
-    let reason = format!("not a single error {code} with the id null");
+    let reason = format!("expected a single error {code} with the id null, got something else");
     expect(played, index, refused, &reason)
 }
 
@@ -164,7 +170,12 @@ fn bad_batch_entry(played: &Played) -> Outcome {
     let at = sent(played, |entry| entry.value == with_a_bad_entry())?;
     let mut said = said_after(played, at);
     let good = said.any(|(_, entry)| answers(&entry.value, "batch-3"));
-    expect(played, at, good, "the valid entry was not answered")
+    expect(
+        played,
+        at,
+        good,
+        "expected an answer to the valid entry, got none",
+    )
 }
 
 /// Methods of messages that depend on their order.

@@ -36,7 +36,11 @@ pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
 ];
 
 fn version(played: &Played) -> Outcome {
-    asks_for(played, 2, "not version 2, which was to be tested")
+    asks_for(
+        played,
+        2,
+        "expected version 2 to be requested, got another one",
+    )
 }
 
 fn questions(played: &Played) -> Outcome {
@@ -44,10 +48,10 @@ fn questions(played: &Played) -> Outcome {
     let form = handshake.params().pointer("/capabilities/elicitation/form");
     let (index, entry) = answer(played, "elicitation/create", 0)?;
     if form.is_some_and(|form| !form.is_null()) {
-        let reason = "the client declares forms and refuses one";
+        let reason = "expected a result from a client that declares forms, got an error";
         return expect(played, index, entry.kind == Kind::Result, reason);
     }
     let refused = entry.value.pointer("/error/code") == Some(&json!(-32602));
-    let reason = "a mode that is not declared is not refused with -32602";
+    let reason = "expected the error -32602 for a mode that is not declared, got another answer";
     expect(played, index, refused, reason)
 }
