@@ -99,6 +99,9 @@ fn serve(stage: &mut ScriptedAgent, scenario: &Scenario, message: &Value) -> boo
             stage.answer(message, &state);
         }
         Some("session/list") if scenario.start == Start::Listing => pages::list(stage, message),
+        Some("session/prompt") if scenario.refuses => {
+            stage.refuse(message, -32603, "the model is out of order");
+        }
         Some("session/prompt") => {
             stage.cancelled = false;
             if !(scenario.turn)(stage) {

@@ -24,6 +24,7 @@ pub(super) const CHECKS: &[ClientCheck] = &[
     ),
     ("client.cancelled-request", cancelled_request),
     ("client.hears-after-cancelling", hears_after_cancelling),
+    ("client.reports-errors", reports_errors),
     ("client.notices-death", notices_death),
 ];
 
@@ -132,6 +133,17 @@ pub(super) fn cancelled_request(played: &Played) -> Outcome {
 
 pub(super) fn hears_after_cancelling(played: &Played) -> Outcome {
     answer(played, STILL_THERE, 0).map(drop)
+}
+
+/// The agent has refused the prompt.
+pub(super) fn reports_errors(played: &Played) -> Outcome {
+    first(played, "session/prompt")?;
+    match played.exit {
+        None => inconclusive("the client goes on, and may show the error to its user"),
+        Some(Some(0)) => fail("expected another exit code than 0 after an error, got 0"),
+        Some(None) => fail("expected an exit code after an error, got an end by a signal"),
+        Some(Some(_)) => Ok(()),
+    }
 }
 
 pub(super) fn notices_death(played: &Played) -> Outcome {

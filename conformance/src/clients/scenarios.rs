@@ -21,6 +21,8 @@ pub struct Scenario {
     pub offers: Offers,
     /// Whether the agent waits for a second request before it answers the first one.
     pub delays: bool,
+    /// Whether the agent answers prompts with an error.
+    pub refuses: bool,
     /// The version of the protocol that everything else is of.
     pub protocol: Version,
     /// What happens in a turn. Returns whether the agent continues.
@@ -90,6 +92,10 @@ pub const SCENES: &[Scenario] = &[
         start: Start::Asking,
         ..scenario("cancelled-request", cancelled_request)
     },
+    Scenario {
+        refuses: true,
+        ..scenario("refusal", hello)
+    },
     scenario("death", death),
 ];
 
@@ -114,6 +120,7 @@ impl Scenario {
             start: Start::Prompt,
             offers: Offers::Nothing,
             delays: false,
+            refuses: false,
             protocol,
             turn,
         }

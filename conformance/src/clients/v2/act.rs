@@ -40,6 +40,9 @@ pub(in crate::clients) fn serve(
         Some("session/list") if scenario.start == Start::Listing => pages::list(stage, message),
         Some("session/list") => stage.answer(message, &json!({"sessions": []})),
         Some("session/resume" | "session/close") => stage.answer(message, &json!({})),
+        Some("session/prompt") if scenario.refuses => {
+            stage.refuse(message, -32603, "the model is out of order");
+        }
         Some("session/prompt") => {
             stage.cancelled = false;
             stage.answer(message, &json!({"messageId": "user-1"}));

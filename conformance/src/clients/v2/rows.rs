@@ -9,7 +9,7 @@ use crate::clients::handshake::{
 };
 use crate::clients::robustness::{
     answers_extensions, cancelled_request, cancels_pending_permission, hears_after_cancelling,
-    ignores_notifications, method_not_found, notices_death,
+    ignores_notifications, method_not_found, notices_death, reports_errors,
 };
 use crate::clients::table::ClientCheck;
 use crate::harness::Outcome;
@@ -32,6 +32,9 @@ pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
     ),
     ("client.cancelled-request", cancelled_request),
     ("client.hears-after-cancelling", hears_after_cancelling),
+    ("client.survives-noise", survives),
+    ("client.diff-without-patch", survives),
+    ("client.reports-errors", reports_errors),
     ("client.notices-death", notices_death),
 ];
 

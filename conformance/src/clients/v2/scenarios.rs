@@ -51,6 +51,12 @@ pub(in crate::clients) const SCENES: &[Scenario] = &[
         start: Start::Listing,
         ..scenario("v2-pages", hello)
     },
+    scenario("v2-noise", noise),
+    scenario("v2-diffs", diffs),
+    Scenario {
+        refuses: true,
+        ..scenario("v2-refusal", hello)
+    },
     scenario("v2-death", death),
 ];
 
@@ -158,6 +164,29 @@ fn cancelled_request(stage: &mut ScriptedAgent) -> bool {
 
 fn offers(stage: &mut ScriptedAgent) -> bool {
     offers::changes(stage, Version::V2);
+    hello(stage)
+}
+
+fn noise(stage: &mut ScriptedAgent) -> bool {
+    stage.raw("agent 1.0: this line is no message");
+    stage.raw("");
+    stage.send(&json!({"jsonrpc": "2.0", "id": "nobody", "result": {}}));
+    say(stage, &"x".repeat(1 << 20));
+    hello(stage)
+}
+
+/// Diffs without a patch, and with one that is `null`.
+fn diffs(stage: &mut ScriptedAgent) -> bool {
+    let path = format!("{}/input.txt", stage.folder);
+    let change = json!({"operation": "modify", "path": path, "fileType": "text"});
+    let content = json!([
+        {"type": "diff", "changes": [change]},
+        {"type": "diff", "changes": [change], "patch": null},
+    ]);
+    stage.update(
+        &json!({"sessionUpdate": "tool_call_update", "toolCallId": "call-1",
+        "title": "Change a file", "kind": "edit", "status": "completed", "content": content}),
+    );
     hello(stage)
 }
 
