@@ -33,7 +33,7 @@ pub(super) fn answer<'a>(
     let reason = format!("expected an answer to {method}, got none");
     recording
         .answer(index)
-        .ok_or_else(|| Stop::at(recording, index, reason))
+        .ok_or_else(|| Stop::after(recording, index, reason))
 }
 
 pub(super) fn result<'a>(

@@ -63,7 +63,7 @@ fn echoes_ids(played: &Played) -> Outcome {
         Some((index, request)) => {
             let id = request.value.get("id").unwrap_or(&Value::Null);
             let reason = format!("expected an answer with the id {id}, got none");
-            Err(Stop::at(&played.recording, *index, reason))
+            Err(Stop::after(&played.recording, *index, reason))
         }
         None => Ok(()),
     }

@@ -78,6 +78,17 @@ impl Stop {
             came: came.map(|came| came.excerpt_at(pointer)),
         }))
     }
+
+    /// Something that was sent is not followed by what is due.
+    #[must_use]
+    pub fn after(recording: &Recording, index: usize, reason: impl Into<String>) -> Self {
+        let sent = recording.entries.get(index);
+        Self::Fail(Box::new(Failure {
+            reason: reason.into(),
+            sent: sent.map(super::Entry::excerpt),
+            came: None,
+        }))
+    }
 }
 
 /// How far back the cause of an answer without a request is looked for.
