@@ -41,7 +41,7 @@ pub(super) fn act_on(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) {
-    let mut stage = ScriptedAgent::new(record, tell, input, output);
+    let mut stage = ScriptedAgent::new(scenario.protocol, record, tell, input, output);
     let deadline = Instant::now() + LIMIT;
     loop {
         let message = if stage.waiting.is_empty() {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::transcript::LINE_LIMIT;
-use crate::wire::Party;
+use crate::wire::{Party, Version};
 
 /// How long the client may take for one answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -34,6 +34,8 @@ pub struct ScriptedAgent {
     tell: Box<dyn FnMut(&str) + Send>,
     started: Instant,
     next_id: u64,
+    /// The version of the scenario. A client of both versions declares its capabilities twice.
+    protocol: Version,
     /// Whether the client has cancelled the turn.
     pub cancelled: bool,
     /// The params of the client's `initialize`.
@@ -53,6 +55,7 @@ pub struct ScriptedAgent {
 impl ScriptedAgent {
     /// A stage on a pair of streams, with its record.
     pub(super) fn new(
+        protocol: Version,
         record: File,
         tell: impl FnMut(&str) + Send + 'static,
         input: impl Read + Send + 'static,
@@ -77,6 +80,7 @@ impl ScriptedAgent {
             tell: Box::new(tell),
             started: Instant::now(),
             next_id: 0,
+            protocol,
             cancelled: false,
             client: Value::Null,
             folder: String::new(),
@@ -304,8 +308,11 @@ impl ScriptedAgent {
     /// What the client declares at this place: neither absent, `null` nor `false`.
     #[must_use]
     pub fn declares(&self, pointer: &str) -> bool {
-        let capabilities = self.client.get("clientCapabilities");
-        let capabilities = capabilities.or(self.client.get("capabilities"));
+        let member = match self.protocol {
+            Version::V1 => "clientCapabilities",
+            Version::V2 => "capabilities",
+        };
+        let capabilities = self.client.get(member);
         let value = capabilities.and_then(|all| all.pointer(pointer));
         value.is_some_and(|value| !value.is_null() && value != &Value::Bool(false))
     }

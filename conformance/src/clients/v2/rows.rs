@@ -1,19 +1,16 @@
 //! What version 2 demands of clients.
 
-use serde_json::json;
-
 use crate::clients::Played;
-use crate::clients::assertions::{answer, expect, first, survives};
+use crate::clients::assertions::survives;
 use crate::clients::handshake::{
     asks_for, closes_on_other_version, comes_to_an_end, initialize_first,
 };
 use crate::clients::robustness::{
     answers_extensions, cancelled_request, cancels_pending_permission, hears_after_cancelling,
-    ignores_notifications, method_not_found, notices_death, reports_errors,
+    ignores_notifications, method_not_found, notices_death, refuses_forms, reports_errors,
 };
 use crate::clients::table::ClientCheck;
 use crate::harness::Outcome;
-use crate::wire::Kind;
 
 pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
     ("client.initialize-first", initialize_first),
@@ -47,14 +44,5 @@ fn version(played: &Played) -> Outcome {
 }
 
 fn questions(played: &Played) -> Outcome {
-    let (_, handshake) = first(played, "initialize")?;
-    let form = handshake.params().pointer("/capabilities/elicitation/form");
-    let (index, entry) = answer(played, "elicitation/create", 0)?;
-    if form.is_some_and(|form| !form.is_null()) {
-        let reason = "expected a result from a client that declares forms, got an error";
-        return expect(played, index, entry.kind == Kind::Result, reason);
-    }
-    let refused = entry.value.pointer("/error/code") == Some(&json!(-32602));
-    let reason = "expected the error -32602 for a mode that is not declared, got another answer";
-    expect(played, index, refused, reason)
+    refuses_forms(played, "capabilities")
 }
