@@ -25,7 +25,12 @@ pub struct Session {
     pub options: Option<BTreeSet<String>>,
     /// Tool calls, by id.
     pub tools: HashMap<String, Tool>,
+    /// Its working directory and its additional ones, the first [`ROOTS`]; empty if they are not known.
+    pub roots: Vec<String>,
 }
+
+/// How many directories of a session are remembered.
+const ROOTS: usize = 16;
 
 /// What of a conversation was seen, as bits of [`CONVERSATION`].
 #[derive(Debug, Default)]
@@ -112,6 +117,21 @@ impl Session {
         for tool in self.tools.values_mut() {
             tool.kept |= tool.announced.is_some_and(|place| place > began);
         }
+    }
+
+    /// Takes in the params of the request that sets it up; yields how much that is.
+    pub(super) fn open_in(&mut self, params: &Value) -> usize {
+        let known = self.roots.len();
+        let more = params
+            .get("additionalDirectories")
+            .and_then(Value::as_array);
+        let all = params
+            .get("cwd")
+            .into_iter()
+            .chain(more.into_iter().flatten());
+        let all = all.filter_map(Value::as_str).map(str::to_owned);
+        self.roots = all.take(ROOTS).collect();
+        self.roots.len().saturating_sub(known)
     }
 
     /// Takes in what the agent tells of the session's state; yields how much that is.

@@ -242,6 +242,7 @@ impl State {
                 session.history.replayed = 0;
                 self.parts -= session.history.replayed_tools.len();
                 session.history.replayed_tools.clear();
+                self.parts += session.open_in(params);
             }
             "session/prompt" => session.turns += 1,
             "session/cancel" if session.turns > 0 => {
@@ -360,6 +361,11 @@ impl State {
                     session.resumes = session.resumes.saturating_sub(resumed);
                     self.parts += session.learn(result);
                 }
+            }
+            (Party::Client, "session/new") => {
+                self.created(said);
+                let session = text("sessionId").and_then(|id| self.sessions.get_mut(id));
+                self.parts += session.map_or(0, |session| session.open_in(&asked.params));
             }
             (Party::Client, _) => self.created(said),
             (Party::Agent, "terminal/create") => {

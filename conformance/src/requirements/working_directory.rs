@@ -1,12 +1,13 @@
 //! The working directory of a session, as far as the agent shows what it uses.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::json;
 
-use super::passive::text;
+use super::passive::{is_absolute, is_agents, text, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{Conn, Cx, Entry, Outcome, inconclusive, skip};
+use crate::passive::{RuleResult, View, violation};
 use crate::wire::Party;
 
 use Check::Run;
@@ -14,7 +15,49 @@ use Check::Run;
 pub(super) const CHECKS: &[NamedCheck] = &[
     ("session-setup.working-directory", Run(working_directory)),
     ("session-setup.relative-paths", Run(relative_paths)),
+    (
+        "session-setup.inside-roots",
+        watch(
+            inside_roots,
+            "no file or directory was named in a request of a session",
+        ),
+    ),
 ];
+
+/// A file or a directory that the agent uses is in one of the session's directories.
+fn inside_roots(view: &View<'_>) -> RuleResult {
+    let file = is_agents(view, "fs/").then(|| text(view.params(), "/path"));
+    let command = view.calls(Party::Agent, "terminal/create");
+    let command = command.then(|| text(view.params(), "/cwd"));
+    let terminal = view.update_of("terminal_update");
+    let terminal = terminal.map(|update| text(update.body, "/cwd"));
+    let path = file.or(command).or(terminal).flatten();
+    let session = view.session().and_then(|session| view.known(session));
+    let roots = session.map_or(&[][..], |session| &session.roots);
+    // Whether it is absolute is another row's question.
+    let Some(path) = path.filter(|path| is_absolute(path) && !roots.is_empty()) else {
+        return Ok(0);
+    };
+    let is_inside = |root: &String| plain(path).starts_with(plain(root));
+    if !roots.iter().any(is_inside) {
+        let roots = roots.join(", ");
+        return violation(format!("expected a path in {roots}, got {path}"));
+    }
+    Ok(1)
+}
+
+/// A path without `.` and `..`, which need not exist here.
+fn plain(path: &str) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}
 
 /// The prompts whose turns show directories.
 const WORDS: [&str; 2] = ["terminal", "tool"];
@@ -123,4 +166,16 @@ fn relative_paths(cx: &mut Cx) -> Outcome {
         path.display()
     );
     Err(conn.at(asked, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_inside_of_a_folder_however_it_is_written() {
+        let is_inside = |path: &str| plain(path).starts_with(plain("/work/./session/"));
+        assert!(is_inside("/work/session") && is_inside("/work/session/a/../b"));
+        assert!(!is_inside("/work/sessions") && !is_inside("/work/session/../b"));
+    }
 }
