@@ -96,8 +96,8 @@ pub enum Error {
     },
     /// A client under test has ended, or its time was over, before it started the agent.
     #[error(
-        "the client `{command}` did not start the agent; `{{agent}}` in its command stands for the \
-         agent's command; the last line of its standard error: {says}"
+        "the client `{command}` did not start the agent; the last line of its standard error: {says}\n\
+         `{{agent}}` in its command stands for the agent's command; it starts in a folder of the suite"
     )]
     NotLaunched {
         /// The client's command.

@@ -1,6 +1,6 @@
 //! `acp-conformance client`: the suite against a client.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +33,9 @@ const PROMPT: &str = "Hello, agent";
 ///   {agent-script}  a script that starts the agent, for clients that take a path
 ///   {cwd}           the working directory
 ///   {prompt}        what the client is to say
+///
+/// The client is started many times, each time in a folder of the suite, which {cwd} stands for, too. Words that
+/// name a file in the current directory are made absolute: `client -- python3 my_client.py ...` works.
 ///
 /// Where a turn is to be cancelled, the client is interrupted as by Ctrl-C.
 #[derive(Debug, clap::Args)]
@@ -117,7 +120,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         let end = if args.remote { REMOTE } else { STARTED };
         bundled(&program, BUNDLED.into_iter().chain(v2).chain(end))
     } else {
-        args.command.clone()
+        let command = args.command.iter().enumerate();
+        command
+            .map(|(place, word)| found(word, place == 0))
+            .collect()
     };
     let env = ClientEnv {
         without_terminals: without_terminals(args, &command)?,
@@ -181,9 +187,23 @@ fn remote(_: &ClientEnv, _: &Choice, _: impl FnMut(usize, usize)) -> Result<clie
     Err(Error::NoRemote)
 }
 
-/// The words of a line.
+/// The words of a line, which is a command.
 fn words(line: &str) -> Vec<OsString> {
-    line.split_whitespace().map(OsString::from).collect()
+    let words = line.split_whitespace().enumerate();
+    words
+        .map(|(place, word)| found(OsStr::new(word), place == 0))
+        .collect()
+}
+
+/// Returns a word of a client's command; the path of a file in the current directory is made absolute,
+/// for the client starts in another one. A program without a slash is searched for elsewhere.
+fn found(word: &OsStr, is_program: bool) -> OsString {
+    let path = Path::new(word);
+    let is_searched = is_program && path.components().count() < 2;
+    match std::path::absolute(path) {
+        Ok(absolute) if !is_searched && absolute.is_file() => absolute.into(),
+        _ => word.to_owned(),
+    }
 }
 
 /// A command of this program.

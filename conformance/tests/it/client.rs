@@ -63,6 +63,27 @@ fn a_client_that_does_not_start_the_agent_is_one_message() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_in_the_current_directory_can_be_the_client() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("client.sh"), "exec \"$@\"\n").unwrap();
+    let program = env!("CARGO_BIN_EXE_acp-conformance");
+    let mut command = std::process::Command::new(program);
+    command.args([
+        "client",
+        "--only",
+        "client.version",
+        "--",
+        "sh",
+        "client.sh",
+    ]);
+    command.args([program, "reference-client", "run"]).args(RUN);
+    let ran = command.current_dir(folder.path()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{stderr}");
+}
+
 #[test]
 fn a_client_that_does_not_exist_and_an_unknown_row_are_mistakes() {
     let ran = acp_conformance(["client", "--", "/no/such/client"]);
