@@ -10,10 +10,21 @@ use super::terminal::Terminal;
 use crate::target::Target;
 
 /// What a client needs besides its command, until it has ended.
-#[cfg(unix)]
-type Seat = Option<Terminal>;
-#[cfg(not(unix))]
-type Seat = ();
+#[derive(Debug, Default)]
+pub(super) struct Seat {
+    #[cfg(unix)]
+    terminal: Option<Terminal>,
+}
+
+impl Seat {
+    /// What the client wrote to its terminal last, if it has one.
+    pub(super) fn shown(&self) -> Option<String> {
+        #[cfg(unix)]
+        return self.terminal.as_ref().map(Terminal::shown);
+        #[cfg(not(unix))]
+        None
+    }
+}
 
 /// The client's command for a scenario, and what it needs until it has ended.
 ///
@@ -85,9 +96,11 @@ fn write_script(path: &Path, line: &str) -> std::io::Result<()> {
 #[cfg(unix)]
 fn seat(env: &ClientEnv, scenario: &Scenario, words: &mut Vec<OsString>) -> Seat {
     if scenario.start != Start::Asking {
-        return None;
+        return Seat::default();
     }
-    let terminal = Terminal::open().ok()?;
+    let Ok(terminal) = Terminal::open() else {
+        return Seat::default();
+    };
     // A path is meant from here, not from where the client runs.
     if let Some(program) = words.first_mut()
         && Path::new(&program).components().nth(1).is_some()
@@ -96,8 +109,11 @@ fn seat(env: &ClientEnv, scenario: &Scenario, words: &mut Vec<OsString>) -> Seat
         *program = path.into();
     }
     *words = terminal.wrap(&env.program, std::mem::take(words));
-    Some(terminal)
+    let terminal = Some(terminal);
+    Seat { terminal }
 }
 
 #[cfg(not(unix))]
-fn seat(_: &ClientEnv, _: &Scenario, _: &mut Vec<OsString>) -> Seat {}
+fn seat(_: &ClientEnv, _: &Scenario, _: &mut Vec<OsString>) -> Seat {
+    Seat::default()
+}

@@ -279,7 +279,7 @@ pub fn play(env: &ClientEnv, scenario: &str) -> Result<Played> {
     let cwd = workdir.path().to_owned();
     let record = stage.path().join("record.jsonl");
     let command = launch::command(env, Scenario::find(scenario)?, &record, &cwd);
-    let (words, _terminal) = command.map_err(Error::Folder)?;
+    let (words, seat) = command.map_err(Error::Folder)?;
     let mut link = target(words, &cwd).start()?;
     let mark = link.marker();
     let marks = Marks::of(&record, move || mark.tell()).map_err(Error::Folder)?;
@@ -292,7 +292,7 @@ pub fn play(env: &ClientEnv, scenario: &str) -> Result<Played> {
         true => link.exit_code(deadline),
         false => None,
     };
-    let stderr = link.stderr();
+    let stderr = seat.shown().unwrap_or_else(|| link.stderr());
     drop(link);
     // The agent creates the record when it is started.
     let launched = record.exists();

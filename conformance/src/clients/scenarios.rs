@@ -154,10 +154,10 @@ pub(super) fn hello(stage: &mut ScriptedAgent) -> bool {
     true
 }
 
-fn tool_call(stage: &mut ScriptedAgent, id: &str) {
+fn tool_call(stage: &mut ScriptedAgent, kind: &str) {
     stage.update(&json!({
-        "sessionUpdate": "tool_call", "toolCallId": id, "title": "Try something",
-        "kind": "read", "status": "pending",
+        "sessionUpdate": "tool_call", "toolCallId": "call-1", "title": "Try something",
+        "kind": kind, "status": "pending",
     }));
 }
 
@@ -170,7 +170,7 @@ fn options() -> Value {
 }
 
 fn permission(stage: &mut ScriptedAgent) -> bool {
-    tool_call(stage, "call-1");
+    tool_call(stage, "read");
     let asked = json!({"toolCall": {"toolCallId": "call-1"}, "options": options()});
     stage.ask("session/request_permission", asked);
     stage.update(&json!({
@@ -245,7 +245,7 @@ fn questions(stage: &mut ScriptedAgent) -> bool {
 }
 
 fn cancellation(stage: &mut ScriptedAgent) -> bool {
-    tool_call(stage, "call-1");
+    tool_call(stage, "read");
     stage.text("waiting to be cancelled");
     if stage.interrupted() {
         // Asked after the cancellation: the turn still is the cancelled one.
@@ -261,7 +261,8 @@ fn cancellation(stage: &mut ScriptedAgent) -> bool {
 }
 
 fn pending_permission(stage: &mut ScriptedAgent) -> bool {
-    tool_call(stage, "call-1");
+    // What only reads may be granted without the user.
+    tool_call(stage, "execute");
     let asked = json!({"toolCall": {"toolCallId": "call-1"}, "options": options()});
     stage.ask_and_interrupt(asked);
     stage.update(&json!({
@@ -271,7 +272,8 @@ fn pending_permission(stage: &mut ScriptedAgent) -> bool {
 }
 
 fn cancelled_request(stage: &mut ScriptedAgent) -> bool {
-    tool_call(stage, "call-1");
+    // As above.
+    tool_call(stage, "execute");
     let asked = json!({"toolCall": {"toolCallId": "call-1"}, "options": options()});
     stage.ask_and_cancel(asked);
     stage.update(&json!({

@@ -1,7 +1,8 @@
 //! A terminal for clients that ask their user: somebody who types nothing.
 //!
 //! A client may ask on its standard input or on the controlling terminal of its process; here both
-//! are the same. Output and standard error stay pipes, as in all scenarios.
+//! are the same, and so is standard error, for many ask only if that is a terminal, too. The output
+//! stays a pipe, as in all scenarios.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -10,6 +11,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use rustix::process::{getpgid, getppid, ioctl_tiocsctty, setpgid, setsid};
@@ -17,16 +19,21 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::{Error, Result};
 
+/// How much of what is written to a terminal is kept, in bytes.
+const SHOWN: usize = 4096;
+
 /// A terminal, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Terminal {
     name: OsString,
+    /// What was written to it last.
+    shown: Arc<Mutex<Vec<u8>>>,
     /// Without it, the terminal would hang up before the client has opened it.
     _open: File,
 }
 
 impl Terminal {
-    /// Opens a new one, and reads away what is written to it.
+    /// Opens a new one, and reads what is written to it.
     pub(super) fn open() -> io::Result<Self> {
         let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         grantpt(&user)?;
@@ -37,15 +44,29 @@ impl Terminal {
         let open = rustix::fs::open(Path::new(&name), flags, rustix::fs::Mode::empty())?;
         rustix::io::fcntl_setfd(&user, rustix::io::FdFlags::CLOEXEC)?;
         let mut user = File::from(user);
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let kept = shown.clone();
         thread::spawn(move || {
             let mut buffer = [0; 4096];
             // Fails when nobody has the terminal any more.
-            while let Ok(1..) = user.read(&mut buffer) {}
+            while let Ok(length @ 1..) = user.read(&mut buffer) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend(buffer.get(..length).unwrap_or_default());
+                let more = kept.len().saturating_sub(SHOWN);
+                kept.drain(..more);
+            }
         });
         Ok(Self {
             name,
+            shown,
             _open: open.into(),
         })
+    }
+
+    /// The end of what was written to it.
+    pub(super) fn shown(&self) -> String {
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&shown).replace('\r', "")
     }
 
     /// The command that starts another one on this terminal; `program` is this suite.
@@ -56,8 +77,8 @@ impl Terminal {
     }
 }
 
-/// Becomes this command, with the terminal of this name as its standard input and its controlling
-/// terminal.
+/// Becomes this command, with the terminal of this name as its standard input, its standard error
+/// and its controlling terminal.
 ///
 /// # Errors
 ///
@@ -83,5 +104,6 @@ fn take(name: &Path) -> io::Result<()> {
     // Where opening it does not do so already.
     ioctl_tiocsctty(&terminal)?;
     rustix::stdio::dup2_stdin(&terminal)?;
+    rustix::stdio::dup2_stderr(&terminal)?;
     Ok(())
 }

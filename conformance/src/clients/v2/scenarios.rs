@@ -78,16 +78,16 @@ pub(super) fn hello(stage: &mut ScriptedAgent) -> bool {
 }
 
 fn ask(stage: &mut ScriptedAgent) {
-    let question = question(stage);
+    let question = question(stage, "read");
     stage.ask("session/request_permission", question);
 }
 
 /// Announces a tool. Returns a request for permission to run it. Rejection stands first, and the ids
 /// say nothing: a choice by position or name is wrong.
-fn question(stage: &mut ScriptedAgent) -> Value {
+fn question(stage: &mut ScriptedAgent, kind: &str) -> Value {
     stage.update(
         &json!({"sessionUpdate": "tool_call_update", "toolCallId": "call-1",
-        "title": "Try something", "kind": "read", "status": "pending"}),
+        "title": "Try something", "kind": kind, "status": "pending"}),
     );
     stage.update(&json!({"sessionUpdate": "state_update", "state": "requires_action"}));
     let options = json!([
@@ -151,13 +151,15 @@ fn cancellation(stage: &mut ScriptedAgent) -> bool {
 }
 
 fn pending_permission(stage: &mut ScriptedAgent) -> bool {
-    let question = question(stage);
+    // What only reads may be granted without the user.
+    let question = question(stage, "execute");
     stage.ask_and_interrupt(question);
     true
 }
 
 fn cancelled_request(stage: &mut ScriptedAgent) -> bool {
-    let question = question(stage);
+    // What only reads may be granted without the user.
+    let question = question(stage, "execute");
     stage.ask_and_cancel(question);
     hello(stage)
 }
