@@ -25,7 +25,7 @@ pub struct Session {
     pub options: Option<BTreeSet<String>>,
     /// Tool calls, by id.
     pub tools: HashMap<String, Tool>,
-    /// Its working directory and its additional ones, the first [`ROOTS`]; empty if they are not known.
+    /// Its working directory and its additional ones, 16 at most; empty if they are not known.
     pub roots: Vec<String>,
 }
 

@@ -48,14 +48,13 @@ fn stop_of(answer: &Result<Value, Value>) -> Option<&str> {
 
 /// The turn must have ended as cancelled.
 fn must_be_cancelled(conn: &Conn, reply: &crate::harness::Reply) -> Outcome {
-    match stop_of(&reply.answer) {
-        Some("cancelled") => Ok(()),
-        Some(stop) => Err(conn.at(
-            reply.index,
-            format!("expected the stop reason cancelled, got {stop}"),
-        )),
-        None => Err(conn.at(reply.index, "expected the stop reason cancelled, got none")),
-    }
+    let stop = match (&reply.answer, stop_of(&reply.answer)) {
+        (Ok(_), Some("cancelled")) => return Ok(()),
+        (Ok(_), stop) => stop.unwrap_or("none"),
+        (Err(_), _) => "an error",
+    };
+    let reason = format!("expected the stop reason cancelled, got {stop}");
+    Err(conn.at(reply.index, reason))
 }
 
 fn stop_reason(cx: &mut Cx) -> Outcome {
