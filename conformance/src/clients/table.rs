@@ -26,6 +26,8 @@ pub struct ClientRequirement {
     pub quote: &'static str,
     /// How it follows from the sentence; present for [`Tier::Derived`].
     pub because: Option<&'static str>,
+    /// What the scenario contains and what must come, in a sentence or two.
+    pub test: Option<&'static str>,
     /// The scenario after which it is checked.
     pub scenario: &'static str,
     /// What the scenario must show.
@@ -124,6 +126,7 @@ fn joined(
             cite: entry.cite,
             quote: entry.quote,
             because: entry.because,
+            test: entry.test,
             scenario,
             check,
             rule,
@@ -141,7 +144,7 @@ mod tests {
     use crate::specification;
 
     #[test]
-    fn every_row_has_an_id_a_citation_a_quote_and_a_scene() {
+    fn every_row_has_an_id_a_citation_a_quote_a_test_and_a_scenario() {
         for version in [Version::V1, Version::V2] {
             let mut seen = HashSet::new();
             for row in of(version).chain(of_remote(version)) {
@@ -154,6 +157,13 @@ mod tests {
                     row.cite
                 );
                 assert!((8..=120).contains(&row.quote.chars().count()), "{}", row.id);
+                let test = row.test.unwrap_or_default();
+                assert!(
+                    (30..=200).contains(&test.chars().count()),
+                    "{}: {test:?}",
+                    row.id
+                );
+                assert!(test.ends_with('.'), "{}: {test:?}", row.id);
                 let mut scenarios = scenarios(version).iter();
                 let is_known = scenarios.any(|scenario| scenario.name == row.scenario);
                 assert!(

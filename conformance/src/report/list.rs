@@ -20,6 +20,9 @@ pub struct Listed {
     pub(super) cite: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) because: Option<&'static str>,
+    /// What the check does; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) test: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     excluded: Option<&'static str>,
     #[serde(skip)]
@@ -37,22 +40,6 @@ pub(super) enum Checked {
     After(&'static str),
     /// Not at all, for this reason.
     Not(&'static str),
-}
-
-impl Checked {
-    /// Returns the sentence that explains it.
-    pub(super) fn sentence(self) -> String {
-        match self {
-            Self::Acts => "Acts: sends messages of its own, and judges what comes.".to_owned(),
-            Self::Inspects(missing) => format!(
-                "Inspects the messages of all checks. Inconclusive with the reason: {missing}."
-            ),
-            Self::After(scenario) => {
-                format!("Judges what a client does in the scenario `{scenario}`.")
-            }
-            Self::Not(reason) => format!("Not checked: {reason}."),
-        }
-    }
 }
 
 /// The table for a person.
@@ -104,6 +91,7 @@ impl Listed {
             quote: row.quote,
             cite: address(row.cite),
             because: row.because,
+            test: row.test,
             excluded: match row.check {
                 Check::Excluded(reason) => Some(reason),
                 _ => None,
@@ -123,6 +111,7 @@ impl Listed {
             quote: row.quote,
             cite: address(row.cite),
             because: row.because,
+            test: row.test,
             excluded: None,
             checked: Checked::After(row.scenario),
         });

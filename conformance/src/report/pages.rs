@@ -145,23 +145,91 @@ fn requirement(out: &mut String, row: &Row) {
         let version = version.as_str();
         let _ = writeln!(out, "\n> {quote} ([v{version}]({cite}))");
     }
-    each(out, row, |listed| listed.because.map(str::to_owned));
-    each(out, row, |listed| Some(listed.checked.sentence()));
+    each(out, row, |listed| Some(("", listed.because?)));
+    each(out, row, |listed| Some(test(listed)));
+    each(out, row, inconclusive);
+    scenarios(out, row);
+    mutants(out, first.id);
+}
+
+/// A label and a text of the tables.
+type Labelled = (&'static str, &'static str);
+
+/// What the check does, or why there is none.
+fn test(listed: &Listed) -> Labelled {
+    match listed.checked {
+        Checked::Not(reason) => ("Not checked", reason),
+        _ => ("Test", listed.test.unwrap_or_default()),
+    }
+}
+
+/// What was not seen when a rule about all messages decides nothing.
+fn inconclusive(listed: &Listed) -> Option<Labelled> {
+    match listed.checked {
+        Checked::Inspects(missing) => Some(("Inconclusive with the reason", missing)),
+        _ => None,
+    }
+}
+
+/// The scenarios that a client is played.
+fn scenarios(out: &mut String, row: &Row) {
+    let scenarios = row.iter().filter_map(|(version, listed)| {
+        let Checked::After(scenario) = listed.checked else {
+            return None;
+        };
+        Some(match row.len() {
+            1 => format!("`{scenario}`"),
+            _ => format!("`{scenario}` in v{}", version.as_str()),
+        })
+    });
+    let scenarios = scenarios.collect::<Vec<_>>().join(", ");
+    if !scenarios.is_empty() {
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "\nScenario: {scenarios}");
+    }
+}
+
+/// How many mutants of a requirement are named.
+const NAMED: usize = 5;
+
+/// The mutants that break a requirement, those that break few others first.
+fn mutants(out: &mut String, id: &str) {
+    let breaking = crate::mutants::all().filter(|mutant| mutant.breaks.contains(&id));
+    let mut breaking: Vec<_> = breaking.collect();
+    breaking.sort_by_key(|mutant| (mutant.breaks.len(), mutant.name));
+    let named = breaking.iter().take(NAMED);
+    let named: Vec<_> = named.map(|mutant| format!("`{}`", mutant.name)).collect();
+    let named = named.join(", ");
+    // Writing to a string does not fail.
+    let _ = match breaking.len() {
+        0 => Ok(()),
+        1..=NAMED => writeln!(out, "\nMutants: {named}"),
+        count => writeln!(out, "\nMutants: {named} and {} more", count - NAMED),
+    };
 }
 
 /// A paragraph for each version, one for all if it is the same.
-fn each(out: &mut String, row: &Row, of: impl Fn(&Listed) -> Option<String>) {
+fn each(out: &mut String, row: &Row, of: impl Fn(&Listed) -> Option<Labelled>) {
     let first = row.first().and_then(|(_, listed)| of(listed));
     let is_uniform = row.iter().all(|(_, listed)| of(listed) == first);
     for (version, listed) in row.iter().take(if is_uniform { 1 } else { row.len() }) {
-        if let Some(text) = of(listed) {
-            let version = match is_uniform {
-                true => String::new(),
-                false => format!("v{}: ", version.as_str()),
-            };
-            // Writing to a string does not fail.
-            let _ = writeln!(out, "\n{version}{}", prose(&text));
-        }
+        let Some((label, text)) = of(listed) else {
+            continue;
+        };
+        let version = version.as_str();
+        let label = match (label, is_uniform) {
+            ("", true) => String::new(),
+            ("", false) => format!("v{version}: "),
+            (label, true) => format!("{label}: "),
+            (label, false) => format!("{label} in v{version}: "),
+        };
+        let end = if text.ends_with(['.', '!', '?']) {
+            ""
+        } else {
+            "."
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "\n{label}{}{end}", prose(text));
     }
 }
 
@@ -224,12 +292,42 @@ mod tests {
                 for what in [
                     prose(listed.quote),
                     format!("([v{}]({}))", version.as_str(), listed.cite),
-                    prose(&listed.checked.sentence()),
+                    prose(test(&listed).1),
+                    prose(inconclusive(&listed).unwrap_or_default().1),
                     prose(listed.because.unwrap_or_default()),
                 ] {
                     assert!(section.contains(&what), "{} lacks {what}", listed.id);
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_mutants_of_a_requirement_are_named_up_to_a_limit() {
+        let written = |id: &str| {
+            let mut out = String::new();
+            mutants(&mut out, id);
+            out
+        };
+        assert_eq!(written("no.such"), "");
+        let goes_on = written("session-load.goes-on");
+        assert!(goes_on.contains("`loaded-is-read-only`"), "{goes_on}");
+        let count = |id: &str| {
+            let breaking = crate::mutants::all().filter(|mutant| mutant.breaks.contains(&id));
+            breaking.count()
+        };
+        let rows = Listed::of(Version::V1);
+        let (most, id) = rows
+            .iter()
+            .map(|row| (count(row.id), row.id))
+            .max()
+            .unwrap();
+        assert!(most > NAMED, "{id} has {most}");
+        let text = written(id);
+        assert!(
+            text.ends_with(&format!(" and {} more\n", most - NAMED)),
+            "{text}"
+        );
+        assert_eq!(text.matches('`').count(), 2 * NAMED, "{text}");
     }
 }

@@ -99,6 +99,8 @@ pub struct Requirement {
     pub quote: &'static str,
     /// How it follows from the sentence; present for [`Tier::Derived`].
     pub because: Option<&'static str>,
+    /// What the check sends and what must come, in a sentence or two; absent if there is no check.
+    pub test: Option<&'static str>,
     /// How it is checked.
     pub check: Check,
 }

@@ -36,6 +36,8 @@ struct Row {
     /// Absent if the versions differ in it.
     tier: Option<Tier>,
     because: Option<String>,
+    /// What its check does; absent if that stands at the versions, or if there is no check.
+    test: Option<String>,
     v1: Option<Source>,
     v2: Option<Source>,
 }
@@ -49,6 +51,8 @@ struct Source {
     quote: String,
     /// Of clients: the scenario after which it is checked.
     scenario: Option<String>,
+    /// What the check does in this version, where that differs.
+    test: Option<String>,
     /// Why there is no check.
     unchecked: Option<String>,
 }
@@ -62,6 +66,8 @@ pub(crate) struct Entry {
     pub(crate) quote: &'static str,
     pub(crate) because: Option<&'static str>,
     pub(crate) scenario: Option<&'static str>,
+    /// What the check does; absent if there is none.
+    pub(crate) test: Option<&'static str>,
     pub(crate) unchecked: Option<&'static str>,
 }
 
@@ -87,6 +93,7 @@ impl File {
             if tier == Tier::Derived && because.is_none() {
                 return Err(format!("{} does not say how it is derived", row.id));
             }
+            let test = source.test.as_deref().or(row.test.as_deref());
             Ok(Entry {
                 id: &row.id,
                 tier,
@@ -94,6 +101,8 @@ impl File {
                 quote: &source.quote,
                 because,
                 scenario: source.scenario.as_deref(),
+                // Another version may be checked.
+                test: test.filter(|_| source.unchecked.is_none()),
                 unchecked: source.unchecked.as_deref(),
             })
         })
@@ -264,6 +273,7 @@ fn area(part: &'static Part, version: Version) -> Result<Area, String> {
                 cite: entry.cite,
                 quote: entry.quote,
                 because: entry.because,
+                test: entry.test,
                 check,
             })
         });

@@ -64,6 +64,27 @@ fn what_is_not_checked_has_a_reason() {
 }
 
 #[test]
+fn what_is_checked_says_how_in_two_sentences_at_most() {
+    for (_, row) in every_row() {
+        let test = row.test.unwrap_or_default();
+        if matches!(row.check, Check::Excluded(_)) {
+            assert_eq!(test, "", "{} has no check", row.id);
+            continue;
+        }
+        assert!(
+            (30..=200).contains(&test.chars().count()),
+            "{}: {test:?}",
+            row.id
+        );
+        assert!(
+            test.ends_with('.') && !test.contains('\n'),
+            "{}: {test:?}",
+            row.id
+        );
+    }
+}
+
+#[test]
 fn a_tier_stands_on_a_sentence_of_its_strength() {
     let has = |quote: &str, words: &[&str]| words.iter().any(|word| quote.contains(word));
     for (_, row) in every_row() {
@@ -75,6 +96,23 @@ fn a_tier_stands_on_a_sentence_of_its_strength() {
         };
         assert!(stands, "{} ({}): {}", row.id, row.tier.as_str(), row.quote);
     }
+}
+
+#[test]
+fn a_version_may_be_tested_in_another_way() {
+    let text = "[[requirement]]\nid = \"a.b\"\ntier = \"must\"\ntest = \"Both.\"\n\
+                v1.cite = \"overview#x\"\nv1.quote = \"It is so.\"\n\
+                v2.cite = \"v2/overview#x\"\nv2.quote = \"It is so.\"\n";
+    let of = |text: &str, version| {
+        let file: File = basic_toml::from_str(text).unwrap();
+        // Tables live as long as the program.
+        let file: &'static File = Box::leak(Box::new(file));
+        file.entries(version).unwrap().first().unwrap().test
+    };
+    assert_eq!(of(text, Version::V2), Some("Both."));
+    let text = format!("{text}v2.test = \"Second.\"\nv1.unchecked = \"It cannot be.\"\n");
+    assert_eq!(of(&text, Version::V2), Some("Second."));
+    assert_eq!(of(&text, Version::V1), None);
 }
 
 #[test]
