@@ -111,6 +111,9 @@ pub struct Entry {
     /// How it follows from the sentence; absent unless the tier is `derived`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
+    /// What its check sends and what must come; absent if there is no check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<String>,
     /// Its verdict.
     pub verdict: Outcome,
     /// Why; absent when it passed.
@@ -240,6 +243,7 @@ impl Document {
             row.area.name.clone_into(&mut entry.area);
             entry.tier = requirement.tier;
             entry.source(requirement.quote, requirement.cite, requirement.because);
+            entry.test = requirement.test.map(str::to_owned);
             entry.seconds = seconds(row.took);
             entry.prompts = row.prompts;
             entry.transcripts.clone_from(&row.transcripts);
@@ -273,6 +277,7 @@ impl Document {
             row.scenario.clone_into(&mut entry.area);
             entry.tier = row.tier;
             entry.source(row.quote, row.cite, row.because);
+            entry.test = row.test.map(str::to_owned);
             let files = report.transcripts.iter();
             let files = files.filter(|(scenario, _)| *scenario == row.scenario);
             entry.transcripts = files.map(|(_, file)| file.clone()).collect();
@@ -450,6 +455,7 @@ impl Entry {
             quote: String::new(),
             cite: String::new(),
             because: None,
+            test: None,
             verdict: Outcome::Pass,
             reason: None,
             accepted: None,

@@ -149,6 +149,9 @@ fn failure(out: &mut String, entry: &Entry, report: &Document, filters: &Filters
         html(entry.why()),
         sentence(&entry.quote, &entry.cite, entry.because.as_deref())
     );
+    if let Some(test) = &entry.test {
+        let _ = writeln!(out, "<p>Test: {}</p>", html(test));
+    }
     if let Some(reason) = &entry.accepted {
         let _ = writeln!(out, "<p>Accepted: {}</p>", html(reason));
     }

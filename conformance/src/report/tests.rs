@@ -21,6 +21,7 @@ fn entry(id: &str, tier: Tier, verdict: Outcome) -> Entry {
         quote: "Agents MUST be kind".to_owned(),
         cite: "https://agentclientprotocol.com/protocol/v1/overview#kindness".to_owned(),
         because: (tier == Tier::Derived).then(|| format!("It follows. {HOSTILE}")),
+        test: Some(format!("Sends a greeting. {HOSTILE}")),
         verdict,
         reason: told(&format!("it was unkind: {HOSTILE}")),
         sent: failed("{\"id\":1,\"sent\":true}"),
@@ -179,6 +180,20 @@ fn a_failure_that_does_not_decide_is_no_failed_case() {
     let xml = junit(&report);
     assert!(xml.contains("tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\""));
     assert!(xml.contains("<failure message=\"it was unkind"), "{xml}");
+}
+
+#[test]
+fn the_page_says_what_the_check_of_a_failure_does() {
+    let mut report = broken();
+    for entry in &mut report.requirements {
+        entry.test = (entry.id == "one.must").then(|| "Sends <a> greeting.".to_owned());
+    }
+    let page = html_report(&report);
+    assert_eq!(page.matches("<p>Test: ").count(), 1, "{page}");
+    assert!(
+        page.contains("<p>Test: Sends &lt;a&gt; greeting.</p>"),
+        "{page}"
+    );
 }
 
 #[test]
