@@ -34,7 +34,7 @@ pub struct Listed {
 pub(super) enum Checked {
     /// By a check that sends messages of its own.
     Acts,
-    /// By inspecting the messages of all checks; if this was not seen, nothing is decided.
+    /// By inspecting the messages of all checks; if this was not seen, it is skipped.
     Inspects(&'static str),
     /// After this scenario, which a client is played.
     After(&'static str),

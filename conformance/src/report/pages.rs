@@ -147,7 +147,7 @@ fn requirement(out: &mut String, row: &Row) {
     }
     each(out, row, |listed| Some(("", listed.because?)));
     each(out, row, |listed| Some(test(listed)));
-    each(out, row, inconclusive);
+    each(out, row, not_exercised);
     scenarios(out, row);
     mutants(out, first.id);
 }
@@ -163,10 +163,10 @@ fn test(listed: &Listed) -> Labelled {
     }
 }
 
-/// What was not seen when a rule about all messages decides nothing.
-fn inconclusive(listed: &Listed) -> Option<Labelled> {
+/// What was not seen when a rule about all messages is skipped.
+fn not_exercised(listed: &Listed) -> Option<Labelled> {
     match listed.checked {
-        Checked::Inspects(missing) => Some(("Inconclusive with the reason", missing)),
+        Checked::Inspects(missing) => Some(("Skipped if not exercised", missing)),
         _ => None,
     }
 }
@@ -293,7 +293,7 @@ mod tests {
                     prose(listed.quote),
                     format!("([v{}]({}))", version.as_str(), listed.cite),
                     prose(test(&listed).1),
-                    prose(inconclusive(&listed).unwrap_or_default().1),
+                    prose(not_exercised(&listed).unwrap_or_default().1),
                     prose(listed.because.unwrap_or_default()),
                 ] {
                     assert!(section.contains(&what), "{} lacks {what}", listed.id);
