@@ -15,7 +15,7 @@ use super::script::{Said, Script};
 use super::{
     Conditions, Entry, Failure, Outcome, Profile, Recorder, Recording, Stop, Unresponsive,
 };
-use crate::target::{Event, Link, Target};
+use crate::target::{Event, Link, Target, Unended};
 use crate::wire::{FindingKind, Kind, Party, Schema};
 
 /// How many messages a connection may have, and how many bytes of the agent, before
@@ -407,7 +407,13 @@ impl Conn {
         self.missing(format!("expected {what}, got the end of the agent"), came)
     }
 
-    fn heard_since(&self, from: usize) -> String {
+    /// Returns what has come of a line whose end has not.
+    pub(crate) fn unended(&self) -> Unended {
+        self.link.unended()
+    }
+
+    /// Returns the last message of the agent since a place, in words; nothing if there is none.
+    pub(crate) fn heard_since(&self, from: usize) -> String {
         let agents = self
             .since(from)
             .filter(|(_, entry)| entry.from == Party::Agent);

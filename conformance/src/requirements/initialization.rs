@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::passive::free_of;
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Conn, Cx, Outcome, Reply};
+use crate::harness::{Caps, Conn, Cx, Outcome, Reply, inconclusive};
 use crate::wire::{FindingKind, Version};
 
 use Check::Run;
@@ -74,14 +74,23 @@ fn answer(cx: &mut Cx) -> Outcome {
 fn same_version(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
     let version = conn.version().number();
-    match version_for(conn, version)? {
-        (_, Some(chosen)) if chosen == version => Ok(()),
-        (index, chosen) => Err(conn.at(
-            index,
-            format!(
-                "expected version {version}, which was asked for, got {}",
-                named(chosen)
-            ),
+    let (index, chosen) = version_for(conn, version)?;
+    if chosen == Some(version) {
+        return Ok(());
+    }
+    let reason = format!(
+        "expected version {version}, which was asked for, got {}",
+        named(chosen)
+    );
+    let failure = conn.at(index, reason);
+    let Some(chosen) = chosen else {
+        return Err(failure);
+    };
+    // The sentence is about versions that the agent supports, and the latest one is seen.
+    match version_for(cx.fresh()?, 65_535)? {
+        (_, Some(latest)) if latest == version => Err(failure),
+        _ => inconclusive(format!(
+            "the agent chose version {chosen}; whether it supports version {version} cannot be seen"
         )),
     }
 }

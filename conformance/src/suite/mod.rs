@@ -12,6 +12,7 @@ mod report;
 mod run;
 mod setup;
 mod trouble;
+mod unusable;
 mod violations;
 
 pub use self::cancel_times::CancelTimes;

@@ -1,13 +1,15 @@
 //! Whether an agent can be tested: it starts and answers `initialize`. What comes next is `setup`.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::report::RootCause;
 use crate::harness::{Caps, Conn, Entry, Env, Failure, Recording, Stop, Waiting};
-use crate::target::Target;
-use crate::wire::{Kind, Party};
+use crate::target::{Target, Unended};
+use crate::transcript::{LINE_LIMIT, redact_text};
+use crate::wire::{Kind, Party, Version, shorten};
 use crate::{Error, Result};
 
 /// The name of an agent that gives none.
@@ -25,9 +27,8 @@ pub(super) enum Preflight {
 pub(super) struct Broken {
     /// The requirement that it breaks.
     pub(super) breaks: &'static str,
-    pub(super) failure: Failure,
+    pub(super) cause: RootCause,
     pub(super) recording: Recording,
-    stderr: String,
 }
 
 /// Requires that `initialize` is answered with its id.
@@ -39,61 +40,64 @@ pub(super) const ACCEPTED: &str = "initialization.answer";
 /// Requires that nothing but messages is written.
 const ONLY_MESSAGES: &str = "transports.only-messages";
 
+/// How often a line without an end is looked at, which is no event.
+const LOOK: Duration = Duration::from_millis(250);
+
 /// Starts the agent and initializes it.
 ///
 /// # Errors
 ///
-/// When it cannot be started, or writes nothing that could be meant as an answer.
+/// When it cannot be started, or ends without having written anything.
 pub(super) fn run(env: &Arc<Env>) -> Result<Preflight> {
     let mut conn = Conn::over(env.clone(), env.target.start()?);
     let params = Caps::Full.initialize(env.schema.version());
     let request = conn.request("initialize", params);
-    if let Some((breaks, index)) = meant_as_answer(&mut conn, request) {
-        let reason = match breaks {
-            ONLY_MESSAGES => {
-                "expected one message per line in answer to initialize, got a part of one"
-            }
-            _ => "expected the answer to initialize to have the id of the request, got another id",
-        };
-        let Stop::Fail(mut failure) = Stop::at(conn.recording(), index, reason) else {
-            return Err(silent(&env.target, reason, &conn.stderr()));
-        };
-        failure.sent = conn.recording().entries.get(request).map(Entry::excerpt);
-        let stderr = conn.stderr();
-        return Ok(Preflight::Broken(Box::new(Broken {
-            breaks,
-            failure: *failure,
-            recording: conn.into_recording(),
-            stderr,
-        })));
+    let instead = match wait_for_answer(&mut conn, request) {
+        None => return Ok(ready(conn, request)),
+        Some(instead) => instead,
+    };
+    if let Instead::End = instead
+        && conn.recording().of(Party::Agent).next().is_none()
+    {
+        // The end is known, so that this does not wait.
+        let stop = conn.reply_within(request, Duration::ZERO).err();
+        let reason = stop.as_ref().map(why).unwrap_or_default();
+        return Err(silent(&env.target, &reason, &conn.stderr()));
     }
-    let reply = match conn.reply_within(request, env.turn_timeout) {
-        Ok(reply) => reply,
-        Err(stop) => return Err(silent(&env.target, &why(&stop), &conn.stderr())),
+    let (breaks, failure) = failure(&mut conn, request, instead);
+    let remedy = match breaks {
+        ACCEPTED => {
+            "Start the agent by hand and look at its output; \
+             --turn-timeout sets how long it may take."
+        }
+        _ => "",
     };
-    let refused = match (
-        &reply.answer,
-        conn.at(reply.index, "expected a result of initialize, got an error"),
-    ) {
-        (Err(_), Stop::Fail(failure)) => Some(failure),
-        _ => None,
-    };
-    conn.agent = reply.answer.ok();
-    let text = |name: &str| conn.agent_info()?.get(name)?.as_str().map(str::to_owned);
-    let name = text("name").unwrap_or_else(|| UNNAMED.into());
-    let name = match text("version") {
-        Some(version) => format!("{name} {version}"),
-        None => name,
-    };
-    Ok(Preflight::Ready(name, Box::new(conn), refused))
+    let cause = RootCause::new("initialize", "", remedy, &Stop::Fail(Box::new(failure)));
+    Ok(Preflight::Broken(Box::new(Broken {
+        breaks,
+        cause,
+        recording: conn.into_recording(),
+    })))
 }
 
-/// Waits for the answer to `initialize`. Returns what was written instead, if no answer follows it
-/// within the time of an answer: what is broken and its place.
+/// What came instead of an answer to `initialize`.
+enum Instead {
+    /// Something that could be meant as one: what it breaks, and its place.
+    Meant(&'static str, usize),
+    /// A line without an end.
+    Line(Unended),
+    /// The end of the agent's output.
+    End,
+    /// Nothing.
+    Nothing,
+}
+
+/// Waits for the answer to `initialize`. Returns what came instead, if no answer follows it within
+/// the time of an answer.
 ///
 /// Lines that do not look like JSON are no reason to stop waiting, because agents print text while
 /// they start.
-fn meant_as_answer(conn: &mut Conn, request: usize) -> Option<(&'static str, usize)> {
+fn wait_for_answer(conn: &mut Conn, request: usize) -> Option<Instead> {
     let start = Instant::now() + conn.env.turn_timeout;
     let mut found = None;
     loop {
@@ -104,19 +108,155 @@ fn meant_as_answer(conn: &mut Conn, request: usize) -> Option<(&'static str, usi
             Some((_, _, at)) => start.min(*at + conn.env.timeout),
             None => start,
         };
-        match conn.pump(deadline) {
+        let ended = match conn.pump(deadline.min(Instant::now() + LOOK)) {
             Waiting::Entry(index) => {
                 let entry = conn.recording().entries.get(index)?;
                 if let Some(breaks) = breaks(entry).filter(|_| found.is_none()) {
                     found = Some((breaks, index, Instant::now()));
                 }
+                continue;
             }
-            Waiting::Unanswered => return None,
-            Waiting::Timeout | Waiting::Ended => {
-                return found.map(|(breaks, index, _)| (breaks, index));
+            Waiting::Unanswered => false,
+            Waiting::Ended => true,
+            Waiting::Timeout => {
+                // Nobody reads a line any more that is longer than this.
+                let is_too_long = conn.unended().bytes > LINE_LIMIT as u64;
+                if !is_too_long && Instant::now() < deadline {
+                    continue;
+                }
+                false
+            }
+        };
+        let unended = conn.unended();
+        // A child of it may hold its output open.
+        let ended = ended || conn.ends_within(Duration::ZERO);
+        return Some(match found {
+            Some((breaks, index, _)) => Instead::Meant(breaks, index),
+            None if ended => Instead::End,
+            None if unended.bytes > 0 => Instead::Line(unended),
+            None => Instead::Nothing,
+        });
+    }
+}
+
+/// Returns the requirement that the agent breaks, and how.
+fn failure(conn: &mut Conn, request: usize, instead: Instead) -> (&'static str, Failure) {
+    let sent = conn.recording().entries.get(request).map(Entry::excerpt);
+    let limit = conn.env.turn_timeout;
+    let last_words = match conn.stderr() {
+        stderr if stderr.is_empty() => String::new(),
+        stderr => format!("; the end of its standard error:\n{stderr}"),
+    };
+    let (breaks, reason, came) = match instead {
+        Instead::Meant(breaks, index) => {
+            let entry = conn.recording().entries.get(index);
+            let reason = match (breaks, entry) {
+                (ANSWERED, Some(entry)) => {
+                    let id = conn.id_of(request);
+                    let got = entry.value.get("id").map_or("none".to_owned(), in_words);
+                    format!("expected the id {}, got {got}", in_words(&id))
+                }
+                _ => "expected one message per line in answer to initialize, got a part of one"
+                    .to_owned(),
+            };
+            (breaks, reason, entry.map(Entry::excerpt))
+        }
+        Instead::Line(Unended { bytes, start }) => {
+            let reason = format!(
+                "expected one message per line in answer to initialize, \
+                 got a line without an end, {bytes} bytes"
+            );
+            let start = shorten(&redact_text(&String::from_utf8_lossy(&start)), SHOWN);
+            let came = format!("a line without an end, {bytes} bytes: {start}{last_words}");
+            (ONLY_MESSAGES, reason, Some(came))
+        }
+        Instead::End => match conn.reply_within(request, Duration::ZERO) {
+            Err(Stop::Fail(failure)) => {
+                let heard = conn.heard_since(request);
+                let came = failure.came.map(|came| came + &heard);
+                (ACCEPTED, failure.reason, came)
+            }
+            _ => (ACCEPTED, NO_ANSWER.to_owned(), None),
+        },
+        Instead::Nothing => {
+            let heard = conn.heard_since(request);
+            let came = format!("timed out after {limit:?}{heard}{last_words}");
+            (ACCEPTED, NO_ANSWER.to_owned(), Some(came))
+        }
+    };
+    (breaks, Failure { reason, sent, came })
+}
+
+const NO_ANSWER: &str = "expected an answer to initialize, got none";
+
+/// How much is shown of a line without an end, in characters.
+const SHOWN: usize = 100;
+
+/// An id with its type, which quotes alone do not show to everybody.
+fn in_words(id: &Value) -> String {
+    let kind = match id {
+        Value::Null => return "null".to_owned(),
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    };
+    format!("{} ({kind})", shorten(&id.to_string(), SHOWN))
+}
+
+/// The agent has answered `initialize`.
+fn ready(mut conn: Conn, request: usize) -> Preflight {
+    let answer = conn.recording().answer(request);
+    let answer = answer.map(|(index, entry)| (index, entry.answer()));
+    let refused = match &answer {
+        Some((index, Err(_))) => {
+            match conn.at(*index, "expected a result of initialize, got an error") {
+                Stop::Fail(failure) => Some(failure),
+                _ => None,
             }
         }
+        _ => None,
+    };
+    conn.agent = answer.and_then(|(_, answer)| answer.ok());
+    let text = |name: &str| conn.agent_info()?.get(name)?.as_str().map(str::to_owned);
+    let name = text("name").unwrap_or_else(|| UNNAMED.into());
+    let name = match text("version") {
+        Some(version) => format!("{name} {version}"),
+        None => name,
+    };
+    Preflight::Ready(name, Box::new(conn), refused)
+}
+
+/// Requires that the agent chooses a version that exists.
+const KNOWN_VERSION: &str = "initialization.known-version";
+
+/// Returns why the agent cannot be tested if it has chosen another version than the one that it was
+/// asked for, and the requirement that it breaks. The specification allows an agent to speak another
+/// version, but not one that does not exist.
+pub(super) fn other_version(conn: &Conn) -> Option<(RootCause, Option<&'static str>)> {
+    let asked = conn.version();
+    let chosen = conn.agent.as_ref()?.get("protocolVersion")?.as_u64()?;
+    if chosen == asked.number() {
+        return None;
     }
+    let (breaks, reason, remedy) = match Version::of_number(chosen) {
+        Some(_) => (
+            None,
+            format!("the agent speaks version {chosen}, not {}", asked.number()),
+            format!("Run with `--protocol {chosen}`."),
+        ),
+        None => (
+            Some(KNOWN_VERSION),
+            format!("expected a version with a specification, 1 or 2, got {chosen}"),
+            String::new(),
+        ),
+    };
+    let mut calls = conn.recording().calls(Party::Client, "initialize");
+    let answer = calls.find_map(|(index, _)| conn.recording().answer(index));
+    let (index, _) = answer?;
+    let cause = RootCause::new("initialize", &reason, &remedy, &conn.at(index, ""));
+    Some((cause, breaks))
 }
 
 /// Returns what a message breaks that could be meant as the answer to `initialize`.
@@ -135,15 +275,6 @@ fn breaks(entry: &Entry) -> Option<&'static str> {
 
 fn is_answer(value: &Value) -> bool {
     value.get("result").is_some() || value.get("error").is_some()
-}
-
-impl Broken {
-    /// Returns the error of a run that does not judge what is broken.
-    pub(super) fn error(&self, target: &Target) -> Error {
-        let came = self.failure.came.as_deref().unwrap_or_default();
-        let reason = format!("{}: {came}", self.failure.reason);
-        silent(target, &reason, &self.stderr)
-    }
 }
 
 fn why(stop: &Stop) -> String {

@@ -6,14 +6,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::plan::{self, Budget, Effort, QuickLimits};
-use super::preflight::{self, Preflight};
+use super::preflight::{self, Broken, Preflight};
 use super::report::{Report, RootCause, Row, Verdict};
 use super::setup::{self, Depth, Setup};
+use super::unusable::{NO_ANSWER, OTHER_VERSION, blocked, with_row};
 use super::{CancelTimes, Coverage, exploration, passive, trouble};
 use crate::Result;
 use crate::harness::{
-    self, Conditions, Cx, Env, Failure, Outcome, Profile, Recording, Stop, Transcripts,
-    Unresponsive,
+    self, Conditions, Cx, Env, Outcome, Profile, Recording, Stop, Transcripts, Unresponsive,
 };
 use crate::requirements::{self, Area, Check, Choice, Requirement};
 use crate::wire::Party;
@@ -146,22 +146,38 @@ pub fn run(
             report.agent = agent;
             let accepted = preflight::ACCEPTED;
             if let Some(failure) = refused.filter(|_| options.tries_setup)
-                && let Some(rows) = blocked(&chosen, accepted, &failure)
+                && chosen.iter().any(|(_, row)| row.id == accepted)
             {
                 let cause = RootCause::new("initialize", "", "", &Stop::Fail(failure));
                 let recording = conn.into_recording();
                 options.keep(PREFLIGHT, Some(&recording));
+                let rows = blocked(&chosen, Some(accepted), &cause, NO_ANSWER);
+                return Ok(report.ended(rows, cause, recording, started));
+            }
+            if options.tries_setup
+                && let Some((cause, breaks)) = preflight::other_version(&conn)
+            {
+                let recording = conn.into_recording();
+                options.keep(PREFLIGHT, Some(&recording));
+                let chosen = match breaks {
+                    Some(breaks) => with_row(chosen, env, options, breaks),
+                    None => chosen,
+                };
+                let rows = blocked(&chosen, breaks, &cause, OTHER_VERSION);
                 return Ok(report.ended(rows, cause, recording, started));
             }
             conn
         }
         Preflight::Broken(broken) => {
-            let rows = blocked(&chosen, broken.breaks, &broken.failure);
-            let rows = rows.ok_or_else(|| broken.error(&env.target))?;
-            let failure = Stop::Fail(Box::new(broken.failure));
-            options.keep(PREFLIGHT, Some(&broken.recording));
-            let cause = RootCause::new("initialize", "", "", &failure);
-            return Ok(report.ended(rows, cause, broken.recording, started));
+            let Broken {
+                breaks,
+                cause,
+                recording,
+            } = *broken;
+            options.keep(PREFLIGHT, Some(&recording));
+            let chosen = with_row(chosen, env, options, breaks);
+            let rows = blocked(&chosen, Some(breaks), &cause, NO_ANSWER);
+            return Ok(report.ended(rows, cause, recording, started));
         }
     };
     let budget = Budget::new(started + conn.start_took(), options.effort, options.quick);
@@ -300,22 +316,7 @@ impl Options {
 }
 
 impl Report {
-    /// Completes the report of an agent that cannot be used.
-    fn ended(
-        mut self,
-        rows: Vec<Row>,
-        cause: RootCause,
-        recording: Recording,
-        started: Instant,
-    ) -> Self {
-        self.rows = rows;
-        self.root_cause = Some(cause);
-        self.count_messages(&[recording]);
-        self.took = started.elapsed();
-        self
-    }
-
-    fn count_messages(&mut self, recordings: &[Recording]) {
+    pub(super) fn count_messages(&mut self, recordings: &[Recording]) {
         for recording in recordings {
             self.from_agent += recording.of(Party::Agent).count();
             self.from_client += recording.of(Party::Client).count();
@@ -338,12 +339,16 @@ impl Done {
 }
 
 fn chosen(env: &Env, options: &Options) -> Result<Vec<Chosen>> {
-    let version = env.schema.version();
-    let of_transport = requirements::of_remote(version).filter(|_| env.target.is_remote());
-    let rows = requirements::of(version).chain(of_transport);
     options
         .choice
-        .of(rows, |(area, row)| (row.id, area.name, row.tier))
+        .of(all_rows(env), |(area, row)| (row.id, area.name, row.tier))
+}
+
+/// Returns the rows of the table that are about such an agent, in its order.
+pub(super) fn all_rows(env: &Env) -> impl Iterator<Item = Chosen> {
+    let version = env.schema.version();
+    let of_transport = requirements::of_remote(version).filter(|_| env.target.is_remote());
+    requirements::of(version).chain(of_transport)
 }
 
 /// Returns what the checks share, after what the preflight has shown.
@@ -382,29 +387,6 @@ fn adapted(env: &Env, options: &Options, setup: &Setup, profile: Profile) -> Env
             ..env.conditions.clone()
         },
     }
-}
-
-/// Returns the rows of an agent that cannot be used: the one that it breaks, and all others that
-/// depend on it. `None` if that one was not chosen.
-fn blocked(chosen: &[Chosen], breaks: &str, failure: &Failure) -> Option<Vec<Row>> {
-    chosen.iter().find(|(_, row)| row.id == breaks)?;
-    let rows = chosen.iter().map(|(area, row)| {
-        let verdict = match row.check {
-            _ if row.id == breaks => Verdict::Fail(Box::new(failure.clone())),
-            Check::Excluded(reason) => Verdict::Excluded(reason),
-            _ => Verdict::Blocked(format!("needs an answer to initialize: {}", failure.reason)),
-        };
-        Row {
-            area,
-            requirement: row,
-            verdict,
-            took: Duration::ZERO,
-            prompts: 0,
-            opens_session: false,
-            transcripts: Vec::new(),
-        }
-    });
-    Some(rows.collect())
 }
 
 fn explores(chosen: &[Chosen], options: &Options) -> bool {

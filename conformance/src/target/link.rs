@@ -8,6 +8,7 @@
 
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -36,6 +37,18 @@ pub enum Event {
     End,
 }
 
+/// How much of a line without an end is kept, in bytes.
+const START: usize = 200;
+
+/// A line whose end has not come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unended {
+    /// How many bytes of it have come.
+    pub(crate) bytes: u64,
+    /// The first of them.
+    pub(crate) start: Vec<u8>,
+}
+
 /// Wakes whoever waits for the next event of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct Marker(SyncSender<Event>);
@@ -56,6 +69,7 @@ pub struct Link {
     /// `None` once the input is closed.
     input: Option<SyncSender<Vec<u8>>>,
     filter: Option<Running>,
+    unended: Arc<Mutex<Unended>>,
     ended: bool,
     process: Option<Process>,
     /// Why a connection that is no process has ended; empty before.
@@ -75,13 +89,16 @@ impl Link {
         let (bytes, to_write) = sync_channel(QUEUE);
         let filter = filter.map(|behind| Running::new(behind, events.clone(), bytes.clone()));
         let (tap, told) = (filter.clone(), events.clone());
-        thread::spawn(move || read(output, &events, tap.as_ref()));
+        let unended = Arc::<Mutex<Unended>>::default();
+        let last = unended.clone();
+        thread::spawn(move || read(output, &events, tap.as_ref(), &last));
         thread::spawn(move || write(input, &to_write));
         Self {
             events: received,
             told,
             input: Some(bytes),
             filter,
+            unended,
             ended: false,
             process,
             #[cfg(all(unix, feature = "remote"))]
@@ -150,6 +167,12 @@ impl Link {
         self.process = None;
     }
 
+    /// Returns what has come of a line whose end has not.
+    pub(crate) fn unended(&self) -> Unended {
+        let unended = self.unended.lock();
+        unended.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Whether the output has ended, as far as it was read.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -197,7 +220,12 @@ impl Link {
     }
 }
 
-fn read(mut output: impl Read, events: &SyncSender<Event>, tap: Option<&Running>) {
+fn read(
+    mut output: impl Read,
+    events: &SyncSender<Event>,
+    tap: Option<&Running>,
+    last: &Mutex<Unended>,
+) {
     let mut splitter = Splitter::new(LINE_LIMIT);
     let mut listened = true;
     let mut forward = |line: Line<'_>| {
@@ -211,7 +239,16 @@ fn read(mut output: impl Read, events: &SyncSender<Event>, tap: Option<&Running>
         listened &= events.send(event).is_ok();
     };
     // An error ends the output as its end does.
-    while let Ok(1..) = splitter.pull(&mut output, &mut forward) {}
+    while let Ok(1..) = splitter.pull(&mut output, &mut forward) {
+        let (bytes, held) = splitter.unended();
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.bytes = bytes;
+        // What is held of a line is dropped once it is too long.
+        if bytes == 0 || !held.is_empty() {
+            last.start.clear();
+            last.start.extend(held.iter().take(START));
+        }
+    }
     if listened {
         // Nobody listens when the link is gone.
         let _ = events.send(Event::End);

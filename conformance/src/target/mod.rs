@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::filter::{Filter, Passing, Rewrite, Rewriter, Tap, Until};
+pub(crate) use self::link::Unended;
 pub use self::link::{Event, Link};
 use self::running::Behind;
 #[cfg(test)]

@@ -73,6 +73,14 @@ impl Splitter {
         read
     }
 
+    /// Returns how many bytes of a line have come whose end has not, and the first of them as far as
+    /// they are held.
+    #[must_use]
+    pub fn unended(&self) -> (u64, &[u8]) {
+        let bytes = self.skipped.unwrap_or(self.held.len() as u64);
+        (bytes, &self.held)
+    }
+
     /// Takes the next bytes; calls `each` for every line that ends in them.
     pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(Line<'_>)) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {

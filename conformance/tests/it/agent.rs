@@ -211,11 +211,26 @@ fn an_agent_that_exits_at_once_shows_its_last_words() {
 
 #[cfg(unix)]
 #[test]
-fn an_agent_that_never_answers_is_given_up() {
-    let command = ["--", "sh", "-c", "cat > /dev/null"];
-    let ran = acp_conformance(["agent", "--turn-timeout", "0.2"].iter().chain(&command));
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("timed out after"), "{}", ran.stderr);
+fn an_agent_that_never_answers_has_a_report_in_every_format() {
+    let folder = TempDir::new().unwrap();
+    let files = ["--json", "--junit", "--html", "--markdown"];
+    let files = files.map(|option| (option, folder.path().join(&option[2..])));
+    let files_option = files
+        .iter()
+        .flat_map(|(option, path)| [*option, path.to_str().unwrap()]);
+    let options = ["agent", "--turn-timeout", "0.2"]
+        .into_iter()
+        .chain(files_option);
+    let ran = acp_conformance(options.chain(["--", "sh", "-c", "cat > /dev/null"]));
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stdout.contains("timed out after"), "{}", ran.stdout);
+    for (option, path) in files {
+        let report = std::fs::read_to_string(path).unwrap();
+        assert!(
+            report.contains("initialization.answer"),
+            "{option}: {report}"
+        );
+    }
 }
 
 #[cfg(unix)]

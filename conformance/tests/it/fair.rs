@@ -98,10 +98,22 @@ fn an_answer_to_initialize_that_is_none_is_a_finding() {
     let text_id = format!(r#"echo '{{"jsonrpc":"2.0","id":"0",{RESULT}}}'"#);
     let no_id = format!(r#"echo '{{"jsonrpc":"2.0",{RESULT}}}'"#);
     let two_lines = format!(r#"printf '{{"jsonrpc":"2.0","id":0,\n{RESULT}}}\n'"#);
-    for (script, id) in [
-        (&text_id, "jsonrpc.answers-once"),
-        (&no_id, "jsonrpc.answers-once"),
-        (&two_lines, "transports.only-messages"),
+    for (script, id, reason) in [
+        (
+            &text_id,
+            "jsonrpc.answers-once",
+            r#"expected the id 0 (a number), got "0" (a string)"#,
+        ),
+        (
+            &no_id,
+            "jsonrpc.answers-once",
+            "expected the id 0 (a number), got none",
+        ),
+        (
+            &two_lines,
+            "transports.only-messages",
+            "expected one message per line in answer to initialize, got a part of one",
+        ),
     ] {
         let script = format!("read -r line; {script}; cat > /dev/null");
         let limits = ["agent", "--timeout", "0.5", "--json", "-"];
@@ -118,6 +130,7 @@ fn an_answer_to_initialize_that_is_none_is_a_finding() {
         };
         let failed: Vec<_> = of("fail").iter().map(|row| row["id"].clone()).collect();
         assert_eq!(failed, [id], "{script}");
+        assert_eq!(of("fail")[0]["reason"], reason, "{script}");
         assert_eq!(of("pass").len(), 0, "{script}");
         for row in of("skip") {
             let reason = row["reason"].as_str().unwrap();

@@ -85,14 +85,44 @@ fn suite(options: &[&str], script: &str) -> Ran {
     ran
 }
 
-/// Agents with which there is no handshake: the suite says why and ends.
+/// Agents with which there is no handshake: a report says why, and the limit is waited for once.
+#[test]
+fn an_agent_without_an_answer_to_initialize_breaks_one_requirement() {
+    let answer = "FAIL initialization.answer (must): expected an answer to initialize, got ";
+    let line = "FAIL transports.only-messages (must): expected one message per line in answer to \
+                initialize, got a line without an end, ";
+    for (script, says, shows) in [
+        ("cat > /dev/null", answer, "timed out after 600ms"),
+        // More of it would be a flood, which ends earlier and otherwise.
+        (
+            "while echo garbage; do sleep 0.01; done",
+            answer,
+            "timed out after 600ms; last: garbage",
+        ),
+        ("while printf '{'; do sleep 0.1; done", line, " bytes: {{"),
+        ("yes | tr -d '\\n'", line, " bytes: yyy"),
+        ("echo starting; exit 7", answer, "exit status: 7"),
+    ] {
+        // What was chosen does not matter.
+        for only in [&[][..], &["--only", "prompt-turn"]] {
+            let ran = suite(only, script);
+            assert_eq!(ran.code, Some(1), "{script}: {}", ran.stderr);
+            assert!(ran.stdout.contains(says), "{script}: {}", ran.stdout);
+            assert!(ran.stdout.contains(shows), "{script}: {}", ran.stdout);
+            let failures = ran.stdout.matches("\nFAIL ").count();
+            assert_eq!(failures, 1, "{script}: {}", ran.stdout);
+            assert!(ran.stdout.contains(", initialize: expected "), "{script}");
+        }
+    }
+    // Left out by name, it does not decide.
+    let ran = suite(&["--skip", "initialization.answer"], "cat > /dev/null");
+    assert_eq!(ran.code, Some(3), "{}", ran.stdout);
+}
+
+/// Commands that are no agents: the suite says why and ends.
 #[test]
 fn what_is_no_agent_is_told_so() {
     for (script, says) in [
-        ("cat > /dev/null", "timed out after"),
-        // More of it would be a flood, which ends earlier and otherwise.
-        ("while echo garbage; do sleep 0.01; done", "timed out after"),
-        ("while printf '{'; do sleep 0.1; done", "timed out after"),
         ("sleep 1000 & exit 7", "exit status: 7"),
         ("exit 7", "exit status: 7"),
         ("kill -9 $$", "signal: 9"),
@@ -126,7 +156,7 @@ fn a_line_without_an_end_is_thrown_away() {
     let script = lifeline.tie("head -c 41943040 /dev/zero; echo; cat");
     let ran = acp_conformance(["agent", "--turn-timeout", "8", "--", "sh", "-c", &script]);
     let says = "last: a line of 41943040 bytes";
-    assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    assert!(ran.stdout.contains(says), "{}", ran.stdout);
     lifeline.all_dead();
 }
 

@@ -256,6 +256,44 @@ fn a_refused_handshake_is_one_failure() {
     }
 }
 
+/// The specification lets an agent answer with the version that it speaks.
+#[test]
+fn an_agent_of_the_other_version_is_one_cause_and_no_failure() {
+    for (version, other) in [("1", "2"), ("2", "1")] {
+        let script = format!(
+            r#"while read -r line; do
+                i=${{line#*'"id":'}}; i=${{i%%,\"*}}; i=${{i%\}}}}
+                echo '{{"jsonrpc":"2.0","id":'$i',"result":{{"protocolVersion":{other},
+                    "info":{{"name":"a","version":"1"}},"capabilities":{{}}}}}}' | tr -d '\n'; echo
+            done"#
+        );
+        let (ran, report) = suite(&["--protocol", version], &script);
+        assert_eq!(ran.code, Some(3), "{}", ran.stdout);
+        assert_eq!(ids(&report, "fail"), [""; 0], "{}", ran.stdout);
+        assert_eq!(ids(&report, "pass"), [""; 0], "{}", ran.stdout);
+        let cause = &report["root_cause"];
+        let reason = format!("the agent speaks version {other}, not {version}");
+        assert_eq!(cause["reason"], reason);
+        assert_eq!(cause["remedy"], format!("Run with `--protocol {other}`."));
+        assert_eq!(report["messages"]["client"], 1);
+    }
+}
+
+#[test]
+fn an_agent_of_an_unknown_version_breaks_one_requirement() {
+    let script = agent(OPENS, ENDS).replace(r#""protocolVersion":1,"#, r#""protocolVersion":99,"#);
+    for only in [&[][..], &["--only", "session-setup"]] {
+        let (ran, report) = suite(only, &script);
+        assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+        assert_eq!(ids(&report, "fail"), ["initialization.known-version"]);
+        assert_eq!(ids(&report, "pass"), [""; 0], "{}", ran.stdout);
+        assert_eq!(
+            report["root_cause"]["reason"],
+            "expected a version with a specification, 1 or 2, got 99"
+        );
+    }
+}
+
 #[test]
 fn the_number_of_prompts_is_known_before_the_run() {
     let ran = acp_conformance(["agent", "--only", "cancellation.stop-reason", "--json"]);
