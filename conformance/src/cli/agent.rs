@@ -70,7 +70,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<f64>,
     /// Wait so many seconds for the end of a turn or the start of a session [default: 60, or 5 times
-    /// what the first turn took, at most 600; with --quick 15 for a turn]
+    /// what the first turn took, at most 600; with --quick 15 for a turn. The first turn may take 180,
+    /// with --quick 30]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     turn_timeout: Option<f64>,
     /// Take less than a minute, besides the starts of the agent: all checks without a prompt, and at

@@ -390,10 +390,24 @@ impl Conn {
         }))
     }
 
-    fn died(&mut self, what: &str) -> Stop {
+    /// Returns how the agent has ended although nothing asked it to, if it has.
+    pub(crate) fn ended_by_itself(&mut self) -> Option<(String, Stop)> {
+        if self.is_flooded() || !self.ends_within(self.env.quiet) {
+            return None;
+        }
+        let how = self.exit();
+        Some((how, self.died("an agent that runs")))
+    }
+
+    /// How the agent has ended, whose output has.
+    fn exit(&mut self) -> String {
         let deadline = Instant::now() + self.env.quiet;
         let how = self.link.exit(deadline);
-        let how = how.unwrap_or_else(|| "it closed its output".to_owned());
+        how.unwrap_or_else(|| "it closed its output".to_owned())
+    }
+
+    fn died(&mut self, what: &str) -> Stop {
+        let how = self.exit();
         let (said, bytes) = (self.mark(), self.bytes);
         let how = match self.is_flooded() {
             true => format!("the suite ended it, after {said} lines with {bytes} bytes of it"),

@@ -33,7 +33,7 @@ pub(super) const QUICK_PROMPTS: usize = 12;
 pub struct QuickLimits {
     /// When no further check begins (default 40 s). The starts of the agent are not counted.
     pub time: Duration,
-    /// How long a turn may take, unless it was set (default 15 s).
+    /// How long a turn may take, unless it was set (default 15 s); the first one twice as long.
     pub turn: Duration,
 }
 

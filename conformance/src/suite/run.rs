@@ -57,8 +57,10 @@ const FACTOR: u32 = 5;
 const LONGEST_ANSWER: Duration = Duration::from_secs(30);
 const LONGEST_TURN: Duration = Duration::from_secs(600);
 
-/// How much longer the first turn may take than the limit: its model may have to be loaded.
+/// How much longer the first turn may take than the limit, and than that of a quick run: its model may
+/// have to be loaded.
 const FIRST_TURN: u32 = 3;
+const FIRST_QUICK_TURN: u32 = 2;
 
 pub(super) type Chosen = (&'static Area, &'static Requirement);
 
@@ -184,9 +186,10 @@ pub fn run(
     let mut setup = Setup::default();
     if options.tries_setup {
         let depth = plan::depth(&chosen, version);
-        let first = match options.adapts_turn_timeout {
-            true => env.turn_timeout * FIRST_TURN,
-            false => env.turn_timeout,
+        let first = match (options.adapts_turn_timeout, options.effort) {
+            (false, _) => env.turn_timeout,
+            (true, Effort::Quick) => env.turn_timeout.min(options.quick.turn) * FIRST_QUICK_TURN,
+            (true, Effort::Normal | Effort::Thorough) => env.turn_timeout * FIRST_TURN,
         };
         setup = setup::run(&mut conn, depth, first);
     }
@@ -299,6 +302,9 @@ pub fn run(
         }
     });
     report.rows = rows.collect();
+    if let (Some(breaks), Some(cause)) = (broken, &setup.cause) {
+        report.breaks(env, options, breaks, cause);
+    }
     if !options.choice.is_partial() && options.effort != Effort::Quick {
         report.coverage = Some(Coverage::of(&env.schema, &recordings)?);
     }

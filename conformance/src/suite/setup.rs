@@ -146,12 +146,23 @@ impl Setup {
             // The model works, so the end is for the agent to report: the checks judge that.
             Err(_) if has_output(conn, session, request) => return,
             Err(stop) => {
-                let reason = format!("the first turn had no output within {limit:?}");
-                let remedy = "Use a faster model, or set --turn-timeout.";
-                self.block_turns(&reason, remedy, &stop);
+                let (what, remedy) = match conn.heard_since(request).is_empty() {
+                    true => (
+                        "the agent sent nothing for session/prompt",
+                        "Look at its log, or set --turn-timeout.",
+                    ),
+                    false => (
+                        "the first turn had no output",
+                        "Use a faster model, or set --turn-timeout.",
+                    ),
+                };
+                self.block_turns(&format!("{what} within {limit:?}"), remedy, &stop);
                 return;
             }
         };
+        if self.ends_by_itself(conn) {
+            return;
+        }
         let evidence = conn.at(place, "");
         match result {
             Ok(state) if state.get("stopReason").and_then(Value::as_str) == Some("refusal") => {
@@ -176,6 +187,28 @@ impl Setup {
                 self.block_turns(&reason, remedy, &evidence);
             }
         }
+    }
+
+    /// Whether the agent has ended after its first turn, as one does that serves a single prompt: every
+    /// later request of a connection would fail, each time another one.
+    fn ends_by_itself(&mut self, conn: &mut Conn) -> bool {
+        let mut meanwhile = "";
+        let mut ended = conn.ended_by_itself();
+        // An agent that is about to end does not answer any more.
+        if ended.is_none() && conn.settle().is_err() {
+            meanwhile = "; an unknown request was sent meanwhile";
+            ended = conn.ended_by_itself();
+        }
+        let Some((how, evidence)) = ended else {
+            return false;
+        };
+        let reason = format!(
+            "the agent ended by itself ({how}) after a turn while its input was open{meanwhile}"
+        );
+        let remedy = "An agent serves its sessions until its input ends.";
+        self.block_turns(&reason, remedy, &evidence);
+        self.breaks = Some(ANSWERED);
+        true
     }
 
     fn block_sessions(&mut self, step: &'static str, reason: &str, remedy: &str, evidence: &Stop) {

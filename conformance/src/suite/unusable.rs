@@ -19,17 +19,23 @@ pub(super) fn with_row(
     options: &Options,
     breaks: &str,
 ) -> Vec<Chosen> {
-    let skips = Choice {
-        only: vec![breaks.to_owned()],
+    let broken = broken(env, options, breaks);
+    let is_broken = |id: &str| broken.is_some_and(|(_, row)| row.id == id);
+    let is_chosen = |id: &str| chosen.iter().any(|(_, row)| row.id == id);
+    all_rows(env)
+        .filter(|(_, row)| is_chosen(row.id) || is_broken(row.id))
+        .collect()
+}
+
+/// Returns the row of this id, unless it was left out.
+fn broken(env: &Env, options: &Options, id: &str) -> Option<Chosen> {
+    let choice = Choice {
+        only: vec![id.to_owned()],
         skip: options.choice.skip.clone(),
     };
-    let broken = skips.of(all_rows(env), |(area, row)| (row.id, area.name, row.tier));
+    let rows = choice.of(all_rows(env), |(area, row)| (row.id, area.name, row.tier));
     // A version may lack the requirement.
-    let broken = broken.unwrap_or_default();
-    let is_in = |list: &[Chosen], id: &str| list.iter().any(|(_, row)| row.id == id);
-    all_rows(env)
-        .filter(|(_, row)| is_in(&chosen, row.id) || is_in(&broken, row.id))
-        .collect()
+    rows.unwrap_or_default().pop()
 }
 
 /// Returns the rows of an agent that cannot be used: the one that it breaks, if any, and all others,
@@ -60,6 +66,20 @@ pub(super) fn blocked(
 }
 
 impl Report {
+    /// Adds the requirement that the agent breaks, as [`with_row`] does, after the others were judged.
+    pub(super) fn breaks(&mut self, env: &Env, options: &Options, id: &str, cause: &RootCause) {
+        if self.rows.iter().any(|row| row.requirement.id == id) {
+            return;
+        }
+        let Some(chosen) = broken(env, options, id) else {
+            return;
+        };
+        self.rows
+            .extend(blocked(&[chosen], Some(id), cause, NO_ANSWER));
+        let place = |id: &str| all_rows(env).position(|(_, row)| row.id == id);
+        self.rows.sort_by_key(|row| place(row.requirement.id));
+    }
+
     /// Completes the report of an agent that cannot be used.
     pub(super) fn ended(
         mut self,

@@ -2,7 +2,14 @@
 #![cfg(unix)]
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
+use acp_conformance::harness::{Conditions, Env, Profile, Unresponsive};
+use acp_conformance::requirements::Choice;
+use acp_conformance::suite::{Effort, Options, QuickLimits, run};
+use acp_conformance::target::Target;
+use acp_conformance::wire::{Schema, Version};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -239,6 +246,81 @@ fn an_agent_that_dies_in_its_first_turn_fails_once() {
         ran.stdout
     );
     assert_eq!(report["root_cause"]["step"], "prompt");
+}
+
+/// It serves one prompt, as a command that is started for each of them.
+#[test]
+fn an_agent_that_ends_after_its_first_turn_fails_once() {
+    // At once, and so late that it meets the next request.
+    for ends in ["exit 7", "read -r line; exit 7"] {
+        let script = agent(OPENS, &format!("{ENDS}; {ends}"));
+        // Whatever was chosen.
+        let areas = [
+            &["prompt-turn"][..],
+            &[
+                "jsonrpc.answers-once",
+                "prompt-turn",
+                "cancellation",
+                "content",
+            ],
+        ];
+        for areas in areas {
+            let only: Vec<&str> = areas.iter().flat_map(|area| ["--only", area]).collect();
+            let (ran, report) = suite(&only, &script);
+            assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+            assert_eq!(
+                ids(&report, "fail"),
+                ["jsonrpc.answers-once"],
+                "{}",
+                ran.stdout
+            );
+            let blocked = ids(&report, "blocked");
+            assert!(blocked.contains(&"prompt-turn.stop-reason".to_owned()));
+            let reason = report["root_cause"]["reason"].as_str().unwrap();
+            let says =
+                "the agent ended by itself (exit status: 7) after a turn while its input was open";
+            assert!(reason.starts_with(says), "{reason}");
+        }
+    }
+}
+
+/// Nobody sets a limit: that of the first turn is shorter in a quick run.
+#[test]
+fn a_first_turn_without_any_message_is_no_slow_model() {
+    let folder = TempDir::new().unwrap();
+    let env = Env {
+        target: Target::command(vec!["sh".into(), "-c".into(), agent(OPENS, ":").into()]),
+        profile: Profile::unknown_agent(),
+        schema: Arc::new(Schema::of(Version::V1).unwrap()),
+        folder: folder.path().to_owned(),
+        timeout: Duration::from_secs(5),
+        turn_timeout: Duration::from_secs(60),
+        quiet: Duration::from_millis(50),
+        unresponsive: Unresponsive::default(),
+        conditions: Conditions::default(),
+    };
+    let options = Options {
+        choice: Choice {
+            only: vec!["prompt-turn".to_owned()],
+            ..Choice::default()
+        },
+        jobs: 1,
+        effort: Effort::Quick,
+        quick: QuickLimits {
+            turn: Duration::from_millis(100),
+            ..QuickLimits::default()
+        },
+        tries_setup: true,
+        adapts_turn_timeout: true,
+        ..Options::default()
+    };
+    let report = run(&Arc::new(env), &options, |_, _| {}).unwrap();
+    let cause = report.root_cause.unwrap();
+    assert_eq!(
+        cause.reason,
+        "the agent sent nothing for session/prompt within 200ms"
+    );
+    assert_eq!(cause.remedy, "Look at its log, or set --turn-timeout.");
 }
 
 #[test]
