@@ -11,6 +11,9 @@ use crate::wire::{Kind, Party};
 /// was read.
 pub(super) const BARRIER: &str = "_acp-conformance/barrier";
 
+/// The codes of errors about a session that does not exist.
+const UNKNOWN_SESSION: [i64; 2] = [-32002, -32602];
+
 /// An answer, and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
@@ -129,6 +132,23 @@ impl Conn {
             Some(found) if found == code => Ok(()),
             Some(found) => Err(self.at(reply.index, format!("expected error {code}, got {found}"))),
             None => Err(self.at(reply.index, format!("expected error {code}, got none"))),
+        }
+    }
+
+    /// The error of this reply about a session that does not exist must have one of the two codes
+    /// that fit: no page names one, and both "resource not found" and "invalid params" are true.
+    ///
+    /// # Errors
+    /// When it has another.
+    pub fn refuses_unknown_session(&self, reply: &Reply) -> Outcome {
+        let [not_found, invalid] = UNKNOWN_SESSION;
+        match reply.code() {
+            Some(code) if UNKNOWN_SESSION.contains(&code) => Ok(()),
+            code => {
+                let code = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
+                let reason = format!("expected error {not_found} or {invalid}, got {code}");
+                Err(self.at(reply.index, reason))
+            }
         }
     }
 

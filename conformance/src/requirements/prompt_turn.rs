@@ -124,7 +124,7 @@ fn unknown_session(cx: &mut Cx) -> Outcome {
             reply.index,
             "expected an error for a session that does not exist, got a turn",
         )),
-        Err(_) => conn.has_code(&reply, -32002),
+        Err(_) => conn.refuses_unknown_session(&reply),
     }
 }
 
