@@ -167,6 +167,12 @@ impl Cases {
     }
 }
 
+/// Whether the envelope of a message is wrong.
+pub(super) fn is_odd(message: &Value) -> bool {
+    let (read, defects) = read_envelope(message);
+    read.is_none() || !defects.is_empty()
+}
+
 /// What a message demands; a generated one that the schema accepts is `whole`, a
 /// changed one may mean nothing to the agent all the same.
 pub(super) fn demand(schema: &Schema, message: &Value, whole: bool) -> Demand {

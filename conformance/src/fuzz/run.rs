@@ -1,19 +1,28 @@
 //! Sends cases to an agent, and shrinks those that it fails.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::case::{Case, Cases, Demand, Setting, demand, smaller};
+use super::case::{Case, Cases, Demand, Setting, demand, is_odd, smaller};
 use super::random::Random;
 use super::{Broken, Report};
-use crate::harness::{Capability, Caps, Conn, Env, Outcome, Stop};
+use crate::harness::{Capability, Caps, Conn, Entry, Env, Outcome, Reply, Stop};
 use crate::judge::{Diagnostic, Level};
-use crate::wire::Party;
+use crate::wire::{Finding, FindingKind, Party};
 use crate::{Error, Result};
 
 /// How many agents are started to shrink one failure.
 const SHRINKING: usize = 60;
+
+/// How long the search for a smaller message may take; a message that is never answered needs the
+/// limit of an answer for each try.
+const SHRINKING_TIME: Duration = Duration::from_secs(20);
+
+/// After so many waits for answers that never came, the others are short.
+const WAITS: usize = 2;
+const SHORT_WAIT: Duration = Duration::from_secs(1);
 
 /// How many different failures end the run.
 const ENOUGH: usize = 10;
@@ -41,6 +50,7 @@ pub fn run(env: &Arc<Env>, count: u64, seed: u64, mut tell: impl FnMut(u64)) -> 
         repeated: 0,
     };
     let mut fuzzed = Fuzzed::start(env)?;
+    let mut in_vain = 0;
     for done in 0..count {
         if report.failures.len() >= ENOUGH {
             break;
@@ -53,12 +63,14 @@ pub fn run(env: &Arc<Env>, count: u64, seed: u64, mut tell: impl FnMut(u64)) -> 
             Ok(Came::Refusal) => report.refused += 1,
             Ok(Came::Nothing) => {}
             Err(reason) => {
+                in_vain += usize::from(fuzzed.has_waited_in_vain);
                 if report.failures.iter().any(|known| known.reason == reason) {
                     report.repeated += 1;
                 } else {
                     report.failures.push(shrunk(env, case, reason, &fuzzed)?);
                 }
                 fuzzed = Fuzzed::start(env)?;
+                fuzzed.is_impatient = in_vain >= WAITS;
             }
         }
     }
@@ -76,6 +88,11 @@ enum Came {
 struct Fuzzed {
     conn: Conn,
     setting: Setting,
+    /// The ids of requests whose envelope is wrong; what repeats one of them is no violation.
+    odd_ids: Vec<Value>,
+    has_waited_in_vain: bool,
+    /// Whether other connections have waited in vain often enough.
+    is_impatient: bool,
 }
 
 impl Fuzzed {
@@ -102,12 +119,23 @@ impl Fuzzed {
             mode: mode.and_then(Value::as_str).map(str::to_owned),
             lists: conn.can(Capability::List),
         };
-        Ok(Self { conn, setting })
+        Ok(Self {
+            conn,
+            setting,
+            odd_ids: Vec::new(),
+            has_waited_in_vain: false,
+            is_impatient: false,
+        })
     }
 
     /// Sends a case; the error says what is wrong with what came.
     fn send(&mut self, case: &Case) -> std::result::Result<Came, String> {
         let mark = self.conn.mark();
+        if is_odd(&case.message)
+            && let Some(id) = case.message.get("id")
+        {
+            self.odd_ids.push(id.clone());
+        }
         let place = self.conn.send(&case.message);
         let came = match case.demand {
             Demand::Survive => Came::Nothing,
@@ -115,7 +143,10 @@ impl Fuzzed {
         };
         let alive = self.conn.settle();
         alive.map_err(|stop| format!("the agent does not live on: {}", because(stop)))?;
-        let findings = self.conn.since(mark).flat_map(|(_, entry)| &entry.findings);
+        let findings = self.conn.since(mark).flat_map(|(_, entry)| {
+            let findings = entry.findings.iter();
+            findings.filter(|finding| !self.is_repetition(entry, finding))
+        });
         let of_agent = findings.filter(|found| found.by == Some(Party::Agent));
         let version = self.conn.env.schema.version();
         let mut found = of_agent.map(|finding| Diagnostic::new(version, finding.clone()));
@@ -131,9 +162,42 @@ impl Fuzzed {
         }
     }
 
+    /// Whether an answer is at fault only for the id that it repeats from a request of this run.
+    fn is_repetition(&self, entry: &Entry, finding: &Finding) -> bool {
+        let is_about_id = match finding.rule {
+            FindingKind::Envelope => finding.pointer == "/id",
+            FindingKind::UnmatchedAnswer => true,
+            _ => false,
+        };
+        let id = entry.value.get("id");
+        is_about_id && id.is_some_and(|id| self.odd_ids.contains(id))
+    }
+
+    /// Waits for an answer: as long as for a turn if the message is valid or the agent is at work, and
+    /// as long as for any other answer if it is not, because nothing is to be done but to refuse it.
+    fn reply(&mut self, place: usize, demand: Demand) -> Outcome<Reply> {
+        let env = self.conn.env.clone();
+        let limit = match (demand, self.is_impatient) {
+            (Demand::Accept, false) => env.turn_timeout,
+            (Demand::Accept, true) | (_, false) => env.timeout,
+            (_, true) => env.timeout.min(SHORT_WAIT),
+        };
+        let reply = self.conn.reply_within(place, limit);
+        let is_of_agent = |(_, entry): (usize, &Entry)| entry.from == Party::Agent;
+        let is_at_work = self.conn.since(place).any(is_of_agent);
+        let reply = match reply {
+            Err(_) if is_at_work && !self.conn.has_ended() => {
+                let rest = env.turn_timeout.saturating_sub(limit);
+                self.conn.reply_within(place, rest)
+            }
+            reply => reply,
+        };
+        self.has_waited_in_vain = reply.is_err() && !self.conn.has_ended();
+        reply
+    }
+
     fn answered(&mut self, place: usize, demand: Demand) -> std::result::Result<Came, String> {
-        let limit = self.conn.env.turn_timeout;
-        let reply = self.conn.reply_within(place, limit).map_err(because)?;
+        let reply = self.reply(place, demand).map_err(because)?;
         let code = reply.code();
         match (&reply.answer, demand) {
             (Ok(_), _) => Ok(Came::Result),
@@ -161,12 +225,15 @@ fn because(stop: Stop) -> String {
 /// a connection of its own.
 fn shrunk(env: &Arc<Env>, case: Case, reason: String, last: &Fuzzed) -> Result<Broken> {
     let mut tries = 0;
+    let started = Instant::now();
     let mut fails = |case: &Case| -> Result<Option<Fuzzed>> {
         tries += 1;
-        if tries > SHRINKING {
+        if tries > SHRINKING || started.elapsed() > SHRINKING_TIME {
             return Ok(None);
         }
         let mut fuzzed = Fuzzed::start(env)?;
+        // What was waited for once is not waited for as long again.
+        fuzzed.is_impatient = last.has_waited_in_vain;
         // A session's id is new for each agent.
         let mut case = case.clone();
         rename(
@@ -229,7 +296,7 @@ fn transcript(conn: &Conn) -> Vec<String> {
     const KEPT: usize = 40;
     let entries = &conn.recording().entries;
     let skipped = entries.len().saturating_sub(KEPT);
-    let line = |entry: &crate::harness::Entry| match &entry.raw {
+    let line = |entry: &Entry| match &entry.raw {
         Some(raw) => json!({"dir": entry.from.tag(), "raw": raw}).to_string(),
         None => json!({"dir": entry.from.tag(), "msg": entry.value}).to_string(),
     };

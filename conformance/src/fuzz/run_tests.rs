@@ -179,3 +179,54 @@ fn version_2_is_made_of_its_own_schema() {
         report.text(1)
     );
 }
+
+/// An agent that refuses everything whose id is no string and no whole number, and repeats the id.
+#[test]
+fn an_answer_that_repeats_an_odd_id_is_no_finding() {
+    let repeats: Filter = |tap: &mut Tap<'_>, it: Passing| {
+        let id = it.value.get("id").cloned().unwrap_or_default();
+        let is_odd = it.from == Party::Client && (id.is_f64() || id.is_object() || id.is_array());
+        if is_odd {
+            let error = json!({"code": -32600, "message": "what an id"});
+            tap.to_client(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+        } else {
+            tap.forward(&it);
+        }
+    };
+    let report = fuzzed(Some(repeats), 150);
+    assert!(report.failures.is_empty(), "{}", report.text(1));
+    // The same from the agent's own accord is one.
+    let odd: Filter = |tap: &mut Tap<'_>, it: Passing| {
+        if it.succeeds("session/new") && it.value["id"].as_u64() > Some(1_000) {
+            tap.to_client(&json!({"jsonrpc": "2.0", "id": 2.5, "result": {}}));
+        }
+        tap.forward(&it);
+    };
+    assert!(!fuzzed(Some(odd), 60).failures.is_empty());
+}
+
+/// An agent that answers no invalid prompt, and would be waited for 20 seconds each time.
+#[test]
+fn requests_that_are_never_answered_are_not_waited_for_again_and_again() {
+    let silent: Filter = |tap: &mut Tap<'_>, it: Passing| {
+        let hit = it.answers("session/prompt") && it.value.get("error").is_some();
+        if !hit {
+            tap.forward(&it);
+        }
+    };
+    let target = Target::local().behind(silent);
+    let (mut env, _folder) = env(Version::V1, target);
+    env.timeout = Duration::from_millis(100);
+    let started = Instant::now();
+    let report = run(&Arc::new(env), 60, 1, |_| {}).unwrap();
+    assert!(
+        !report.failures.is_empty() && report.repeated > 0,
+        "{}",
+        report.text(1)
+    );
+    assert!(
+        started.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        started.elapsed()
+    );
+}
