@@ -25,8 +25,8 @@ pub use self::summary::{Spoken, Summary, Tally};
 use crate::passive::Said;
 use crate::transcript::{self, Record};
 use crate::wire::{
-    Agreement, Basis, Finding, FindingKind, Judged, Kind, Observed, Party, Schemas, Tracker,
-    Version, describe, read_envelope,
+    Agreement, Basis, Excuse, Finding, FindingKind, Judged, Kind, Observed, Party, Schemas,
+    Tracker, Version, describe, read_envelope,
 };
 
 /// The judge of one recording or one live connection.
@@ -70,7 +70,11 @@ impl Judge {
                 from,
                 messages,
                 why,
-            } => self.lost(*from, *messages, why, each),
+                on_purpose,
+            } => {
+                let excuse = on_purpose.then_some(Excuse::OnPurpose);
+                self.lost(*from, *messages, why, excuse, each);
+            }
             Record::Plain(value) => self.plain(value, each),
         }
     }
@@ -242,15 +246,30 @@ impl Judge {
         self.live.lose();
     }
 
-    fn lost(&mut self, from: Party, messages: u64, why: &str, each: &mut dyn FnMut(Diagnostic)) {
+    fn lost(
+        &mut self,
+        from: Party,
+        messages: u64,
+        why: &str,
+        excuse: Option<Excuse>,
+        each: &mut dyn FnMut(Diagnostic),
+    ) {
         self.summary.tally(from).lost += messages;
         self.skipped();
         let messages = match messages {
             1 => "a message was".to_owned(),
             many => format!("{many} messages were"),
         };
-        let message = format!("{messages} not judged: {why}");
-        self.report(self.place, FindingKind::Lost, Some(from), message, each);
+        let finding = Finding {
+            place: self.place,
+            rule: FindingKind::Lost,
+            by: Some(from),
+            method: None,
+            pointer: String::new(),
+            message: format!("{messages} not judged: {why}"),
+            excuse,
+        };
+        self.found(finding, each);
     }
 
     fn plain(&mut self, value: &Value, each: &mut dyn FnMut(Diagnostic)) {
@@ -354,9 +373,18 @@ mod tests {
             from: Party::Client,
             messages: 2,
             why: "the queue was full".into(),
+            on_purpose: false,
         };
-        let (summary, found) = judged(&[initialize, lost, answer]);
+        let (summary, found) = judged(&[initialize.clone(), lost, answer.clone()]);
         assert_eq!(found, [(Level::Warning, FindingKind::Lost)]);
         assert_eq!(summary.client.lost, 2);
+        let left_out = Record::Lost {
+            from: Party::Client,
+            messages: 1,
+            why: "part of earlier checks".into(),
+            on_purpose: true,
+        };
+        let (_, found) = judged(&[initialize, left_out, answer]);
+        assert_eq!(found, [(Level::Note, FindingKind::Lost)]);
     }
 }

@@ -197,6 +197,7 @@ impl Book {
             from,
             messages,
             why,
+            on_purpose: false,
         };
         self.record(at, &record, None);
     }

@@ -4,8 +4,9 @@
 //!
 //! - a **transcript**: `{"dir": "c2a" | "a2c", "msg": {…}}`; instead of `"msg"`,
 //!   `"raw": "text"` is a line that was not a message and `"lost": n` stands for
-//!   messages that were not recorded, both with the reason in `"why"`; other
-//!   members are left alone;
+//!   messages that were not recorded, both with the reason in `"why"`; `"onPurpose": true`
+//!   beside `"lost"` says that the recorder left them out on purpose; other members are left
+//!   alone;
 //! - **plain NDJSON**: the messages themselves, without a direction.
 
 use serde_json::Value;
@@ -35,6 +36,8 @@ pub enum Record {
         messages: u64,
         /// What prevented it.
         why: String,
+        /// Whether their recorder left them out on purpose; such a gap decides nothing.
+        on_purpose: bool,
     },
     /// A message without a direction.
     Plain(Value),
@@ -82,10 +85,12 @@ pub fn parse(line: &[u8]) -> Result<Record, RecordError> {
     };
     if let Some(messages) = value.get("lost").and_then(Value::as_u64) {
         let why = why.unwrap_or_else(|| "the recorder lost it".to_owned());
+        let on_purpose = value.get("onPurpose") == Some(&Value::Bool(true));
         return Ok(Record::Lost {
             from,
             messages,
             why,
+            on_purpose,
         });
     }
     match value.get_mut("raw").map(Value::take) {

@@ -45,8 +45,12 @@ impl<W: Write> Writer<W> {
                 from,
                 messages,
                 why,
+                on_purpose,
             } => {
-                let line = json!({"dir": from.tag(), "at": at, "lost": messages, "why": why});
+                let mut line = json!({"dir": from.tag(), "at": at, "lost": messages, "why": why});
+                if *on_purpose && let Some(line) = line.as_object_mut() {
+                    line.insert("onPurpose".into(), Value::Bool(true));
+                }
                 writeln!(self.out, "{line}")
             }
             Record::Plain(value) => writeln!(self.out, "{value}"),
@@ -86,6 +90,13 @@ mod tests {
                 from: Party::Agent,
                 messages: 7,
                 why: "too long".into(),
+                on_purpose: false,
+            },
+            Record::Lost {
+                from: Party::Client,
+                messages: 1,
+                why: "said elsewhere".into(),
+                on_purpose: true,
             },
             Record::Plain(json!({"id": 2})),
         ];

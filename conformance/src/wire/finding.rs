@@ -51,6 +51,8 @@ pub enum Excuse {
     EmptyResult,
     /// An update after a cancelled turn that describes the session, not the turn.
     Background,
+    /// A gap that the recorder left on purpose.
+    OnPurpose,
     /// What was left undone when the connection ended with requests open.
     CutOff,
     /// A known extension, by its name in [`super::extensions`].
