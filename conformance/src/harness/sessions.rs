@@ -245,7 +245,7 @@ impl Conn {
     /// Resumes a session in which no turn was. Yields its state.
     ///
     /// # Errors
-    /// Inconclusive when the agent refuses, for nothing obliges it to keep such a
+    /// A skip when the agent refuses, for nothing obliges it to keep such a
     /// session; otherwise when it does not answer.
     pub fn resumed(&mut self, session: &str) -> Outcome<Value> {
         let params = self.setup(Some(session));
@@ -253,7 +253,7 @@ impl Conn {
         let reply = self.reply_within(request, self.env.start_timeout())?;
         match reply.answer {
             Ok(state) => Ok(state),
-            Err(_) => inconclusive("the agent does not resume a session that had no turn"),
+            Err(_) => skip("the agent does not resume a session that had no turn"),
         }
     }
 

@@ -70,6 +70,9 @@ pub struct Document {
     /// Accepted findings that are none any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale: Vec<Stale>,
+    /// Whether `--only` or `--skip` narrowed the run; then it is never [`Conformity::Incomplete`].
+    #[serde(skip)]
+    pub narrowed: bool,
     /// Requirements that were to be left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
@@ -165,7 +168,7 @@ pub enum Conformity {
 }
 
 /// How many percent of the requirements that decide may be inconclusive or blocked in a run that is
-/// not incomplete.
+/// not incomplete. A run of chosen requirements has no such limit: whoever chooses knows what is missing.
 pub const MOST_UNDECIDED: usize = 20;
 
 /// A verdict's name.
@@ -319,6 +322,7 @@ impl Document {
             cancel_times: None,
             root_cause: None,
             stale: Vec::new(),
+            narrowed: setting.choice.is_narrowed(),
             left_out: setting.choice.skip.clone(),
             transcripts: None,
             requirements,
@@ -337,7 +341,7 @@ impl Document {
             .any(|entry| entry.fails(self.strict))
         {
             Conformity::NotConformant
-        } else if undecided * 100 > (judged + undecided) * MOST_UNDECIDED {
+        } else if !self.narrowed && undecided * 100 > (judged + undecided) * MOST_UNDECIDED {
             Conformity::Incomplete
         } else {
             Conformity::Conformant

@@ -84,6 +84,18 @@ fn must_and_capability_decide_and_should_where_it_is_strict() {
 }
 
 #[test]
+fn a_run_of_chosen_requirements_is_never_incomplete() {
+    let unclear = Verdict::Inconclusive("the model was overloaded".to_owned());
+    let run = run(&[(Tier::Must, unclear)]);
+    let of = |choice: &Choice| Document::of_agent(&run, &setting(false, choice)).verdict;
+    assert_eq!(of(&Choice::default()), Conformity::Incomplete);
+    let name = || vec!["must".to_owned()];
+    for (only, skip) in [(name(), Vec::new()), (Vec::new(), name())] {
+        assert_eq!(of(&Choice { only, skip }), Conformity::Conformant);
+    }
+}
+
+#[test]
 fn a_broken_capability_is_counted_with_what_decides() {
     let choice = Choice::default();
     let tiers = Tier::ALL.map(|tier| (tier, failed()));

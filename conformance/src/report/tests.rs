@@ -65,6 +65,7 @@ pub(super) fn report(name: &str, entries: &[(&str, Tier, Outcome)]) -> Document 
             client: 4,
             invalid: 1,
         },
+        narrowed: false,
         left_out: Vec::new(),
         transcripts: Some("traffic".to_owned()),
         requirements,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Capability, Caps, Cx, Outcome, inconclusive};
+use crate::harness::{Capability, Caps, Cx, Outcome, skip};
 use crate::passive::{RuleResult, View};
 use crate::wire::Party;
 
@@ -58,7 +58,7 @@ const UNKNOWN: &str = "no method to try: --auth-method names one that needs nobo
 fn authenticate(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
     let Some(method) = conn.env.profile.auth_method.clone() else {
-        return inconclusive(UNKNOWN);
+        return skip(UNKNOWN);
     };
     let result = conn.initialize(&Caps::Full)?;
     if !methods(&result).any(|known| id(known) == Some(method.as_str())) {
@@ -81,7 +81,7 @@ fn authenticate(cx: &mut Cx) -> Outcome {
 fn opens_sessions(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
     if conn.env.profile.auth_method.is_none() {
-        return inconclusive(UNKNOWN);
+        return skip(UNKNOWN);
     }
     conn.open(&Caps::Full)?;
     conn.session().map(drop)
@@ -100,7 +100,7 @@ fn logout(cx: &mut Cx) -> Outcome {
     conn.open(&Caps::Full)?;
     conn.needs(Capability::Logout)?;
     if !conn.env.profile.logout {
-        return inconclusive(
+        return skip(
             "not tried, for it could end your login; `logout = true` in a profile allows it",
         );
     }

@@ -227,7 +227,7 @@ fn request(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (running, honoured) = cancel_request(conn)?;
     let Some(index) = honoured else {
-        return inconclusive("the agent does not cancel requests, which is optional");
+        return skip("the agent does not cancel requests, which is optional");
     };
     let error = conn
         .recording()

@@ -19,6 +19,12 @@ impl Choice {
         !self.only.is_empty()
     }
 
+    /// Whether anything is left out.
+    #[must_use]
+    pub fn is_narrowed(&self) -> bool {
+        !self.only.is_empty() || !self.skip.is_empty()
+    }
+
     /// The chosen ones of `rows`; `facts` yields id, area and tier of one.
     ///
     /// # Errors

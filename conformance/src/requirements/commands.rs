@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::passive::{items, repeated, text, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Cx, Outcome, inconclusive};
+use crate::harness::{Cx, Outcome, skip};
 use crate::passive::{RuleResult, View, violation};
 
 use Check::Run;
@@ -77,7 +77,7 @@ fn run(cx: &mut Cx) -> Outcome {
         },
     );
     if told.is_err() && !conn.has_ended() {
-        return inconclusive(NONE);
+        return skip(NONE);
     }
     told?;
     // The name of no command: an agent that takes any slash for one of its own

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Conn, Cx, Outcome, chooses_model, inconclusive, is_privileged, skip};
+use crate::harness::{Caps, Conn, Cx, Outcome, chooses_model, is_privileged, skip};
 use crate::passive::{RuleResult, View, Violation, violation};
 use crate::wire::{Party, Version, extensions};
 
@@ -287,7 +287,7 @@ fn kept(cx: &mut Cx) -> Outcome {
         match value_of(&state, &id) {
             None => {
                 let reason = format!("the answer to {method} does not tell {id}");
-                return inconclusive(reason);
+                return skip(reason);
             }
             value if value == wanted.as_ref() => {}
             value => {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Cx, Outcome, inconclusive, is_privileged, skip};
+use crate::harness::{Conn, Cx, Outcome, is_privileged, skip};
 use crate::passive::{RuleResult, Session, View, violation};
 
 use Check::Run;
@@ -146,7 +146,7 @@ fn kept(cx: &mut Cx) -> Outcome {
     conn.prompt(&session, "hello")?;
     for (method, index, state) in conn.reopened(&session)? {
         match text(&state, "/modes/currentModeId") {
-            None => return inconclusive(format!("the answer to {method} does not tell the mode")),
+            None => return skip(format!("the answer to {method} does not tell the mode")),
             Some(current) if current == mode => {}
             Some(current) => {
                 let reason = format!("expected the mode {mode} after {method}, got {current}");

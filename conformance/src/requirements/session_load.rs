@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::conversation::Conversation;
 use super::{Check, NamedCheck};
-use crate::harness::{Capability, Conn, Cx, Outcome, inconclusive, skip};
+use crate::harness::{Capability, Conn, Cx, Outcome, skip};
 
 use Check::Run;
 
@@ -72,7 +72,7 @@ fn conversed(conn: &mut Conn) -> Outcome<(String, Vec<String>, Conversation)> {
         }
     }
     if prompts.is_empty() {
-        return inconclusive("the profile has no prompt `hello` or `tool`");
+        return skip("the profile has no prompt `hello` or `tool`");
     }
     conn.settle()?;
     Ok((session, prompts, live))
@@ -159,7 +159,7 @@ fn load_unknown(cx: &mut Cx) -> Outcome {
 fn unknown(conn: &mut Conn, method: &str) -> Outcome {
     let params = conn.setup(Some("acp-conformance-no-such-session"));
     let reply = conn.refusal(method, params)?;
-    conn.has_code(&reply, -32002)
+    conn.refuses_unknown_session(&reply)
 }
 
 fn resume_is_silent(cx: &mut Cx) -> Outcome {

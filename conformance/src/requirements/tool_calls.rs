@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::passive::{absolute, items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Consent, Cx, Entry, Outcome, Recording, inconclusive};
+use crate::harness::{Conn, Consent, Cx, Entry, Outcome, Recording, skip};
 use crate::passive::{RuleResult, Tool, View, Violation, violation};
 use crate::wire::{Party, extensions};
 
@@ -338,7 +338,7 @@ pub(super) fn did_not_run(conn: &Conn, asked: usize, end: usize) -> Outcome {
     ];
     let call = question.and_then(|params| places.iter().find_map(|place| text(params, place)));
     let Some(call) = call else {
-        return inconclusive("the agent did not say which tool call it asks about");
+        return skip("the agent did not say which tool call it asks about");
     };
     let ran = (asked..end).find(|index| {
         let update = entries

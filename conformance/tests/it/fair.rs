@@ -195,3 +195,34 @@ fn a_quick_run_gives_the_agent_the_time_that_it_needs_to_start() {
     }
     assert_eq!(report.rows.len(), only.len());
 }
+
+/// An agent that never asks for permission, and a run of requirements that it does not exercise.
+#[test]
+fn what_an_agent_may_do_and_did_not_is_skipped() {
+    let folder = TempDir::new().unwrap();
+    let profile = folder.path().join("profile.toml");
+    std::fs::write(&profile, "[prompts]\nhello = \"Hello\"\ntool = \"Hello\"\n").unwrap();
+    let program = env!("CARGO_BIN_EXE_acp-conformance");
+    let ids = [
+        "cancellation.while-asking",
+        "tool-calls.permission-granted",
+        "tool-calls.permission-rejected",
+        // Never judged with these prompts, which makes no part of the suite incomplete.
+        "authentication.authenticate",
+    ];
+    let only = ids.iter().flat_map(|id| ["--only", id]);
+    let options = [
+        "agent",
+        "--json",
+        "-",
+        "--profile",
+        profile.to_str().unwrap(),
+    ];
+    let agent = ["--", program, "reference-agent"];
+    let ran = acp_conformance(options.into_iter().chain(only).chain(agent));
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    for row in report["requirements"].as_array().unwrap() {
+        assert_eq!(row["verdict"], "skip", "{row}");
+    }
+}

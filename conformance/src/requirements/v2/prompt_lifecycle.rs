@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Conn, Cx, Outcome, Recording, Turn, inconclusive};
+use crate::harness::{Conn, Cx, Outcome, Recording, Turn, inconclusive, skip};
 use crate::passive::{RuleResult, View, violation};
 use crate::requirements::passive::watch_all;
 use crate::requirements::{Check, NamedCheck};
@@ -123,7 +123,7 @@ fn asked(conn: &mut Conn, session: &str) -> Outcome<(usize, Turn)> {
     });
     match question.map(|(index, _)| index) {
         Some(index) => Ok((index, turn)),
-        None => inconclusive("the agent did not ask for permission"),
+        None => skip("the agent did not ask for permission"),
     }
 }
 
