@@ -186,7 +186,7 @@ impl Fuzzed {
         let is_of_agent = |(_, entry): (usize, &Entry)| entry.from == Party::Agent;
         let is_at_work = self.conn.since(place).any(is_of_agent);
         let reply = match reply {
-            Err(_) if is_at_work && !self.conn.has_ended() => {
+            Err(_) if is_at_work && !self.is_impatient && !self.conn.has_ended() => {
                 let rest = env.turn_timeout.saturating_sub(limit);
                 self.conn.reply_within(place, rest)
             }

@@ -205,7 +205,7 @@ fn an_answer_that_repeats_an_odd_id_is_no_finding() {
     assert!(!fuzzed(Some(odd), 60).failures.is_empty());
 }
 
-/// An agent that answers no invalid prompt, and would be waited for 20 seconds each time.
+/// An agent that answers no invalid prompt, and would be waited for as long as a turn may take each time.
 #[test]
 fn requests_that_are_never_answered_are_not_waited_for_again_and_again() {
     let silent: Filter = |tap: &mut Tap<'_>, it: Passing| {
@@ -217,6 +217,7 @@ fn requests_that_are_never_answered_are_not_waited_for_again_and_again() {
     let target = Target::local().behind(silent);
     let (mut env, _folder) = env(Version::V1, target);
     env.timeout = Duration::from_millis(100);
+    env.turn_timeout = Duration::from_secs(3);
     let started = Instant::now();
     let report = run(&Arc::new(env), 60, 1, |_| {}).unwrap();
     assert!(
