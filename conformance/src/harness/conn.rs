@@ -18,8 +18,9 @@ use super::{
 use crate::target::{Event, Link, Target, Unended};
 use crate::wire::{FindingKind, Kind, Party, Schema};
 
-/// How many messages a connection may have, and how many bytes of the agent, before
-/// the suite ends it: it keeps all of them to look at.
+/// How many messages a connection may have in one check, and how many bytes of the agent, before
+/// the suite ends it: it keeps all of them to look at. A connection with as many of several checks
+/// is not shared further.
 const MESSAGES: usize = 200_000;
 const BYTES: usize = 64 << 20;
 
@@ -90,8 +91,20 @@ pub struct Conn {
     unanswered: BTreeSet<usize>,
     /// Bytes that the agent wrote.
     bytes: usize,
+    /// The messages and bytes of earlier checks on this connection.
+    earlier: [usize; 2],
     /// Messages that were processed since time was up.
     overtime: usize,
+}
+
+/// Rounds a duration for people: to tenths of a second, and to milliseconds below one second.
+fn rounded(time: Duration) -> Duration {
+    let unit = match time.as_secs() {
+        0 => 1,
+        _ => 100,
+    };
+    let millis = (time.as_micros() + unit * 500) / (unit * 1000) * unit;
+    Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
 }
 
 impl Conn {
@@ -123,6 +136,7 @@ impl Conn {
             held: Vec::new(),
             unanswered: BTreeSet::new(),
             bytes: 0,
+            earlier: [0; 2],
             overtime: 0,
         }
     }
@@ -300,7 +314,7 @@ impl Conn {
                 }
                 Waiting::Timeout => {
                     let came = self.heard_since(from);
-                    let came = format!("timed out after {limit:?}{came}");
+                    let came = format!("timed out after {:?}{came}", rounded(limit));
                     return Err(self.missing(format!("expected {what}, got none"), came));
                 }
                 Waiting::Ended => return Err(self.died(what)),
@@ -361,8 +375,39 @@ impl Conn {
         self.link.has_ended()
     }
 
+    /// Another check begins on this connection.
+    pub(super) fn begin_check(&mut self) {
+        self.earlier = [self.mark(), self.bytes];
+    }
+
+    /// The messages and the bytes of the agent since the check began.
+    fn of_check(&self) -> [usize; 2] {
+        let [messages, bytes] = self.earlier;
+        [
+            self.mark().saturating_sub(messages),
+            self.bytes.saturating_sub(bytes),
+        ]
+    }
+
     fn is_flooded(&self) -> bool {
+        let [messages, bytes] = self.of_check();
+        messages >= MESSAGES || bytes >= BYTES
+    }
+
+    /// Whether the connection has too much to be shared further.
+    pub(super) fn is_heavy(&self) -> bool {
         self.mark() >= MESSAGES || self.bytes >= BYTES
+    }
+
+    /// Returns why the suite has ended the agent, if it has.
+    pub(super) fn flood(&self) -> Option<String> {
+        let [messages, bytes] = self.of_check();
+        self.is_flooded().then(|| {
+            format!(
+                "the suite ended the agent after {bytes} bytes in {messages} messages on a connection; \
+                 a check may have {BYTES} bytes and {MESSAGES} messages"
+            )
+        })
     }
 
     /// Returns how long the agent took until its first message; as long as the connection is open, if
@@ -408,11 +453,7 @@ impl Conn {
 
     fn died(&mut self, what: &str) -> Stop {
         let how = self.exit();
-        let (said, bytes) = (self.mark(), self.bytes);
-        let how = match self.is_flooded() {
-            true => format!("the suite ended it, after {said} lines with {bytes} bytes of it"),
-            false => how,
-        };
+        let how = self.flood().unwrap_or(how);
         let stderr = self.link.stderr();
         let mut came = format!("the agent ended ({how})");
         if !stderr.is_empty() {
@@ -501,5 +542,17 @@ impl Conn {
             }
             Said::Later => self.held.push(request),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_rounded_for_people() {
+        let said = [4_999_944_167, 5_000_000_000, 1_249_000_000, 300_000_000, 0];
+        let said = said.map(|nanos| format!("{:?}", rounded(Duration::from_nanos(nanos))));
+        assert_eq!(said, ["5s", "5s", "1.2s", "300ms", "0ns"]);
     }
 }

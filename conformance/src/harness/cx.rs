@@ -135,6 +135,9 @@ impl Cx {
 
     /// Begins a check.
     pub(crate) fn begin(&mut self) {
+        if let Some(shared) = &mut self.shared {
+            shared.begin_check();
+        }
         let shared = self.shared.as_ref().map_or(0, Conn::mark);
         self.begin = [shared, self.done.len()];
     }
@@ -159,6 +162,12 @@ impl Cx {
     pub(crate) fn refused(&self) -> Option<&String> {
         let mut conns = self.fresh.iter().chain(&self.shared);
         conns.find_map(|conn| conn.script.refused.as_ref())
+    }
+
+    /// Returns why the suite has ended an agent during the check, if it has.
+    pub(crate) fn flood(&self) -> Option<String> {
+        let mut conns = self.fresh.iter().chain(&self.shared);
+        conns.find_map(Conn::flood)
     }
 
     /// Returns whether the check has called such a method.
@@ -188,7 +197,7 @@ impl Cx {
         let fresh = self.take_fresh();
         self.done.extend(fresh.into_iter().map(cleanup::end));
         if let Some(conn) = self.shared.take() {
-            if passed && conn.is_clean() {
+            if passed && conn.is_clean() && !conn.is_heavy() {
                 self.shared = Some(conn);
             } else {
                 self.done.push(cleanup::end(conn));

@@ -97,6 +97,10 @@ pub(super) fn verdict(cx: &Cx, outcome: Outcome) -> Verdict {
     {
         return Verdict::Blocked(reason.clone());
     }
+    // What follows the end of the agent is the suite's doing.
+    if let Some(reason) = cx.flood() {
+        return Verdict::Inconclusive(reason);
+    }
     let came = failure.came.as_deref();
     if let Some(reason) = cx.said().find_map(|(all, from)| in_turns(all, from, came)) {
         return Verdict::Inconclusive(reason);

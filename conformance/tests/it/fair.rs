@@ -226,3 +226,23 @@ fn what_an_agent_may_do_and_did_not_is_skipped() {
         assert_eq!(row["verdict"], "skip", "{row}");
     }
 }
+
+/// Valid updates of a megabyte each in the second turn, without an end.
+#[test]
+fn what_the_suite_has_ended_is_not_held_against_the_agent() {
+    let folder = TempDir::new().unwrap();
+    let script = r#"
+        id() { i=${line#*'"id":'}; i=${i%%,\"*}; i=${i%\}}; }
+        text() { head -c 1000000 /dev/zero | tr '\0' x; }
+        flood() { t=$(text); while printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}\n' "$t"; do :; done; }
+        while read -r line; do id; case "$line" in
+            *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1}}\n' "$i";;
+            *'"session/new"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"s"}}\n' "$i";;
+            *'"session/prompt"'*) mkdir first 2> /dev/null || flood
+                printf '{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}\n' "$i";;
+        esac; done"#;
+    let ran = suite_in(folder.path(), &["--only", "prompt-turn.goes-on"], script);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let says = "prompt-turn.goes-on: the suite ended the agent after ";
+    assert!(ran.stdout.contains(says), "{}", ran.stdout);
+}
