@@ -49,7 +49,7 @@ pub(super) struct Args {
     /// Let warnings decide the verdict too
     #[arg(long)]
     strict: bool,
-    /// Print notes too
+    /// Print notes too, and a line for each of several files, also for those without findings
     #[arg(long)]
     notes: bool,
     /// Print one JSON object a line: findings, files, and the total
@@ -106,6 +106,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         progress: Progress::bytes(files.iter().map(size).sum()),
         total: Summary::default(),
         decisive: 0,
+        lists_all: args.notes || files.len() == 1,
+        silent: 0,
         out,
     };
     for path in &files {
@@ -121,6 +123,10 @@ struct Run<'a> {
     progress: Progress,
     total: Summary,
     decisive: u64,
+    /// Whether files without findings have a line.
+    lists_all: bool,
+    /// How many files have none.
+    silent: usize,
     out: &'a mut dyn Write,
 }
 
@@ -159,6 +165,10 @@ impl Run<'_> {
                 summary,
             });
         }
+        if !self.lists_all && summary.errors == 0 && summary.warnings == 0 {
+            self.silent += 1;
+            return Ok(());
+        }
         let Summary { agent, client, .. } = summary;
         self.text(&format!(
             "{name}: {}, agent {}, client {}{}: {}",
@@ -180,8 +190,12 @@ impl Run<'_> {
             });
         }
         let plural = if files == 1 { "file" } else { "files" };
+        let silent = match self.silent {
+            0 => String::new(),
+            silent => format!(" ({silent} without errors and warnings; --notes lists all)"),
+        };
         self.text(&format!(
-            "\n{files} {plural}, {}, {}",
+            "\n{files} {plural}{silent}, {}, {}",
             messages(summary.messages()),
             findings(summary)
         ))?;

@@ -349,3 +349,13 @@ fn outlives_its_input(version: &str) {
     let says = "FAIL transports.ends-with-its-input (info): expected the agent to end";
     assert!(ran.stdout.contains(says), "{}", ran.stdout);
 }
+
+#[test]
+fn a_list_whose_reader_has_read_enough_ends_well() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut list = std::process::Command::new(env!("CARGO_BIN_EXE_acp-conformance"));
+    let output = list.arg("list").stdout(writer).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty());
+}

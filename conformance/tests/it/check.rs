@@ -225,3 +225,18 @@ fn what_cannot_be_read_is_not_a_verdict() {
     assert!(ran.stderr.contains("holds no recording"), "{}", ran.stderr);
     assert_eq!(acp_conformance(["check"]).code, Some(2));
 }
+
+#[test]
+fn of_several_files_only_those_with_findings_are_listed() {
+    let broken = TURN.replace("allow_once", "maybe");
+    let folder = Folder::with(&[("good.jsonl", TURN), ("bad.jsonl", &broken)]);
+    let ran = folder.check(&[]);
+    assert!(!ran.stdout.contains("good.jsonl"), "{}", ran.stdout);
+    let says = "2 files (1 without errors and warnings; --notes lists all), ";
+    assert!(ran.stdout.contains(says), "{}", ran.stdout);
+    let all = folder.check(&["--notes"]).stdout;
+    assert!(
+        all.contains("good.jsonl: ") && all.contains("\n2 files, "),
+        "{all}"
+    );
+}
