@@ -70,7 +70,8 @@ pub struct Document {
     /// Accepted findings that are none any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale: Vec<Stale>,
-    /// Whether `--only` or `--skip` narrowed the run; then it is never [`Conformity::Incomplete`].
+    /// Whether `--only` or `--skip` narrowed the run; then nothing inconclusive makes it
+    /// [`Conformity::Incomplete`].
     #[serde(skip)]
     pub narrowed: bool,
     /// Requirements that were to be left out.
@@ -168,7 +169,8 @@ pub enum Conformity {
 }
 
 /// How many percent of the requirements that decide may be inconclusive or blocked in a run that is
-/// not incomplete. A run of chosen requirements has no such limit: whoever chooses knows what is missing.
+/// not incomplete. In a run of chosen requirements only those that are blocked count: whoever chooses a
+/// few knows what is missing.
 pub const MOST_UNDECIDED: usize = 20;
 
 /// A verdict's name.
@@ -341,7 +343,7 @@ impl Document {
             .any(|entry| entry.fails(self.strict))
         {
             Conformity::NotConformant
-        } else if !self.narrowed && undecided * 100 > (judged + undecided) * MOST_UNDECIDED {
+        } else if undecided * 100 > (judged + undecided) * MOST_UNDECIDED {
             Conformity::Incomplete
         } else {
             Conformity::Conformant
@@ -356,7 +358,11 @@ impl Document {
         let deciding = self.requirements.iter();
         let deciding = deciding.filter(|entry| entry.tier.decides(self.strict));
         let tally = Tally::of(deciding);
-        (tally.pass + tally.fail, tally.inconclusive + tally.blocked)
+        let inconclusive = match self.narrowed {
+            true => 0,
+            false => tally.inconclusive,
+        };
+        (tally.pass + tally.fail, inconclusive + tally.blocked)
     }
 
     /// Requirements with this verdict.

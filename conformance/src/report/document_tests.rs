@@ -84,15 +84,23 @@ fn must_and_capability_decide_and_should_where_it_is_strict() {
 }
 
 #[test]
-fn a_run_of_chosen_requirements_is_never_incomplete() {
+fn a_run_of_chosen_requirements_is_incomplete_only_if_they_are_blocked() {
     let unclear = Verdict::Inconclusive("the model was overloaded".to_owned());
-    let run = run(&[(Tier::Must, unclear)]);
-    let of = |choice: &Choice| Document::of_agent(&run, &setting(false, choice)).verdict;
+    let unclear = run(&[(Tier::Must, unclear)]);
+    let of = |choice: &Choice| Document::of_agent(&unclear, &setting(false, choice)).verdict;
     assert_eq!(of(&Choice::default()), Conformity::Incomplete);
     let name = || vec!["must".to_owned()];
     for (only, skip) in [(name(), Vec::new()), (Vec::new(), name())] {
         assert_eq!(of(&Choice { only, skip }), Conformity::Conformant);
     }
+    let blocked = Verdict::Blocked("needs a login".to_owned());
+    let run = run(&[(Tier::Must, blocked)]);
+    let only = Choice {
+        only: name(),
+        skip: Vec::new(),
+    };
+    let document = Document::of_agent(&run, &setting(false, &only));
+    assert_eq!(document.verdict, Conformity::Incomplete);
 }
 
 #[test]
