@@ -41,5 +41,6 @@ fn a_test_in_rust_asks_for_the_version_that_is_set() {
     let failed = std::panic::catch_unwind(|| assert_conformant(tested(&["sh", "-c", agent])));
     let said = failed.expect_err("an agent of v1 is none of v2");
     let said = said.downcast_ref::<String>().unwrap();
-    assert!(said.contains("initialization"), "{said}");
+    let says = "the agent speaks version 1, not 2";
+    assert!(said.contains(says), "{said}");
 }
