@@ -10,6 +10,7 @@ mod date;
 mod document;
 mod escape;
 mod filters;
+mod hints;
 mod html;
 mod junit;
 mod known;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::requirements::Tier;
-use crate::suite::CancelTimes;
+use crate::suite::{CancelTimes, RootCause};
 use crate::wire::Party;
 
 /// What an agent may say to harm a reader, in a terminal or a browser.
@@ -112,6 +112,24 @@ fn a_failure_says_all_in_every_format() {
         ] {
             assert!(plain.contains(what), "{format} lacks {what}:\n{out}");
         }
+    }
+}
+
+#[test]
+fn the_root_cause_comes_first() {
+    let mut report = broken();
+    report.root_cause = Some(RootCause {
+        step: "session".to_owned(),
+        reason: "no network".to_owned(),
+        remedy: String::new(),
+        sent: None,
+        came: None,
+    });
+    for out in [text(&report), failures_text(&report)] {
+        let cause = out.find("\n\nBLOCKED 0 requirements, session: no network\n");
+        let failure = out.find("\n\nFAIL ");
+        assert!(cause.is_some() && cause < failure, "{out}");
+        assert!(out.find("passed of run") > cause || !out.contains("passed of run"));
     }
 }
 

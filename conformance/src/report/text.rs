@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use super::escape::terminal;
+use super::hints::hints;
 use super::{CANCEL_TIMES, Conformity, Document, Entry, MOST_UNDECIDED, Outcome, Tally};
 use crate::requirements::Tier;
 use crate::suite::{Coverage, RootCause, UnionUse};
@@ -14,7 +15,12 @@ use crate::wire::Party;
 pub fn text(report: &Document) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
-    let _ = writeln!(out, "{}: {}\n", report.name, report.command_line());
+    let _ = writeln!(out, "{}: {}", report.name, report.command_line());
+    // The reason for all that follows.
+    if let Some(cause) = &report.root_cause {
+        root_cause(&mut out, report, cause);
+    }
+    out.push('\n');
     matrix(&mut out, report);
     for entry in report.failures() {
         failure(&mut out, entry);
@@ -26,9 +32,6 @@ pub fn text(report: &Document) -> String {
         ),
         (Outcome::Skip, "Skipped, for the capability is not declared"),
     ];
-    if let Some(cause) = &report.root_cause {
-        root_cause(&mut out, report, cause);
-    }
     for (word, title) in titles {
         remarks(&mut out, report, word, title);
     }
@@ -61,6 +64,9 @@ pub fn text(report: &Document) -> String {
         .iter()
         .map(|(name, value)| format!("{name}: {value}"));
     let _ = writeln!(out, "{}", provenance.collect::<Vec<_>>().join("; "));
+    for hint in hints(report) {
+        let _ = writeln!(out, "hint: {hint}");
+    }
     if report.verdict == Conformity::Incomplete {
         let (judged, undecided) = report.decided();
         let all = judged + undecided;
@@ -74,17 +80,17 @@ pub fn text(report: &Document) -> String {
     terminal(&out)
 }
 
-/// The failures and the root cause, then one line of counts: what a test panics with.
+/// The root cause and the failures, then one line of counts: what a test panics with.
 #[must_use]
 pub fn failures_text(report: &Document) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
     let _ = writeln!(out, "{}: {}", report.name, report.command_line());
-    for entry in report.failures() {
-        failure(&mut out, entry);
-    }
     if let Some(cause) = &report.root_cause {
         root_cause(&mut out, report, cause);
+    }
+    for entry in report.failures() {
+        failure(&mut out, entry);
     }
     let _ = write!(out, "\n{}: {}", report.verdict.as_str(), report.summary());
     terminal(&out)
