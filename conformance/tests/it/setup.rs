@@ -433,7 +433,8 @@ fn a_start_that_fails_after_another_is_no_finding() {
         assert_eq!(row["verdict"], "inconclusive", "{}", ran.stdout);
         let reason = row["reason"].as_str().unwrap();
         assert!(reason.contains("another one is running"), "{reason}");
-        assert_eq!(ran.code, Some(3), "{}", ran.stdout);
+        // Nothing inconclusive makes a run of chosen requirements incomplete.
+        assert_eq!(ran.code, Some(0), "{}", ran.stdout);
         std::fs::remove_dir(&lock).unwrap();
     }
 }
