@@ -359,3 +359,29 @@ fn a_page_links_to_transcripts_and_to_nothing_else() {
     report.transcripts = None;
     assert!(!html_report(&report).contains("one.must.jsonl"));
 }
+
+#[test]
+fn what_is_skipped_is_listed_by_the_kind_of_its_reason() {
+    let ids: Vec<String> = (0..12).map(|index| format!("area.row-{index}")).collect();
+    let rows: Vec<_> = ids
+        .iter()
+        .map(|id| (id.as_str(), Tier::Must, Outcome::Skip))
+        .collect();
+    let mut report = report("agent", &rows);
+    for (index, entry) in report.requirements.iter_mut().enumerate() {
+        entry.reason = Some(match index {
+            0 => "the profile has no prompt `fail`".to_owned(),
+            _ => "the agent does not declare `loadSession`".to_owned(),
+        });
+    }
+    let text = text(&report);
+    assert!(
+        text.contains("not declared:\n           area.row-1, area.row-2,"),
+        "{text}"
+    );
+    assert!(
+        text.contains("lacks the prompt:\n  area.row-0: the profile has no"),
+        "{text}"
+    );
+    assert!(!text.contains("not seen in this run"), "{text}");
+}

@@ -25,16 +25,14 @@ pub fn text(report: &Document) -> String {
     for entry in report.failures() {
         failure(&mut out, entry);
     }
-    let titles = [
-        (
-            Outcome::Inconclusive,
-            "Inconclusive, which is neither good nor bad",
-        ),
-        (Outcome::Skip, "Skipped, for the capability is not declared"),
-    ];
+    let titles = [(
+        Outcome::Inconclusive,
+        "Inconclusive, which is neither good nor bad",
+    )];
     for (word, title) in titles {
         remarks(&mut out, report, word, title);
     }
+    skipped(&mut out, report);
     if !report.stale.is_empty() {
         let _ = writeln!(out, "\nStale accepted findings:");
     }
@@ -104,7 +102,7 @@ fn matrix(out: &mut String, report: &Document) {
     for tier in Tier::ALL {
         let _ = write!(out, "{:>12}", tier.as_str());
     }
-    out.push('\n');
+    out.push_str("  inconclusive\n");
     for (area, entries) in areas {
         let _ = write!(out, "{area:<width$}");
         cells(out, &entries);
@@ -118,7 +116,10 @@ fn cells(out: &mut String, entries: &[&Entry]) {
         let of_tier = entries.iter().filter(|entry| entry.tier == tier);
         let _ = write!(out, "{:>12}", Tally::of(of_tier.copied()).ratio());
     }
-    out.push('\n');
+    let _ = match Tally::of(entries.iter().copied()).inconclusive {
+        0 => writeln!(out, "{:>14}", "-"),
+        count => writeln!(out, "{count:>14}"),
+    };
 }
 
 /// The one reason for everything that is blocked, and what to do about it.
@@ -175,6 +176,39 @@ fn remarks(out: &mut String, report: &Document, word: Outcome, title: &str) {
     }
     for entry in entries {
         let _ = writeln!(out, "  {}: {}", entry.id, indented(entry.why()));
+    }
+}
+
+/// How many skipped requirements of one kind have a line each, with the reason.
+const FEW: usize = 10;
+
+/// What does not apply, by the kind of the reason; many of one kind are a paragraph of their ids.
+fn skipped(out: &mut String, report: &Document) {
+    let kinds = [
+        "Skipped, because the capability is not declared",
+        "Skipped, because the profile lacks the prompt",
+        "Skipped, because it was not seen in this run",
+    ];
+    let kind = |entry: &Entry| match entry.why() {
+        why if why.contains("does not declare") => 0,
+        why if why.starts_with("the profile has no") => 1,
+        _ => 2,
+    };
+    for (index, title) in kinds.iter().enumerate() {
+        let entries = report.with(Outcome::Skip);
+        let entries: Vec<_> = entries.filter(|entry| kind(entry) == index).collect();
+        if entries.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "\n{title}:");
+        if entries.len() > FEW {
+            let ids: Vec<_> = entries.iter().map(|entry| entry.id.clone()).collect();
+            paragraph(out, "", &ids);
+            continue;
+        }
+        for entry in entries {
+            let _ = writeln!(out, "  {}: {}", entry.id, indented(entry.why()));
+        }
     }
 }
 
