@@ -67,8 +67,12 @@ impl ConnectionV2 {
         tokio::select! {
             biased;
             inserted = progress.inserted.wait() => return Ok(inserted.clone()),
-            // Cancelled before it was in the conversation, or the store has failed.
             result = ticket.result() => {
+                // A short turn may have begun and ended since the branch above was polled.
+                if let Some(inserted) = progress.inserted.get() {
+                    return Ok(inserted.clone());
+                }
+                // Cancelled before it was in the conversation, or the store has failed.
                 return Err(result.stop.err().unwrap_or_else(HandlerError::cancelled));
             }
             () = ctx.cancelled() => {}

@@ -32,6 +32,15 @@ async fn a_prompt_is_answered_before_its_turn_ends() {
     assert_eq!(client.view.kinds().last().unwrap(), "idle");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_prompt_whose_turn_ends_at_once_is_accepted() {
+    let (_server, client, session) = client().await;
+    // Now and then a turn ends while its prompt is about to be answered.
+    for _ in 0..2_000 {
+        client.prompt(&session, "hello").await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_failure_is_the_end_of_a_turn() {
     let (_server, client, session) = client().await;
