@@ -15,7 +15,7 @@ use super::wire::{self, Encoded, Phase};
 use super::{Client, ServerConnection};
 use crate::Session;
 use crate::event::{Event, EventKind};
-use crate::session::{Ask, Inserted, Reply, Ticket};
+use crate::session::{Ask, Inserted, Reply, Ticket, TurnResult};
 use crate::v2::requests::Resume;
 use crate::v2::updates::EncoderState;
 use crate::v2::{questions, requests as from_v2, responses as to_v2, updates};
@@ -61,16 +61,21 @@ impl ConnectionV2 {
         Ok(())
     }
 
-    /// Waits until the prompt is in the conversation, as far as the client has been sent it.
-    async fn inserted(&self, ctx: &AgentContext, ticket: &mut Ticket) -> HandlerResult<Inserted> {
+    /// Waits until the prompt is in the conversation. Its result comes with it if it was taken from the
+    /// ticket meanwhile.
+    async fn inserted(
+        &self,
+        ctx: &AgentContext,
+        ticket: &mut Ticket,
+    ) -> HandlerResult<(Inserted, Option<TurnResult>)> {
         let progress = ticket.progress.clone();
         tokio::select! {
             biased;
-            inserted = progress.inserted.wait() => return Ok(inserted.clone()),
+            inserted = progress.inserted.wait() => return Ok((inserted.clone(), None)),
             result = ticket.result() => {
                 // A short turn may have begun and ended since the branch above was polled.
                 if let Some(inserted) = progress.inserted.get() {
-                    return Ok(inserted.clone());
+                    return Ok((inserted.clone(), Some(result)));
                 }
                 // Cancelled before it was in the conversation, or the store has failed.
                 return Err(result.stop.err().unwrap_or_else(HandlerError::cancelled));
@@ -203,11 +208,17 @@ impl Agent for ConnectionV2 {
         let submitted = self.0.submit(request).await;
         let (_, subscription, mut ticket) =
             submitted.map_err(|error| of_session(req.session_id.as_str(), error))?;
-        let inserted = self.inserted(ctx, &mut ticket).await?;
+        let (inserted, ended) = self.inserted(ctx, &mut ticket).await?;
+        let ended = async {
+            match ended {
+                Some(result) => result,
+                None => ticket.result().await,
+            }
+        };
         tokio::select! {
             biased;
             _ = subscription.reached(inserted.last_event) => {}
-            result = ticket.result() => match result.stop {
+            result = ended => match result.stop {
                 // It could not be committed, so it is not in the conversation.
                 Err(error) if result.last_event == 0 => return Err(error),
                 _ => {
