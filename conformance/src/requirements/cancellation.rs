@@ -7,7 +7,7 @@ use super::prompt_turn::STOP_REASONS;
 use super::tool_calls::did_not_run;
 use super::{Check, NamedCheck};
 use crate::harness::{Conn, Consent, Cx, Outcome, inconclusive, skip};
-use crate::wire::{FindingKind, Version};
+use crate::wire::{FindingKind, Party, Version};
 
 use Check::Run;
 
@@ -250,10 +250,13 @@ fn request_ends_turn(cx: &mut Cx) -> Outcome {
     let (_, honoured) = cancel_request(conn)?;
     match honoured {
         Some(_) => Ok(()),
-        None => Err(conn.at(
-            conn.mark() - 1,
-            "expected $/cancel_request to end the turn of a prompt, got no end",
-        )),
+        None => {
+            // Not the end of the turn, which the suite has cancelled in another way since.
+            let sent = conn.recording().calls(Party::Client, "$/cancel_request");
+            let place = sent.last().map_or(0, |(place, _)| place);
+            let reason = "expected $/cancel_request to end the turn of a prompt, got no end";
+            Err(conn.at(place, reason))
+        }
     }
 }
 
