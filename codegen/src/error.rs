@@ -70,9 +70,9 @@ pub enum Error {
     /// Rows of the override table that no part of the document uses.
     #[error("unused overrides: {}; remove the rows or correct their names", .0.join(", "))]
     UnusedOverrides(Vec<String>),
-    /// typify rejected the lowered schema, or its output lacks a type.
-    #[error("typify failed on the lowered definitions: {0}; please report the document")]
-    Typify(String),
+    /// A pass lacks what an earlier one should give, which is a bug of this crate.
+    #[error("the generator failed: {0}; please report the document")]
+    Passes(String),
     /// The generated code does not parse, which is a bug of this crate.
     #[error("generated code does not parse: {0}; please report the document")]
     Format(#[from] syn::Error),

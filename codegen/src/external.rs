@@ -11,9 +11,9 @@ use quote::{format_ident, quote};
 use syn::Path;
 
 use crate::Error;
-use crate::emit::identifiers;
 use crate::ir::Type;
 use crate::lower::escape;
+use crate::tokens::identifiers;
 
 /// The paths of external types by their name in the generated module.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! The passes' view of a document: types and what the wire asks of them.
 //!
-//! Names of Rust items and fields are not here: typify chooses them (`typify_adapter`), and
+//! Names of Rust items and fields are not here: `skeletons` has them, and
 //! what follows looks them up by the name on the wire.
 
 use serde_json::Value;
@@ -27,6 +27,8 @@ pub(crate) enum Shape {
     Text(Vec<Constant<String>>),
     /// An integer newtype with named values.
     Integer(Vec<Constant<i64>>),
+    /// A newtype over a map.
+    Map,
     /// A newtype over any other type.
     Wrapper,
     Union(Union),
@@ -46,8 +48,7 @@ pub(crate) struct Field {
     pub(crate) docs: Option<String>,
     pub(crate) presence: Presence,
     pub(crate) leniency: Leniency,
-    /// The members of the field's object stand among the struct's own.
-    pub(crate) flattened: bool,
+    pub(crate) place: Place,
     /// The members of a free object that have a type.
     pub(crate) typed: Vec<Typed>,
 }
@@ -60,6 +61,24 @@ pub(crate) struct Typed {
     pub(crate) docs: Option<String>,
     /// The definition of its type.
     pub(crate) ty: String,
+}
+
+/// Where the value of a field is in the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It is a member.
+    Member,
+    /// Its members are among the object's own; they are those of a union.
+    Union,
+    /// It has the members that no other field has.
+    Entries,
+}
+
+impl Place {
+    /// Whether the members of the field's object stand among the struct's own.
+    pub(crate) fn is_flattened(self) -> bool {
+        self != Self::Member
+    }
 }
 
 /// What the absence of a field means.
@@ -132,7 +151,7 @@ impl Shape {
     /// Whether the JSON form is an object, so that it can share one with others.
     pub(crate) fn is_object(&self) -> bool {
         match self {
-            Self::Struct(_) => true,
+            Self::Struct(_) | Self::Map => true,
             Self::Union(union) => {
                 union.tag.is_some()
                     || union

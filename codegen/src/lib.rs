@@ -4,8 +4,8 @@
 //! callers and dispatch; it calls the runtime in `acp-sdk`. A pipeline of small passes:
 //!
 //! 1. a [`Document`] with its overlays, and its method table;
-//! 2. `lower`: JSON Schema to the subset that typify accepts, and an IR of the wire format;
-//! 3. `typify_adapter`: Rust names and types by typify; the rest of its output is dropped;
+//! 2. `lower`: JSON Schema to a plain subset, and an IR of the wire format;
+//! 3. `skeletons`: the Rust names of the plain schemas, with types by typify;
 //! 4. `emit`: items with docs, constructors and serde;
 //! 5. `dispatch`: method markers, traits, handles, services;
 //! 6. `schemas`, optional: the types' schemas for `schemars`;
@@ -30,13 +30,17 @@ mod export;
 mod extension;
 mod external;
 mod format;
+mod identifiers;
 mod ir;
 mod lower;
+mod mapping;
 mod name_collisions;
 mod names;
 mod overrides;
 mod schemas;
+mod skeletons;
 mod source;
+mod tokens;
 mod typify_adapter;
 #[cfg(feature = "tools")]
 pub mod vectors;
@@ -45,7 +49,8 @@ pub use acp_schema::{Document, Side};
 
 use std::collections::BTreeMap;
 
-use acp_schema::Protocol;
+use acp_schema::{EXTENSIONS, Protocol, V1_UNSTABLE, V2_UNSTABLE};
+use proc_macro2::TokenStream;
 
 pub use self::builder::Builder;
 #[cfg(feature = "tools")]
@@ -53,6 +58,7 @@ pub use self::diff::{Change, Diff, diff};
 pub use self::error::Error;
 pub use self::export::export;
 use self::extension::Extension;
+pub use self::mapping::{generate_conversions, write_conversions_to_out_dir};
 use self::overrides::{Overrides, Table};
 pub use self::source::{read, read_stdin};
 
@@ -73,6 +79,8 @@ pub struct Options {
     /// one. Types of inline schemas are expected in the same module.
     pub external: BTreeMap<String, String>,
     overrides: Table,
+    /// The document with methods that are not generated, but whose facts are.
+    facts: Option<fn() -> Result<Document, acp_schema::Error>>,
 }
 
 impl Options {
@@ -84,6 +92,11 @@ impl Options {
             reference: Some(reference),
             complete: true,
             overrides: overrides::V1,
+            facts: Some(|| {
+                Document::v1()?
+                    .overlay("v1.unstable.json", V1_UNSTABLE)?
+                    .overlay("extensions.json", EXTENSIONS)
+            }),
             ..Self::other()
         }
     }
@@ -96,6 +109,11 @@ impl Options {
             reference: Some(reference),
             complete: true,
             overrides: overrides::V2,
+            facts: Some(|| {
+                Document::v2()?
+                    .overlay("v2.unstable.json", V2_UNSTABLE)?
+                    .overlay("extensions.json", EXTENSIONS)
+            }),
             ..Self::other()
         }
     }
@@ -109,6 +127,7 @@ impl Options {
             json_schemas: false,
             external: BTreeMap::new(),
             overrides: &[],
+            facts: None,
         }
     }
 }
@@ -168,13 +187,15 @@ fn pipeline(
     let protocol = Protocol::from_document(document)?;
     let lowered = lower::lower(document, &overrides)?;
     let roles = dispatch::roles(&protocol)?;
-    names::check(&lowered.types, &roles, extends)?;
+    let of_roles: Vec<String> = roles.iter().flat_map(|role| role.names(extends)).collect();
+    let marker = dispatch::version_marker(document)?.filter(|_| !extends);
+    names::check(&lowered.types, &of_roles, marker.as_deref())?;
     name_collisions::check(&lowered.types)?;
-    let skeletons = typify_adapter::Skeletons::new(&lowered.plain)?;
+    let skeletons = skeletons::Skeletons::new(&lowered.plain)?;
     let external = external_types(document, options, extension, &overrides, &lowered, &roles)?;
     let model = emit::Model::new(&lowered.types, &skeletons, &external);
     let mut calls = dispatch::calls(&protocol, &model, &overrides, options);
-    name_collisions::functions(calls.iter().flat_map(|call| call.names(&roles)))?;
+    name_collisions::functions(calls.iter().map(|call| call.names()))?;
     if let Some(extension) = extension {
         calls.retain(|call| extension.adds(call));
     }
@@ -183,6 +204,7 @@ fn pipeline(
         None => dispatch::dispatch(document, &model, &roles, &calls)?,
         Some(extension) => extension.items(&model, &roles, &calls)?,
     });
+    chunks.extend(facts(document, options, extends, &roles, &calls)?);
     let mut foreign = Vec::new();
     if !extends {
         let types = model.types.iter();
@@ -195,7 +217,7 @@ fn pipeline(
         chunks.push(schemas::items(own, &foreign, lowered.schemas));
     }
     let reexports = external.reexports(&chunks);
-    chunks.insert(0, emit::imports(&chunks));
+    chunks.insert(0, emit::imports(&chunks, !calls.is_empty()));
     chunks.insert(1, reexports);
     if options.complete {
         overrides.check_used()?;
@@ -205,6 +227,25 @@ fn pipeline(
         types: model.own_types().count(),
         methods: calls.len(),
     })
+}
+
+/// The tables of facts, with those of what is not generated.
+fn facts(
+    document: &Document,
+    options: &Options,
+    extends: bool,
+    roles: &[dispatch::Role],
+    calls: &[dispatch::Call<'_>],
+) -> Result<Vec<TokenStream>, Error> {
+    let methods = calls.iter().map(dispatch::Call::method);
+    if extends {
+        return Ok(dispatch::facts(roles, methods, None).into_iter().collect());
+    }
+    let known = options.facts.map(|known| known()).transpose()?;
+    let protocol = known.as_ref().map(Protocol::from_document).transpose()?;
+    let mut chunks = dispatch::contents(known.as_ref().unwrap_or(document))?;
+    chunks.extend(dispatch::facts(roles, methods, protocol.as_ref()));
+    Ok(chunks)
 }
 
 /// The types that exist elsewhere: by the overrides, by the options, and of what is extended.

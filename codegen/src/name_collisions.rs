@@ -1,14 +1,14 @@
 //! Names that are different on the wire and would be one in Rust.
 //!
 //! Rust has one spelling where JSON has many: `a-b` and `a_b` are one field. What clashes is
-//! said before the compiler would stumble over generated code, or typify over its own names.
+//! reported before the compiler fails on the generated code.
 
 use std::collections::BTreeMap;
 
-use acp_schema::Side;
-use heck::{ToPascalCase as _, ToShoutySnakeCase as _, ToSnakeCase as _};
+use heck::ToShoutySnakeCase as _;
 
 use crate::Error;
+use crate::identifiers::{field, variants};
 use crate::ir::{Shape, Type};
 use crate::lower::escape;
 
@@ -24,52 +24,50 @@ const FUNCTIONS: [&str; 5] = [
 /// Fails when two members, values or variants of a type would have one name.
 pub(crate) fn check(types: &[Type]) -> Result<(), Error> {
     for ty in types {
-        let (names, what): (Vec<&str>, _) = match &ty.shape {
-            Shape::Text(values) => (values.iter().map(|v| v.value.as_str()).collect(), "values"),
+        let (wires, names, what): (Vec<&str>, Vec<String>, _) = match &ty.shape {
+            Shape::Text(values) => {
+                let wires: Vec<&str> = values.iter().map(|value| value.value.as_str()).collect();
+                let names = variants(wires.iter().copied());
+                (wires, names, "values")
+            }
             Shape::Union(union) => {
-                let keys = union.variants.iter().map(|variant| variant.key.as_str());
-                (keys.collect(), "variants")
+                let wires = union.variants.iter().map(|variant| variant.key.as_str());
+                let wires: Vec<&str> = wires.collect();
+                let names = variants(wires.iter().copied());
+                (wires, names, "variants")
             }
             Shape::Struct(fields) => {
-                let names = fields.iter().map(|field| field.wire.as_str());
-                let collision = twice(names, |name| {
-                    name.replace(|c| !is_part(c), "-").to_snake_case()
-                });
-                let Some(collision) = collision else { continue };
-                return Err(one_name(ty.at.clone(), "members", &collision));
+                let wires: Vec<&str> = fields.iter().map(|field| field.wire.as_str()).collect();
+                let names = wires.iter().map(|wire| field(wire).to_string()).collect();
+                (wires, names, "members")
             }
             Shape::Integer(values) => {
-                let names = values.iter().map(|value| value.name.as_str());
-                let collision = twice(names, |name| name.to_shouty_snake_case());
-                let Some(collision) = collision else { continue };
-                return Err(one_name(ty.at.clone(), "values", &collision));
+                let wires: Vec<&str> = values.iter().map(|value| value.name.as_str()).collect();
+                let names = wires
+                    .iter()
+                    .map(|wire| wire.to_shouty_snake_case())
+                    .collect();
+                (wires, names, "values")
             }
             _ => continue,
         };
-        // As typify does: characters that no name can have are left out, or, if that makes two
-        // names one, stand as a letter.
-        let plain = twice(names.iter().copied(), |name| {
-            pascal(&name.replace(|c| !is_part(c), "-"))
-        });
-        let lettered = twice(names.iter().copied(), |name| {
-            pascal(&name.replace(|c| c == '_' || !is_part(c), "X"))
-        });
-        if let (Some(_), Some(collision)) = (plain, lettered) {
-            return Err(one_name(ty.at.clone(), what, &collision));
+        let mut known: BTreeMap<String, &str> = BTreeMap::new();
+        for (second, name) in wires.into_iter().zip(names) {
+            if let Some(first) = known.insert(name.clone(), second) {
+                return Err(one_name(ty.at.clone(), what, [first, second], &name));
+            }
         }
     }
     Ok(())
 }
 
-/// Fails when two methods of a side would be one function; each comes with its side, its
-/// function and the definition of its params.
-pub(crate) fn functions(
-    methods: impl Iterator<Item = (Side, String, String)>,
-) -> Result<(), Error> {
-    let mut known: BTreeMap<(Side, String), String> = BTreeMap::new();
-    for (side, function, params) in methods {
+/// Fails when two methods would be one function; each comes with its function and the definition
+/// of its params. A method that both sides handle is one.
+pub(crate) fn functions(methods: impl Iterator<Item = (String, String)>) -> Result<(), Error> {
+    let mut known: BTreeMap<String, String> = BTreeMap::new();
+    for (function, params) in methods {
         let own = FUNCTIONS.contains(&function.as_str());
-        let first = known.insert((side, function.clone()), params.clone());
+        let first = known.insert(function.clone(), params.clone());
         let taken_by = match first {
             _ if own => "all traits and handles have".to_owned(),
             Some(first) => format!("`{first}` has"),
@@ -84,53 +82,14 @@ pub(crate) fn functions(
     Ok(())
 }
 
-struct Collision {
-    /// On the wire.
-    names: [String; 2],
-    in_rust: String,
-}
-
-/// The first two names that are one name in Rust.
-fn twice<'a>(
-    names: impl Iterator<Item = &'a str>,
-    in_rust: impl Fn(&str) -> String,
-) -> Option<Collision> {
-    let mut known: BTreeMap<String, &str> = BTreeMap::new();
-    for name in names {
-        let in_rust = in_rust(name);
-        if let Some(first) = known.insert(in_rust.clone(), name) {
-            let names = [first.to_owned(), name.to_owned()];
-            return Some(Collision { names, in_rust });
-        }
-    }
-    None
-}
-
-fn one_name(at: String, what: &str, collision: &Collision) -> Error {
-    let [first, second] = &collision.names;
+fn one_name(at: String, what: &str, [first, second]: [&str; 2], name: &str) -> Error {
     let message = match first == second {
         true => format!("two {what} are called `{first}`"),
-        false => format!(
-            "the {what} `{first}` and `{second}` would both be `{}` in Rust",
-            collision.in_rust
-        ),
+        false => format!("the {what} `{first}` and `{second}` would both be `{name}` in Rust"),
     };
     Error::unsupported(
         at,
         message,
         "give them names that differ in a letter or digit",
     )
-}
-
-/// Whether a name in Rust may have it.
-fn is_part(c: char) -> bool {
-    c == '_' || c.is_alphanumeric()
-}
-
-fn pascal(name: &str) -> String {
-    match name.to_pascal_case() {
-        name if name.is_empty() => "X".to_owned(),
-        name if name.starts_with(|c: char| c.is_numeric()) => format!("X{name}"),
-        name => name,
-    }
 }

@@ -5,30 +5,31 @@ use std::collections::BTreeSet;
 use heck::ToShoutySnakeCase as _;
 
 use crate::Error;
-use crate::dispatch::Role;
 use crate::ir::{Shape, Type};
 
-/// Names of the runtime that generated code calls by their last segment.
-pub(crate) const RUNTIME: &[&str] = &[
+/// Names of the runtime that types refer to by their last segment.
+pub(crate) const OF_TYPES: &[&str] = &[
     "BufferedFields",
-    "Context",
-    "HandlerFuture",
-    "IncomingNotification",
-    "IncomingRequest",
     "IntoOption",
     "Json",
     "Map",
     "Meta",
-    "Method",
-    "Notification",
-    "Params",
     "Patch",
-    "Peer",
-    "Service",
     "TaggedUnion",
     "UnknownVariant",
     "VariantReader",
     "VariantWriter",
+];
+
+/// Names of the runtime that methods and their dispatch refer to by their last segment.
+pub(crate) const OF_METHODS: &[&str] = &[
+    "Context",
+    "HandlerFuture",
+    "IncomingNotification",
+    "IncomingRequest",
+    "Params",
+    "Peer",
+    "Service",
 ];
 
 /// What Rust and the other imports have in scope.
@@ -59,10 +60,19 @@ const RUST: &[&str] = &[
     "Vec",
 ];
 
-/// Fails when a type has a name that generated code needs for something else.
-pub(crate) fn check(types: &[Type], roles: &[Role], extends: bool) -> Result<(), Error> {
+/// Fails when a type has a name that generated code needs for something else. `of_roles`: the
+/// names of the types of all roles, none in a document without methods. `marker`: the type that
+/// stands for the protocol version.
+pub(crate) fn check(
+    types: &[Type],
+    of_roles: &[String],
+    marker: Option<&str>,
+) -> Result<(), Error> {
     types.iter().try_for_each(is_rust)?;
-    let of_roles: Vec<String> = roles.iter().flat_map(|role| role.names(extends)).collect();
+    let user = |name: &str| {
+        let of_version = (marker == Some(name)).then_some("the type of the protocol version");
+        user(name, !of_roles.is_empty()).or(of_version)
+    };
     for ty in types {
         let of_role = of_roles
             .contains(&ty.name)
@@ -76,7 +86,7 @@ pub(crate) fn check(types: &[Type], roles: &[Role], extends: bool) -> Result<(),
         }
     }
     let mut seen = BTreeSet::new();
-    for name in &of_roles {
+    for name in of_roles {
         let user = user(name).or((!seen.insert(name)).then_some("the other role"));
         if let Some(user) = user {
             return Err(Error::RoleTaken {
@@ -88,9 +98,14 @@ pub(crate) fn check(types: &[Type], roles: &[Role], extends: bool) -> Result<(),
     Ok(())
 }
 
-/// Who uses the name in every generated text.
-fn user(name: &str) -> Option<&'static str> {
-    let users = [(RUNTIME, "the runtime"), (RUST, "Rust")];
+/// Who uses the name in every generated text, or in one with methods.
+fn user(name: &str, methods: bool) -> Option<&'static str> {
+    let of_methods = if methods { OF_METHODS } else { &[] };
+    let users = [
+        (OF_TYPES, "the runtime"),
+        (of_methods, "the runtime"),
+        (RUST, "Rust"),
+    ];
     let found = users.iter().find(|(names, _)| names.contains(&name));
     found.map(|(_, user)| *user)
 }

@@ -17,6 +17,7 @@ macro_rules! cases {
     ($($name:ident)*) => {
         /// The generated modules.
         #[allow(dead_code, unreachable_pub, reason = "a case is compiled whole and used in part")]
+        #[allow(clippy::large_enum_variant, clippy::upper_case_acronyms, reason = "the schema's")]
         mod case {
             $(pub mod $name {
                 include!(concat!("cases/", stringify!($name), "/expected.rs"));
@@ -48,8 +49,9 @@ macro_rules! cases {
 }
 
 cases! {
-    calls default_variant defaults external flattened_union id integer keywords leniency map nested_union
-    object one_role open_object patch recursive roles string_enum tagged_union untagged_union wrapper
+    calls composed default_variant defaults entries enums external flattened_union id integer keywords leniency
+    letters map method_names nested_union object object_choice one_role open_object patch recursive roles string_enum
+    tagged_union typed_defaults untagged_union version_roles wrapper
 }
 
 /// The options of a case.
@@ -78,6 +80,12 @@ fn lenient<T: DeserializeOwned + Described + Serialize>(text: &str) -> (String, 
     let mut dropped = Vec::new();
     let value = decode::<T>(text, &mut |leniency| dropped.push(leniency.path)).unwrap();
     (serde_json::to_string(&value).unwrap(), dropped)
+}
+
+/// As `lenient`, without what was dropped; `None` when the text is invalid.
+fn lenient_or_none<T: DeserializeOwned + Described + Serialize>(text: &str) -> Option<String> {
+    let value = decode::<T>(text, &mut |_| {}).ok()?;
+    serde_json::to_string(&value).ok()
 }
 
 fn fails<T: DeserializeOwned + Described + Debug>(text: &str) -> String {
@@ -249,6 +257,154 @@ fn maps_keep_their_order() {
     use case::map::Form;
     same::<Form>(r#"{"fields":{"z":{"title":"1"},"a":{"title":"2"}},"texts":{"y":"","b":""}}"#);
     assert_eq!(fails::<Form>(r#"{"fields":{"z":{}}}"#), "/fields/z/title");
+}
+
+#[test]
+fn enums_of_any_values() {
+    use case::enums::{Enums, EnumsKinds};
+    let text = r#"{"maybe":"a","state":"off","yes":true,"level":2,"ratio":0.5,"mixed":[true],"one":1,"nothing":null,"kinds":5,"named":"b"}"#;
+    let value: Enums = same(text);
+    assert_eq!(value.kinds, EnumsKinds::Integer(5));
+    let (text, _) = lenient::<Enums>(
+        r#"{"maybe":null,"state":null,"yes":false,"mixed":1.50,"nothing":null,"kinds":"x","named":null}"#,
+    );
+    assert_eq!(
+        text,
+        r#"{"yes":false,"mixed":1.50,"nothing":null,"kinds":"x"}"#
+    );
+}
+
+#[test]
+fn members_that_the_schema_does_not_name_are_kept() {
+    use case::entries::{
+        Anything, Either, Extensions, Headers, Inner, Later, Open, Part, Score, Scores,
+    };
+    for text in [r#"{"z":"1","a":"2"}"#, "{}"] {
+        same::<Headers>(text);
+        same::<Either>(text);
+    }
+    let scores: Scores = same(r#"{"total":1,"note":"n","z":{"value":0.5},"a":{"value":2.0}}"#);
+    assert_eq!(
+        scores.additional_properties.get("z"),
+        Some(&Score::new(0.5))
+    );
+    // The members of the schema stand first.
+    let (text, _) = lenient::<Scores>(r#"{"z":{"value":1.0},"total":1,"z":{"value":2.0}}"#);
+    assert_eq!(text, r#"{"total":1,"z":{"value":2.0}}"#);
+    assert_eq!(
+        fails::<Scores>(r#"{"total":1,"z":{"value":"x"}}"#),
+        "/z/value"
+    );
+    assert_eq!(fails::<Headers>(r#"{"z":1}"#), "/z");
+    let open: Open = same(r#"{"additionalProperties":true,"more":[1e400],"_meta":{}}"#);
+    assert_eq!(open.other_properties.len(), 2);
+    same::<Extensions>(r#"{"x-a":1}"#);
+    same::<Anything>(r#"{"a":[1.50],"b":null}"#);
+    same::<Later>(r#"{"kind":"big","size":5}"#);
+    same::<Inner>(r#"{"point":{"x":1,"y":2}}"#);
+    same::<Part>(r#"{"kind":"headers","a":"b"}"#);
+    same::<Part>(r#"{"kind":"scores","total":1,"a":{"value":1.0}}"#);
+    same::<Either>(r#"{"total":1,"a":{"value":1.0}}"#);
+    // The tag after other members.
+    let (text, _) = lenient::<Part>(r#"{"a":"b","kind":"headers"}"#);
+    assert_eq!(text, r#"{"kind":"headers","a":"b"}"#);
+    let built = Scores::new(3).with_additional_properties([("a", Score::new(1.0))].into());
+    assert_eq!(
+        serde_json::to_string(&built).unwrap(),
+        r#"{"total":3,"a":{"value":1.0}}"#
+    );
+    assert_eq!(
+        serde_json::from_str::<Scores>(r#"{"total":3,"a":{"value":1.0}}"#).unwrap(),
+        built
+    );
+}
+
+#[test]
+fn defaults_of_every_type() {
+    use case::typed_defaults::{Mode, Settings, Value};
+    let settings = decode::<Settings>("{}", &mut |_| {}).unwrap();
+    assert_eq!(settings, Settings::new());
+    assert_eq!(
+        (settings.scale, settings.least, settings.zero),
+        (1.0, -1e300, 0.0)
+    );
+    assert_eq!((settings.port.get(), settings.no_port.get()), (3, 0));
+    assert_eq!(
+        (settings.off.0, settings.on.0, settings.weight.0),
+        (false, true, 2.0)
+    );
+    assert_eq!(settings.more, ["a", "b"]);
+    assert_eq!(settings.table.get("a"), Some(&1));
+    assert_eq!(settings.free.as_str(), r#"{"a":[1.5]}"#);
+    assert_eq!(settings.any.get(), r#"{"b":false}"#);
+    assert_eq!((settings.id.as_str(), settings.mode), ("x", Mode::Fast));
+    assert_eq!(settings.value, Value::Text("text".into()));
+    assert_eq!(settings.count, Value::Count(5));
+}
+
+#[test]
+fn parts_of_all_of_are_one_type() {
+    use case::composed::{Event, OneOfTwo, Pair, Stopped, Untyped};
+    same::<Event>(r#"{"seq":1,"type":"event","body":"b"}"#);
+    assert_eq!(fails::<Event>(r#"{"type":"event","body":"b"}"#), "/seq");
+    same::<Stopped>(r#"{"seq":1,"type":"event","body":"b","reason":"r"}"#);
+    same::<OneOfTwo>(r#"{"b":"x"}"#);
+    same::<Pair>(r#"["a",1]"#);
+    same::<Untyped>(r#"{"a":{"any":1}}"#);
+}
+
+#[test]
+fn names_of_one_letter() {
+    use case::letters::{ABC, D, Either, Holder, S, Value, W};
+    same::<ABC>(r#"{"kind":"W","text":"t","next":{"text":"x"},"id":"q"}"#);
+    same::<Either>(r#"{"text":"t"}"#);
+    same::<Value>(r#"[{"text":"t"}]"#);
+    let value: Value = same(r#"{"text":"s"}"#);
+    assert_eq!(value, Value::from(S::new("s")));
+    let holder: Holder = same(r#"{"d":{"text":"d"},"w":{"text":"w"}}"#);
+    assert_eq!(holder.d, D::new("d"));
+    assert_eq!(holder.additional_properties.get("w"), Some(&W::new("w")));
+}
+
+#[test]
+fn methods_named_as_what_generated_code_uses() {
+    use acp_sdk::runtime::{Method as _, Notification as _};
+    use case::method_names::methods;
+    assert_eq!(methods::Method::NAME, "a/method");
+    assert_eq!(methods::Self_::NAME, "a/self");
+    assert_eq!(methods::Notification::NAME, "n/notification");
+    assert_eq!(methods::Request::NAME, "n/request");
+}
+
+#[test]
+fn the_version_of_other_roles() {
+    use acp_sdk::runtime::{Method as _, ProtocolVersion as _};
+    use case::version_roles::{InitializeResponse, V7, methods};
+    assert_eq!(methods::Initialize::NEGOTIATES, Some(7));
+    let mut response = InitializeResponse::new(1);
+    V7::set_version(&mut response);
+    assert_eq!(response.protocol_version, 7);
+}
+
+#[test]
+fn a_union_of_objects_takes_the_one_that_knows_all_members() {
+    use case::object_choice::{Choice, Large, Mixed};
+    let choice: Choice = same(r#"{"name":"n","size":1}"#);
+    let large = Large::new().with_name("n").with_size(1);
+    assert_eq!(choice, Choice::Large(large.clone()));
+    assert_eq!(
+        same::<Mixed>(r#"{"name":"n","size":1}"#),
+        Mixed::Large(large)
+    );
+    // Without one, the first that fits.
+    let (text, _) = lenient::<Choice>(r#"{"name":"n","other":1}"#);
+    assert_eq!(text, r#"{"name":"n"}"#);
+    for text in [r#"{"name":1,"size":1}"#, r#"{"name":"n","size":"x"}"#] {
+        assert_eq!(
+            lenient_or_none::<Choice>(text),
+            lenient_or_none::<Mixed>(text)
+        );
+    }
 }
 
 #[test]

@@ -17,14 +17,21 @@ fn each_fault_is_named_with_its_place_and_a_remedy() {
     for (definitions, expected) in [
         (
             r#"{"A": {"type": "object", "properties": {"b/c": {"type": "object", "properties": {
-                "d": {"type": ["string", "integer"]}}}}}}"#,
-            "/$defs/A/properties/b~1c/properties/d: a schema of this form has no Rust type; \
-             use a `$ref`, one `type`, `oneOf` with a tag, or `anyOf` with titles",
+                "d": {"allOf": [{"type": "string"}, {"type": "integer"}]}}}}}}"#,
+            "/$defs/A/properties/b~1c/properties/d: the parts of an `allOf` differ in `type`; \
+             compose objects only, or define one schema with all members",
         ),
         (
-            r#"{"A": {"anyOf": [{"title": "Text", "type": "string"}, {"type": "integer"}]}}"#,
+            r#"{"A": {"anyOf": [{"type": "object", "properties": {"t": {"const": "x"}}},
+                {"type": "object", "properties": {"b": {"type": "string"}}}]}}"#,
             "/$defs/A/anyOf/1: a branch has neither a tag nor a name; \
              give it a `title`, which becomes the name of the variant",
+        ),
+        (
+            r#"{"AB": {"type": "string"}, "A": {"type": "object", "properties": {"b": {"type": "object",
+                "properties": {"x": {"type": "string"}}}}}}"#,
+            "/$defs/A/properties/b: its type would be called `AB`, as that of /$defs/AB is; \
+             define one of them in `$defs`, under another name",
         ),
         (
             r##"{"A": {"oneOf": [{"type": "object", "required": ["t"], "allOf": [{"$ref": "#/$defs/B"}],
@@ -34,10 +41,26 @@ fn each_fault_is_named_with_its_place_and_a_remedy() {
              move the properties into the type",
         ),
         (
-            r#"{"A": {"type": "object", "properties": {"a": {"type": "array",
-                "items": {"type": "string"}, "default": ["x"]}}}}"#,
-            "/$defs/A/properties/a: a default of this form; use an empty list, a scalar, \
-             or an object that repeats its fields' defaults",
+            r#"{"A": {"type": "object", "properties": {"a": {"type": "integer", "format": "int8",
+                "default": 300}}}}"#,
+            "/$defs/A/properties/a/default: the default has no expression in Rust; write a value of \
+             the member's type that is no union of objects, or remove it",
+        ),
+        (
+            r#"{"A": {"type": "object", "properties": {"a": false, "b": {"enum": []}}}}"#,
+            "/$defs/A/properties/b: no value is valid here; remove the schema, or allow a value",
+        ),
+        (
+            r##"{"A": {"oneOf": [{"type": "object", "properties": {"t": {"const": "x"}},
+                "allOf": [{"$ref": "#/$defs/B"}]}]}, "B": {"type": "string"}}"##,
+            "/$defs/A/oneOf/0: a branch has a tag beside a type that is not an object; \
+             refer to the definition of an object, or put the value into a property",
+        ),
+        (
+            r#"{"A": {"type": "object", "additionalProperties": true, "oneOf": [{"type": "object",
+                "properties": {"t": {"const": "x"}}}]}}"#,
+            "/$defs/A: a union among the members of an object that may have further members; \
+             remove `additionalProperties`, or move the union into a property",
         ),
         (
             r#"{"A": {"type": "object", "anyOf": [{"title": "Text", "type": "string"}]}}"#,
@@ -62,12 +85,6 @@ fn each_fault_is_named_with_its_place_and_a_remedy() {
             r#"{"A": {"anyOf": [{"title": "1", "type": "integer", "const": 1}]}}"#,
             "/$defs/A: `1` is not a valid name of a constant; \
              give the value a `title` of letters and digits, a letter first",
-        ),
-        (
-            r#"{"A": {"type": "object", "properties": {"a": {"type": "object",
-                "additionalProperties": true, "properties": {"b": {"type": "string"}}}}}}"#,
-            "/$defs/A/properties/a/properties/b: a member of an open object has a type without \
-             a name; define the type and refer to it as `#/$defs/Name`",
         ),
         (
             r#"{"AgentHandle": {"type": "string"},

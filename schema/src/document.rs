@@ -8,15 +8,23 @@ use crate::walk::{escaped, schemas};
 use crate::{Error, V1, V2, infinite_types};
 
 /// The keywords that documents add to JSON Schema.
-const KEYWORDS: [&str; 12] = [
+const KEYWORDS: [&str; 17] = [
     // The method that a definition is the params or the result of.
     "x-method",
     // Who handles the method: a role, or `both`, `protocol` or `proxy`.
     "x-side",
-    // The notification cancels the request whose id is in this member; see `cancellation`.
+    // Facts of the method, at its params; see `facts`.
+    "x-scope",
+    "x-access",
+    "x-retry",
+    "x-joins",
+    // The notification cancels the request whose id is in this member, or the requests of these
+    // methods in its session; see `cancellation`.
     "x-cancels",
     // Senders may join texts of the notification; see `coalescing`.
     "x-coalesce",
+    // What a variant contributes to a conversation; see `content`.
+    "x-content",
     // An envelope, which only routes; no type is made of it.
     "x-docs-ignore",
     // Readers take an invalid value as absent.
@@ -185,6 +193,7 @@ impl Document {
         self.version()?;
         self.transcript()?;
         self.coalescing()?;
+        self.contents()?;
         let Some(way) = infinite_types::first(self) else {
             return Ok(());
         };

@@ -3,8 +3,10 @@
 
 mod cancellation;
 mod coalescing;
+mod content;
 mod document;
 mod error;
+mod facts;
 mod infinite_types;
 mod protocol;
 mod side;
@@ -15,10 +17,12 @@ mod validate;
 mod version;
 mod walk;
 
-pub use self::cancellation::CancellationInfo;
+pub use self::cancellation::{CancellationInfo, SessionCancellationInfo};
 pub use self::coalescing::{CoalescingInfo, TextPattern};
+pub use self::content::{Content, ContentInfo};
 pub use self::document::Document;
 pub use self::error::Error;
+pub use self::facts::{AccessRight, Attachment, MethodFacts, Retry, Scope};
 pub use self::protocol::{Kind, Method, Protocol};
 pub use self::side::Side;
 pub use self::transcript::TranscriptRules;
@@ -32,6 +36,12 @@ pub const V1: &str = include_str!("../v1.json");
 /// The document of the draft of protocol version 2.
 pub const V2: &str = include_str!("../v2.json");
 
+/// How the types of [`V1`] and [`V2`] convert to each other, where their names do not tell.
+pub const V1_V2: &str = include_str!("../v1-v2.json");
+
+/// The overlay of [`V1_V2`] for the documents with their proposals.
+pub const V1_V2_UNSTABLE: &str = include_str!("../v1-v2.unstable.json");
+
 /// The overlay with the proposals that the draft of version 2 does not contain yet;
 /// see [`V1_UNSTABLE`].
 pub const V2_UNSTABLE: &str = include_str!("../v2.unstable.json");
@@ -40,3 +50,6 @@ pub const V2_UNSTABLE: &str = include_str!("../v2.unstable.json");
 /// subject to change: providers of models, MCP over the connection, several plans,
 /// child sessions, proxies, and methods to fork, archive, name and query sessions.
 pub const V1_UNSTABLE: &str = include_str!("../v1.unstable.json");
+
+/// The overlay with the extension methods of this project (`_acp-sdk/...`), for every version.
+pub const EXTENSIONS: &str = include_str!("../extensions.json");

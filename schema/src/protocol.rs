@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::facts::{self, MethodFacts};
 use crate::walk::escaped;
 use crate::{Document, Error, Side};
 
@@ -49,6 +50,8 @@ pub struct Method {
     pub kind: Kind,
     /// The description of its params.
     pub description: Option<String>,
+    /// Its facts; `None` if its document states none.
+    pub facts: Option<MethodFacts>,
 }
 
 /// The method table of a document, in the order of the document.
@@ -67,7 +70,8 @@ impl Protocol {
     /// # Errors
     /// Fails when a side is missing, the document names more than two roles, a request has
     /// no response, a response has no request, two definitions are the same form of a
-    /// method, or [`Document::check`] fails.
+    /// method, facts of methods are incomplete or contradict the definitions, or
+    /// [`Document::check`] fails.
     pub fn from_document(document: &Document) -> Result<Self, Error> {
         document.check()?;
         let marked: Vec<Marked<'_>> = document
@@ -123,8 +127,10 @@ impl Protocol {
                 side: one.side,
                 kind,
                 description: one.description.map(str::to_owned),
+                facts: one.facts,
             });
         }
+        facts::check(document, &methods)?;
         Ok(Self { methods, roles })
     }
 
@@ -214,11 +220,16 @@ struct Marked<'a> {
     side: Side,
     role: Role,
     description: Option<&'a str>,
+    facts: Option<MethodFacts>,
 }
 
 impl<'a> Marked<'a> {
     fn new(document: &Document, name: &'a str, schema: &'a Value) -> Option<Result<Self, Error>> {
         let at = |keyword: &str| format!("/$defs/{}/{keyword}", escaped(name));
+        let facts = match MethodFacts::of(document, name, schema) {
+            Ok(facts) => facts,
+            Err(error) => return Some(Err(error)),
+        };
         let Some(method) = schema.get("x-method") else {
             schema.get("x-side")?;
             let message = "a side without a method; add `x-method`, or remove it";
@@ -250,6 +261,7 @@ impl<'a> Marked<'a> {
             side,
             role,
             description,
+            facts,
         }))
     }
 

@@ -2,8 +2,8 @@
 //!
 //! What looks like a schema but is not one is left out: values of `const`,
 //! `default`, `enum`, `examples`, `x-coalesce`, `x-version` and `x-transcript` are data, and the
-//! members of `properties` and `$defs` are named by the protocol: a member called `$ref` is not a
-//! reference.
+//! members of `properties`, `patternProperties`, `dependentSchemas` and `$defs` are named by the
+//! protocol: a member called `$ref` is not a reference.
 
 use serde_json::{Map, Value};
 
@@ -27,7 +27,10 @@ pub(crate) fn schemas<'a, E>(
                         | "x-transcript",
                         _,
                     ) => {}
-                    ("properties" | "$defs", Value::Object(named)) => {
+                    (
+                        "properties" | "patternProperties" | "dependentSchemas" | "$defs",
+                        Value::Object(named),
+                    ) => {
                         for (name, schema) in named {
                             schemas(schema, &format!("{at}/{}", escaped(name)), visit)?;
                         }

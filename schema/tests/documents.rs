@@ -324,6 +324,41 @@ fn a_marked_notification_cancels_requests() {
 }
 
 #[test]
+fn a_notification_of_a_session_cancels_its_requests() {
+    let document = |member: &str, cancels: &str| {
+        let text = format!(
+            r#"{{"$defs": {{
+                "Abort": {{"required": ["job"], "x-side": "protocol", "x-method": "abort", "x-cancels": "job"}},
+                "WorkRequest": {{"x-side": "agent", "x-method": "work"}},
+                "WorkResponse": {{"x-side": "agent", "x-method": "work"}},
+                "Stop": {{"required": ["{member}"], "x-side": "agent", "x-method": "stop", "x-cancels": {cancels}}}
+            }}}}"#
+        );
+        Document::parse("base.json", &text).unwrap().cancellation()
+    };
+    let found = document("sessionId", r#"["work"]"#).unwrap().unwrap();
+    assert_eq!(found.method, "abort");
+    let [stop] = &found.of_sessions[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!(
+        (&*stop.method, &stop.requests[..]),
+        ("stop", &["work".to_owned()][..])
+    );
+    for (member, cancels) in [
+        ("job", r#"["work"]"#),
+        ("sessionId", r#"["stop"]"#),
+        ("sessionId", "[1]"),
+    ] {
+        let error = document(member, cancels).unwrap_err().to_string();
+        assert!(
+            error.contains("/$defs/Stop/x-cancels: not a list of requests"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn marked_notifications_are_joined_by_a_pattern() {
     let document = |method: &str, keyword: &str| {
         let text = format!(

@@ -2,7 +2,7 @@
 
 mod official;
 
-use acp_schema::{V1, V1_UNSTABLE, V2, V2_UNSTABLE};
+use acp_schema::{EXTENSIONS, V1, V1_UNSTABLE, V2, V2_UNSTABLE};
 use serde_json::Value;
 
 /// Keywords that the bundled documents use.
@@ -33,13 +33,18 @@ const KEYWORDS: &[&str] = &[
     "title",
     "type",
     "unevaluatedProperties",
+    "x-access",
     "x-cancels",
     "x-coalesce",
+    "x-content",
     "x-deserialize-default-on-error",
     "x-deserialize-default-on-null",
     "x-deserialize-skip-invalid-items",
     "x-docs-ignore",
+    "x-joins",
     "x-method",
+    "x-retry",
+    "x-scope",
     "x-sensitive",
     "x-side",
     "x-transcript",
@@ -54,6 +59,7 @@ fn documents() -> Vec<(&'static str, Value)> {
         ("v1.unstable.json", V1_UNSTABLE),
         ("v2.json", V2),
         ("v2.unstable.json", V2_UNSTABLE),
+        ("extensions.json", EXTENSIONS),
     ];
     let parse = |text| serde_json::from_str(text).expect("the bundled documents are JSON");
     let alone = texts.into_iter().map(|(name, text)| (name, parse(text)));

@@ -7,7 +7,9 @@ use acp_schema::Document;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{Call, Role, coalescing, handled_by, markers, masking, services, traits};
+use super::call::{Call, handled_by};
+use super::role::Role;
+use super::{coalescing, markers, masking, services, traits};
 use crate::Error;
 use crate::emit::{Model, described, written};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::quote;
 
-use super::Call;
+use super::call::Call;
 use super::version::Version;
 use crate::emit::{Model, described};
 use crate::ir::{Presence, Shape};
@@ -35,13 +35,13 @@ pub(super) fn module(calls: &[Call<'_>], version: Option<&Version>) -> TokenStre
             };
             let implementation = match result {
                 Some(result) => quote! {
-                    impl Method for #marker {
+                    impl runtime::Method for #marker {
                         #body
                         type Result = super::#result;
                         #negotiates
                     }
                 },
-                None => quote!(impl Notification for #marker { #body }),
+                None => quote!(impl runtime::Notification for #marker { #body }),
             };
             quote! {
                 #docs
@@ -51,15 +51,10 @@ pub(super) fn module(calls: &[Call<'_>], version: Option<&Version>) -> TokenStre
                 #implementation
             }
         });
-    let (requests, notifications): (Vec<_>, Vec<_>) =
-        calls.iter().partition(|call| call.result.is_some());
-    let traits = [("Method", requests), ("Notification", notifications)];
-    let traits = traits.iter().filter(|(_, calls)| !calls.is_empty());
-    let traits = traits.map(|(name, _)| format_ident!("{name}"));
     quote! {
         #[doc = " One type per method, with the method's name, params and result."]
         pub mod methods {
-            use super::{#(#traits),*};
+            use super::runtime;
 
             #(#markers)*
         }

@@ -1,9 +1,9 @@
 //! What transcripts show of the protocol's messages, as a table.
 //!
-//! Masking goes by the names of members, wherever they stand. Text is shown where the schema
-//! limits it to certain strings, for a mask would make the message invalid, and where the
-//! document names the member in `x-transcript`. Values without a schema, and those marked
-//! `x-sensitive`, are masked with everything inside.
+//! A member is shown only where the schema has one of its name; the table refers to the types of
+//! params and results for that. Text is shown where the schema limits it to certain strings, for a
+//! mask would make the message invalid, and where the document names the member in `x-transcript`.
+//! Values without a schema, and those marked `x-sensitive`, are masked with everything inside.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,9 @@ use acp_schema::{Document, Kind};
 use proc_macro2::TokenStream;
 use quote::quote;
 use serde_json::Value;
+use syn::Ident;
 
-use super::Call;
+use super::call::Call;
 use crate::Error;
 use crate::lower::is_any;
 
@@ -42,26 +43,28 @@ pub(super) fn items(
     let mut uris: Vec<&str> = named.uris.iter().map(String::as_str).collect();
     uris.sort_unstable();
 
-    let mut methods: BTreeMap<&str, [Option<Vec<&str>>; 2]> = BTreeMap::new();
+    let mut methods: BTreeMap<&str, [Payload<'_>; 2]> = BTreeMap::new();
     for call in calls {
         let (params, result) = match &call.method.kind {
             Kind::Request { params, result } => (params, Some(result)),
             Kind::Notification { params } => (params, None),
         };
         let entry = methods.entry(&call.method.name).or_default();
-        for (definition, visible) in [Some(params), result].into_iter().zip(entry.iter_mut()) {
+        let types = [Some(&call.params), call.result.as_ref()];
+        let definitions = [Some(params), result].into_iter().zip(types);
+        for ((definition, ty), payload) in definitions.zip(entry.iter_mut()) {
+            payload.types.extend(ty);
             let schema = definition.and_then(|name| document.def(name));
             if let Some(schema) = schema.filter(|schema| is_marked(schema)) {
-                visible.get_or_insert_default().extend(only(schema, &shown));
+                payload
+                    .only
+                    .get_or_insert_default()
+                    .extend(only(schema, &shown));
             }
         }
     }
-    let visible = |only: &Option<Vec<&str>>| match only {
-        None => quote!(runtime::Visible::Members),
-        Some(names) => quote!(runtime::Visible::Only(&[#(#names),*])),
-    };
-    let methods = methods.iter().map(|(name, [params, result])| {
-        let (params, result) = (visible(params), visible(result));
+    let methods = methods.iter().map(|(name, payloads)| {
+        let [params, result] = payloads.each_ref().map(Payload::tokens);
         quote!(runtime::MethodMasking { method: #name, params: #params, result: #result })
     });
     Ok(quote! {
@@ -73,6 +76,28 @@ pub(super) fn items(
             methods: &[#(#methods),*],
         };
     })
+}
+
+/// The params or the result of a method; of several forms of it, all.
+#[derive(Default)]
+struct Payload<'a> {
+    types: BTreeSet<&'a Ident>,
+    /// The members that are shown if it is marked as sensitive.
+    only: Option<Vec<&'a str>>,
+}
+
+impl Payload<'_> {
+    fn tokens(&self) -> TokenStream {
+        let visible = match &self.only {
+            None => quote!(runtime::Visible::Members),
+            Some(names) => quote!(runtime::Visible::Only(&[#(#names),*])),
+        };
+        let types = self.types.iter();
+        quote!(runtime::PayloadMasking {
+            visible: #visible,
+            types: &[#(<#types as runtime::Described>::descriptor),*],
+        })
+    }
 }
 
 /// Names of members, over all definitions.

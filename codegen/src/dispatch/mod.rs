@@ -5,8 +5,11 @@
 //! role, and one arm of that role's dispatch. A method that both roles handle is in
 //! both traits and handles, and has one marker. Behaviour stays in the runtime.
 
+mod call;
 mod coalescing;
+mod content;
 mod extension;
+mod facts;
 mod handles;
 mod markers;
 mod masking;
@@ -15,108 +18,24 @@ mod services;
 mod traits;
 mod version;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use acp_schema::{Document, Kind, Method, Protocol, Side};
-use heck::{ToSnakeCase as _, ToUpperCamelCase as _};
+use acp_schema::Document;
 use proc_macro2::TokenStream;
-use quote::format_ident;
-use syn::Ident;
 
+pub(crate) use self::call::{Call, calls, uses};
+pub(crate) use self::content::items as contents;
 pub(crate) use self::extension::extension;
+pub(crate) use self::facts::items as facts;
 pub(crate) use self::role::{Role, roles};
 use self::version::Version;
+pub(crate) use self::version::version_marker;
+use crate::Error;
 use crate::emit::Model;
-use crate::lower::ANY;
-use crate::overrides::{Hint, Overrides};
-use crate::{Error, Options};
-
-/// A method with the Rust names it gets.
-#[derive(Debug)]
-pub(crate) struct Call<'a> {
-    method: &'a Method,
-    /// Of the trait's and the handle's method.
-    function: Ident,
-    /// Of the type in the module `methods`.
-    marker: Ident,
-    params: Ident,
-    /// What it answers with; a notification has no answer.
-    result: Option<Ident>,
-    docs: String,
-    required: bool,
-    default: Option<&'static str>,
-}
-
-impl Call<'_> {
-    /// The definition of its params.
-    pub(crate) fn params_definition(&self) -> &str {
-        self.method.kind.params()
-    }
-
-    /// The sides that handle it, its function, and the definition of its params.
-    pub(crate) fn names(&self, roles: &[Role]) -> impl Iterator<Item = (Side, String, String)> {
-        let sides: Vec<Side> = match self.method.side {
-            Side::BOTH => roles.iter().map(|role| role.side).collect(),
-            side => vec![side],
-        };
-        sides.into_iter().map(|side| {
-            let params = self.method.kind.params().to_owned();
-            (side, self.function.to_string(), params)
-        })
-    }
-}
-
-/// The methods with their Rust names, in the order of the document.
-pub(crate) fn calls<'a>(
-    protocol: &'a Protocol,
-    model: &Model<'_>,
-    overrides: &Overrides,
-    options: &Options,
-) -> Vec<Call<'a>> {
-    let mut calls: Vec<Call<'a>> = protocol
-        .methods()
-        .map(|method| call(method, model, overrides, options))
-        .collect();
-    separate_forms(&mut calls);
-    calls
-}
-
-/// What the docs of params and results say about where they are used.
-/// In an extension (`extends`), traits have other names.
-pub(crate) fn uses(roles: &[Role], calls: &[Call<'_>], extends: bool) -> BTreeMap<String, String> {
-    let (handler, caller) = match extends {
-        true => ("Extension", "HandleExt"),
-        false => ("", "Handle"),
-    };
-    let mut uses: BTreeMap<String, String> = BTreeMap::new();
-    for role in roles.iter().copied() {
-        for call in handled_by(role, calls) {
-            let (name, caller) = (role.ident(handler), role.ident(caller));
-            let function = &call.function;
-            let mut add = |ty: &Ident, text: String| {
-                let known = uses.entry(ty.to_string()).or_default();
-                if !known.is_empty() {
-                    known.push('\n');
-                }
-                known.push_str(&text);
-            };
-            add(
-                &call.params,
-                format!("Handled by [`{name}::{function}`], sent by [`{caller}::{function}`]."),
-            );
-            if let Some(result) = &call.result {
-                add(result, format!("Returned by [`{name}::{function}`]."));
-            }
-        }
-    }
-    uses
-}
 
 /// All items about methods; none for a document without methods.
 ///
 /// # Errors
 /// When a default answer in the override table is no Rust expression, or the document has
-/// `x-version` and no `initialize`.
+/// `x-version` and no `initialize` between two roles.
 pub(crate) fn dispatch(
     document: &Document,
     model: &Model<'_>,
@@ -126,7 +45,7 @@ pub(crate) fn dispatch(
     if calls.is_empty() {
         return Ok(Vec::new());
     }
-    let version = Version::of(document)?;
+    let version = Version::of(document, roles, calls)?;
     let version = version.as_ref();
     let cancellation = document.cancellation()?;
     let coalescing = coalescing::items(document, |_| true)?;
@@ -158,83 +77,4 @@ pub(crate) fn dispatch(
     }
     chunks.push(masking::items(document, calls, |_| true)?);
     Ok(chunks)
-}
-
-fn call<'a>(
-    method: &'a Method,
-    model: &Model<'_>,
-    overrides: &Overrides,
-    options: &Options,
-) -> Call<'a> {
-    let (params, result) = match &method.kind {
-        Kind::Request { params, result } => (params, Some(result)),
-        Kind::Notification { params } => (params, None),
-    };
-    let named = overrides.find(params, |hint| match hint {
-        Hint::MethodName(name) => Some(name.to_owned()),
-        _ => None,
-    });
-    let name = named.unwrap_or_else(|| {
-        let stem = params
-            .strip_suffix("Request")
-            .or_else(|| params.strip_suffix("Notification"));
-        stem.unwrap_or(params).to_snake_case()
-    });
-    // A definition that accepts anything has no type of its own.
-    let ty = |name: &str| format_ident!("{}", if model.get(name).is_some() { name } else { ANY });
-    let mut docs = method.description.clone().unwrap_or_default();
-    let link = match &options.reference {
-        // The page has the protocol's own methods.
-        Some(page) if !method.name.starts_with('_') => {
-            let anchor = method.name.trim_start_matches("$/").replace('/', "-");
-            format!("[`{}`]({page}#{anchor})", method.name)
-        }
-        _ => format!("`{}`", method.name),
-    };
-    if !docs.is_empty() {
-        docs.push_str("\n\n");
-    }
-    docs.push_str(&format!("Method {link}."));
-    Call {
-        method,
-        marker: format_ident!("{}", name.to_upper_camel_case()),
-        function: function(&name),
-        params: ty(params),
-        result: result.map(|result| ty(result)),
-        docs,
-        required: overrides.has(&method.name, Hint::RequiredMethod),
-        default: overrides.find(&method.name, |hint| match hint {
-            // The expression is written against one document's types.
-            Hint::DefaultAnswer(answer) if options.complete => Some(answer),
-            _ => None,
-        }),
-    }
-}
-
-/// The name as that of a Rust function, also when it is a word of Rust.
-fn function(name: &str) -> Ident {
-    syn::parse_str(name).unwrap_or_else(|_| format_ident!("{name}_"))
-}
-
-/// A method can be a request and a notification, on one side or on different
-/// ones; the name of the latter says so, for each has a marker of its own.
-fn separate_forms(calls: &mut [Call<'_>]) {
-    let requests: BTreeSet<Ident> = calls
-        .iter()
-        .filter(|call| call.result.is_some())
-        .map(|call| call.function.clone())
-        .collect();
-    for call in calls.iter_mut().filter(|call| call.result.is_none()) {
-        if requests.contains(&call.function) {
-            call.function = format_ident!("{}_notification", call.function);
-            call.marker = format_ident!("{}Notification", call.marker);
-        }
-    }
-}
-
-/// The calls that a side handles.
-fn handled_by<'a>(role: Role, calls: &'a [Call<'a>]) -> impl Iterator<Item = &'a Call<'a>> {
-    calls
-        .iter()
-        .filter(move |call| call.method.side.includes(role.side))
 }

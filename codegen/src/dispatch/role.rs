@@ -6,6 +6,7 @@ use quote::format_ident;
 use syn::Ident;
 
 use crate::Error;
+use crate::identifiers::identifier;
 use crate::lower::escape;
 
 /// What follows the name of a role in the names of generated types.
@@ -86,7 +87,7 @@ impl Role {
 
     /// The function that gives a handle to the role.
     pub(super) fn accessor(self) -> Ident {
-        super::function(&self.side.as_str().to_snake_case())
+        identifier(&self.side.as_str().to_snake_case())
     }
 
     /// The role at the other end, if the document names it.

@@ -1,11 +1,13 @@
 //! Dispatch: from a method's name to the trait's method.
 
-use acp_schema::CancellationInfo;
+use acp_schema::{CancellationInfo, SessionCancellationInfo};
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use super::call::{Call, handled_by};
+use super::coalescing;
+use super::role::Role;
 use super::version::Version;
-use super::{Call, Role, coalescing, handled_by};
 use crate::emit::written;
 
 /// The tables that a document has.
@@ -97,11 +99,21 @@ pub(super) fn items(
 
 /// How both sides cancel requests.
 pub(super) fn cancellation(info: CancellationInfo) -> TokenStream {
-    let CancellationInfo { method, request_id } = info;
+    let CancellationInfo {
+        method,
+        request_id,
+        of_sessions,
+    } = info;
+    let of_sessions = of_sessions
+        .iter()
+        .map(|SessionCancellationInfo { method, requests }| quote!((#method, &[#(#requests),*])));
     quote! {
-        #[doc = " The notification that cancels requests of this protocol."]
-        pub static CANCELLATION: runtime::Cancellation =
-            runtime::Cancellation { method: #method, request_id: #request_id };
+        #[doc = " The notifications that cancel requests of this protocol."]
+        pub static CANCELLATION: runtime::Cancellation = runtime::Cancellation {
+            method: #method,
+            request_id: #request_id,
+            of_sessions: &[#(#of_sessions),*],
+        };
     }
 }
 
@@ -131,7 +143,7 @@ fn arm(role: Role, call: &Call<'_>, version: Option<&Version>) -> TokenStream {
 pub(super) fn dispatched(role: Role, call: &Call<'_>, version: Option<&Version>) -> TokenStream {
     let (ctx, function) = (role.ident("Context"), &call.function);
     let (receiver, verb) = match call.result {
-        Some(_) => match version.filter(|_| Version::is_negotiated_by(call)) {
+        Some(_) => match version.filter(|version| version.is_negotiated_by(call)) {
             Some(Version { marker, .. }) => {
                 (quote!(request), quote!(answer_initialize::<#marker, _, _>))
             }
@@ -141,7 +153,7 @@ pub(super) fn dispatched(role: Role, call: &Call<'_>, version: Option<&Version>)
     };
     quote! {
         #receiver.#verb(move |ctx, params| async move {
-            handler.#function(&#ctx::new(ctx), params).await
+            T::#function(&handler, &#ctx::new(ctx), params).await
         })
     }
 }

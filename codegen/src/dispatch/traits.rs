@@ -3,7 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{Call, Role, handled_by};
+use super::call::{Call, handled_by};
+use super::role::Role;
 use crate::Error;
 use crate::emit::{described, written};
 

@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::Ident;
 
-use super::{described, written};
+use super::docs::{described, written};
 use crate::ir::Typed;
 
 /// The parts of both functions.

@@ -4,8 +4,10 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Ident, Type as RustType};
 
-use super::structs::Part;
-use super::{Model, accessors, head, unions, unwrap_option};
+use super::accessors::accessors;
+use super::model::{Model, head, unwrap_option};
+use super::part::{Part, default_name};
+use super::unions;
 use crate::ir::{Presence, Shape};
 
 pub(super) fn items(
@@ -47,11 +49,6 @@ pub(super) fn items(
 
         #by_hand
     }
-}
-
-/// Returns the function with the default of a field, if it differs from that of its type.
-pub(super) fn default_name(field: &Ident) -> Ident {
-    format_ident!("default_{}", field.to_string().trim_end_matches('_'))
 }
 
 fn new(model: &Model<'_>, parts: &[Part<'_>], required: bool, own_defaults: bool) -> TokenStream {
@@ -158,7 +155,10 @@ fn optional_setter(model: &Model<'_>, part: &Part<'_>, name: &Ident, doc: &str) 
         (quote!(), quote!(#inner), quote!(Some(#ident)))
     } else if parameter(model, ident, inner).1.is_some() {
         let value = quote!(#ident.into_option());
-        (quote!(<M>), quote!(impl IntoOption<#inner, M>), value)
+        // A type of the document may have the name of the parameter.
+        let marker = format_ident!("{}", if head(inner).0 == "M" { "N" } else { "M" });
+        let parameter = quote!(impl IntoOption<#inner, #marker>);
+        (quote!(<#marker>), parameter, value)
     } else {
         (
             quote!(),
@@ -191,7 +191,7 @@ fn parameter(
         _ => model.get(&name).is_some_and(|ty| match &ty.shape {
             Shape::Id | Shape::Text(_) | Shape::Integer(_) => true,
             Shape::Union(union) => unions::has_from(model, &ty.name, union),
-            Shape::Struct(_) | Shape::Wrapper => false,
+            Shape::Struct(_) | Shape::Map | Shape::Wrapper => false,
         }),
     };
     if convertible {

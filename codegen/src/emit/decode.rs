@@ -5,10 +5,9 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::Ident;
 
-use super::Model;
-use super::construct::default_name;
-use super::structs::Part;
-use crate::ir::{Presence, Shape};
+use super::model::{Model, head, unwrap_option};
+use super::part::{Part, default_name};
+use crate::ir::{Place, Presence, Shape};
 
 pub(super) fn items(
     model: &Model<'_>,
@@ -39,9 +38,13 @@ fn member(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
     };
     let or_default = or_default.then(|| quote!(+ or_default));
     let (ident, ty) = (part.ident, &part.ty);
-    if part.field.flattened {
-        let tag = tag(model, part);
-        return quote!(#ident #tag: #ty = #presence + flattened #or_default);
+    match part.field.place {
+        Place::Member => {}
+        Place::Union => {
+            let tag = tag(model, part);
+            return quote!(#ident #tag: #ty = #presence + flattened #or_default);
+        }
+        Place::Entries => return quote!(#ident "": #ty = required + flattened),
     }
     let wire = &part.field.wire;
     let valid_items = leniency.skip_items.then(|| quote!(+ valid_items));
@@ -64,8 +67,10 @@ fn default(part: &Part<'_>) -> TokenStream {
 
 /// Generates `Deserialize` from buffered members.
 fn shared(model: &Model<'_>, name: &Ident, parts: &[Part<'_>]) -> TokenStream {
-    // A union reads the remaining members, so it comes last.
-    let (unions, own): (Vec<_>, Vec<_>) = parts.iter().partition(|part| part.field.flattened);
+    // A union or map reads the remaining members, so it comes last.
+    let (unions, own): (Vec<_>, Vec<_>) = parts
+        .iter()
+        .partition(|part| part.field.place.is_flattened());
     let reads = own.into_iter().chain(unions).map(|part| {
         let (ident, read) = (part.ident, read(model, part));
         quote!(#ident: members.#read?)
@@ -83,12 +88,13 @@ fn shared(model: &Model<'_>, name: &Ident, parts: &[Part<'_>]) -> TokenStream {
 
 fn read(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
     let required = part.field.presence == Presence::Required;
-    if part.field.flattened {
-        let tag = tag(model, part);
-        return match required {
-            true => quote!(read()),
-            false => quote!(read_optional(#tag)),
-        };
+    match part.field.place {
+        Place::Member => {}
+        Place::Union if !required => {
+            let tag = tag(model, part);
+            return quote!(read_optional(#tag));
+        }
+        Place::Union | Place::Entries => return quote!(read()),
     }
     let wire = &part.field.wire;
     if part.default.is_some() {
@@ -105,7 +111,7 @@ fn read(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
 
 /// Returns the tag of a union in the object; empty if it has none.
 fn tag<'a>(model: &Model<'a>, part: &Part<'_>) -> &'a str {
-    let (name, _) = super::head(super::unwrap_option(&part.ty));
+    let (name, _) = head(unwrap_option(&part.ty));
     match model.get(&name).map(|ty| &ty.shape) {
         Some(Shape::Union(union)) => union.tag.as_deref().unwrap_or_default(),
         _ => "",
@@ -114,5 +120,5 @@ fn tag<'a>(model: &Model<'a>, part: &Part<'_>) -> &'a str {
 
 /// Returns whether the type of a required field has a default.
 fn has_default(part: &Part<'_>) -> bool {
-    matches!(super::head(&part.ty).0.as_str(), "Option" | "Vec" | "Map")
+    matches!(head(&part.ty).0.as_str(), "Option" | "Vec" | "Map")
 }

@@ -4,10 +4,11 @@ use heck::{ToShoutySnakeCase as _, ToSnakeCase as _};
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use super::{Model, catch_all, described, written};
+use super::docs::{described, written};
+use super::model::{Model, catch_all};
 use crate::Error;
 use crate::ir::{Constant, Shape, Type};
-use crate::typify_adapter::Skeleton;
+use crate::skeletons::Skeleton;
 
 pub(super) fn id(ty: &Type) -> TokenStream {
     let name = format_ident!("{}", ty.name);
@@ -88,7 +89,8 @@ pub(super) fn integer(model: &Model<'_>, ty: &Type, values: &[Constant<i64>]) ->
     }
 }
 
-/// Generates a module of constants for the named values of an integer with an external type.
+/// Generates a module of constants for the named values of an integer with an external type, and
+/// the list of them.
 pub(crate) fn codes(ty: &Type) -> Option<TokenStream> {
     let Shape::Integer(values) = &ty.shape else {
         return None;
@@ -108,12 +110,22 @@ pub(crate) fn codes(ty: &Type) -> Option<TokenStream> {
         let number = Literal::i64_unsuffixed(value.value);
         quote!(#docs pub const #ident: #name = #name::new(#number);)
     });
+    let named = values.iter().map(|value| {
+        let ident = format_ident!("{}", value.name.to_shouty_snake_case());
+        let title = &value.name;
+        let description = value.docs.as_deref().unwrap_or_default();
+        quote!(NamedValue { value: #ident, name: #title, description: #description })
+    });
     Some(quote! {
         #docs
         pub mod #module {
             use super::#name;
+            use super::runtime::NamedValue;
 
             #(#constants)*
+
+            #[doc = " All of them, in the order of the document."]
+            pub static ALL: &[NamedValue<#name>] = &[#(#named),*];
         }
     })
 }

@@ -2,20 +2,14 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Ident, Type as RustType};
 
-use super::{Model, construct, decode, defaults, described, traits, unwrap_option, written};
+use super::docs::{described, written};
+use super::model::{Model, unwrap_option};
+use super::part::Part;
+use super::{construct, decode, defaults, traits};
 use crate::Error;
 use crate::ir::{Field, Presence, Type};
-
-/// A field, and its name and type from typify.
-pub(super) struct Part<'a> {
-    pub(super) field: &'a Field,
-    pub(super) ident: &'a Ident,
-    pub(super) ty: RustType,
-    /// The default, if it differs from that of the type.
-    pub(super) default: Option<TokenStream>,
-}
+use crate::lower::escape;
 
 pub(super) fn items(
     model: &Model<'_>,
@@ -28,7 +22,7 @@ pub(super) fn items(
         .map(|field| part(model, ty, field))
         .collect::<Result<_, _>>()?;
     let name = format_ident!("{}", ty.name);
-    let flattened = fields.iter().any(|field| field.flattened);
+    let flattened = fields.iter().any(|field| field.place.is_flattened());
     let required = parts
         .iter()
         .any(|part| part.field.presence == Presence::Required);
@@ -59,7 +53,7 @@ pub(super) fn items(
 fn part<'a>(model: &Model<'a>, ty: &Type, field: &'a Field) -> Result<Part<'a>, Error> {
     let slot = model.skeletons.slot(&ty.name, &field.wire)?;
     let rust = slot.ty.clone().ok_or_else(|| {
-        Error::Typify(format!(
+        Error::Passes(format!(
             "field `{}` of `{}` has no type",
             field.wire, ty.name
         ))
@@ -71,7 +65,7 @@ fn part<'a>(model: &Model<'a>, ty: &Type, field: &'a Field) -> Result<Part<'a>, 
         }
         _ => rust,
     };
-    let at = format!("{}/properties/{}", ty.at, field.wire);
+    let at = format!("{}/properties/{}", ty.at, escape(&field.wire));
     let default = match &field.presence {
         Presence::Default(value) => defaults::expression(model, &at, &rust, value)?,
         _ => None,

@@ -6,10 +6,12 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens as _, format_ident, quote};
 use syn::Ident;
 
-use super::{Model, catch_all, described, traits};
+use super::docs::described;
+use super::model::{Model, catch_all, head};
+use super::traits;
 use crate::Error;
-use crate::ir::{Content, Field, Form, Presence, Shape, Type, Union, Variant};
-use crate::typify_adapter::Slot;
+use crate::ir::{Content, Field, Form, Place, Presence, Shape, Type, Union, Variant};
+use crate::skeletons::Slot;
 
 pub(super) fn items(model: &Model<'_>, ty: &Type, union: &Union) -> Result<TokenStream, Error> {
     let name = format_ident!("{}", ty.name);
@@ -18,14 +20,14 @@ pub(super) fn items(model: &Model<'_>, ty: &Type, union: &Union) -> Result<Token
         .iter()
         .map(|variant| Ok((variant, model.skeletons.slot(&ty.name, &variant.key)?)))
         .collect::<Result<_, Error>>()?;
-    let inner = inner_froms(model, ty, &slots);
-    let text = text_from(model, &name, &slots);
-    let froms = froms(model, &ty.name, union).into_iter().map(|slot| {
+    let froms = froms(model, &ty.name, union);
+    let key = |slot: &&Slot| Some(slot.ty.as_ref()?.to_token_stream().to_string());
+    let mut seen: BTreeSet<String> = froms.iter().filter_map(key).collect();
+    let text = text_from(model, &name, &slots).filter(|_| seen.insert("String".into()));
+    let inner = inner_froms(model, ty, &slots, &mut seen);
+    let froms = froms.into_iter().map(|slot| {
         let (ident, payload) = (&slot.ident, &slot.ty);
-        let text = slot
-            .ty
-            .as_ref()
-            .is_some_and(|ty| super::head(ty).0 == "String");
+        let text = slot.ty.as_ref().is_some_and(|ty| head(ty).0 == "String");
         let borrowed = text.then(|| {
             quote! {
                 impl From<&str> for #name {
@@ -195,12 +197,17 @@ fn payload(slot: &Slot) -> TokenStream {
         .map_or_else(|| quote!(()), |ty| quote!(#ty))
 }
 
-/// Generates conversions from the only field of a payload that is defined inline.
-fn inner_froms(model: &Model<'_>, ty: &Type, slots: &[(&Variant, &Slot)]) -> Vec<TokenStream> {
+/// Generates conversions from the only field of a payload that is defined inline, except from
+/// types in `seen`.
+fn inner_froms(
+    model: &Model<'_>,
+    ty: &Type,
+    slots: &[(&Variant, &Slot)],
+    seen: &mut BTreeSet<String>,
+) -> Vec<TokenStream> {
     let name = format_ident!("{}", ty.name);
-    let mut seen = BTreeSet::new();
     let inner = slots.iter().filter_map(|(_, slot)| {
-        let payload = super::head(slot.ty.as_ref()?).0;
+        let payload = head(slot.ty.as_ref()?).0;
         let inline = model.get(&payload)?;
         let Shape::Struct(fields) = &inline.shape else {
             return None;
@@ -209,7 +216,7 @@ fn inner_froms(model: &Model<'_>, ty: &Type, slots: &[(&Variant, &Slot)]) -> Vec
             Field {
                 presence: Presence::Required,
                 wire,
-                flattened: false,
+                place: Place::Member,
                 ..
             },
         ] = &fields[..]
@@ -237,9 +244,9 @@ fn inner_froms(model: &Model<'_>, ty: &Type, slots: &[(&Variant, &Slot)]) -> Vec
 /// required member equals its tag.
 fn text_from(model: &Model<'_>, name: &Ident, slots: &[(&Variant, &Slot)]) -> Option<TokenStream> {
     slots.iter().find_map(|(variant, slot)| {
-        let payload = super::head(slot.ty.as_ref()?).0;
+        let payload = head(slot.ty.as_ref()?).0;
         let field = model.skeletons.slot(&payload, &variant.key).ok()?;
-        let text = super::head(field.ty.as_ref()?).0 == "String";
+        let text = head(field.ty.as_ref()?).0 == "String";
         if !text || required(model, slot) != [&variant.key] {
             return None;
         }
@@ -258,15 +265,12 @@ fn text_from(model: &Model<'_>, name: &Ident, slots: &[(&Variant, &Slot)]) -> Op
 
 /// Returns the required members of the payload of a variant.
 fn required<'a>(model: &Model<'a>, slot: &Slot) -> Vec<&'a str> {
-    let name = slot
-        .ty
-        .as_ref()
-        .map(|ty| super::head(ty).0)
-        .unwrap_or_default();
+    let name = slot.ty.as_ref().map(|ty| head(ty).0).unwrap_or_default();
     let Some(Shape::Struct(fields)) = model.get(&name).map(|ty| &ty.shape) else {
         return Vec::new();
     };
-    let required = |field: &&Field| field.presence == Presence::Required && !field.flattened;
+    let required =
+        |field: &&Field| field.presence == Presence::Required && field.place == Place::Member;
     fields
         .iter()
         .filter(required)

@@ -1,19 +1,24 @@
 //! Lowers objects: their fields, and a union whose members are in the same object.
 
+use heck::ToSnakeCase as _;
 use serde_json::{Map, Value, json};
 
-use super::value::{nullable, reference, target};
-use super::{FREE_OBJECT, Lowerer, branches, docs};
+use super::Lowerer;
+use super::plain::{ANY, FREE_OBJECT, map_of, optional, reference};
+use super::schema::{branches, docs, escape, is_open, nullable, tag, target};
 use crate::Error;
-use crate::ir::{Field, Leniency, Presence, Shape, Typed};
+use crate::ir::{Field, Leniency, Place, Presence, Shape, Typed};
 use crate::overrides::Hint;
 
-/// The fields of an object, in the IR and for typify.
+/// Names of the field of an object's further members; the first that is no property.
+const ENTRIES: [&str; 2] = ["additionalProperties", "otherProperties"];
+
+/// The fields of an object, in the IR and as plain schemas.
 #[derive(Default)]
 pub(super) struct Members {
     fields: Vec<Field>,
     plain: Map<String, Value>,
-    /// The properties that typify must not wrap in an `Option`.
+    /// The properties that are not wrapped in an `Option`.
     required: Vec<String>,
 }
 
@@ -29,6 +34,36 @@ impl Members {
     }
 }
 
+impl Members {
+    /// Adds the field of the entries with the plain schema `values`.
+    fn entries(&mut self, at: &str, values: &Value) -> Result<(), Error> {
+        let is_free = |wire: &&str| !self.plain.keys().any(|key| is_one_name(key, wire));
+        let Some(wire) = ENTRIES.into_iter().find(is_free) else {
+            return Err(Error::unsupported(
+                at,
+                "the field of the further members has the name of a property",
+                format!("rename one of the properties `{}`", ENTRIES.join("`, `")),
+            ));
+        };
+        self.plain.insert(wire.into(), map_of(values));
+        self.required.push(wire.into());
+        self.fields.push(Field {
+            wire: wire.into(),
+            docs: Some("The members that the schema does not name.".into()),
+            presence: Presence::Empty,
+            leniency: Leniency::default(),
+            place: Place::Entries,
+            typed: Vec::new(),
+        });
+        Ok(())
+    }
+}
+
+/// Returns whether two members would be one field in Rust.
+fn is_one_name(a: &str, b: &str) -> bool {
+    a.to_snake_case() == b.to_snake_case()
+}
+
 impl Lowerer<'_> {
     pub(super) fn object(
         &mut self,
@@ -39,16 +74,22 @@ impl Lowerer<'_> {
         if branches(schema).is_none() {
             return Ok(self.members(name, at, schema, None)?.finish());
         }
-        let tag = super::union::tag(schema);
+        if is_open(schema) {
+            return Err(Error::unsupported(
+                at,
+                "a union among the members of an object that may have further members",
+                "remove `additionalProperties`, or move the union into a property",
+            ));
+        }
+        let tag = tag(schema);
         let mut members = self.members(name, at, schema, tag.as_deref())?;
         let (field, union, docs) = self.union_names(name, schema);
         self.flattened_union(&union, at, schema, docs.clone())?;
         // The union is optional when its tag is a property too and may be null.
-        let own =
-            tag.and_then(|tag| schema.pointer(&format!("/properties/{}", super::escape(&tag))));
-        let optional = own.is_some_and(|own| nullable(own).is_some());
-        let plain = match optional {
-            true => json!({ "anyOf": [reference(&union), { "type": "null" }] }),
+        let own = tag.and_then(|tag| schema.pointer(&format!("/properties/{}", escape(&tag))));
+        let is_optional = own.is_some_and(|own| nullable(own).is_some());
+        let plain = match is_optional {
+            true => optional(reference(&union)),
             false => reference(&union),
         };
         if members.plain.insert(field.clone(), plain).is_some() {
@@ -58,19 +99,19 @@ impl Lowerer<'_> {
                 "rename the property, or add a `Union` row to the override table",
             ));
         }
-        if !optional {
+        if !is_optional {
             members.required.push(field.clone());
         }
         members.fields.push(Field {
             wire: field,
             docs: Some(docs),
-            presence: if optional {
+            presence: if is_optional {
                 Presence::Optional
             } else {
                 Presence::Required
             },
             leniency: own.map_or_else(Leniency::default, leniency),
-            flattened: true,
+            place: Place::Union,
             typed: Vec::new(),
         });
         Ok(members.finish())
@@ -99,16 +140,17 @@ impl Lowerer<'_> {
         for (wire, property) in properties
             .iter()
             .filter(|(wire, _)| Some(wire.as_str()) != tag)
+            // No value is valid, so the member is always absent.
+            .filter(|(_, property)| **property != Value::Bool(false))
         {
-            let at = format!("{at}/properties/{}", super::escape(wire));
+            let at = format!("{at}/properties/{}", escape(wire));
             let typed = self.typed(&at, property)?;
             let value = match typed.is_empty() {
                 true => self.value(&Self::inline_name(name, wire), &at, property)?,
                 false => nullable_free(property),
             };
             let presence = presence(required.contains(&wire.as_str()), property, &value);
-            // typify wraps properties that are not required in an `Option`. Only these two need
-            // one.
+            // Only these two are wrapped in an `Option`.
             if !matches!(presence, Presence::Optional | Presence::Patch) {
                 members.required.push(wire.clone());
             }
@@ -118,37 +160,71 @@ impl Lowerer<'_> {
                 docs: docs(property),
                 presence,
                 leniency: leniency(property),
-                flattened: false,
+                place: Place::Member,
                 typed,
             });
+        }
+        if let Some(values) = self.entries(name, at, schema)? {
+            members.entries(at, &values)?;
         }
         Ok(members)
     }
 
-    /// Returns the typed members of an object with `additionalProperties`.
+    /// Returns the plain schema of a map.
+    pub(super) fn map(&mut self, name: &str, at: &str, schema: &Value) -> Result<Value, Error> {
+        let values = self.entries(name, at, schema)?;
+        Ok(map_of(&values.unwrap_or_else(|| reference(ANY))))
+    }
+
+    /// Returns the plain schema of the members that an object may have beside its properties, if
+    /// the schema provides for them.
+    pub(super) fn entries(
+        &mut self,
+        name: &str,
+        at: &str,
+        schema: &Value,
+    ) -> Result<Option<Value>, Error> {
+        if !is_open(schema) {
+            return Ok(None);
+        }
+        let patterns = schema.get("patternProperties").and_then(Value::as_object);
+        let mut patterns = patterns.into_iter().flatten();
+        let additional = schema.get("additionalProperties");
+        // One type for all entries, or any value.
+        let (keyword, values) = match (additional, patterns.next(), patterns.next()) {
+            (Some(values), None, _) if *values != Value::Bool(false) => {
+                ("additionalProperties".to_owned(), values)
+            }
+            (Some(Value::Bool(false)), Some((pattern, values)), None) => {
+                (format!("patternProperties/{}", escape(pattern)), values)
+            }
+            _ => return Ok(Some(reference(ANY))),
+        };
+        let at = format!("{at}/{keyword}");
+        self.value(&format!("{name}Value"), &at, values).map(Some)
+    }
+
+    /// Returns the typed members of an object that has references only, and any further members.
     fn typed(&self, at: &str, property: &Value) -> Result<Vec<Typed>, Error> {
         let open = property.get("additionalProperties") == Some(&Value::Bool(true));
         let members = property.get("properties").and_then(Value::as_object);
-        let members = members.filter(|_| open).into_iter().flatten();
-        let typed = |(key, schema): (&String, &Value)| {
-            let at = format!("{at}/properties/{}", super::escape(key));
+        let members: Vec<_> = members.filter(|_| open).into_iter().flatten().collect();
+        let mut typed = Vec::new();
+        for (key, schema) in members {
             let name = target(schema).and_then(|target| target.strip_prefix("#/$defs/"));
-            let name = name.filter(|name| !self.any.contains(*name));
-            let Some(name) = name else {
-                return Err(Error::unsupported(
-                    at,
-                    "a member of an open object has a type without a name",
-                    "define the type and refer to it as `#/$defs/Name`",
-                ));
+            let Some(name) = name.filter(|name| !self.any.contains(*name)) else {
+                // The object becomes a struct with entries.
+                return Ok(Vec::new());
             };
+            let at = format!("{at}/properties/{}", escape(key));
             self.reference(&at, &format!("#/$defs/{name}"))?;
-            Ok(Typed {
+            typed.push(Typed {
                 key: key.clone(),
                 docs: docs(schema),
                 ty: name.to_owned(),
-            })
-        };
-        members.map(typed).collect()
+            });
+        }
+        Ok(typed)
     }
 
     /// Returns field, type and description of a union whose members are in an object.
@@ -160,7 +236,7 @@ impl Lowerer<'_> {
             _ => None,
         });
         named.unwrap_or_else(|| {
-            let tag = super::union::tag(schema);
+            let tag = tag(schema);
             let docs = match &tag {
                 Some(tag) => format!("The members of `{name}` that depend on `{tag}`."),
                 None => format!("The members of `{name}` that come in one of several forms."),
@@ -176,7 +252,7 @@ impl Lowerer<'_> {
 fn nullable_free(property: &Value) -> Value {
     let free = reference(FREE_OBJECT);
     match nullable(property) {
-        Some(_) => json!({ "anyOf": [free, { "type": "null" }] }),
+        Some(_) => optional(free),
         None => free,
     }
 }

@@ -1,17 +1,13 @@
 //! Lowers unions: tagged, tagged with a default branch, and untagged.
 
-use heck::ToUpperCamelCase as _;
 use serde_json::{Map, Value, json};
 
-use super::value::{reference, target};
-use super::{Lowerer, branches, docs, text_values};
+use super::Lowerer;
+use super::plain::reference;
+use super::schema::{branches, docs, is_map, nullable, tag, target, text_values};
 use crate::Error;
 use crate::ir::{Content, Form, Shape, Union, Variant};
 use crate::overrides::Hint;
-
-/// Name of a variant that is added for typify and removed later. With it, typify generates an
-/// enum for a union of one branch too.
-const FILLER: &str = "typify-filler";
 
 impl Lowerer<'_> {
     pub(super) fn union(
@@ -74,7 +70,9 @@ impl Lowerer<'_> {
             }
             let key = match value.and_then(|value| value.get("const")?.as_str()) {
                 Some(key) => key.to_owned(),
-                None => title(branch, &at)?,
+                None => branch_name(branch)
+                    .map(str::to_owned)
+                    .ok_or_else(|| unnamed(&at))?,
             };
             let payload = self.payload(name, &key, &at, branch, &tag)?;
             let content = match (&payload, value) {
@@ -121,6 +119,7 @@ impl Lowerer<'_> {
                 if let Some(members) = base.as_object_mut() {
                     members.retain(|keyword, _| matches!(keyword.as_str(), "allOf" | "$ref"));
                 }
+                self.check_base(at, &base)?;
                 self.value(&Self::inline_name(union, key), at, &base)
                     .map(Some)
             }
@@ -138,8 +137,8 @@ impl Lowerer<'_> {
         let mut plain = Vec::new();
         for (index, branch) in branches.iter().enumerate() {
             let at = format!("{at}/{keyword}/{index}");
-            let key = title(branch, &at)?;
-            let content = self.content(branch);
+            let content = self.content(&at, branch)?;
+            let key = title(branch, content, &variants);
             let payload = match content {
                 Content::Null => None,
                 _ => Some(self.value(&Self::inline_name(name, &key), &at, branch)?),
@@ -155,76 +154,104 @@ impl Lowerer<'_> {
     }
 
     /// Returns the kind of value that a branch of an untagged union accepts.
-    fn content(&self, branch: &Value) -> Content {
-        let referred = target(branch)
-            .and_then(|target| self.document.def(target.strip_prefix("#/$defs/")?))
-            .unwrap_or(branch);
+    fn content(&self, at: &str, branch: &Value) -> Result<Content, Error> {
+        let referred = self.resolved(branch);
+        let referred = &*self.simplified(at, &referred)?;
         if text_values(referred).is_some() {
-            return Content::Value(Form::String);
+            return Ok(Content::Value(Form::String));
         }
-        match referred.get("type").and_then(Value::as_str) {
+        let named = target(branch).is_some() || referred.get("properties").is_some();
+        Ok(match referred.get("type").and_then(Value::as_str) {
             Some("null") => Content::Null,
-            Some("object") if target(branch).is_some() || branch.get("properties").is_some() => {
-                Content::Object
-            }
+            Some("object") if named => Content::Object,
             Some("boolean") => Content::Value(Form::Boolean),
             Some("integer" | "number") => Content::Value(Form::Number),
             Some("string") => Content::Value(Form::String),
             Some("array") => Content::Value(Form::Array),
             _ => Content::Value(Form::Any),
-        }
+        })
     }
-}
 
-/// Returns the name of the tag: the member whose constant identifies a branch.
-pub(crate) fn tag(schema: &Value) -> Option<String> {
-    if let Some(name) = schema.pointer("/discriminator/propertyName") {
-        return Some(name.as_str()?.to_owned());
+    /// Fails unless the members of the base of a branch can stand beside its tag.
+    fn check_base(&self, at: &str, base: &Value) -> Result<(), Error> {
+        let target = target(base).and_then(|target| target.strip_prefix("#/$defs/"));
+        let definition = target.and_then(|name| self.document.def(name));
+        let resolved = self.resolved(base);
+        let schema = self.simplified(at, &resolved)?;
+        let is_object = match schema.get("type").and_then(Value::as_str) {
+            Some(kind) => kind == "object" && (definition.is_some() || !is_map(&schema)),
+            None => tag(&schema).is_some() || self.is_object_union(at, &schema)?,
+        };
+        if is_object && nullable(&schema).is_none() {
+            return Ok(());
+        }
+        Err(Error::unsupported(
+            at,
+            "a branch has a tag beside a type that is not an object",
+            "refer to the definition of an object, or put the value into a property",
+        ))
     }
-    let (_, branches) = branches(schema)?;
-    branches.iter().find_map(|branch| {
-        let properties = branch.get("properties")?.as_object()?;
-        let is_tag =
-            |(_, value): &(&String, &Value)| value.get("const").is_some_and(Value::is_string);
-        properties.iter().find(is_tag).map(|(name, _)| name.clone())
-    })
+
+    fn is_object_union(&self, at: &str, schema: &Value) -> Result<bool, Error> {
+        let Some((_, branches)) = branches(schema) else {
+            return Ok(false);
+        };
+        for branch in branches {
+            if self.content(at, branch)? != Content::Object {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 fn tag_schema<'a>(branch: &'a Value, tag: &str) -> Option<&'a Value> {
     branch.get("properties")?.get(tag)
 }
 
-/// Returns the name of a branch without a tag.
-fn title(branch: &Value, at: &str) -> Result<String, Error> {
+/// Returns the name of a branch without a tag: its title or its definition.
+fn branch_name(branch: &Value) -> Option<&str> {
     let title = branch.get("title").and_then(Value::as_str);
-    let title = title.or_else(|| target(branch)?.strip_prefix("#/$defs/"));
-    title.map(|title| title.to_upper_camel_case()).map_or_else(
-        || {
-            Err(Error::unsupported(
-                at,
-                "a branch has neither a tag nor a name",
-                "give it a `title`, which becomes the name of the variant",
-            ))
-        },
-        |_| Ok(title.unwrap_or_default().to_owned()),
+    title.or_else(|| target(branch)?.strip_prefix("#/$defs/"))
+}
+
+fn unnamed(at: &str) -> Error {
+    Error::unsupported(
+        at,
+        "a branch has neither a tag nor a name",
+        "give it a `title`, which becomes the name of the variant",
     )
 }
 
-/// Returns a branch in externally tagged form, from which typify generates a variant.
+/// Returns the name of a branch of an untagged union: its own, or that of its kind of value. Of
+/// several with one name, the later ones are numbered.
+fn title(branch: &Value, content: Content, before: &[Variant]) -> String {
+    let kind = match content {
+        Content::Null => "null",
+        Content::Value(Form::Boolean) => "boolean",
+        Content::Value(Form::Number) => "number",
+        Content::Value(Form::String) => "string",
+        Content::Value(Form::Array) => "array",
+        Content::Value(Form::Any) if branch.get("type").is_none() => "value",
+        _ => "object",
+    };
+    let kind = branch.get("type").and_then(Value::as_str).unwrap_or(kind);
+    let name = branch_name(branch).unwrap_or(kind);
+    let is_free = |name: &String| before.iter().all(|variant| variant.key != *name);
+    let numbered = (2..).map(|number| format!("{name}{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(is_free).unwrap_or_else(|| name.to_owned())
+}
+
+/// Returns the plain schema of a variant: its payload by its name, or its name alone.
 fn external(key: &str, payload: Option<Value>) -> Value {
     match payload {
-        Some(payload) => json!({
-            "type": "object",
-            "properties": { key: payload },
-            "required": [key],
-            "additionalProperties": false,
-        }),
-        None => json!({ "type": "string", "enum": [key] }),
+        Some(payload) => json!({ key: payload }),
+        None => key.into(),
     }
 }
 
-fn finish(tag: Option<String>, variants: Vec<Variant>, mut plain: Vec<Value>) -> (Shape, Value) {
-    plain.push(json!({ "type": "string", "enum": [FILLER] }));
+fn finish(tag: Option<String>, variants: Vec<Variant>, plain: Vec<Value>) -> (Shape, Value) {
     (
         Shape::Union(Union { tag, variants }),
         json!({ "oneOf": plain }),

@@ -87,7 +87,7 @@ pub fn vectors(document: &Document) -> Result<Vec<Vectors>, Error> {
     Protocol::from_document(document)?;
     let lowered = lower(document, &Overrides::new(overrides::V1));
     let lowered = lowered.map_err(|error| error.in_document(document))?;
-    names::check(&lowered.types, &[], false)
+    names::check(&lowered.types, &[], None)
         .and_then(|()| name_collisions::check(&lowered.types))
         .map_err(|error| error.in_document(document))?;
     let is_type = |schema: &Value| {

@@ -160,7 +160,13 @@ impl<'v, 'a> Oracle<'v, 'a> {
             .filter(|form| Some(tags_in(form).count()) == most);
         let fullest: Vec<&Alternative<'a>> = fullest.collect();
         let read = self.first(&fullest, |oracle, form| {
-            oracle.fields(&form.fields, value, at)
+            let mut means = oracle.fields(&form.fields, value, at)?;
+            if let (true, Value::Object(means)) = (form.keeps, &mut means) {
+                let named = |name: &str| form.fields.iter().any(|field| field.name == name);
+                let others = value.iter().filter(|(name, _)| !named(name));
+                means.extend(others.map(|(name, value)| (name.clone(), value.clone())));
+            }
+            Ok(means)
         });
         read.map_err(|mut paths| {
             // Readers may also report a tag that is missing or not a string, or a member beside

@@ -72,6 +72,8 @@ pub(super) struct Alternative<'a> {
     pub(super) fields: Vec<Field<'a>>,
     /// Whether it accepts tags that no other alternative has.
     pub(super) open: bool,
+    /// Whether members that the schema does not name are kept.
+    pub(super) keeps: bool,
     /// The tags of unions that are taken as absent when their tag is invalid.
     pub(super) tolerant: Vec<&'a str>,
 }
@@ -293,6 +295,7 @@ fn object<'a>(document: &'a Document, schema: &'a Value, root: bool) -> Form<'a>
 fn alternatives<'a>(document: &'a Document, schema: &'a Value) -> Vec<Alternative<'a>> {
     let mut found = vec![Alternative {
         fields: own_fields(schema),
+        keeps: schema.get("additionalProperties").is_some_and(is_any),
         ..Alternative::default()
     }];
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
@@ -392,6 +395,7 @@ fn cross<'a>(left: &[Alternative<'a>], right: &[Alternative<'a>]) -> Vec<Alterna
             label: labels.join(", "),
             fields: kept.chain(&two.fields).cloned().collect(),
             open: one.open || two.open,
+            keeps: one.keeps || two.keeps,
             tolerant: [&one.tolerant[..], &two.tolerant].concat(),
         }
     };

@@ -7,7 +7,7 @@
 //!
 //! Leniency markers (`x-deserialize-…`) are not applied: this is what a strict
 //! sender would emit. Extension methods, whose names start with `_`, may carry
-//! anything.
+//! anything unless the document defines them.
 
 mod explain;
 mod slot;
@@ -145,10 +145,11 @@ impl Validator {
         value: &Value,
         pick: impl Fn(&MethodSlots) -> Option<&Slot>,
     ) -> Checked {
-        if method.starts_with('_') {
+        let slots = self.slots(side, method);
+        if slots.is_none() && method.starts_with('_') {
             return Checked::Valid;
         }
-        self.slots(side, method)
+        slots
             .and_then(pick)
             .map_or(Checked::Unknown, |slot| slot.check(value))
     }
@@ -181,14 +182,14 @@ impl Validator {
             let side = self.protocol.peer(receiver).unwrap_or(receiver);
             return prefixed("/result", self.result(side, method, result));
         };
-        if method.starts_with('_') {
-            return Checked::Valid;
-        }
         let slots = self
             .slots(receiver, method)
             .or_else(|| self.slots(Side::PROTOCOL, method));
         let Some(slots) = slots else {
-            return Checked::Unknown;
+            return match method.starts_with('_') {
+                true => Checked::Valid,
+                false => Checked::Unknown,
+            };
         };
         let form = match id {
             Some(_) => slots.request.as_ref().map(|request| &request.params),

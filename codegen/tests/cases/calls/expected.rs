@@ -2,8 +2,8 @@
 
 use ::std::sync::Arc;
 use ::acp_sdk::runtime::{
-    self, Context, HandlerFuture, IncomingNotification, IncomingRequest, Json, Method,
-    Notification, Params, Peer, Service,
+    self, Context, HandlerFuture, IncomingNotification, IncomingRequest, Json, Params,
+    Peer, Service,
 };
 
 /// Asks the agent something.
@@ -90,7 +90,7 @@ impl Params for ProgressNotification {}
 
 /// One type per method, with the method's name, params and result.
 pub mod methods {
-    use super::{Method, Notification};
+    use super::runtime;
 
     /// Asks the agent something.
     ///
@@ -98,7 +98,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Ask;
 
-    impl Method for Ask {
+    impl runtime::Method for Ask {
         const NAME: &'static str = "_example/ask";
         type Params = super::AskRequest;
         type Result = super::AskResponse;
@@ -110,7 +110,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Progress;
 
-    impl Notification for Progress {
+    impl runtime::Notification for Progress {
         const NAME: &'static str = "_example/progress";
         type Params = super::ProgressNotification;
     }
@@ -408,7 +408,7 @@ impl<T: Agent> Service for AgentService<T> {
             "_example/ask" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.ask(&AgentContext::new(ctx), params).await
+                        T::ask(&handler, &AgentContext::new(ctx), params).await
                     })
             }
             _ => {
@@ -468,7 +468,7 @@ impl<T: Client> Service for ClientService<T> {
             "_example/progress" => {
                 notification
                     .handle(move |ctx, params| async move {
-                        handler.progress(&ClientContext::new(ctx), params).await
+                        T::progress(&handler, &ClientContext::new(ctx), params).await
                     })
             }
             _ => {
@@ -495,13 +495,25 @@ pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
     methods: &[
         runtime::MethodMasking {
             method: "_example/ask",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<AskRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<AskResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "_example/progress",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<ProgressNotification as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[],
+            },
         },
     ],
 };

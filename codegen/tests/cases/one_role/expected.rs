@@ -2,8 +2,8 @@
 
 use ::std::sync::Arc;
 use ::acp_sdk::runtime::{
-    self, Context, HandlerFuture, IncomingNotification, IncomingRequest, Json, Method,
-    Params, Peer, Service,
+    self, Context, HandlerFuture, IncomingNotification, IncomingRequest, Json, Params,
+    Peer, Service,
 };
 
 /// Greets the other node.
@@ -50,7 +50,7 @@ impl Params for GreetRequest {}
 
 /// One type per method, with the method's name, params and result.
 pub mod methods {
-    use super::Method;
+    use super::runtime;
 
     /// Greets the other node.
     ///
@@ -58,7 +58,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Greet;
 
-    impl Method for Greet {
+    impl runtime::Method for Greet {
         const NAME: &'static str = "greet";
         type Params = super::GreetRequest;
         type Result = super::GreetResponse;
@@ -214,7 +214,7 @@ impl<T: Node> Service for NodeService<T> {
             "greet" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.greet(&NodeContext::new(ctx), params).await
+                        T::greet(&handler, &NodeContext::new(ctx), params).await
                     })
             }
             _ => {
@@ -249,8 +249,14 @@ pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
     methods: &[
         runtime::MethodMasking {
             method: "greet",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<GreetRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<GreetResponse as runtime::Described>::descriptor],
+            },
         },
     ],
 };

@@ -2,8 +2,8 @@
 
 use ::std::sync::Arc;
 use ::acp_sdk::runtime::{
-    self, Context, HandlerFuture, IncomingNotification, IncomingRequest, Json, Method,
-    Notification, Params, Peer, Service,
+    self, Context, HandlerFuture, IncomingNotification, IncomingRequest, Json, Params,
+    Peer, Service,
 };
 
 /// Runs a cell and returns its value.
@@ -193,7 +193,7 @@ impl Params for AbortNotification {}
 
 /// One type per method, with the method's name, params and result.
 pub mod methods {
-    use super::{Method, Notification};
+    use super::runtime;
 
     /// Runs a cell and returns its value.
     ///
@@ -201,7 +201,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Execute;
 
-    impl Method for Execute {
+    impl runtime::Method for Execute {
         const NAME: &'static str = "cell/execute";
         type Params = super::ExecuteRequest;
         type Result = super::ExecuteResponse;
@@ -213,7 +213,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Input;
 
-    impl Method for Input {
+    impl runtime::Method for Input {
         const NAME: &'static str = "input/read";
         type Params = super::InputRequest;
         type Result = super::InputResponse;
@@ -225,7 +225,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Exchange;
 
-    impl Method for Exchange {
+    impl runtime::Method for Exchange {
         const NAME: &'static str = "extension/exchange";
         type Params = super::ExchangeRequest;
         type Result = super::ExchangeResponse;
@@ -237,7 +237,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct ExchangeNotification;
 
-    impl Notification for ExchangeNotification {
+    impl runtime::Notification for ExchangeNotification {
         const NAME: &'static str = "extension/exchange";
         type Params = super::ExchangeNotification;
     }
@@ -248,7 +248,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Abort;
 
-    impl Notification for Abort {
+    impl runtime::Notification for Abort {
         const NAME: &'static str = "job/abort";
         type Params = super::AbortNotification;
     }
@@ -646,13 +646,13 @@ impl<T: CodeEditor> Service for CodeEditorService<T> {
             "input/read" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.input(&CodeEditorContext::new(ctx), params).await
+                        T::input(&handler, &CodeEditorContext::new(ctx), params).await
                     })
             }
             "extension/exchange" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.exchange(&CodeEditorContext::new(ctx), params).await
+                        T::exchange(&handler, &CodeEditorContext::new(ctx), params).await
                     })
             }
             _ => {
@@ -672,8 +672,11 @@ impl<T: CodeEditor> Service for CodeEditorService<T> {
             "extension/exchange" => {
                 notification
                     .handle(move |ctx, params| async move {
-                        handler
-                            .exchange_notification(&CodeEditorContext::new(ctx), params)
+                        T::exchange_notification(
+                                &handler,
+                                &CodeEditorContext::new(ctx),
+                                params,
+                            )
                             .await
                     })
             }
@@ -726,13 +729,13 @@ impl<T: Kernel> Service for KernelService<T> {
             "cell/execute" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.execute(&KernelContext::new(ctx), params).await
+                        T::execute(&handler, &KernelContext::new(ctx), params).await
                     })
             }
             "extension/exchange" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.exchange(&KernelContext::new(ctx), params).await
+                        T::exchange(&handler, &KernelContext::new(ctx), params).await
                     })
             }
             _ => {
@@ -752,8 +755,11 @@ impl<T: Kernel> Service for KernelService<T> {
             "extension/exchange" => {
                 notification
                     .handle(move |ctx, params| async move {
-                        handler
-                            .exchange_notification(&KernelContext::new(ctx), params)
+                        T::exchange_notification(
+                                &handler,
+                                &KernelContext::new(ctx),
+                                params,
+                            )
                             .await
                     })
             }
@@ -777,10 +783,11 @@ impl<T: Kernel> Service for KernelService<T> {
     }
 }
 
-/// The notification that cancels requests of this protocol.
+/// The notifications that cancel requests of this protocol.
 pub static CANCELLATION: runtime::Cancellation = runtime::Cancellation {
     method: "job/abort",
     request_id: "job",
+    of_sessions: &[],
 };
 
 /// Masking rules for transcripts of this protocol.
@@ -791,23 +798,50 @@ pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
     methods: &[
         runtime::MethodMasking {
             method: "cell/execute",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<ExecuteRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<ExecuteResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "extension/exchange",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[
+                    <ExchangeNotification as runtime::Described>::descriptor,
+                    <ExchangeRequest as runtime::Described>::descriptor,
+                ],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<ExchangeResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "input/read",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<InputRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<InputResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "job/abort",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<AbortNotification as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[],
+            },
         },
     ],
 };

@@ -24,7 +24,7 @@ runtime::members!(Point { x "x": i32 = required });
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin(pub Point);
 
-runtime::wrapper!(Origin, Point);
+runtime::wrapper!(Origin, Point, members);
 
 /// A newtype.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,173 @@
+//! Facts of methods are complete, and agree with the definitions.
+
+use acp_schema::{
+    AccessRight, Attachment, Content, ContentInfo, Document, EXTENSIONS, MethodFacts, Protocol,
+    Retry, Scope, Side, V1_UNSTABLE, V2_UNSTABLE,
+};
+
+#[track_caller]
+fn table_error(text: &str) -> String {
+    let document = Document::parse("base.json", text).expect("an object");
+    let error = Protocol::from_document(&document).expect_err("must fail");
+    error.to_string()
+}
+
+/// A document with one request whose params have the keywords `facts` besides.
+fn with_facts(facts: &str, required: &str) -> String {
+    let marks = r#""x-side": "agent", "x-method": "do""#;
+    let id = r#""properties": {"sessionId": {"type": "string"}}, "required": "#;
+    format!(
+        r#"{{"$defs": {{
+            "DoRequest": {{"type": "object", {id}{required}, {marks} {facts}}},
+            "DoResponse": {{"type": "object", {marks}}}
+        }}}}"#
+    )
+}
+
+#[test]
+fn facts_are_complete_and_agree_with_the_params() {
+    const ALL: &str =
+        r#", "x-scope": "session", "x-access": "owner", "x-retry": "never", "x-joins": "leaves""#;
+    let document = Document::parse("base.json", &with_facts(ALL, r#"["sessionId"]"#));
+    let protocol = Protocol::from_document(&document.expect("an object")).expect("valid");
+    let method = protocol.method(Side::AGENT, "do").expect("a method");
+    let expected = MethodFacts {
+        scope: Scope::Session,
+        access: AccessRight::Owner,
+        retry: Retry::Never,
+        joins: Attachment::Leaves,
+    };
+    assert_eq!(method.facts, Some(expected));
+
+    let replaced = |old: &str, new: &str| with_facts(&ALL.replace(old, new), r#"["sessionId"]"#);
+    for (text, expected) in [
+        (
+            replaced(r#", "x-retry": "never""#, ""),
+            "DoRequest/x-retry: missing beside `x-scope`",
+        ),
+        (
+            replaced("owner", "anyone"),
+            "DoRequest/x-access: unknown `anyone`; expected one of reader, session, owner",
+        ),
+        (
+            replaced(r#""session""#, r#""connection""#),
+            "DoRequest/x-scope: the params require `sessionId`",
+        ),
+        (
+            with_facts(ALL, "[]"),
+            "DoRequest/x-scope: the params do not require `sessionId`",
+        ),
+        (
+            with_facts(&ALL.replace(r#""session""#, r#""connection""#), "[]"),
+            "DoRequest/x-joins: the params do not require `sessionId`",
+        ),
+        (
+            replaced("leaves", "creates"),
+            "DoRequest/x-joins: the result does not require `sessionId`",
+        ),
+        (
+            with_facts("", "[]").replace(
+                r#""DoResponse": {"#,
+                r#""DoResponse": {"x-joins": "keeps", "#,
+            ),
+            "DoResponse/x-joins: not the params of a method",
+        ),
+    ] {
+        let error = table_error(&text);
+        let expected = format!("base.json: /$defs/{expected}");
+        assert!(error.starts_with(&expected), "{error}");
+    }
+}
+
+#[test]
+fn a_file_has_facts_of_all_of_its_methods_or_of_none() {
+    let facts =
+        r#", "x-scope": "connection", "x-access": "owner", "x-retry": "safe", "x-joins": "keeps""#;
+    let base = Document::parse("base.json", &with_facts(facts, "[]")).expect("an object");
+    let overlay = r#"{"$defs": {
+        "PingNotification": {"type": "object", "x-side": "agent", "x-method": "ping"}
+    }}"#;
+    let both = base.clone().overlay("mine.json", overlay).expect("applies");
+    let protocol = Protocol::from_document(&both).expect("valid");
+    let facts = |name| {
+        protocol
+            .method(Side::AGENT, name)
+            .map(|it| it.facts.is_some())
+    };
+    assert_eq!((facts("do"), facts("ping")), (Some(true), Some(false)));
+
+    let one = overlay.replace(
+        r#""$defs": {"#,
+        r#""$defs": {"PongNotification": {"type": "object", "x-side": "agent", "x-method": "pong",
+            "x-scope": "connection", "x-access": "owner", "x-retry": "safe", "x-joins": "keeps"},"#,
+    );
+    let both = base.overlay("mine.json", &one).expect("applies");
+    let error = Protocol::from_document(&both)
+        .expect_err("must fail")
+        .to_string();
+    let expected = "mine.json: /$defs/PingNotification: no facts of `ping`";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn every_method_of_the_bundled_documents_has_facts() {
+    for document in [
+        Document::v1().and_then(|one| one.overlay("v1.unstable.json", V1_UNSTABLE)),
+        Document::v2().and_then(|two| two.overlay("v2.unstable.json", V2_UNSTABLE)),
+    ] {
+        let document = document.and_then(|all| all.overlay("extensions.json", EXTENSIONS));
+        let document = document.expect("the document is valid");
+        let protocol = Protocol::from_document(&document).expect("the document is valid");
+        let without: Vec<&str> = protocol
+            .methods()
+            .filter(|method| method.facts.is_none())
+            .map(|method| method.name.as_str())
+            .collect();
+        assert!(without.is_empty(), "{without:?}");
+        let ours = protocol
+            .methods()
+            .filter(|method| method.name.starts_with("_acp-sdk/"));
+        assert_eq!(ours.count(), 4);
+    }
+}
+
+#[test]
+fn a_union_has_marks_at_all_of_its_tagged_variants_or_at_none() {
+    let union = |second: &str| {
+        let variant = |tag: &str, mark: &str| {
+            format!(
+                r#"{{{mark} "type": "object", "properties": {{"kind": {{"const": "{tag}"}}}}}}"#
+            )
+        };
+        let (first, other) = (
+            variant("a", r#""x-content": "input","#),
+            variant("b", second),
+        );
+        let open = r#"{"type": "object"}"#;
+        let text = format!(r#"{{"$defs": {{"U": {{"oneOf": [{first}, {other}, {open}]}}}}}}"#);
+        Document::parse("base.json", &text).expect("an object")
+    };
+    let document = union(r#""x-content": "state","#);
+    let found = document.contents().expect("valid");
+    let variants = vec![("a", Content::Input), ("b", Content::State)];
+    assert_eq!(
+        found,
+        [ContentInfo {
+            union: "U",
+            variants
+        }]
+    );
+    let marked = document.value.to_string();
+    let custom = marked
+        .replace(r#""const":"b""#, r#""const":"_b""#)
+        .replace("state", "output");
+    let custom = custom.replace(r#""x-content":"output","#, "");
+    let document = Document::parse("base.json", &custom).expect("an object");
+    let found = document.contents().expect("valid");
+    assert_eq!(found[0].variants, [("a", Content::Input)]);
+    for mark in ["", r#""x-content": "words","#] {
+        let error = union(mark).check().expect_err("must fail").to_string();
+        let expected = "base.json: /$defs/U/oneOf/1/x-content: expected `input`";
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
