@@ -22,6 +22,7 @@ fn generate() -> Result<(), acp_codegen::Error> {
     write(Builder::v1(), "v1.rs")?;
     if feature("V2") {
         write(Builder::v2(), "v2.rs")?;
+        acp_codegen::write_conversions_to_out_dir("convert.rs", feature("UNSTABLE"))?;
     }
     Ok(())
 }

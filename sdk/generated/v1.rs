@@ -4,8 +4,8 @@ use ::std::sync::Arc;
 use ::acp_sdk::runtime::serde::{Deserialize, Serialize};
 use ::acp_sdk::runtime::{
     self, BufferedFields, Context, HandlerFuture, IncomingNotification, IncomingRequest,
-    IntoOption, Json, Map, Meta, Method, Notification, Params, Patch, Peer, Service,
-    TaggedUnion, UnknownVariant, VariantReader, VariantWriter,
+    IntoOption, Json, Map, Meta, Params, Patch, Peer, Service, TaggedUnion,
+    UnknownVariant, VariantReader, VariantWriter,
 };
 #[doc(no_inline)]
 pub use ::acp_sdk::RpcError as Error;
@@ -8167,7 +8167,7 @@ impl Params for CancelRequestNotification {}
 
 /// One type per method, with the method's name, params and result.
 pub mod methods {
-    use super::{Method, Notification};
+    use super::runtime;
 
     /// `fs/write_text_file` writes a text file, and creates it if it does not exist.
     ///
@@ -8181,7 +8181,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct WriteTextFile;
 
-    impl Method for WriteTextFile {
+    impl runtime::Method for WriteTextFile {
         const NAME: &'static str = "fs/write_text_file";
         type Params = super::WriteTextFileRequest;
         type Result = super::WriteTextFileResponse;
@@ -8198,7 +8198,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct ReadTextFile;
 
-    impl Method for ReadTextFile {
+    impl runtime::Method for ReadTextFile {
         const NAME: &'static str = "fs/read_text_file";
         type Params = super::ReadTextFileRequest;
         type Result = super::ReadTextFileResponse;
@@ -8217,7 +8217,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct RequestPermission;
 
-    impl Method for RequestPermission {
+    impl runtime::Method for RequestPermission {
         const NAME: &'static str = "session/request_permission";
         type Params = super::RequestPermissionRequest;
         type Result = super::RequestPermissionResponse;
@@ -8235,7 +8235,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct CreateTerminal;
 
-    impl Method for CreateTerminal {
+    impl runtime::Method for CreateTerminal {
         const NAME: &'static str = "terminal/create";
         type Params = super::CreateTerminalRequest;
         type Result = super::CreateTerminalResponse;
@@ -8252,7 +8252,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct TerminalOutput;
 
-    impl Method for TerminalOutput {
+    impl runtime::Method for TerminalOutput {
         const NAME: &'static str = "terminal/output";
         type Params = super::TerminalOutputRequest;
         type Result = super::TerminalOutputResponse;
@@ -8270,7 +8270,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct ReleaseTerminal;
 
-    impl Method for ReleaseTerminal {
+    impl runtime::Method for ReleaseTerminal {
         const NAME: &'static str = "terminal/release";
         type Params = super::ReleaseTerminalRequest;
         type Result = super::ReleaseTerminalResponse;
@@ -8288,7 +8288,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct WaitForTerminalExit;
 
-    impl Method for WaitForTerminalExit {
+    impl runtime::Method for WaitForTerminalExit {
         const NAME: &'static str = "terminal/wait_for_exit";
         type Params = super::WaitForTerminalExitRequest;
         type Result = super::WaitForTerminalExitResponse;
@@ -8306,7 +8306,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct KillTerminal;
 
-    impl Method for KillTerminal {
+    impl runtime::Method for KillTerminal {
         const NAME: &'static str = "terminal/kill";
         type Params = super::KillTerminalRequest;
         type Result = super::KillTerminalResponse;
@@ -8324,7 +8324,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct CreateElicitation;
 
-    impl Method for CreateElicitation {
+    impl runtime::Method for CreateElicitation {
         const NAME: &'static str = "elicitation/create";
         type Params = super::CreateElicitationRequest;
         type Result = super::CreateElicitationResponse;
@@ -8342,7 +8342,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct SessionUpdate;
 
-    impl Notification for SessionUpdate {
+    impl runtime::Notification for SessionUpdate {
         const NAME: &'static str = "session/update";
         type Params = super::SessionNotification;
     }
@@ -8359,7 +8359,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct CompleteElicitation;
 
-    impl Notification for CompleteElicitation {
+    impl runtime::Notification for CompleteElicitation {
         const NAME: &'static str = "elicitation/complete";
         type Params = super::CompleteElicitationNotification;
     }
@@ -8375,11 +8375,13 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Initialize;
 
-    impl Method for Initialize {
+    impl runtime::Method for Initialize {
         const NAME: &'static str = "initialize";
         type Params = super::InitializeRequest;
         type Result = super::InitializeResponse;
-        const NEGOTIATES: Option<u16> = Some(1u16);
+        const NEGOTIATES: ::core::option::Option<u16> = ::core::option::Option::Some(
+            1u16,
+        );
     }
 
     /// `authenticate` authenticates the user by a method that the agent offered.
@@ -8394,7 +8396,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Authenticate;
 
-    impl Method for Authenticate {
+    impl runtime::Method for Authenticate {
         const NAME: &'static str = "authenticate";
         type Params = super::AuthenticateRequest;
         type Result = super::AuthenticateResponse;
@@ -8412,7 +8414,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Logout;
 
-    impl Method for Logout {
+    impl runtime::Method for Logout {
         const NAME: &'static str = "logout";
         type Params = super::LogoutRequest;
         type Result = super::LogoutResponse;
@@ -8429,7 +8431,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct NewSession;
 
-    impl Method for NewSession {
+    impl runtime::Method for NewSession {
         const NAME: &'static str = "session/new";
         type Params = super::NewSessionRequest;
         type Result = super::NewSessionResponse;
@@ -8448,7 +8450,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct LoadSession;
 
-    impl Method for LoadSession {
+    impl runtime::Method for LoadSession {
         const NAME: &'static str = "session/load";
         type Params = super::LoadSessionRequest;
         type Result = super::LoadSessionResponse;
@@ -8466,7 +8468,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct ListSessions;
 
-    impl Method for ListSessions {
+    impl runtime::Method for ListSessions {
         const NAME: &'static str = "session/list";
         type Params = super::ListSessionsRequest;
         type Result = super::ListSessionsResponse;
@@ -8484,7 +8486,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct DeleteSession;
 
-    impl Method for DeleteSession {
+    impl runtime::Method for DeleteSession {
         const NAME: &'static str = "session/delete";
         type Params = super::DeleteSessionRequest;
         type Result = super::DeleteSessionResponse;
@@ -8502,7 +8504,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct ResumeSession;
 
-    impl Method for ResumeSession {
+    impl runtime::Method for ResumeSession {
         const NAME: &'static str = "session/resume";
         type Params = super::ResumeSessionRequest;
         type Result = super::ResumeSessionResponse;
@@ -8521,7 +8523,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct CloseSession;
 
-    impl Method for CloseSession {
+    impl runtime::Method for CloseSession {
         const NAME: &'static str = "session/close";
         type Params = super::CloseSessionRequest;
         type Result = super::CloseSessionResponse;
@@ -8539,7 +8541,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct SetSessionMode;
 
-    impl Method for SetSessionMode {
+    impl runtime::Method for SetSessionMode {
         const NAME: &'static str = "session/set_mode";
         type Params = super::SetSessionModeRequest;
         type Result = super::SetSessionModeResponse;
@@ -8557,7 +8559,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct SetSessionConfigOption;
 
-    impl Method for SetSessionConfigOption {
+    impl runtime::Method for SetSessionConfigOption {
         const NAME: &'static str = "session/set_config_option";
         type Params = super::SetSessionConfigOptionRequest;
         type Result = super::SetSessionConfigOptionResponse;
@@ -8575,7 +8577,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Prompt;
 
-    impl Method for Prompt {
+    impl runtime::Method for Prompt {
         const NAME: &'static str = "session/prompt";
         type Params = super::PromptRequest;
         type Result = super::PromptResponse;
@@ -8596,7 +8598,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Cancel;
 
-    impl Notification for Cancel {
+    impl runtime::Notification for Cancel {
         const NAME: &'static str = "session/cancel";
         type Params = super::CancelNotification;
     }
@@ -8613,7 +8615,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct CancelRequest;
 
-    impl Notification for CancelRequest {
+    impl runtime::Notification for CancelRequest {
         const NAME: &'static str = "$/cancel_request";
         type Params = super::CancelRequestNotification;
     }
@@ -9740,75 +9742,81 @@ impl<T: Agent> Service for AgentService<T> {
                         _,
                         _,
                     >(move |ctx, params| async move {
-                        handler.initialize(&AgentContext::new(ctx), params).await
+                        T::initialize(&handler, &AgentContext::new(ctx), params).await
                     })
             }
             "authenticate" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.authenticate(&AgentContext::new(ctx), params).await
+                        T::authenticate(&handler, &AgentContext::new(ctx), params).await
                     })
             }
             "logout" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.logout(&AgentContext::new(ctx), params).await
+                        T::logout(&handler, &AgentContext::new(ctx), params).await
                     })
             }
             "session/new" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.new_session(&AgentContext::new(ctx), params).await
+                        T::new_session(&handler, &AgentContext::new(ctx), params).await
                     })
             }
             "session/load" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.load_session(&AgentContext::new(ctx), params).await
+                        T::load_session(&handler, &AgentContext::new(ctx), params).await
                     })
             }
             "session/list" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.list_sessions(&AgentContext::new(ctx), params).await
+                        T::list_sessions(&handler, &AgentContext::new(ctx), params).await
                     })
             }
             "session/delete" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.delete_session(&AgentContext::new(ctx), params).await
+                        T::delete_session(&handler, &AgentContext::new(ctx), params)
+                            .await
                     })
             }
             "session/resume" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.resume_session(&AgentContext::new(ctx), params).await
+                        T::resume_session(&handler, &AgentContext::new(ctx), params)
+                            .await
                     })
             }
             "session/close" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.close_session(&AgentContext::new(ctx), params).await
+                        T::close_session(&handler, &AgentContext::new(ctx), params).await
                     })
             }
             "session/set_mode" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.set_session_mode(&AgentContext::new(ctx), params).await
+                        T::set_session_mode(&handler, &AgentContext::new(ctx), params)
+                            .await
                     })
             }
             "session/set_config_option" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler
-                            .set_session_config_option(&AgentContext::new(ctx), params)
+                        T::set_session_config_option(
+                                &handler,
+                                &AgentContext::new(ctx),
+                                params,
+                            )
                             .await
                     })
             }
             "session/prompt" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.prompt(&AgentContext::new(ctx), params).await
+                        T::prompt(&handler, &AgentContext::new(ctx), params).await
                     })
             }
             _ => {
@@ -9828,7 +9836,7 @@ impl<T: Agent> Service for AgentService<T> {
             "session/cancel" => {
                 notification
                     .handle(move |ctx, params| async move {
-                        handler.cancel(&AgentContext::new(ctx), params).await
+                        T::cancel(&handler, &AgentContext::new(ctx), params).await
                     })
             }
             _ => {
@@ -9880,60 +9888,67 @@ impl<T: Client> Service for ClientService<T> {
             "fs/write_text_file" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.write_text_file(&ClientContext::new(ctx), params).await
+                        T::write_text_file(&handler, &ClientContext::new(ctx), params)
+                            .await
                     })
             }
             "fs/read_text_file" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.read_text_file(&ClientContext::new(ctx), params).await
+                        T::read_text_file(&handler, &ClientContext::new(ctx), params)
+                            .await
                     })
             }
             "session/request_permission" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler
-                            .request_permission(&ClientContext::new(ctx), params)
+                        T::request_permission(&handler, &ClientContext::new(ctx), params)
                             .await
                     })
             }
             "terminal/create" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.create_terminal(&ClientContext::new(ctx), params).await
+                        T::create_terminal(&handler, &ClientContext::new(ctx), params)
+                            .await
                     })
             }
             "terminal/output" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.terminal_output(&ClientContext::new(ctx), params).await
+                        T::terminal_output(&handler, &ClientContext::new(ctx), params)
+                            .await
                     })
             }
             "terminal/release" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.release_terminal(&ClientContext::new(ctx), params).await
+                        T::release_terminal(&handler, &ClientContext::new(ctx), params)
+                            .await
                     })
             }
             "terminal/wait_for_exit" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler
-                            .wait_for_terminal_exit(&ClientContext::new(ctx), params)
+                        T::wait_for_terminal_exit(
+                                &handler,
+                                &ClientContext::new(ctx),
+                                params,
+                            )
                             .await
                     })
             }
             "terminal/kill" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.kill_terminal(&ClientContext::new(ctx), params).await
+                        T::kill_terminal(&handler, &ClientContext::new(ctx), params)
+                            .await
                     })
             }
             "elicitation/create" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler
-                            .create_elicitation(&ClientContext::new(ctx), params)
+                        T::create_elicitation(&handler, &ClientContext::new(ctx), params)
                             .await
                     })
             }
@@ -9954,14 +9969,18 @@ impl<T: Client> Service for ClientService<T> {
             "session/update" => {
                 notification
                     .handle(move |ctx, params| async move {
-                        handler.session_update(&ClientContext::new(ctx), params).await
+                        T::session_update(&handler, &ClientContext::new(ctx), params)
+                            .await
                     })
             }
             "elicitation/complete" => {
                 notification
                     .handle(move |ctx, params| async move {
-                        handler
-                            .complete_elicitation(&ClientContext::new(ctx), params)
+                        T::complete_elicitation(
+                                &handler,
+                                &ClientContext::new(ctx),
+                                params,
+                            )
                             .await
                     })
             }
@@ -9989,10 +10008,11 @@ impl<T: Client> Service for ClientService<T> {
     }
 }
 
-/// The notification that cancels requests of this protocol.
+/// The notifications that cancel requests of this protocol.
 pub static CANCELLATION: runtime::Cancellation = runtime::Cancellation {
     method: "$/cancel_request",
     request_id: "requestId",
+    of_sessions: &[("session/cancel", &["session/prompt"])],
 };
 
 /// Notifications of this protocol whose texts may be joined.
@@ -10048,7 +10068,7 @@ impl runtime::ProtocolVersion for V1 {
     type AgentHandle = AgentHandle;
 
     fn set_version(response: &mut InitializeResponse) {
-        response.protocol_version = Self::NUMBER.into();
+        response.protocol_version = ProtocolVersion::new(Self::NUMBER);
     }
 
     fn agent_handle(peer: Peer) -> AgentHandle {
@@ -10137,135 +10157,651 @@ pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
     methods: &[
         runtime::MethodMasking {
             method: "$/cancel_request",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<CancelRequestNotification as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[],
+            },
         },
         runtime::MethodMasking {
             method: "authenticate",
-            params: runtime::Visible::Only(&["methodId"]),
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Only(&["methodId"]),
+                types: &[<AuthenticateRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<AuthenticateResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "elicitation/complete",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[
+                    <CompleteElicitationNotification as runtime::Described>::descriptor,
+                ],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[],
+            },
         },
         runtime::MethodMasking {
             method: "elicitation/create",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Only(&["action"]),
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<CreateElicitationRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Only(&["action"]),
+                types: &[<CreateElicitationResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "fs/read_text_file",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<ReadTextFileRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<ReadTextFileResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "fs/write_text_file",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<WriteTextFileRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<WriteTextFileResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "initialize",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<InitializeRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<InitializeResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "logout",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<LogoutRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<LogoutResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "session/cancel",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<CancelNotification as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[],
+            },
         },
         runtime::MethodMasking {
             method: "session/close",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<CloseSessionRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<CloseSessionResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "session/delete",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<DeleteSessionRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<DeleteSessionResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "session/list",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<ListSessionsRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<ListSessionsResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "session/load",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<LoadSessionRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<LoadSessionResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "session/new",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<NewSessionRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<NewSessionResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "session/prompt",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<PromptRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<PromptResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "session/request_permission",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<RequestPermissionRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<RequestPermissionResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "session/resume",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<ResumeSessionRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<ResumeSessionResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "session/set_config_option",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[
+                    <SetSessionConfigOptionRequest as runtime::Described>::descriptor,
+                ],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[
+                    <SetSessionConfigOptionResponse as runtime::Described>::descriptor,
+                ],
+            },
         },
         runtime::MethodMasking {
             method: "session/set_mode",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<SetSessionModeRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<SetSessionModeResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "session/update",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<SessionNotification as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[],
+            },
         },
         runtime::MethodMasking {
             method: "terminal/create",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<CreateTerminalRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<CreateTerminalResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "terminal/kill",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<KillTerminalRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<KillTerminalResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "terminal/output",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<TerminalOutputRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<TerminalOutputResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "terminal/release",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<ReleaseTerminalRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<ReleaseTerminalResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "terminal/wait_for_exit",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<WaitForTerminalExitRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<WaitForTerminalExitResponse as runtime::Described>::descriptor],
+            },
         },
     ],
 };
 
+/// What the variants of `SessionUpdate` contribute to a conversation, those of proposals included.
+pub static SESSION_UPDATE_CONTENT: runtime::ContentTable = runtime::ContentTable::new(
+    &[
+        ("agent_message_chunk", runtime::Content::Output),
+        ("agent_thought_chunk", runtime::Content::Output),
+        ("available_commands_update", runtime::Content::State),
+        ("compaction_summary_chunk", runtime::Content::State),
+        ("compaction_update", runtime::Content::State),
+        ("config_option_update", runtime::Content::State),
+        ("current_mode_update", runtime::Content::State),
+        ("notice", runtime::Content::State),
+        ("plan", runtime::Content::Output),
+        ("plan_removed", runtime::Content::State),
+        ("plan_update", runtime::Content::State),
+        ("session_info_update", runtime::Content::State),
+        ("session_message", runtime::Content::State),
+        ("session_message_chunk", runtime::Content::State),
+        ("subagent_update", runtime::Content::State),
+        ("tool_call", runtime::Content::Output),
+        ("tool_call_update", runtime::Content::Output),
+        ("usage_update", runtime::Content::State),
+        ("user_message_chunk", runtime::Content::Input),
+    ],
+);
+
+/// Facts of the methods that an agent handles, those of known extensions included.
+pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
+    &[
+        runtime::MethodFacts {
+            name: "$/cancel_request",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Reader,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "_acp-sdk/session/prompt_result",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Reader,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "_acp-sdk/session/resume",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Reader,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Joins,
+        },
+        runtime::MethodFacts {
+            name: "_acp-sdk/session/state",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Reader,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "auth/status",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Owner,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "authenticate",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "initialize",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Reader,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "logout",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Owner,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "mcp/message",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Owner,
+            retry: runtime::Retry::Never,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "providers/disable",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Owner,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "providers/list",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Owner,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "providers/set",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Owner,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "proxy/initialize",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Owner,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "proxy/successor",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Owner,
+            retry: runtime::Retry::Never,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "session/archive",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Leaves,
+        },
+        runtime::MethodFacts {
+            name: "session/cancel",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "session/close",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Leaves,
+        },
+        runtime::MethodFacts {
+            name: "session/delete",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Leaves,
+        },
+        runtime::MethodFacts {
+            name: "session/fork",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Owner,
+            retry: runtime::Retry::Never,
+            joins: runtime::Attachment::Creates,
+        },
+        runtime::MethodFacts {
+            name: "session/list",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Reader,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "session/load",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Reader,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Joins,
+        },
+        runtime::MethodFacts {
+            name: "session/new",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Owner,
+            retry: runtime::Retry::Never,
+            joins: runtime::Attachment::Creates,
+        },
+        runtime::MethodFacts {
+            name: "session/prompt",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Never,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "session/resume",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Reader,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Joins,
+        },
+        runtime::MethodFacts {
+            name: "session/set_config_option",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "session/set_mode",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "session/set_title",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "session/status",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Reader,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "session/unarchive",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+    ],
+);
+
+/// Facts of the methods that a client handles, those of known extensions included.
+pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
+    &[
+        runtime::MethodFacts {
+            name: "$/cancel_request",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Reader,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "_acp-sdk/session/state_changed",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Reader,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "auth/status_update",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Owner,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "elicitation/complete",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "elicitation/create",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Never,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "fs/read_text_file",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "fs/write_text_file",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "mcp/message",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Owner,
+            retry: runtime::Retry::Never,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "proxy/initialize",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Owner,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "proxy/successor",
+            scope: runtime::Scope::Connection,
+            access: runtime::AccessRight::Owner,
+            retry: runtime::Retry::Never,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "session/request_permission",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Never,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "session/update",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Reader,
+            retry: runtime::Retry::Never,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "terminal/create",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Never,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "terminal/kill",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "terminal/output",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "terminal/release",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+        runtime::MethodFacts {
+            name: "terminal/wait_for_exit",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+        },
+    ],
+);
+
 /// Values of [`ErrorCode`] that this document names.
 pub mod error_codes {
     use super::ErrorCode;
+    use super::runtime::NamedValue;
 
     /// The message is not valid JSON.
     pub const PARSE_ERROR: ErrorCode = ErrorCode::new(-32700);
@@ -10290,4 +10826,48 @@ pub mod error_codes {
 
     /// The params refer to something that does not exist, such as a session or file.
     pub const RESOURCE_NOT_FOUND: ErrorCode = ErrorCode::new(-32002);
+
+    /// All of them, in the order of the document.
+    pub static ALL: &[NamedValue<ErrorCode>] = &[
+        NamedValue {
+            value: PARSE_ERROR,
+            name: "Parse error",
+            description: "The message is not valid JSON.",
+        },
+        NamedValue {
+            value: INVALID_REQUEST,
+            name: "Invalid request",
+            description: "The JSON is neither a request nor a notification nor a response.",
+        },
+        NamedValue {
+            value: METHOD_NOT_FOUND,
+            name: "Method not found",
+            description: "The method is unknown to the receiver, or not advertised by it.",
+        },
+        NamedValue {
+            value: INVALID_PARAMS,
+            name: "Invalid params",
+            description: "The params have the wrong type or an invalid value for the method.",
+        },
+        NamedValue {
+            value: INTERNAL_ERROR,
+            name: "Internal error",
+            description: "The receiver failed for an internal reason.",
+        },
+        NamedValue {
+            value: REQUEST_CANCELLED,
+            name: "Request cancelled",
+            description: "The operation was aborted, at the caller's request or for lack of time or resources.",
+        },
+        NamedValue {
+            value: AUTHENTICATION_REQUIRED,
+            name: "Authentication required",
+            description: "The user must authenticate first. Offer the agent's authentication methods, then retry.",
+        },
+        NamedValue {
+            value: RESOURCE_NOT_FOUND,
+            name: "Resource not found",
+            description: "The params refer to something that does not exist, such as a session or file.",
+        },
+    ];
 }

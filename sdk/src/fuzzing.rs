@@ -45,7 +45,7 @@ fn cut(
     fn own(frame: Frame<'_>) -> Result<Vec<u8>, String> {
         match frame {
             Frame::Text(text) => Ok(text.to_vec()),
-            Frame::TooLong(bytes) => Err(format!("{bytes} bytes")),
+            Frame::TooLong(oversized) => Err(format!("{} bytes", oversized.bytes)),
             Frame::Bad(reason) => Err(reason),
         }
     }
@@ -72,8 +72,8 @@ pub fn envelope(line: &[u8]) {
     let text = std::str::from_utf8(line).ok();
     let text = text.filter(|text| serde_json::from_str::<&RawValue>(text).is_ok());
     match (&message, text) {
-        (Incoming::Invalid { code, .. }, Some(_)) => assert_eq!(code.get(), -32600),
-        (Incoming::Invalid { code, .. }, None) => assert_eq!(code.get(), -32700),
+        (Incoming::Invalid { code, .. }, Some(_)) => assert_eq!(*code, ErrorCode::INVALID_REQUEST),
+        (Incoming::Invalid { code, .. }, None) => assert_eq!(*code, ErrorCode::PARSE_ERROR),
         (_, None) => panic!("what is no JSON is no message"),
         (_, Some(text)) => {
             // Neither depth nor the size of numbers limits us, as they do a tree.
@@ -158,7 +158,7 @@ pub fn dispatch(input: &[u8]) {
         Incoming::Response { id, .. } => Some(canonical(id)),
         Incoming::UncorrelatedError { .. } | Incoming::Notification { .. } => None,
         // The answer to a request whose id is null.
-        Incoming::Invalid { code, .. } if code.get() == -32600 => None,
+        Incoming::Invalid { code, .. } if *code == ErrorCode::INVALID_REQUEST => None,
         other => panic!("we wrote {other:?}"),
     });
     let asked = ids(input, MAX, |message| match message {

@@ -17,11 +17,15 @@
 //!     }
 //!     async fn prompt(&self, ctx: &AgentContext, req: PromptRequest) -> HandlerResult<PromptResponse> {
 //!         for block in req.prompt {
+//!             if ctx.is_cancelled() {
+//!                 return Ok(PromptResponse::new(StopReason::Cancelled));
+//!             }
 //!             let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(block));
 //!             ctx.client().session_update(SessionNotification::new(req.session_id.clone(), update)).await?;
 //!         }
 //!         Ok(PromptResponse::new(StopReason::EndTurn))
 //!     }
+//!     // The connection has cancelled the context of the session's prompt by then.
 //!     async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> { Ok(()) }
 //! }
 //!
@@ -32,10 +36,14 @@
 //! The feature `v2` adds the module `v2`, the draft of protocol version 2. The same functions
 //! serve its agents and connect its clients. [`MultiVersion`] combines implementations of
 //! several versions and negotiates: `examples/agent-v2.rs` is such an agent,
-//! `examples/client-v2.rs` a client of version 2.
+//! `examples/client-v2.rs` a client of version 2. The module `convert` converts values of one
+//! version to the other.
 //!
 //! With the feature `schemars` the types implement `JsonSchema` of schemars 1 by the protocol's
 //! own schema, for use in types that derive it.
+//!
+//! [`conversation`] folds the updates of a session into messages, tool calls and settings, for user
+//! interfaces.
 //!
 //! The feature `files` adds the module `files`: reading and writing text files inside some
 //! directories, for handlers that serve `fs/*`.
@@ -53,7 +61,11 @@
 extern crate self as acp_sdk;
 
 mod connection;
+pub mod conversation;
+#[cfg(feature = "v2")]
+pub mod convert;
 mod error;
+pub mod facts;
 #[cfg(feature = "files")]
 pub mod files;
 #[cfg(any(test, fuzzing))]
@@ -61,6 +73,7 @@ pub mod files;
 pub mod fuzzing;
 pub mod json;
 mod jsonrpc;
+pub mod limits;
 mod peer;
 #[doc(hidden)]
 pub mod runtime;

@@ -62,7 +62,8 @@ impl Peer {
     /// # Errors
     ///
     /// [`Error::Response`] when the peer refuses, [`Error::Closed`] when the connection ends
-    /// first, [`Error::Decode`] when the result does not fit.
+    /// first, [`Error::Decode`] when the result does not fit, [`Error::InvalidResponse`] when the
+    /// response has no result.
     pub async fn call<M: Method>(&self, params: &M::Params) -> Result<M::Result> {
         self.call_with::<M>(params, Hooks::default()).await
     }
@@ -252,5 +253,5 @@ impl Peer {
 pub(crate) fn report(shared: &Shared, method: &str, leniency: &Leniency) {
     let Leniency { path, reason, .. } = leniency;
     tracing::debug!(method, path, reason, "dropped a value from a message");
-    shared.options.observer.dropped(method, path, reason);
+    shared.observe(|observer| observer.dropped(method, path, reason));
 }

@@ -1,6 +1,8 @@
 //! Order: the notifications of a session are handled one after the other, and a response resolves
 //! its call after the notifications that the peer wrote before it.
 
+use std::sync::Arc;
+
 use acp_sdk::v1::{PromptRequest, methods};
 use acp_sdk::{ConnectionBuilder, Context, channel};
 use serde_json::Value;
@@ -110,4 +112,98 @@ fn a_response_follows_the_notifications_before_it() {
 #[test]
 fn a_handler_that_calls_the_peer_is_not_waited_for_by_its_own_response() {
     check(|| calls_and_notifications(0));
+}
+
+fn request(id: u64, session: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"_r","params":{{"sessionId":"{session}","n":{id}}}}}"#
+    )
+}
+
+/// Requests begin in the order of arrival, behind the notifications before them and before those
+/// after them. Records only begin and end, for the handlers are the same.
+#[test]
+fn requests_begin_in_the_order_of_arrival() {
+    check(|| {
+        let (near, far) = channel(1 << 12);
+        let log = Log::default();
+        let handled = log.clone();
+        let service = service(move |ctx, params| {
+            let log = handled.clone();
+            async move {
+                handle(ctx, params, log).await;
+                Ok(json(Value::Null))
+            }
+        });
+        let (_peer, driver) = ConnectionBuilder::new().open(service, near);
+        let driver = spawn(driver);
+        let mut far = RawPeer(far);
+        block_on(async {
+            for message in [
+                notification("a", 1),
+                request(2, "a"),
+                request(3, "a"),
+                notification("a", 4),
+                request(5, "a"),
+            ] {
+                far.send(message).await;
+            }
+            for _ in 0..3 {
+                assert!(far.receive().await.is_some());
+            }
+            far.close().await;
+            assert!(far.receive().await.is_none());
+        });
+        block_on(driver).unwrap().unwrap();
+        let begun: Vec<String> = log.entries();
+        let begun: Vec<&String> = begun
+            .iter()
+            .filter(|entry| entry.starts_with("begin"))
+            .collect();
+        let expected: Vec<String> = (1..=5).map(|n| format!("begin a {n}")).collect();
+        assert_eq!(begun, expected.iter().collect::<Vec<_>>());
+        assert!(
+            log.position("end a 1") < log.position("begin a 2"),
+            "{log:?}"
+        );
+        assert!(
+            log.position("end a 4") < log.position("begin a 5"),
+            "{log:?}"
+        );
+    });
+}
+
+/// Whoever makes room in a full queue wakes the reader: the second notification waits for a request
+/// behind it, so a lost wake-up is a deadlock.
+#[test]
+fn a_paused_reader_reads_on() {
+    check(|| {
+        let (near, far) = channel(1 << 12);
+        let gate = Arc::new(tokio::sync::Notify::new());
+        let service = service(move |_, params: Value| {
+            let gate = gate.clone();
+            async move {
+                match params["n"].as_u64() {
+                    Some(1) => yield_times(1).await,
+                    Some(2) => gate.notified().await,
+                    _ => gate.notify_one(),
+                }
+                Ok(json(Value::Null))
+            }
+        });
+        let (_peer, driver) = ConnectionBuilder::new()
+            .max_queued_bytes(1)
+            .open(service, near);
+        let driver = spawn(driver);
+        let mut far = RawPeer(far);
+        block_on(async {
+            for message in [notification("a", 1), notification("a", 2), request(3, "b")] {
+                far.send(message).await;
+            }
+            assert!(far.receive().await.is_some());
+            far.close().await;
+            assert!(far.receive().await.is_none());
+        });
+        block_on(driver).unwrap().unwrap();
+    });
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::coalesce::CoalescingRule;
-use super::observer::{NoObserver, Observer};
+use super::observer::{Observer, ObserverSlot};
 use super::{Driver, RunningConnection};
 use crate::error::{CloseReason, Error, Result};
 use crate::peer::Peer;
@@ -25,11 +25,13 @@ pub(crate) struct Options {
     pub(crate) shutdown_timeout: Duration,
     pub(crate) write_timeout: Duration,
     pub(crate) close_timeout: Duration,
-    pub(crate) answers_invalid: bool,
+    /// The default depends on the side.
+    pub(crate) answers_invalid: Option<bool>,
+    pub(crate) exposes_sources: bool,
     pub(crate) coalesce: bool,
     /// Of the service's documents, unless `coalesce` is off.
     pub(crate) coalescing_rules: Vec<CoalescingRule>,
-    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) observer: ObserverSlot,
 }
 
 /// Options of a connection, and the methods that open one. The defaults suit both sides.
@@ -80,7 +82,7 @@ impl ConnectionBuilder {
         Self {
             options: Options {
                 framing: Framing::Auto,
-                max_message_bytes: 32 << 20,
+                max_message_bytes: crate::limits::MAX_MESSAGE_BYTES,
                 high_water: 64 << 10,
                 max_queued_bytes: 8 << 20,
                 max_requests: 10_000,
@@ -89,10 +91,11 @@ impl ConnectionBuilder {
                 shutdown_timeout: Duration::from_secs(2),
                 write_timeout: Duration::from_secs(30),
                 close_timeout: Duration::from_secs(5),
-                answers_invalid: true,
+                answers_invalid: None,
+                exposes_sources: false,
                 coalesce: false,
                 coalescing_rules: Vec::new(),
-                observer: Arc::new(NoObserver),
+                observer: ObserverSlot::default(),
             },
             explain_close: None,
             transcript: None,
@@ -107,8 +110,8 @@ impl ConnectionBuilder {
         self
     }
 
-    /// Sets the size of the largest accepted message in bytes (default 32 MiB). Larger ones are
-    /// skipped.
+    /// Sets the size of the largest accepted message in bytes (default
+    /// [`MAX_MESSAGE_BYTES`](crate::limits::MAX_MESSAGE_BYTES)). Larger ones are skipped.
     pub fn max_message_bytes(mut self, bytes: usize) -> Self {
         self.options.max_message_bytes = bytes;
         self
@@ -177,11 +180,19 @@ impl ConnectionBuilder {
         self
     }
 
-    /// Sets whether invalid input without an id is answered with an error (default: yes for
-    /// agents, no for clients, because agents may print stray text on stdout). Invalid arrays
+    /// Sets whether invalid input without an id is answered with an error (default: yes, but no for
+    /// clients, because agents may print stray text on stdout). Invalid arrays
     /// are always answered where the protocol has arrays: in version 2.
     pub fn answer_invalid(mut self, answer: bool) -> Self {
-        self.options.answers_invalid = answer;
+        self.options.answers_invalid = Some(answer);
+        self
+    }
+
+    /// Sends the peer the texts of the sources of an error that a handler returned with `?`, too
+    /// (default: the text of the error itself; the sources are logged). They may name files and
+    /// addresses of this machine.
+    pub fn expose_sources(mut self) -> Self {
+        self.options.exposes_sources = true;
         self
     }
 
@@ -193,7 +204,9 @@ impl ConnectionBuilder {
 
     /// Sets whether [`serve_stdio`](Self::serve_stdio) and [`start_stdio`](Self::start_stdio)
     /// close the connection on `SIGTERM` (default: yes, on Unix): handlers are cancelled and
-    /// pending responses written. A second `SIGTERM` ends the connection at once.
+    /// pending responses written. A second `SIGTERM` ends the connection at once. After its end the
+    /// signal ends the process, as without a handler: an application with a handler of its own says
+    /// no here.
     pub fn handle_sigterm(mut self, handle: bool) -> Self {
         self.handles_sigterm = handle;
         self
@@ -213,7 +226,7 @@ impl ConnectionBuilder {
     /// Sets the callbacks for invalid input that was tolerated (default: none; `tracing` reports it
     /// at level debug).
     pub fn observer(mut self, observer: impl Observer) -> Self {
-        self.options.observer = Arc::new(observer);
+        self.options.observer = ObserverSlot::new(observer);
         self
     }
 
@@ -288,9 +301,10 @@ impl ConnectionBuilder {
         client: C,
         transport: impl Into<Transport>,
     ) -> (C::Agent, Driver) {
-        let options = self.answer_invalid(false).transcript_as(Side::Client);
+        let mut builder = self.transcript_as(Side::Client);
+        builder.options.answers_invalid.get_or_insert(false);
         let (service, caller) = client.into_service();
-        let (peer, driver) = options.open(service, transport);
+        let (peer, driver) = builder.open(service, transport);
         (caller(peer), driver)
     }
 

@@ -7,19 +7,20 @@ use std::task::{Context, Poll};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::notification_order::Delivery;
+use super::notification_order::{Next, Released};
 use super::pending::Reply;
+use super::start::Start;
 use super::{Batch, Shared, lock};
 use crate::json::codegen::read_raw;
 use crate::jsonrpc::{
     self, BadBatch, Cancellation, Incoming, MOST_IN_BATCH, Outcome as ResponseOutcome, Response,
-    clip, read_batch,
+    clip, read_batch, read_ends,
 };
 use crate::jsonrpc::{ErrorCode, RpcError};
 use crate::runtime::{self, BoxFuture};
 use crate::service::{IncomingNotification, IncomingRequest, Outcome, Service};
 use crate::sync::JoinSet;
-use crate::transport::Frame;
+use crate::transport::{Frame, Oversized};
 
 /// Error responses to input that is no message: this many at once, and one more for each valid
 /// message, so that a flood of garbage is not answered by a flood of errors.
@@ -33,7 +34,7 @@ pub(super) struct Dispatcher {
     service: Arc<dyn Service>,
     pub(super) tasks: JoinSet<Outcome>,
     uncorrelated_errors: u32,
-    /// Whether a response may be held, so that its time has to be watched.
+    /// Whether something may be held, so that its time has to be watched.
     holding: bool,
 }
 
@@ -87,7 +88,7 @@ impl Dispatcher {
         while let Poll::Ready(Some(_)) = self.tasks.poll_join_next(cx) {}
     }
 
-    /// Returns when the response that has been held longest is to be delivered all the same.
+    /// Returns when what has been held longest is to be released all the same.
     pub(super) fn hold_deadline(&mut self) -> Option<Instant> {
         if !self.holding {
             return None;
@@ -98,8 +99,8 @@ impl Dispatcher {
         since?.checked_add(self.shared.options.hold_timeout)
     }
 
-    /// Delivers the responses that were held for too long: a notification handler waits for one
-    /// of them in a way that cannot be recognised, or is just slow.
+    /// Releases what was held for too long: a notification handler waits for it in a way that
+    /// cannot be recognised, or is just slow.
     pub(super) fn expire_held(&mut self) {
         let limit = self.shared.options.hold_timeout;
         let now = Instant::now();
@@ -107,43 +108,58 @@ impl Dispatcher {
             return;
         };
         let expired = lock(&self.shared.order).expire(since);
-        for delivery in expired {
+        for released in expired {
+            let is_request = released.is_request();
             tracing::warn!(
                 ?limit,
-                "delivered a response before earlier notifications were handled"
+                is_request,
+                "handled a message before earlier notifications were handled"
             );
-            self.shared.options.observer.response_overtook(limit);
-            delivery.send();
+            self.shared.observe(|observer| match is_request {
+                true => observer.request_overtook(limit),
+                false => observer.response_overtook(limit),
+            });
+            released.go();
         }
     }
 
     pub(super) fn frame(&mut self, frame: Frame<'_>, cx: &mut Context<'_>) {
         if let Some(transcript) = &self.shared.transcript {
-            match frame {
+            match &frame {
                 Frame::Text(text) => transcript.received(text),
-                Frame::TooLong(bytes) => {
-                    transcript.skipped(format!("{bytes} bytes exceed the limit"));
+                Frame::TooLong(message) => {
+                    transcript.skipped(format!("{} bytes exceed the limit", message.bytes));
                 }
                 Frame::Bad(_) => transcript.skipped("not a header".to_owned()),
             }
         }
         match frame {
             Frame::Text(text) => self.message(text, cx),
-            Frame::TooLong(bytes) => {
-                let max = self.shared.options.max_message_bytes;
-                tracing::debug!(bytes, max, "skipped a message above the limit");
-                self.shared.options.observer.message_too_long(bytes);
-                let reason = format!("a message of {bytes} bytes exceeds the limit of {max}");
-                self.answer_invalid(
-                    None,
-                    None,
-                    RpcError::new(ErrorCode::INVALID_REQUEST, reason),
-                );
-            }
+            Frame::TooLong(message) => self.oversized(&message),
             Frame::Bad(reason) => {
                 tracing::debug!(reason, "skipped invalid input");
                 self.skip(&[], ErrorCode::PARSE_ERROR, reason);
             }
+        }
+    }
+
+    /// Fails the call that a message above the limit responds to, or answers the request that it is.
+    fn oversized(&mut self, message: &Oversized) {
+        let (bytes, max) = (message.bytes, self.shared.options.max_message_bytes);
+        tracing::debug!(bytes, max, "skipped a message above the limit");
+        self.shared
+            .observe(|observer| observer.message_too_long(bytes));
+        let reason = format!("a message of {bytes} bytes exceeds the limit of {max}");
+        let error = |reason| RpcError::new(ErrorCode::INVALID_REQUEST, reason);
+        match read_ends(&message.head, &message.tail) {
+            jsonrpc::Oversized::Response(id) => {
+                self.response(&id, ResponseOutcome::Malformed(reason.into()), 0);
+            }
+            jsonrpc::Oversized::Request(id) => {
+                let in_use = lock(&self.shared.inbound).contains(&id);
+                self.answer_invalid((!in_use).then_some(&*id), None, error(reason));
+            }
+            jsonrpc::Oversized::Unknown => self.answer_invalid(None, None, error(reason)),
         }
     }
 
@@ -176,17 +192,23 @@ impl Dispatcher {
             }
         };
         tracing::debug!(reason, "skipped a batch");
-        self.shared.options.observer.invalid_message(text, &reason);
+        self.shared
+            .observe(|observer| observer.invalid_message(text, &reason));
         // Every receiver of arrays answers invalid ones, clients too: version 2 demands it.
         self.answer_invalid(None, None, RpcError::new(code, reason));
     }
 
     /// Skips invalid input, and answers it if invalid input is answered.
     fn skip(&mut self, text: &[u8], code: ErrorCode, reason: String) {
-        self.shared.options.observer.invalid_message(text, &reason);
-        if self.shared.options.answers_invalid {
+        self.shared
+            .observe(|observer| observer.invalid_message(text, &reason));
+        if self.answers_invalid() {
             self.answer_invalid(None, None, RpcError::new(code, reason));
         }
+    }
+
+    fn answers_invalid(&self) -> bool {
+        self.shared.options.answers_invalid.unwrap_or(true)
     }
 
     fn single(&mut self, text: &[u8], batch: Option<&Arc<Batch>>, cx: &mut Context<'_>) {
@@ -201,10 +223,12 @@ impl Dispatcher {
             Incoming::Notification { method, params } => {
                 let cancellation = self.protocol.cancellation();
                 if method == cancellation.method {
-                    self.cancel_request(cancellation, params);
-                } else {
-                    self.notification(&method, params, text.len(), cx);
+                    return self.cancel_request(cancellation, params);
                 }
+                if let Some(requests) = cancellation.of_session(&method) {
+                    self.cancel_session(requests, params);
+                }
+                self.notification(&method, params, text.len(), cx);
             }
             Incoming::Response { id, outcome } => self.response(id, outcome, text.len()),
             Incoming::UncorrelatedError { error } => {
@@ -212,7 +236,8 @@ impl Dispatcher {
                     error = error.get(),
                     "the peer reported an error that belongs to no request"
                 );
-                self.shared.options.observer.uncorrelated_error(error.get());
+                self.shared
+                    .observe(|observer| observer.uncorrelated_error(error.get()));
             }
             Incoming::Invalid {
                 code,
@@ -221,9 +246,10 @@ impl Dispatcher {
                 answerable,
             } => {
                 tracing::debug!(reason, "skipped an invalid message");
-                self.shared.options.observer.invalid_message(text, &reason);
+                self.shared
+                    .observe(|observer| observer.invalid_message(text, &reason));
                 let asked = id.is_some() || batch.is_some();
-                if answerable && (asked || self.shared.options.answers_invalid) {
+                if answerable && (asked || self.answers_invalid()) {
                     self.answer_invalid(id, batch, RpcError::new(code, reason));
                 }
             }
@@ -250,16 +276,40 @@ impl Dispatcher {
         else {
             return;
         };
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Ok(Poll::Pending) => {
-                if let Some(state) = &state {
-                    lock(&self.shared.inbound).enter(state);
-                }
-                self.tasks.spawn(future);
+        let start = self.start(params, bytes);
+        if start.is_none() {
+            match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+                Ok(Poll::Pending) => {}
+                // After a panic the future's responder has answered when it was dropped.
+                Ok(Poll::Ready(_)) | Err(_) => return,
             }
-            // After a panic the future's responder has answered when it was dropped.
-            Ok(Poll::Ready(_)) | Err(_) => {}
         }
+        if let Some(state) = &state {
+            if self.protocol.cancellation().is_of_session(method)
+                && let Some(session) = session_of(params)
+            {
+                state.set_session(&session);
+            }
+            lock(&self.shared.inbound).enter(state);
+        }
+        match start {
+            Some(start) => {
+                self.holding = true;
+                self.tasks.spawn(start.run(future))
+            }
+            None => self.tasks.spawn(future),
+        };
+    }
+
+    /// Returns what a request waits for: earlier notifications of its session, and requests behind
+    /// these.
+    fn start(&self, params: Option<&RawValue>, bytes: usize) -> Option<Start> {
+        // Only this loop opens queues, so what is idle stays so.
+        if lock(&self.shared.order).is_idle() {
+            return None;
+        }
+        let session = session_of(params)?;
+        lock(&self.shared.order).queue_request(&session, bytes)
     }
 
     /// Returns why a request is not dispatched, and the id to answer with.
@@ -327,7 +377,7 @@ impl Dispatcher {
     fn response(&mut self, id: &RawValue, outcome: ResponseOutcome<'_>, bytes: usize) {
         let number = id.get().parse::<u64>().ok();
         let waiting = number.and_then(|id| lock(&self.shared.pending).remove(id));
-        let Some(waiting) = waiting else {
+        let Some(mut waiting) = waiting else {
             let late = number.is_some_and(|id| lock(&self.shared.pending).was_sent(id));
             tracing::debug!(
                 id = id.get(),
@@ -338,31 +388,25 @@ impl Dispatcher {
         };
         let reply = match outcome {
             ResponseOutcome::Result(result) => {
-                if let Some(preview) = waiting.hooks.preview {
+                if let Some(preview) = waiting.hooks.preview.take() {
                     preview(result);
                 }
                 Reply::Result(result.to_owned())
             }
             ResponseOutcome::Error(error) => Reply::Error(Box::new(read_error(error))),
-            ResponseOutcome::Malformed => Reply::Error(Box::new(RpcError::new(
-                ErrorCode::INVALID_REQUEST,
-                "the peer's answer has both `result` and `error`",
-            ))),
+            ResponseOutcome::Malformed(reason) => Reply::Invalid(reason.into_owned()),
         };
-        let delivery = Delivery {
-            caller: waiting.caller,
-            reply,
-            then: waiting.hooks.then,
-        };
+        let session = waiting.session.take();
+        let delivery = waiting.delivery(reply);
         let mut order = lock(&self.shared.order);
         let free = if order.is_idle() {
-            Some(delivery)
+            Some(Released::Response(delivery))
         } else {
-            order.hold(waiting.session, bytes, delivery)
+            order.hold(session, bytes, delivery)
         };
         drop(order);
         match free {
-            Some(delivery) => delivery.send(),
+            Some(released) => released.go(),
             None => self.holding = true,
         }
     }
@@ -381,6 +425,16 @@ impl Dispatcher {
                 "skipped a cancellation of no request in progress"
             ),
         }
+    }
+
+    /// Cancels the requests of a session that were read before. The handler of the notification runs
+    /// as well, and may have to wait.
+    fn cancel_session(&self, requests: &[&str], params: Option<&RawValue>) {
+        let Some(session) = session_of(params) else {
+            return;
+        };
+        let requests = lock(&self.shared.inbound).of_session(&session, requests);
+        requests.iter().for_each(|request| request.cancel_work());
     }
 
     /// Answers an invalid message with an error; without an id, within limits.
@@ -412,26 +466,20 @@ impl Dispatcher {
 async fn run_queue(shared: Arc<Shared>, key: Arc<str>, mut handler: BoxFuture) -> Outcome {
     loop {
         let outcome = std::future::poll_fn(|cx| poll_handler(&mut handler, cx)).await;
-        let limit = shared.options.max_queued_bytes;
-        let (free, paused) = {
-            let mut order = lock(&shared.order);
-            let paused = order.buffered_bytes() > limit;
-            (order.completed(&key), paused)
+        let free = shared.reorder(|order| order.completed(&key));
+        free.into_iter().for_each(Released::go);
+        handler = loop {
+            match shared.reorder(|order| order.next(&key)) {
+                Next::Handle(next, predecessor) => {
+                    if let Some(request) = predecessor {
+                        request.wait().await;
+                    }
+                    break next;
+                }
+                Next::Wait(request) => request.wait().await,
+                Next::Closed => return outcome,
+            }
         };
-        free.into_iter().for_each(Delivery::send);
-        let (next, resumed) = {
-            let mut order = lock(&shared.order);
-            let next = order.next(&key);
-            (next, paused && order.buffered_bytes() <= limit)
-        };
-        if resumed {
-            // Reading was paused, perhaps because of this queue.
-            shared.outbox.wake_driver();
-        }
-        match next {
-            Some(next) => handler = next,
-            None => return outcome,
-        }
     }
 }
 

@@ -18,7 +18,11 @@ pub(crate) struct RequestState {
     pub(crate) id: Box<RawValue>,
     pub(crate) method: Box<str>,
     cancelled: AtomicBool,
+    /// Whether it is cancelled by its id or by the end, and not with the work of its session.
+    revoked: AtomicBool,
     notify: Notify,
+    /// The session of a request that is cancelled with it.
+    session: OnceLock<Box<str>>,
     /// Whether it is in the table below: only requests that do not complete at once are.
     entered: AtomicBool,
     /// Whether it has its answer, so that it must not be entered any more: a layer may run on
@@ -39,6 +43,8 @@ impl RequestState {
             id: id.to_owned(),
             method: method.into(),
             cancelled: AtomicBool::new(false),
+            revoked: AtomicBool::new(false),
+            session: OnceLock::new(),
             notify: Notify::new(),
             entered: AtomicBool::new(false),
             left: AtomicBool::new(false),
@@ -56,7 +62,12 @@ impl RequestState {
 
     /// The response is in the output buffer, or can no longer be sent.
     pub(crate) fn over(&self) {
-        self.kept.end();
+        let mut values = self.kept.take();
+        if let Some(batch) = &self.batch {
+            values = batch.keep(values);
+        }
+        // Dropped without a lock: a destructor is code of the application.
+        drop(values);
     }
 
     /// Sets the error that answers the request if its handler is dropped.
@@ -71,18 +82,51 @@ impl RequestState {
 
     /// Marks the request as cancelled and wakes its handler: never called under a lock.
     pub(crate) fn cancel(&self) {
+        self.revoked.store(true, Ordering::Release);
+        self.cancel_work();
+    }
+
+    /// The same for the work of the session, of which the request is still to be answered.
+    pub(crate) fn cancel_work(&self) {
         self.cancelled.store(true, Ordering::Release);
         self.notify.notify_waiters();
+    }
+
+    /// Lets the request be cancelled with the work of a session.
+    pub(crate) fn set_session(&self, session: &str) {
+        // Called once.
+        let _ = self.session.set(session.into());
+    }
+
+    fn is_of(&self, session: &str, methods: &[&str]) -> bool {
+        self.session.get().is_some_and(|own| **own == *session) && methods.contains(&&*self.method)
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
 
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.revoked.load(Ordering::Acquire)
+    }
+
+    /// Waits until the request is cancelled, alone or with the work of its session.
     pub(crate) async fn cancelled(&self) {
-        // Created before the check: it is notified of everything from now on.
-        let notified = self.notify.notified();
-        if !self.is_cancelled() {
+        self.reached(Self::is_cancelled).await;
+    }
+
+    /// Waits until the request is cancelled by its id or by the end.
+    pub(crate) async fn revoked(&self) {
+        self.reached(Self::is_revoked).await;
+    }
+
+    async fn reached(&self, is_reached: fn(&Self) -> bool) {
+        loop {
+            // Created before the check: it is notified of everything from now on.
+            let notified = self.notify.notified();
+            if is_reached(self) {
+                return;
+            }
             notified.await;
         }
     }
@@ -105,10 +149,8 @@ impl Kept {
         }
     }
 
-    fn end(&self) {
-        let values = lock(&self.0).take();
-        // Dropped without the lock: a destructor is code of the application.
-        drop(values);
+    fn take(&self) -> Vec<Box<dyn Any + Send>> {
+        lock(&self.0).take().unwrap_or_default()
     }
 }
 
@@ -145,6 +187,13 @@ impl Inbound {
     /// Returns the request in progress with this id, to be cancelled without a lock.
     pub(crate) fn find(&self, id: &RawValue) -> Option<Arc<RequestState>> {
         self.running.get(&key(id)).cloned()
+    }
+
+    /// Returns the requests of a session in progress, to be cancelled without a lock.
+    pub(crate) fn of_session(&self, session: &str, methods: &[&str]) -> Vec<Arc<RequestState>> {
+        let all = self.running.values();
+        let of_session = all.filter(|request| request.is_of(session, methods));
+        of_session.cloned().collect()
     }
 
     /// Returns all requests in progress, to be cancelled without a lock.

@@ -15,8 +15,8 @@ use super::Shared;
 use super::dispatcher::Dispatcher;
 use super::outbox::Taken;
 use crate::transport::{
-    Frame, FrameDecoder, Framing, MessageTransport, Reader, Transport, TransportKind, Writer,
-    with_headers,
+    Frame, FrameDecoder, Framing, MessageTransport, Oversized, Reader, Transport, TransportKind,
+    Writer, with_headers,
 };
 
 /// A batch buffer above this size is freed after use.
@@ -149,7 +149,7 @@ impl Stream {
             return read_failed(error, cx);
         }
         if bytes == 0 {
-            if let Some(frame) = self.frames.rest() {
+            while let Some(frame) = self.frames.rest() {
                 dispatcher.frame(frame, cx);
             }
             return Poll::Ready(Ok(false));
@@ -240,7 +240,8 @@ impl Messages {
             };
             let text = message.trim_ascii();
             if message.len() > max {
-                dispatcher.frame(Frame::TooLong(message.len() as u64), cx);
+                let oversized = Oversized::of(&message);
+                dispatcher.frame(Frame::TooLong(Box::new(oversized)), cx);
             } else if !text.is_empty() {
                 dispatcher.frame(Frame::Text(text), cx);
             }

@@ -1,9 +1,10 @@
 //! The connection: one loop for both sides, and its guarantees.
 //!
 //! 1. **Order.** What the peer wrote before a response has been handled when the response
-//!    resolves its call. Notifications of one session are handled in order. Messages are
-//!    written in the order of the calls. The exception is a response that was held for
-//!    [`ConnectionBuilder::hold_timeout`].
+//!    resolves its call. Notifications of one session are handled in order; a request of a session
+//!    starts after the notifications before it and before those after it. Messages are written in
+//!    the order of the calls. The exceptions are what was held for
+//!    [`ConnectionBuilder::hold_timeout`], and what a handler of the session waits for.
 //! 2. **The reader never waits for a handler.** Handlers may call the peer and be called back,
 //!    to any depth.
 //! 3. **Bounded in bytes.** Messages have a largest size; senders wait while the peer does not
@@ -33,6 +34,9 @@ mod outbox;
 mod pending;
 mod running;
 mod shutdown;
+#[cfg(unix)]
+mod sigterm;
+mod start;
 mod trace;
 
 use std::sync::{Arc, Weak};
@@ -41,6 +45,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
 
 pub(crate) use batch::Batch;
+use batch::CompleteBatch;
 pub use builder::ConnectionBuilder;
 use builder::Options;
 pub(crate) use builder::stdio_failed;
@@ -49,7 +54,7 @@ pub use driver::Driver;
 use inbound::Inbound;
 pub(crate) use inbound::RequestState;
 pub(crate) use notification_order::NotificationId;
-use notification_order::{Delivery, NotificationOrder};
+use notification_order::{Delivery, NotificationOrder, Released};
 pub use observer::Observer;
 use outbox::{Outbox, unwritable};
 pub(crate) use pending::{Hooks, Preview};
@@ -117,12 +122,9 @@ impl Shared {
     ) -> Result<Box<RawValue>> {
         let mut trace = Trace::outgoing(method, session);
         self.outbox.wait_for_capacity().await?;
-        let (mut call, reply) = Call::open(self, session, origin)?;
+        let (mut call, reply) = Call::open(self, session, origin, hooks)?;
         if let Some(trace) = &trace {
             trace.id(call.id);
-        }
-        if !hooks.is_empty() {
-            lock(&self.pending).set_hooks(call.id, hooks);
         }
         let params = params.map(|params| params as &dyn Encode);
         self.outbox
@@ -133,6 +135,10 @@ impl Shared {
             Ok(Reply::Error(error)) => Err(Error::Response {
                 method: method.to_owned(),
                 error,
+            }),
+            Ok(Reply::Invalid(reason)) => Err(Error::InvalidResponse {
+                method: method.to_owned(),
+                reason,
             }),
             Ok(Reply::Closed(reason)) => Err(Error::Closed(reason)),
             Ok(Reply::Overloaded) => Err(Error::Overloaded {
@@ -187,7 +193,14 @@ impl Shared {
     }
 
     fn refuse(&self, request: &RequestState, error: HandlerError) -> Result<()> {
-        let error = error.into_response();
+        let sources = error.with_sources();
+        let mut error = error.into_response();
+        if let Some(text) = sources {
+            tracing::warn!(method = request.method, error = text, "a handler failed");
+            if self.options.exposes_sources {
+                error.message = text;
+            }
+        }
         self.respond(request, &Response::error(Some(&request.id), &error))
     }
 
@@ -205,11 +218,18 @@ impl Shared {
     }
 
     /// Writes the answers of a batch if these are all.
-    fn complete(&self, answers: Option<Vec<Box<RawValue>>>) -> Result<()> {
-        match answers {
-            Some(answers) => self.outbox.push("a batch", &answers),
-            None => Ok(()),
-        }
+    fn complete(&self, batch: Option<CompleteBatch>) -> Result<()> {
+        let Some(CompleteBatch { answers, kept }) = batch else {
+            return Ok(());
+        };
+        let pushed = self.outbox.push("a batch", &answers);
+        drop(kept);
+        pushed
+    }
+
+    /// Calls the application's observer, if there is one.
+    pub(crate) fn observe(&self, callback: impl FnOnce(&dyn Observer)) {
+        self.options.observer.call(callback);
     }
 
     fn push_error(&self, id: Option<&RawValue>, error: &RpcError) -> Result<()> {
@@ -247,6 +267,11 @@ impl Shared {
         self.end.borrow().clone()
     }
 
+    /// Returns why no message of the peer is handled any more, if so. Handlers may still run.
+    pub(crate) fn closing_reason(&self) -> Option<CloseReason> {
+        lock(&self.pending).closed().cloned()
+    }
+
     /// Waits for the end of the connection.
     pub(crate) async fn ended(&self) -> CloseReason {
         let mut end = self.end.subscribe();
@@ -259,7 +284,22 @@ impl Shared {
 
     /// Returns whether no message of the peer is handled any more.
     pub(crate) fn has_stopped_reading(&self) -> bool {
-        lock(&self.pending).is_closed()
+        lock(&self.pending).closed().is_some()
+    }
+
+    /// Changes the order of notifications. Wakes the loop when the change makes room for reading:
+    /// the loop waits for nothing else then.
+    fn reorder<R>(&self, change: impl FnOnce(&mut NotificationOrder) -> R) -> R {
+        let limit = self.options.max_queued_bytes;
+        let mut order = lock(&self.order);
+        let was_full = order.buffered_bytes() > limit;
+        let result = change(&mut order);
+        let has_room = was_full && order.buffered_bytes() <= limit;
+        drop(order);
+        if has_room {
+            self.outbox.wake_driver();
+        }
+        result
     }
 
     /// No response can arrive any more: fails every call and cancels every handler.
@@ -276,7 +316,7 @@ impl Shared {
         self.outbox.close(reason);
         let (handlers, held) = lock(&self.order).clear();
         drop(handlers);
-        held.into_iter().for_each(Delivery::send);
+        held.into_iter().for_each(Released::go);
         self.end.send_if_modified(|end| {
             let news = end.is_none();
             end.get_or_insert_with(|| reason.clone());
@@ -308,11 +348,13 @@ impl<'a> Call<'a> {
         shared: &'a Arc<Shared>,
         session: Option<&str>,
         origin: Option<NotificationId>,
+        mut hooks: Hooks,
     ) -> Result<(Self, oneshot::Receiver<Reply>)> {
-        let (id, reply) = lock(&shared.pending).open(session.map(Arc::from), origin)?;
+        let session = session.map(Arc::from);
+        let (id, reply) = lock(&shared.pending).open(session, origin, &mut hooks)?;
         if let Some(origin) = origin {
-            let free = lock(&shared.order).call_opened(origin);
-            free.into_iter().for_each(Delivery::send);
+            let free = shared.reorder(|order| order.call_opened(origin));
+            free.into_iter().for_each(Released::go);
         }
         Ok((
             Self {
@@ -331,8 +373,9 @@ impl Drop for Call<'_> {
         if let Some(origin) = self.origin {
             lock(&self.shared.order).call_ended(origin);
         }
-        let unanswered = lock(&self.shared.pending).remove(self.id).is_some();
-        if unanswered && self.sent {
+        // Dropped at the end of the function, without the lock: it has values of the application.
+        let unanswered = lock(&self.shared.pending).remove(self.id);
+        if unanswered.is_some() && self.sent {
             self.shared.cancel(self.id);
         }
     }

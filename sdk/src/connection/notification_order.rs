@@ -1,18 +1,20 @@
-//! Order among the notifications of a session, and between them and responses.
+//! Order among the notifications of a session, and between them, requests and responses.
 //!
 //! A notification whose handler completes at once leaves no trace here. One that has to wait
 //! opens a *queue* for its session; later notifications of the session wait in it. A response
 //! is held until the notifications that the peer wrote before it have been handled: those of
-//! the session that the request named, or all if it named none.
+//! the session that the request named, or all if it named none. A request of a session is held
+//! until those of its session have been handled ([`Start`]).
 //!
-//! A handler that calls the peer would wait for a response that waits for the handler. So a
-//! queue holds nothing while its current handler has a call open. Calls belong to a handler by
-//! the [`NotificationId`] in the handle that its context gave it, whichever task or thread makes
-//! them. A call through any other handle is not recognised: its response is delivered after
-//! the hold timeout at the latest ([`NotificationOrder::expire`]).
+//! A handler that calls the peer would wait for a response that waits for the handler, or for a
+//! request that the peer sends before it responds. So a queue holds nothing while its current
+//! handler has a call open. Calls belong to a handler by the [`NotificationId`] in the handle that
+//! its context gave it, whichever task or thread makes them. A call through any other handle is not
+//! recognised: what is held is released after the hold timeout at the latest
+//! ([`NotificationOrder::expire`]).
 //!
-//! A queue stays open until the responses that its last notification held are delivered, so that a
-//! later notification is not handled before them.
+//! A queue stays open until the responses that its last notification held are delivered, and the
+//! requests have started, so that a later notification is not handled before them.
 //!
 //! This table does no I/O and runs nothing; it returns what is to be done.
 
@@ -23,7 +25,8 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::pending::{Reply, Then};
+use super::pending::{Hooks, Reply, Then};
+use super::start::{Start, StartPermit, Started};
 use crate::runtime::BoxFuture;
 
 /// Number of a notification on its connection, in the order of arrival.
@@ -34,13 +37,13 @@ pub(crate) struct NotificationId(pub(crate) u64);
 pub(crate) struct Delivery {
     pub(crate) caller: oneshot::Sender<Reply>,
     pub(crate) reply: Reply,
-    pub(crate) then: Option<Then>,
+    pub(crate) hooks: Hooks,
 }
 
 impl Delivery {
     /// Wakes the caller: never called while a lock is held.
     pub(crate) fn send(self) {
-        if let Some(then) = self.then {
+        if let Some(then) = self.hooks.then {
             show(&self.reply, then);
         }
         // The caller may have been dropped.
@@ -54,11 +57,41 @@ fn show(reply: &Reply, then: Then) {
         Reply::Result(result) => Ok(result.get()),
         Reply::Error(error) => Err(&**error),
         // There is no response.
-        Reply::Closed(_) | Reply::Overloaded => return,
+        Reply::Invalid(_) | Reply::Closed(_) | Reply::Overloaded => return,
     };
     if catch_unwind(AssertUnwindSafe(|| then(response))).is_err() {
         tracing::error!("the function that was called with a response panicked");
     }
+}
+
+/// What was held behind notifications.
+pub(crate) enum Released {
+    Response(Delivery),
+    Request(StartPermit),
+}
+
+impl Released {
+    /// Delivers the response, or lets the request start: never called while a lock is held.
+    pub(crate) fn go(self) {
+        match self {
+            Self::Response(delivery) => delivery.send(),
+            Self::Request(permit) => permit.grant(),
+        }
+    }
+
+    pub(crate) fn is_request(&self) -> bool {
+        matches!(self, Self::Request(_))
+    }
+}
+
+/// What a queue does next.
+pub(crate) enum Next {
+    /// Polls the handler of a notification, once the request before it has started.
+    Handle(BoxFuture, Option<Started>),
+    /// No notification waits. It closes once the last request has started.
+    Wait(Started),
+    /// It is closed.
+    Closed,
 }
 
 #[derive(Default)]
@@ -66,7 +99,7 @@ pub(crate) struct NotificationOrder {
     /// How many notifications have arrived.
     arrived: u64,
     queues: HashMap<Arc<str>, Queue>,
-    /// In the order in which the responses arrived.
+    /// Responses and requests, in the order of arrival.
     held: VecDeque<Held>,
     /// Open calls by the notification whose handler made them.
     calls: HashMap<NotificationId, usize>,
@@ -78,21 +111,34 @@ struct Queue {
     /// The notification being handled, or the next one; [`NONE`] if there is neither.
     current: NotificationId,
     waiting: VecDeque<Queued>,
+    /// The last request that did not start where it was read.
+    last_request: Option<Started>,
+}
+
+impl Queue {
+    /// Returns the last request, unless it has started.
+    fn predecessor(&self) -> Option<Started> {
+        self.last_request
+            .clone()
+            .filter(|request| !request.is_over())
+    }
 }
 
 struct Queued {
     id: NotificationId,
+    /// The request before it that had not started when it arrived.
+    predecessor: Option<Started>,
     handler: BoxFuture,
     bytes: usize,
 }
 
 struct Held {
     session: Option<Arc<str>>,
-    /// The last notification that had arrived before the response.
+    /// The last notification that had arrived before.
     after: NotificationId,
     since: Instant,
     bytes: usize,
-    delivery: Delivery,
+    released: Released,
 }
 
 /// The queue key of notifications that name no session.
@@ -127,7 +173,12 @@ impl NotificationOrder {
         };
         // The handler is often several times as large as its message.
         let bytes = bytes + size_of_val(&*handler) + size_of::<Queued>();
-        queue.waiting.push_back(Queued { id, handler, bytes });
+        queue.waiting.push_back(Queued {
+            id,
+            predecessor: queue.predecessor(),
+            handler,
+            bytes,
+        });
         queue.current = queue.current.min(id);
         self.queued_bytes += bytes;
         None
@@ -139,30 +190,63 @@ impl NotificationOrder {
         let queue = Queue {
             current: id,
             waiting: VecDeque::new(),
+            last_request: None,
         };
         self.queues.insert(key.clone(), queue);
         key
     }
 
-    /// Records that the queue's current handler has completed. Returns the responses that waited
-    /// for it. When they are delivered, [`next`](Self::next) is called.
-    pub(crate) fn completed(&mut self, key: &str) -> Vec<Delivery> {
+    /// Records that the queue's current handler has completed. Returns what was held behind it.
+    /// When that is released, [`next`](Self::next) is called.
+    pub(crate) fn completed(&mut self, key: &str) -> Vec<Released> {
         if let Some(queue) = self.queues.get_mut(key) {
             queue.current = queue.waiting.front().map_or(NONE, |next| next.id);
         }
         self.release()
     }
 
-    /// Returns the next handler of a queue; without one the queue is gone.
-    pub(crate) fn next(&mut self, key: &str) -> Option<BoxFuture> {
-        let queue = self.queues.get_mut(key)?;
-        let Some(queued) = queue.waiting.pop_front() else {
-            self.queues.remove(key);
-            return None;
+    /// Returns what a queue does next.
+    pub(crate) fn next(&mut self, key: &str) -> Next {
+        let Some(queue) = self.queues.get_mut(key) else {
+            return Next::Closed;
         };
-        queue.current = queued.id;
-        self.queued_bytes -= queued.bytes;
-        Some(queued.handler)
+        if let Some(queued) = queue.waiting.pop_front() {
+            queue.current = queued.id;
+            self.queued_bytes -= queued.bytes;
+            return Next::Handle(queued.handler, queued.predecessor);
+        }
+        match queue.predecessor() {
+            Some(request) => Next::Wait(request),
+            None => {
+                self.queues.remove(key);
+                Next::Closed
+            }
+        }
+    }
+
+    /// Returns what a request of `bytes` bytes waits for, or `None` if it may be handled where it
+    /// was read.
+    pub(crate) fn queue_request(&mut self, session: &str, bytes: usize) -> Option<Start> {
+        let (key, queue) = self.queues.get_key_value(session)?;
+        let predecessor = queue.predecessor();
+        let (start, permit, started) = Start::new(predecessor.clone());
+        let held = Held {
+            session: Some(key.clone()),
+            after: NotificationId(self.arrived),
+            since: Instant::now(),
+            bytes,
+            released: Released::Request(permit),
+        };
+        if !self.is_free(&held) {
+            self.held_bytes += bytes;
+            self.held.push_back(held);
+        } else if predecessor.is_some() {
+            held.released.go();
+        } else {
+            return None;
+        }
+        self.queues.get_mut(session)?.last_request = Some(started);
+        Some(start)
     }
 
     /// Holds a response of `bytes` bytes, or returns it if nothing stands before it.
@@ -171,24 +255,24 @@ impl NotificationOrder {
         session: Option<Arc<str>>,
         bytes: usize,
         delivery: Delivery,
-    ) -> Option<Delivery> {
+    ) -> Option<Released> {
         let held = Held {
             session,
             after: NotificationId(self.arrived),
             since: Instant::now(),
             bytes,
-            delivery,
+            released: Released::Response(delivery),
         };
         if self.is_free(&held) {
-            return Some(held.delivery);
+            return Some(held.released);
         }
         self.held_bytes += bytes;
         self.held.push_back(held);
         None
     }
 
-    /// Records a call by a notification handler. Returns the responses that its queue held.
-    pub(crate) fn call_opened(&mut self, origin: NotificationId) -> Vec<Delivery> {
+    /// Records a call by a notification handler. Returns what its queue held.
+    pub(crate) fn call_opened(&mut self, origin: NotificationId) -> Vec<Released> {
         *self.calls.entry(origin).or_default() += 1;
         self.release()
     }
@@ -208,37 +292,37 @@ impl NotificationOrder {
         !self.calls.is_empty() && self.queues.values().any(waits)
     }
 
-    /// Returns the bytes of notifications that wait, their handlers, and held responses.
+    /// Returns the bytes of notifications that wait, their handlers, and what is held.
     pub(crate) fn buffered_bytes(&self) -> usize {
         self.queued_bytes + self.held_bytes
     }
 
-    /// Returns when the oldest held response arrived.
+    /// Returns when the first of what is held arrived.
     pub(crate) fn held_since(&self) -> Option<Instant> {
         self.held.front().map(|held| held.since)
     }
 
-    /// Returns the responses that have been held since `limit` or earlier.
-    pub(crate) fn expire(&mut self, limit: Instant) -> Vec<Delivery> {
+    /// Returns what has been held since `limit` or earlier.
+    pub(crate) fn expire(&mut self, limit: Instant) -> Vec<Released> {
         let expired = self.held.iter().take_while(|held| held.since <= limit);
         let expired = expired.count();
         let expired: Vec<Held> = self.held.drain(..expired).collect();
-        self.delivered(expired)
+        self.released(expired)
     }
 
     /// Empties the table at the end of the connection. The handlers of queued notifications are
     /// returned to be dropped without a lock: they own handles to the connection that owns this
     /// table, and would keep it alive for ever.
-    pub(crate) fn clear(&mut self) -> (Vec<BoxFuture>, Vec<Delivery>) {
+    pub(crate) fn clear(&mut self) -> (Vec<BoxFuture>, Vec<Released>) {
         let queues = std::mem::take(&mut self.queues);
         let waiting = queues.into_values().flat_map(|queue| queue.waiting);
         let handlers = waiting.map(|queued| queued.handler).collect();
         self.queued_bytes = 0;
         let held: Vec<Held> = self.held.drain(..).collect();
-        (handlers, self.delivered(held))
+        (handlers, self.released(held))
     }
 
-    fn release(&mut self) -> Vec<Delivery> {
+    fn release(&mut self) -> Vec<Released> {
         if self.held.is_empty() {
             return Vec::new();
         }
@@ -252,18 +336,22 @@ impl NotificationOrder {
             }
         }
         self.held = still_held;
-        self.delivered(free)
+        self.released(free)
     }
 
-    fn delivered(&mut self, held: Vec<Held>) -> Vec<Delivery> {
+    fn released(&mut self, held: Vec<Held>) -> Vec<Released> {
         self.held_bytes -= held.iter().map(|held| held.bytes).sum::<usize>();
-        held.into_iter().map(|held| held.delivery).collect()
+        held.into_iter().map(|held| held.released).collect()
     }
 
     fn is_free(&self, held: &Held) -> bool {
         let blocks =
             |queue: &Queue| queue.current <= held.after && !self.calls.contains_key(&queue.current);
         match &held.session {
+            // Other notifications may take long, and have nothing to do with the request.
+            Some(session) if held.released.is_request() => {
+                !self.queues.get(session).is_some_and(blocks)
+            }
             Some(session) => [session, NO_SESSION]
                 .iter()
                 .all(|key| !self.queues.get(*key).is_some_and(blocks)),
@@ -283,13 +371,17 @@ mod tests {
         Box::pin(async { Outcome::Success })
     }
 
+    fn is_handled(next: Next) -> bool {
+        matches!(next, Next::Handle(_, None))
+    }
+
     fn delivery() -> (Delivery, oneshot::Receiver<Reply>) {
         let (caller, reply) = oneshot::channel();
         let reply_sent = Reply::Overloaded;
         let delivery = Delivery {
             caller,
             reply: reply_sent,
-            then: None,
+            hooks: Hooks::default(),
         };
         (delivery, reply)
     }
@@ -308,7 +400,7 @@ mod tests {
         id
     }
 
-    fn hold(order: &mut NotificationOrder, session: Option<&str>) -> Option<Delivery> {
+    fn hold(order: &mut NotificationOrder, session: Option<&str>) -> Option<Released> {
         order.hold(session.map(Arc::from), 100, delivery().0)
     }
 
@@ -325,12 +417,12 @@ mod tests {
         enqueue(&mut order, "a");
 
         assert!(order.completed("a").is_empty());
-        assert!(order.next("a").is_some());
+        assert!(is_handled(order.next("a")));
         let free = order.completed("a");
         assert_eq!(free.len(), 1, "the third came after the response");
-        assert!(order.next("a").is_some());
+        assert!(is_handled(order.next("a")));
         order.completed("a");
-        assert!(order.next("a").is_none());
+        assert!(matches!(order.next("a"), Next::Closed));
         assert!(order.is_idle() && order.buffered_bytes() == 0);
     }
 
@@ -345,11 +437,11 @@ mod tests {
         enqueue(&mut order, "a");
         assert!(hold(&mut order, Some("a")).is_none(), "it came later");
         enqueue(&mut order, "a");
-        assert!(order.next("a").is_some());
+        assert!(is_handled(order.next("a")));
         assert_eq!(order.completed("a").len(), 1);
-        assert!(order.next("a").is_some());
+        assert!(is_handled(order.next("a")));
         assert!(order.completed("a").is_empty());
-        assert!(order.next("a").is_none() && order.is_idle());
+        assert!(matches!(order.next("a"), Next::Closed) && order.is_idle());
     }
 
     #[test]

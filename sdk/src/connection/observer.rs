@@ -1,5 +1,7 @@
 //! Callbacks for input that was tolerated.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Callbacks for invalid input that was tolerated. Default: no-op.
@@ -33,8 +35,29 @@ pub trait Observer: Send + Sync + 'static {
     fn response_overtook(&self, waited: Duration) {
         let _ = waited;
     }
+
+    /// A request was handled although a notification of its session that preceded it is still
+    /// being handled, because it had been held for `waited`
+    /// ([`ConnectionBuilder::hold_timeout`](crate::ConnectionBuilder::hold_timeout)).
+    fn request_overtook(&self, waited: Duration) {
+        let _ = waited;
+    }
 }
 
-pub(super) struct NoObserver;
+/// The application's observer, if there is one. A panic in it affects nothing else.
+#[derive(Clone, Default)]
+pub(crate) struct ObserverSlot(Option<Arc<dyn Observer>>);
 
-impl Observer for NoObserver {}
+impl ObserverSlot {
+    pub(super) fn new(observer: impl Observer) -> Self {
+        Self(Some(Arc::new(observer)))
+    }
+
+    pub(crate) fn call(&self, callback: impl FnOnce(&dyn Observer)) {
+        if let Some(observer) = &self.0
+            && catch_unwind(AssertUnwindSafe(|| callback(&**observer))).is_err()
+        {
+            tracing::error!("an observer panicked");
+        }
+    }
+}

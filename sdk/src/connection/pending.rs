@@ -18,6 +18,8 @@ use crate::jsonrpc::RpcError;
 pub(crate) enum Reply {
     Result(Box<RawValue>),
     Error(Box<RpcError>),
+    /// The response cannot be used; the reason.
+    Invalid(String),
     Closed(CloseReason),
     Overloaded,
 }
@@ -35,12 +37,6 @@ pub(crate) struct Hooks {
     pub(crate) then: Option<Then>,
 }
 
-impl Hooks {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.preview.is_none() && self.then.is_none()
-    }
-}
-
 /// A request without a response.
 pub(crate) struct Waiting {
     pub(crate) caller: oneshot::Sender<Reply>,
@@ -50,6 +46,18 @@ pub(crate) struct Waiting {
     /// The notification whose handler made the call, if one did.
     pub(crate) origin: Option<NotificationId>,
     pub(crate) hooks: Hooks,
+}
+
+impl Waiting {
+    /// Returns what is to be delivered. It owns the hooks, which are values of the application:
+    /// they are dropped with it, without a lock.
+    pub(crate) fn delivery(self, reply: Reply) -> Delivery {
+        Delivery {
+            caller: self.caller,
+            reply,
+            hooks: self.hooks,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -64,11 +72,12 @@ impl Pending {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`] when no response can arrive any more.
+    /// [`Error::Closed`] when no response can arrive any more. `hooks` are left to the caller then.
     pub(crate) fn open(
         &mut self,
         session: Option<Arc<str>>,
         origin: Option<NotificationId>,
+        hooks: &mut Hooks,
     ) -> Result<(u64, oneshot::Receiver<Reply>)> {
         if let Some(closed) = &self.closed {
             return Err(Error::Closed(closed.clone()));
@@ -82,20 +91,14 @@ impl Pending {
                 caller,
                 session,
                 origin,
-                hooks: Hooks::default(),
+                hooks: std::mem::take(hooks),
             },
         );
         Ok((id, reply))
     }
 
-    /// Registers what else happens to the response.
-    pub(crate) fn set_hooks(&mut self, id: u64, hooks: Hooks) {
-        if let Some(waiting) = self.waiting.get_mut(&id) {
-            waiting.hooks = hooks;
-        }
-    }
-
-    /// Removes a request that was answered or whose caller was dropped.
+    /// Removes a request that was answered or whose caller was dropped. To be dropped without a
+    /// lock.
     pub(crate) fn remove(&mut self, id: u64) -> Option<Waiting> {
         self.waiting.remove(&id)
     }
@@ -108,17 +111,15 @@ impl Pending {
     /// Refuses further requests. Returns the open ones, to be delivered without a lock.
     pub(crate) fn close(&mut self, reason: &CloseReason) -> Vec<Delivery> {
         self.closed.get_or_insert_with(|| reason.clone());
-        let waiting = self.waiting.drain().map(|(_, waiting)| waiting.caller);
-        let delivery = |caller| Delivery {
-            caller,
-            reply: Reply::Closed(reason.clone()),
-            then: None,
-        };
-        waiting.map(delivery).collect()
+        let waiting = self.waiting.drain();
+        waiting
+            .map(|(_, waiting)| waiting.delivery(Reply::Closed(reason.clone())))
+            .collect()
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.is_some()
+    /// Returns why no response can arrive any more, if so.
+    pub(crate) fn closed(&self) -> Option<&CloseReason> {
+        self.closed.as_ref()
     }
 
     /// Aborts the calls of notification handlers. Returns their ids and replies.
@@ -126,13 +127,8 @@ impl Pending {
         let aborted = self
             .waiting
             .extract_if(|_, waiting| waiting.origin.is_some());
-        let delivery = |waiting: Waiting| Delivery {
-            caller: waiting.caller,
-            reply: Reply::Overloaded,
-            then: None,
-        };
         aborted
-            .map(|(id, waiting)| (id, delivery(waiting)))
+            .map(|(id, waiting)| (id, waiting.delivery(Reply::Overloaded)))
             .collect()
     }
 }
@@ -141,13 +137,20 @@ impl Pending {
 mod tests {
     use super::*;
 
+    fn open(
+        pending: &mut Pending,
+        origin: Option<NotificationId>,
+    ) -> Result<(u64, oneshot::Receiver<Reply>)> {
+        pending.open(None, origin, &mut Hooks::default())
+    }
+
     #[test]
     fn ids_are_never_used_twice_and_an_answer_counts_once() {
         let mut pending = Pending::default();
-        let (first, _first) = pending.open(None, None).unwrap();
+        let (first, _first) = open(&mut pending, None).unwrap();
         assert!(pending.remove(first).is_some());
         assert!(pending.remove(first).is_none());
-        let (second, _second) = pending.open(None, None).unwrap();
+        let (second, _second) = open(&mut pending, None).unwrap();
         assert_ne!(first, second);
         assert!(pending.was_sent(second) && !pending.was_sent(second + 1));
     }
@@ -155,21 +158,21 @@ mod tests {
     #[test]
     fn closing_answers_everybody_now_and_later() {
         let mut pending = Pending::default();
-        let (_, mut reply) = pending.open(None, None).unwrap();
+        let (_, mut reply) = open(&mut pending, None).unwrap();
         let replies = pending.close(&CloseReason::ClosedLocally);
         replies.into_iter().for_each(Delivery::send);
         assert!(matches!(
             reply.try_recv(),
             Ok(Reply::Closed(CloseReason::ClosedLocally))
         ));
-        assert!(matches!(pending.open(None, None), Err(Error::Closed(_))));
+        assert!(matches!(open(&mut pending, None), Err(Error::Closed(_))));
     }
 
     #[test]
     fn only_calls_of_notification_handlers_are_given_up() {
         let mut pending = Pending::default();
-        let (_, mut ordinary) = pending.open(None, None).unwrap();
-        let (nested, mut reply) = pending.open(None, Some(NotificationId(1))).unwrap();
+        let (_, mut ordinary) = open(&mut pending, None).unwrap();
+        let (nested, mut reply) = open(&mut pending, Some(NotificationId(1))).unwrap();
         let aborted = pending.abort_handlers();
         assert_eq!(aborted.len(), 1);
         for (id, delivery) in aborted {

@@ -59,14 +59,13 @@ impl RunningConnection {
     pub(super) fn close_on_sigterm(&mut self) -> Result<()> {
         use std::task::Poll;
 
-        use tokio::signal::unix::{SignalKind, signal};
+        use super::sigterm::Sigterm;
 
-        let mut terminate =
-            signal(SignalKind::terminate()).map_err(|error| Error::io("handle SIGTERM", error))?;
+        let mut sigterm = Sigterm::handle().map_err(|error| Error::io("handle SIGTERM", error))?;
         let (peer, mut connection) = (self.peer.clone(), std::mem::take(&mut self.task));
         let mut closing = false;
         self.task.spawn(std::future::poll_fn(move |cx| {
-            while let Poll::Ready(Some(())) = terminate.poll_recv(cx) {
+            while let Poll::Ready(Some(())) = sigterm.received.poll_recv(cx) {
                 if closing {
                     return Poll::Ready(Err(Error::Closed(CloseReason::Dropped)));
                 }

@@ -12,10 +12,13 @@ pub type HandlerResult<T> = Result<T, HandlerError>;
 
 /// The error response to a request, returned by its handler.
 ///
-/// `?` converts every error into `-32603` (internal error), with the error's text and those of
-/// its sources as the message: `std::error::Error`, `anyhow::Error`, strings. Two exceptions
-/// become the answer unchanged: the error object ([`RpcError`](crate::RpcError)), and a
-/// `HandlerError` itself.
+/// `?` converts every error into `-32603` (internal error), with the error's text as the message:
+/// `std::error::Error`, `anyhow::Error`, strings. Two exceptions become the answer unchanged: the
+/// error object ([`RpcError`](crate::RpcError)), and a `HandlerError` itself.
+///
+/// The texts of the error's sources may name files and addresses of this machine. They are logged,
+/// and sent to the peer only on demand
+/// ([`expose_sources`](crate::ConnectionBuilder::expose_sources)).
 ///
 /// An error object that the *peer* answered with ([`Error::Response`](crate::Error::Response))
 /// is not forwarded: its code describes the nested call, not this request. A proxy forwards it
@@ -109,6 +112,13 @@ impl HandlerError {
         *self.response
     }
 
+    /// Returns the text of the error that `?` converted, with those of its sources; `None` if it has
+    /// none beyond the message.
+    pub(crate) fn with_sources(&self) -> Option<String> {
+        let source = self.source.as_deref()?;
+        source.source().map(|_| with_sources(source))
+    }
+
     /// Returns the error that `?` converted.
     #[must_use]
     pub fn source(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
@@ -134,7 +144,7 @@ impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
             }
             Err(error) => error,
         };
-        let message = with_sources(&*error);
+        let message = error.to_string();
         Self {
             response: Box::new(RpcError::new(ErrorCode::INTERNAL_ERROR, message)),
             source: Some(Arc::from(error)),

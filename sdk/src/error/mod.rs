@@ -40,6 +40,15 @@ pub enum Error {
         /// The expected and the actual value.
         reason: String,
     },
+    /// The peer's response to the request cannot be used: it has neither `result` nor `error`, or
+    /// both, or exceeds
+    /// [`max_message_bytes`](crate::ConnectionBuilder::max_message_bytes).
+    InvalidResponse {
+        /// The method that was called.
+        method: String,
+        /// Why it cannot be used.
+        reason: String,
+    },
     /// The agent answered `initialize` with a protocol version that the client does not offer.
     ///
     /// The specification asks the client to close the connection and to inform the user.
@@ -127,6 +136,9 @@ impl fmt::Display for Error {
                 path,
                 reason,
             } => write!(f, "invalid result of `{method}` at {path:?}: {reason}"),
+            Self::InvalidResponse { method, reason } => {
+                write!(f, "invalid response to `{method}`: {reason}")
+            }
             Self::UnsupportedVersion { version } => write!(
                 f,
                 "unsupported protocol version {version} in the agent's answer to `initialize`"

@@ -20,6 +20,12 @@ impl<V> Map<V> {
         Self(Vec::new())
     }
 
+    /// Creates a map from members with distinct names.
+    #[cfg(feature = "v2")]
+    pub(crate) const fn from_distinct(members: Vec<(String, V)>) -> Self {
+        Self(members)
+    }
+
     /// Returns the number of members.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -128,7 +134,7 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for MapVisitor<V> {
 }
 
 /// Drops all but the last of members with equal names.
-pub(super) fn keep_last<V>(mut members: Vec<(String, V)>) -> Vec<(String, V)> {
+fn keep_last<V>(mut members: Vec<(String, V)>) -> Vec<(String, V)> {
     let mut seen = std::collections::HashSet::with_capacity(members.len());
     let keep: Vec<bool> = members
         .iter()

@@ -1,6 +1,7 @@
 //! The `_meta` object, which the protocol reserves for extensions.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde_core::de::{DeserializeOwned, Error as _};
 use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
@@ -48,7 +49,7 @@ impl Meta {
         serde_json::from_str::<Members<'_>>(self.as_str()).is_ok_and(|m| m.contains_key(key))
     }
 
-    /// Sets the member `key`.
+    /// Sets the member `key`. The other members keep their text and their order.
     ///
     /// # Errors
     /// Fails when `value` has no JSON form; the object is then unchanged.
@@ -57,11 +58,29 @@ impl Meta {
         key: &str,
         value: &T,
     ) -> Result<(), serde_json::Error> {
-        let value = serde_json::to_value(value)?;
-        let mut map = self.to_map();
-        map.insert(key.to_owned(), value);
-        *self = Self::from(map);
+        let value = serde_json::value::to_raw_value(value)?;
+        let text = self.as_str();
+        let spliced = match self.value_range(key) {
+            Some(range) => [&text[..range.start], value.get(), &text[range.end..]].concat(),
+            None => {
+                let members = text.strip_suffix('}').unwrap_or(text).trim_ascii_end();
+                let comma = if members == "{" { "" } else { "," };
+                let key = serde_json::to_string(key)?;
+                [members, comma, &key, ":", value.get(), "}"].concat()
+            }
+        };
+        self.0 = RawValue::from_string(spliced)?;
         Ok(())
+    }
+
+    /// Returns where in the text the value of the member `key` is; of several, the last.
+    fn value_range(&self, key: &str) -> Option<Range<usize>> {
+        let text = self.as_str();
+        let members: Members<'_> = serde_json::from_str(text).ok()?;
+        let value = members.get(key)?.get();
+        // It is borrowed from the text.
+        let start = (value.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+        Some(start..start + value.len())
     }
 
     /// Sets the member `key`; ignores a value without a JSON form.
@@ -72,7 +91,8 @@ impl Meta {
         self
     }
 
-    /// Returns all members as a tree; empty when they nest more than 128 levels deep.
+    /// Returns all members as a tree; empty when they nest more than 128 levels deep, or have a
+    /// number beyond the range of `f64`.
     #[must_use]
     pub fn to_map(&self) -> Map<String, Value> {
         serde_json::from_str(self.as_str()).unwrap_or_default()

@@ -62,7 +62,7 @@ pub use self::decode::{
     DecodeError, Described, Leniency, TypeDescriptor, from_str, from_str_reporting,
 };
 // Called by the connection, benchmarks and tests.
-pub(crate) use self::decode::decode_or;
+pub(crate) use self::decode::{DescribedMember, decode_or};
 #[doc(hidden)]
 pub use self::decode::{decode, decode_leniently, decode_result};
 pub use self::map::Map;
@@ -100,6 +100,7 @@ pub mod codegen {
         TaggedUnion, VariantReader, VariantWriter, read_tagged_union, write_tagged,
         write_tagged_members,
     };
+    pub use super::value::json_literal;
     pub use crate::__acp_json_schemas as json_schemas;
     pub use crate::{
         __acp_descriptor_of as descriptor_of, __acp_deserialize_with as deserialize_with,

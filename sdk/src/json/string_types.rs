@@ -57,6 +57,18 @@ macro_rules! __acp_string_id {
             }
         }
 
+        impl ::core::convert::From<::std::sync::Arc<str>> for $name {
+            fn from(text: ::std::sync::Arc<str>) -> Self {
+                Self(text)
+            }
+        }
+
+        impl ::core::convert::From<$name> for ::std::sync::Arc<str> {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
         impl ::core::borrow::Borrow<str> for $name {
             fn borrow(&self) -> &str {
                 self.as_str()

@@ -35,6 +35,29 @@ fn what_has_no_json_form_is_refused() {
 }
 
 #[test]
+fn setting_a_member_of_meta_keeps_the_text_of_the_others() {
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    let text =
+        format!(r#"{{ "z" :1e400,"a":1.10, "deep":{deep},"\u0061b":12345678901234567890123 }}"#);
+    let mut meta: Meta = serde_json::from_str(&text).unwrap();
+    meta.insert("new", &[1, 2]).unwrap();
+    let expected = format!("{},\"new\":[1,2]}}", text.strip_suffix(" }").unwrap());
+    assert_eq!(meta.as_str(), expected);
+    meta.insert("a", "x").unwrap();
+    meta.insert("ab", &7).unwrap();
+    let expected = expected
+        .replace("1.10", "\"x\"")
+        .replace("12345678901234567890123", "7");
+    assert_eq!(meta.as_str(), expected);
+    assert_eq!(meta.get::<Vec<u8>>("new"), Some(vec![1, 2]));
+    // Of two members the last counts.
+    let mut twice: Meta = serde_json::from_str(r#"{"a":1,"a":2}"#).unwrap();
+    twice.insert("a", &3).unwrap();
+    assert_eq!(twice.as_str(), r#"{"a":1,"a":3}"#);
+    assert_eq!(Meta::new().with("k\n", &true).as_str(), r#"{"k\n":true}"#);
+}
+
+#[test]
 fn meta_is_an_object() {
     assert!(serde_json::from_str::<Meta>("[]").is_err());
     assert!(serde_json::from_str::<Meta>("null").is_err());

@@ -124,6 +124,12 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
+/// Returns the value of a text in generated code, which is valid JSON.
+#[must_use]
+pub fn json_literal(text: &str) -> Json {
+    Json::from(serde_json::from_str::<Value>(text).unwrap_or_default())
+}
+
 /// Writes `raw` verbatim as JSON text, or transcodes it for other formats.
 pub(super) fn write_raw<S: Serializer>(raw: &RawValue, serializer: S) -> Result<S::Ok, S::Error> {
     match takes_text::<S>() {

@@ -6,15 +6,17 @@ use serde_json::value::RawValue;
 
 use crate::json::{Encode, EncodeError, encode};
 
-/// The notification with which a peer cancels its request.
+/// The notifications with which a peer cancels its requests.
 ///
-/// Generated from the definition that the protocol's document marks with `x-cancels`.
+/// Generated from the definitions that the protocol's document marks with `x-cancels`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cancellation {
-    /// The name on the wire.
+    /// The name on the wire of the one that cancels a request by its id.
     pub method: &'static str,
-    /// The member of the params with the id of the request.
+    /// The member of its params with the id of the request.
     pub request_id: &'static str,
+    /// Notifications that cancel all requests of some methods in their session.
+    pub of_sessions: &'static [(&'static str, &'static [&'static str])],
 }
 
 impl Cancellation {
@@ -22,6 +24,18 @@ impl Cancellation {
     pub(crate) fn params(&self, id: u64) -> CancelParams {
         let member = self.request_id;
         CancelParams { member, id }
+    }
+
+    /// Returns the methods whose requests in its session a notification cancels.
+    pub(crate) fn of_session(&self, notification: &str) -> Option<&'static [&'static str]> {
+        let mut all = self.of_sessions.iter();
+        all.find_map(|(method, requests)| (*method == notification).then_some(*requests))
+    }
+
+    /// Returns whether requests of the method are cancelled with their session.
+    pub(crate) fn is_of_session(&self, request: &str) -> bool {
+        let mut all = self.of_sessions.iter();
+        all.any(|(_, requests)| requests.contains(&request))
     }
 
     /// Returns the id of the request that the params of the peer name.

@@ -40,8 +40,24 @@ pub(crate) enum Incoming<'a> {
 pub(crate) enum Outcome<'a> {
     Result(&'a RawValue),
     Error(&'a RawValue),
-    /// Both or neither, which JSON-RPC forbids.
-    Malformed,
+    /// Both or neither, which JSON-RPC forbids; the reason.
+    Malformed(Cow<'static, str>),
+}
+
+impl<'a> Outcome<'a> {
+    /// Sorts the two members of a response.
+    ///
+    /// A `null` beside the other member counts as absent, because several peers write every member
+    /// of their structures. `result` alone may be null.
+    fn new(result: Option<&'a RawValue>, error: Option<&'a RawValue>) -> Self {
+        match (result, error.filter(|error| !is_null(error))) {
+            (Some(result), None) => Self::Result(result),
+            (None, Some(error)) => Self::Error(error),
+            (Some(result), Some(error)) if is_null(result) => Self::Error(error),
+            (Some(_), Some(_)) => Self::Malformed("it has both `result` and `error`".into()),
+            (None, None) => Self::Malformed("it has neither `result` nor `error`".into()),
+        }
+    }
 }
 
 /// The members of a message. An explicit `null` differs from an absent member.
@@ -111,27 +127,28 @@ fn sort(envelope: Envelope<'_>) -> Incoming<'_> {
         }
         (Some(method), Some(id)) => Incoming::Request { id, method, params },
         (Some(method), None) => Incoming::Notification { method, params },
-        (None, id) => match (id.filter(|id| id.get() != "null"), result, error) {
-            (Some(id), Some(result), None) => Incoming::Response {
-                id,
-                outcome: Outcome::Result(result),
-            },
-            (Some(id), None, Some(error)) => Incoming::Response {
-                id,
-                outcome: Outcome::Error(error),
-            },
-            (Some(id), Some(_), Some(_)) => Incoming::Response {
-                id,
-                outcome: Outcome::Malformed,
-            },
-            (None, None, Some(error)) => Incoming::UncorrelatedError { error },
-            (None, Some(_), _) => invalid(None, "a result without `id`".to_owned(), false),
-            (_, None, None) => invalid(
-                id,
-                "neither `method`, `result` nor `error`".to_owned(),
-                true,
-            ),
-        },
+        (None, id) => sort_response(id.filter(|id| !is_null(id)), params, result, error),
+    }
+}
+
+/// Sorts a message without a method.
+fn sort_response<'a>(
+    id: Option<&'a RawValue>,
+    params: Option<&RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+) -> Incoming<'a> {
+    let is_bare = result.is_none() && error.is_none();
+    match (id, Outcome::new(result, error)) {
+        // Params belong to a request. Without them it is what JavaScript makes of a result that is
+        // undefined: a response, and an error with its id would end a request of the peer.
+        (id, _) if is_bare && (id.is_none() || params.is_some()) => {
+            let reason = "neither `method`, `result` nor `error`".to_owned();
+            invalid(id, reason, true)
+        }
+        (Some(id), outcome) => Incoming::Response { id, outcome },
+        (None, Outcome::Error(error)) => Incoming::UncorrelatedError { error },
+        (None, _) => invalid(None, "a result without `id`".to_owned(), false),
     }
 }
 
@@ -181,8 +198,12 @@ fn invalid(id: Option<&RawValue>, reason: String, answerable: bool) -> Incoming<
     }
 }
 
+fn is_null(value: &RawValue) -> bool {
+    value.get() == "null"
+}
+
 /// Returns whether JSON is an id: a string, null, or an integer of any size.
-fn is_id(id: &RawValue) -> bool {
+pub(super) fn is_id(id: &RawValue) -> bool {
     let text = id.get().as_bytes();
     match text.first() {
         Some(b'"' | b'n') => true,

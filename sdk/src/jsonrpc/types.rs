@@ -62,23 +62,56 @@ impl std::error::Error for RpcError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ErrorCode(i32);
 
+/// Declares the constants of codes that every version names, with their values in version 1.
+macro_rules! shared {
+    ($($name:ident)*) => {
+        impl ErrorCode {
+            $(
+                #[doc = concat!(
+                    "See [`error_codes::", stringify!($name), "`](crate::v1::error_codes::",
+                    stringify!($name), ")."
+                )]
+                pub const $name: Self = crate::v1::error_codes::$name;
+            )*
+        }
+
+        #[cfg(all(test, feature = "v2"))]
+        const SHARED: &[ErrorCode] = &[$(ErrorCode::$name),*];
+    };
+}
+
+shared! {
+    PARSE_ERROR
+    INVALID_REQUEST
+    METHOD_NOT_FOUND
+    INVALID_PARAMS
+    INTERNAL_ERROR
+    REQUEST_CANCELLED
+    AUTHENTICATION_REQUIRED
+    RESOURCE_NOT_FOUND
+}
+
 impl ErrorCode {
-    /// The message is not valid JSON.
-    pub const PARSE_ERROR: Self = Self(-32700);
-    /// The JSON is neither a request nor a notification nor a response.
-    pub const INVALID_REQUEST: Self = Self(-32600);
-    /// The method is unknown to the receiver, or not advertised by it.
-    pub const METHOD_NOT_FOUND: Self = Self(-32601);
-    /// The params have the wrong type or an invalid value for the method.
-    pub const INVALID_PARAMS: Self = Self(-32602);
-    /// The receiver failed for an internal reason.
-    pub const INTERNAL_ERROR: Self = Self(-32603);
-    /// The operation was aborted, at the caller's request or for lack of time or resources.
-    pub const REQUEST_CANCELLED: Self = Self(-32800);
-    /// The user must authenticate first.
-    pub const AUTHENTICATION_REQUIRED: Self = Self(-32000);
-    /// The params refer to something that does not exist, such as a session or file.
-    pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
+    /// Returns the name of the code in the documents, such as `Parse error`; `None` if no version
+    /// names it.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        self.named().map(|named| named.name)
+    }
+
+    /// Returns the meaning of the code, in sentences; `None` if no version names it.
+    #[must_use]
+    pub fn description(self) -> Option<&'static str> {
+        self.named().map(|named| named.description)
+    }
+
+    fn named(self) -> Option<&'static runtime::NamedValue<Self>> {
+        let all = crate::v1::error_codes::ALL.iter();
+        #[cfg(feature = "v2")]
+        let all = all.chain(crate::v2::error_codes::ALL);
+        let mut all = all;
+        all.find(|named| named.value == self)
+    }
 }
 
 runtime::integer!(ErrorCode, i32);
@@ -179,6 +212,22 @@ mod tests {
         let error = RpcError::new(crate::v2::error_codes::UNSUPPORTED_PROTOCOL_VERSION, "m");
         same::<crate::v1::Error>(&error, &error as &crate::v2::Error);
         same::<crate::v1::RequestId>(&RequestId::Null, &crate::v2::RequestId::Null);
-        assert_eq!(crate::v1::error_codes::PARSE_ERROR, ErrorCode::PARSE_ERROR);
+    }
+
+    #[cfg(feature = "v2")]
+    #[test]
+    fn the_constants_are_the_codes_that_every_version_names() {
+        let in_v2 = |code: &ErrorCode| {
+            let mut all = crate::v2::error_codes::ALL.iter();
+            all.any(|named| named.value == *code)
+        };
+        let first = crate::v1::error_codes::ALL.iter().map(|named| named.value);
+        let shared: Vec<ErrorCode> = first.filter(in_v2).collect();
+        assert_eq!(shared, SHARED);
+        let code = crate::v2::error_codes::UNSUPPORTED_PROTOCOL_VERSION;
+        assert_eq!(code.name(), Some("Unsupported protocol version"));
+        let meaning = "The message is not valid JSON.";
+        assert_eq!(ErrorCode::PARSE_ERROR.description(), Some(meaning));
+        assert_eq!(ErrorCode::new(7).name(), None);
     }
 }

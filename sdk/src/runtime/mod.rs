@@ -4,6 +4,10 @@
 
 pub use crate::connection::{CoalescingRule, JoinableText};
 pub use crate::error::{Error, HandlerError, HandlerResult, Result};
+pub use crate::facts::{
+    AccessRight, Attachment, Content, ContentTable, MethodFacts, MethodTable, NamedValue, Retry,
+    Scope,
+};
 #[doc(hidden)]
 pub use crate::json::codegen::*;
 pub use crate::json::{
@@ -16,7 +20,7 @@ pub use crate::service::{
     Context, HandlerFuture, IncomingNotification, IncomingRequest, Outcome, Service, unsupported,
     unsupported_ext,
 };
-pub use crate::transcript::{MaskingRules, MethodMasking, Visible};
+pub use crate::transcript::{MaskingRules, MethodMasking, PayloadMasking, Visible};
 pub use crate::version::{IntoAgent, IntoClient, ProtocolVersion, single_version};
 
 use std::pin::Pin;

@@ -6,6 +6,7 @@ use serde_core::Serialize;
 use serde_json::value::RawValue;
 use tracing::Span;
 
+use super::extensions::Extensions;
 use super::{Context, HandlerFuture, Outcome};
 use crate::connection::{Batch, NotificationId, RequestState, Shared, Trace};
 use crate::error::{HandlerError, HandlerResult};
@@ -22,6 +23,7 @@ pub struct IncomingRequest<'a> {
     params: Option<&'a RawValue>,
     responder: Responder,
     negotiating: Option<Negotiating>,
+    extensions: Extensions,
 }
 
 impl<'a> IncomingRequest<'a> {
@@ -49,6 +51,7 @@ impl<'a> IncomingRequest<'a> {
                 trace: Trace::incoming(method, id),
             },
             negotiating: None,
+            extensions: Extensions::default(),
         }
     }
 
@@ -78,6 +81,13 @@ impl<'a> IncomingRequest<'a> {
         }
     }
 
+    /// Adds a value for the handler, which finds it by its type:
+    /// [`Context::extension`]. It replaces an earlier one of the same type.
+    pub fn with_extension(mut self, value: impl Send + Sync + 'static) -> Self {
+        self.extensions.insert(value);
+        self
+    }
+
     /// Adds the request to the negotiation of a version.
     pub(crate) fn negotiating(self, negotiating: Negotiating) -> Self {
         Self {
@@ -103,7 +113,8 @@ impl<'a> IncomingRequest<'a> {
                 if let (Some(trace), Some(session)) = (&self.responder.trace, params.session_id()) {
                     trace.session(session);
                 }
-                self.responder.run(|cx| handler(cx, params))
+                self.responder
+                    .run(self.extensions, |cx| handler(cx, params))
             }
             Err(error) => self.responder.refuse(error),
         }
@@ -140,10 +151,11 @@ impl<'a> IncomingRequest<'a> {
             method,
             params,
             responder,
+            extensions,
             ..
         } = self;
         match read_ext_params(&responder.shared, method, params) {
-            Ok(params) => responder.run(|cx| handler(cx, method.to_owned(), params)),
+            Ok(params) => responder.run(extensions, |cx| handler(cx, method.to_owned(), params)),
             Err(error) => responder.refuse(error),
         }
     }
@@ -156,6 +168,7 @@ pub struct IncomingNotification<'a> {
     params: Option<&'a RawValue>,
     shared: &'a Arc<Shared>,
     id: NotificationId,
+    extensions: Extensions,
 }
 
 impl<'a> IncomingNotification<'a> {
@@ -170,6 +183,7 @@ impl<'a> IncomingNotification<'a> {
             params,
             shared,
             id,
+            extensions: Extensions::default(),
         }
     }
 
@@ -192,6 +206,12 @@ impl<'a> IncomingNotification<'a> {
             params: Some(params),
             ..self
         }
+    }
+
+    /// Adds a value for the handler, as [`IncomingRequest::with_extension`] does.
+    pub fn with_extension(mut self, value: impl Send + Sync + 'static) -> Self {
+        self.extensions.insert(value);
+        self
     }
 
     /// Deserializes the params for `handler`. Notifications are never answered, so invalid
@@ -218,8 +238,9 @@ impl<'a> IncomingNotification<'a> {
     /// Ignores the notification, which is only reported to the [`Observer`](crate::Observer).
     pub fn ignore(self, error: &HandlerError) -> HandlerFuture {
         tracing::warn!(method = self.method, %error, "ignored a notification");
-        let observer = &self.shared.options.observer;
-        observer.dropped(self.method, "", &error.to_string());
+        let reason = error.to_string();
+        self.shared
+            .observe(|observer| observer.dropped(self.method, "", &reason));
         HandlerFuture::done(Outcome::Error(error.code()))
     }
 
@@ -237,7 +258,8 @@ impl<'a> IncomingNotification<'a> {
         };
         let method = self.method.to_owned();
         let peer = Peer::new(self.shared.clone()).in_handler_of(self.id);
-        let handling = handler(Context::new(peer, None), method.clone(), params);
+        let ctx = Context::new(peer, None, self.extensions);
+        let handling = handler(ctx, method.clone(), params);
         HandlerFuture::notified(Box::pin(async move {
             match handling.await {
                 Ok(()) => Outcome::Success,
@@ -261,12 +283,16 @@ struct Responder {
 
 impl Responder {
     /// Runs `handler`. This is compiled for every method; what it calls is not.
-    fn run<R, Fut>(self, handler: impl FnOnce(Context) -> Fut) -> HandlerFuture
+    fn run<R, Fut>(
+        self,
+        extensions: Extensions,
+        handler: impl FnOnce(Context) -> Fut,
+    ) -> HandlerFuture
     where
         R: Serialize + Send + 'static,
         Fut: Future<Output = HandlerResult<R>> + Send + 'static,
     {
-        let (cx, state, span) = self.begun();
+        let (cx, state, span) = self.begun(extensions);
         let handling = handler(cx);
         let future = Box::pin(async move {
             let mut responder = self;
@@ -283,9 +309,9 @@ impl Responder {
     }
 
     /// Returns the context for the handler, the request, and the span of the handler.
-    fn begun(&self) -> (Context, Arc<RequestState>, Option<Span>) {
+    fn begun(&self, extensions: Extensions) -> (Context, Arc<RequestState>, Option<Span>) {
         let peer = Peer::new(self.shared.clone());
-        let cx = Context::new(peer, Some(self.state.clone()));
+        let cx = Context::new(peer, Some(self.state.clone()), extensions);
         let span = self.trace.as_ref().map(|trace| trace.span());
         (cx, self.state.clone(), span)
     }
@@ -325,7 +351,7 @@ impl Drop for Responder {
                 HandlerError::internal(format!("the handler of `{method}` panicked"))
             } else if let Some(error) = self.state.abort_error() {
                 error
-            } else if let Some(reason) = self.shared.end_reason() {
+            } else if let Some(reason) = self.shared.closing_reason() {
                 HandlerError::internal(format!("`{method}` aborted: {reason}"))
             } else {
                 HandlerError::internal(format!("the handler of `{method}` ended without an answer"))

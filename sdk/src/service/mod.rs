@@ -6,6 +6,7 @@
 //! [`ConnectionBuilder::layer`](crate::ConnectionBuilder::layer) for how to add one.
 
 mod context;
+mod extensions;
 mod handler_future;
 mod incoming;
 mod layer;

@@ -1,8 +1,9 @@
 //! Masks a message: replaces the strings that the rules do not show.
 //!
 //! Works on the text, token by token. Members, their order, any depth and any number are
-//! preserved, and nothing is allocated but the result.
+//! preserved.
 
+use super::place::Place;
 use super::policy::Policy;
 use super::rules::{Rules, Visible};
 
@@ -22,6 +23,7 @@ pub(super) fn mask(text: &str, policy: Policy, rules: &Rules) -> String {
             rule: Rule::Envelope,
             show: Show::Nothing,
         },
+        place: Place::default(),
         out: String::with_capacity(text.len()),
     };
     masker.run(text);
@@ -43,7 +45,7 @@ enum Rule {
     Payload,
     /// An error object: only its code is shown.
     Error,
-    /// Described by a document: by the members' names.
+    /// Described by a document: by the members of the types at its place.
     Known,
     /// Of any form: masked.
     Free,
@@ -72,6 +74,7 @@ struct Level {
     is_object: bool,
     /// Of the object or array itself.
     verdict: Verdict,
+    place: Place,
     key_is_next: bool,
 }
 
@@ -81,6 +84,8 @@ struct Masker<'a> {
     levels: Vec<Level>,
     /// For the next value.
     next: Verdict,
+    /// Of the next value, if it is described by a document.
+    place: Place,
     out: String,
 }
 
@@ -105,6 +110,7 @@ impl Masker<'_> {
                     self.levels.push(Level {
                         is_object: first == b'{',
                         verdict: self.next,
+                        place: self.place.clone(),
                         key_is_next: first == b'{',
                     });
                     self.out.push_str(token);
@@ -118,6 +124,7 @@ impl Masker<'_> {
                     if let Some(level) = self.levels.last_mut() {
                         level.key_is_next = level.is_object;
                         self.next = level.verdict;
+                        self.place = level.place.clone();
                     }
                     self.out.push_str(token);
                 }
@@ -135,13 +142,20 @@ impl Masker<'_> {
             level.key_is_next = false;
             let rule = level.verdict.rule;
             let key = token.trim_matches('"');
+            let place = match (rule, &self.policy) {
+                (Rule::Payload, Policy::Method(Visible::Members, place)) => Some(place),
+                (Rule::Known, _) => Some(&level.place),
+                _ => None,
+            };
+            let member = place.and_then(|place| place.member(key));
             self.next = match rule {
                 Rule::Envelope if top => envelope(key),
-                Rule::Payload => payload(self.policy, self.rules, key),
-                Rule::Known => known(self.rules, key),
+                Rule::Payload | Rule::Known if member.is_some() => known(self.rules, key),
+                Rule::Payload => payload(&self.policy, key),
                 Rule::Error if key == "code" => CODE,
-                Rule::Envelope | Rule::Error | Rule::Free => FREE_VALUE,
+                Rule::Envelope | Rule::Error | Rule::Known | Rule::Free => FREE_VALUE,
             };
+            self.place = member.unwrap_or_default();
             self.out.push_str(token);
             return;
         }
@@ -184,14 +198,14 @@ fn envelope(key: &str) -> Verdict {
     }
 }
 
-fn payload(policy: Policy, rules: &Rules, key: &str) -> Verdict {
+/// The verdict for a member of a payload of which some members are shown by name.
+fn payload(policy: &Policy, key: &str) -> Verdict {
     match policy {
-        Policy::Method(Visible::Members) => known(rules, key),
-        Policy::Method(Visible::Only(shown)) if shown.contains(&key) => Verdict {
+        Policy::Method(Visible::Only(shown), _) if shown.contains(&key) => Verdict {
             rule: Rule::Free,
             show: Show::All,
         },
-        Policy::Method(Visible::Only(_)) | Policy::Nothing => FREE_VALUE,
+        Policy::Method(..) | Policy::Nothing => FREE_VALUE,
     }
 }
 

@@ -13,6 +13,7 @@
 //! The masking rules come from the documents of the protocol ([`MaskingRules`]).
 
 pub(crate) mod mask;
+mod place;
 mod policy;
 mod queue;
 mod rules;
@@ -29,7 +30,7 @@ use tokio::sync::oneshot;
 
 use self::queue::{Content, Queue, Record};
 pub(crate) use self::rules::Rules;
-pub use self::rules::{MaskingRules, MethodMasking, Visible};
+pub use self::rules::{MaskingRules, MethodMasking, PayloadMasking, Visible};
 use crate::error::{Error, Result};
 
 /// How long the end of a connection waits for the last records.

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use super::Side;
+use super::place::Place;
 use super::rules::{Rules, Visible};
 use crate::jsonrpc::Incoming;
 
@@ -13,10 +14,10 @@ use crate::jsonrpc::Incoming;
 const MAX_OPEN: usize = 10_000;
 
 /// What is shown of the params or the result of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) enum Policy {
     /// As the method's row says.
-    Method(Visible),
+    Method(Visible, Place),
     /// Only the form.
     Nothing,
 }
@@ -62,7 +63,10 @@ impl Policies {
     /// The policies for the params and the result of a method.
     fn of_method(&self, method: &str) -> (Policy, Policy) {
         match self.rules.method(method) {
-            Some((params, result)) => (Policy::Method(params), Policy::Method(result)),
+            Some([params, result]) => (
+                Policy::Method(params.0, params.1),
+                Policy::Method(result.0, result.1),
+            ),
             None => (Policy::Nothing, Policy::Nothing),
         }
     }

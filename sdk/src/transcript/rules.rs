@@ -1,5 +1,8 @@
 //! What transcripts show, as tables that are generated from the documents of the protocol.
 
+use super::place::Place;
+use crate::json::codegen::DescriptorFn;
+
 /// What transcripts show of the messages of one document.
 #[derive(Debug)]
 pub struct MaskingRules {
@@ -19,15 +22,24 @@ pub struct MethodMasking {
     /// The name on the wire.
     pub method: &'static str,
     /// Of the params.
-    pub params: Visible,
+    pub params: PayloadMasking,
     /// Of the result.
-    pub result: Visible,
+    pub result: PayloadMasking,
 }
 
 /// What transcripts show of params or a result.
+#[derive(Debug)]
+pub struct PayloadMasking {
+    /// Which members.
+    pub visible: Visible,
+    /// Its types: members that none of them has are masked.
+    pub types: &'static [DescriptorFn],
+}
+
+/// Which members of params or a result transcripts show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visible {
-    /// Members as the rules say, at any depth.
+    /// Those of its types, as the rules say, at any depth.
     Members,
     /// These top-level members, and only the form of the others.
     Only(&'static [&'static str]),
@@ -56,16 +68,19 @@ impl Rules {
         self.any(|rules| rules.uris, member)
     }
 
-    /// What is shown of the params and the result of a method that a document has.
-    pub(super) fn method(&self, name: &str) -> Option<(Visible, Visible)> {
+    /// What is shown of the params and the result of a method that a document has, and their types.
+    pub(super) fn method(&self, name: &str) -> Option<[(Visible, Place); 2]> {
         let methods = self.0.iter().filter_map(|rules| {
             let methods = rules.methods;
             let index = methods.binary_search_by(|method| method.method.cmp(name));
             methods.get(index.ok()?)
         });
-        methods
-            .map(|method| (method.params, method.result))
-            .reduce(|one, other| (stricter(one.0, other.0), stricter(one.1, other.1)))
+        let payloads = methods.map(|method| [&method.params, &method.result]);
+        payloads
+            .map(|payloads| payloads.map(|payload| (payload.visible, Place::of(payload.types))))
+            .reduce(|[one, two], [other_one, other_two]| {
+                [stricter(one, other_one), stricter(two, other_two)]
+            })
     }
 
     fn any(&self, names: impl Fn(&MaskingRules) -> &'static [&'static str], member: &str) -> bool {
@@ -74,12 +89,14 @@ impl Rules {
     }
 }
 
-/// What both show. Of two lists the first counts, for documents agree on their tags and ids.
-fn stricter(one: Visible, other: Visible) -> Visible {
-    match one {
-        Visible::Members => other,
-        Visible::Only(_) => one,
-    }
+/// What both show, of the types of either. Of two lists the first counts, for documents agree on
+/// their tags and ids.
+fn stricter(one: (Visible, Place), other: (Visible, Place)) -> (Visible, Place) {
+    let visible = match one.0 {
+        Visible::Members => other.0,
+        Visible::Only(_) => one.0,
+    };
+    (visible, one.1.or(&other.1))
 }
 
 #[cfg(any(test, fuzzing))]

@@ -4,6 +4,7 @@ use acp_schema::{Checked, Document, Protocol, Side as Handler, Validator};
 use serde_json::{Value, json};
 
 use super::mask::mask;
+use super::place::Place;
 use super::policy::{Policies, Policy};
 use super::*;
 
@@ -77,7 +78,7 @@ fn secrets() -> Vec<(Handler, Value)> {
                     {"type": "resource_link", "name": "n", "uri": "https://x/?token=s3cret", "description": "s3cret"},
                     {"type": "resource", "resource": {"uri": "file:///a", "text": "s3cret", "mimeType": "text/plain"}},
                     {"type": "resource", "resource": {"uri": "file:///a", "blob": "s3cret"}},
-                ]}),
+                ], "vendor": {"name": "s3cret", "id": "s3cret", "line": 5_318_008}, "status": "s3cret"}),
             ),
         ),
         (
@@ -239,7 +240,8 @@ fn a_result_shows_what_its_request_asked_for() {
 
 /// Masks by the rules of a known method.
 fn shown(text: &str) -> String {
-    mask(text, Policy::Method(Visible::Members), &Rules::v1())
+    let place = Place::of(&[<crate::v1::SessionMode as crate::json::Described>::descriptor]);
+    mask(text, Policy::Method(Visible::Members, place), &Rules::v1())
 }
 
 #[test]

@@ -6,12 +6,15 @@
 //! {"jsonrpc":"2.0","method":"x","id":1234}
 //! ```
 //!
-//! Guarantees: header blocks are bounded, a body above the limit is skipped and not buffered, and
-//! after an invalid header or a wrong length, decoding resumes at the next `Content-Length: N`
+//! Guarantees: header blocks are bounded, a body above the limit is skipped and not buffered,
+//! apart from its ends, and after an invalid header or a wrong length, decoding resumes at the next `Content-Length: N`
 //! that ends a line. JSON strings have no unescaped line feeds, so no message contains one.
+
+use serde_json::value::RawValue;
 
 use super::buffer::Buffer;
 use super::framing::Found;
+use super::oversized::Oversized;
 
 /// The largest header block of one message, in bytes.
 const MAX_HEADER: usize = 8 << 10;
@@ -20,6 +23,77 @@ const MAX_HEADER: usize = 8 << 10;
 const KEPT: usize = 128;
 
 const CONTENT_LENGTH: &[u8] = b"content-length";
+
+const CONTENT_TYPE: &[u8] = b"content-type";
+
+/// The largest body of a first message by which this framing is detected, in bytes. It is that of
+/// `initialize`.
+const MAX_DETECTED_BODY: usize = 1 << 20;
+
+/// Whether an input begins with a message of this framing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detection {
+    Yes,
+    No,
+    /// It depends on input that has not arrived yet.
+    Unknown,
+}
+
+/// Returns whether `input` begins with a header block that has a `Content-Length`, and the body
+/// behind it is JSON of at most `max` bytes. A stray line of a program that prints headers decides
+/// nothing.
+pub(super) fn detect(input: &[u8], max: usize) -> Detection {
+    let mut length = None;
+    let mut rest = input;
+    while let Some(end) = memchr::memchr(b'\n', rest) {
+        let line = rest[..end].trim_ascii();
+        rest = &rest[end + 1..];
+        if line.is_empty() {
+            return match length {
+                Some(length) if length <= max.min(MAX_DETECTED_BODY) as u64 => {
+                    detect_body(clamp(length), rest)
+                }
+                _ => Detection::No,
+            };
+        }
+        let Some((name, value)) = name_and_value(line) else {
+            return Detection::No;
+        };
+        if name.eq_ignore_ascii_case(CONTENT_LENGTH) && length.is_none() {
+            length = number(value);
+        } else if !name.eq_ignore_ascii_case(CONTENT_TYPE) {
+            return Detection::No;
+        }
+    }
+    // The beginning of a header or of the empty line.
+    let rest = rest.trim_ascii_end();
+    let is_name = |name: &&[u8]| {
+        let both = name.len().min(rest.len());
+        name[..both].eq_ignore_ascii_case(&rest[..both])
+    };
+    match input.len() <= MAX_HEADER && [CONTENT_LENGTH, CONTENT_TYPE].iter().any(is_name) {
+        true => Detection::Unknown,
+        false => Detection::No,
+    }
+}
+
+fn detect_body(length: usize, input: &[u8]) -> Detection {
+    let is_json = |text: &[u8]| serde_json::from_slice::<&RawValue>(text).is_ok();
+    if !matches!(input.first(), None | Some(b'{' | b'[')) {
+        return Detection::No;
+    }
+    if let Some(body) = input.get(..length) {
+        return match is_json(body) {
+            true => Detection::Yes,
+            false => Detection::No,
+        };
+    }
+    // A whole message as a line: the header was none, and its body may never come.
+    match memchr::memchr(b'\n', input) {
+        Some(end) if is_json(&input[..end]) => Detection::No,
+        _ => Detection::Unknown,
+    }
+}
 
 /// Decodes headers and bodies.
 #[derive(Debug)]
@@ -35,7 +109,7 @@ enum State {
     /// The next so many bytes are a message.
     Body(usize),
     /// So many bytes are left to skip of a body above the limit.
-    Skip(u64),
+    Skip(u64, Box<Oversized>),
     /// After invalid input: everything up to the next header is skipped.
     Lost,
 }
@@ -68,14 +142,17 @@ impl ContentLengthDecoder {
                     self.state = State::Header(Header::default());
                     return Some(Found::Text(buffer.consume(length)));
                 }
-                State::Skip(left) => {
+                State::Skip(left, oversized) => {
                     let here = buffer.held().len().min(clamp(*left));
+                    oversized.add(&buffer.held()[..here]);
                     buffer.consume(here);
                     *left -= here as u64;
                     if *left > 0 {
                         return None;
                     }
+                    let oversized = std::mem::take(oversized);
                     self.state = State::Header(Header::default());
+                    return Some(Found::TooLong(oversized));
                 }
                 State::Header(header) => {
                     let line = next_line(buffer);
@@ -94,11 +171,7 @@ impl ContentLengthDecoder {
                     }
                     match verdict {
                         Line::Header => {}
-                        Line::End(length) => {
-                            if let Some(too_long) = self.body(length) {
-                                return Some(too_long);
-                            }
-                        }
+                        Line::End(length) => self.body(length),
                         Line::BadHeader(reason) | Line::NoHeader(reason) => {
                             self.state = State::Lost;
                             return Some(Found::Bad(reason));
@@ -135,19 +208,21 @@ impl ContentLengthDecoder {
             State::Header(header) if header.bytes > 0 || !blank => {
                 Some(Found::Bad("the input ended within a header".to_owned()))
             }
+            State::Skip(left, mut oversized) => {
+                oversized.bytes += left;
+                Some(Found::TooLong(oversized))
+            }
             // The loss was reported when it began.
-            State::Header(_) | State::Skip(_) | State::Lost => None,
+            State::Header(_) | State::Lost => None,
         }
     }
 
-    /// Starts the body of a complete header; returns an error if it exceeds the limit.
-    fn body(&mut self, length: u64) -> Option<Found> {
-        if length > self.max as u64 {
-            self.state = State::Skip(length);
-            return Some(Found::TooLong(length));
-        }
-        self.state = State::Body(clamp(length));
-        None
+    /// Starts the body of a complete header.
+    fn body(&mut self, length: u64) {
+        self.state = match length > self.max as u64 {
+            true => State::Skip(length, Box::default()),
+            false => State::Body(clamp(length)),
+        };
     }
 }
 

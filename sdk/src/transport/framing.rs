@@ -7,16 +7,17 @@ use std::io::Write as _;
 use std::ops::Range;
 
 use super::buffer::Buffer;
-use super::content_length::ContentLengthDecoder;
+use super::content_length::{self, ContentLengthDecoder, Detection};
 use super::lines::LineDecoder;
+use super::oversized::Oversized;
 
 /// Message framing on a byte stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Framing {
-    /// Detected from the peer's first message: `{` begins a line, `Content-Length:` or
-    /// `Content-Type:` a header. Other input decides nothing. Until then messages are written as
-    /// lines.
+    /// Detected from the peer's first message. Lines, unless a well-formed header block with
+    /// `Content-Length: N`, an empty line and a body that is JSON come first. Other input decides
+    /// nothing. Until then messages are written as lines.
     #[default]
     Auto,
     /// One message per line: the stdio transport of ACP.
@@ -30,8 +31,8 @@ pub enum Framing {
 pub(crate) enum Frame<'a> {
     /// A message: not blank, without surrounding white space.
     Text(&'a [u8]),
-    /// A message above the limit was skipped; its length in bytes.
-    TooLong(u64),
+    /// A message above the limit was skipped.
+    TooLong(Box<Oversized>),
     /// Invalid input; the reason.
     Bad(String),
 }
@@ -41,7 +42,7 @@ pub(crate) enum Frame<'a> {
 pub(super) enum Found {
     /// Its range in the buffer.
     Text(Range<usize>),
-    TooLong(u64),
+    TooLong(Box<Oversized>),
     Bad(String),
 }
 
@@ -49,6 +50,7 @@ pub(super) enum Found {
 #[derive(Debug)]
 pub(crate) struct FrameDecoder {
     buffer: Buffer,
+    max: usize,
     framing: Framing,
     lines: LineDecoder,
     bodies: ContentLengthDecoder,
@@ -58,14 +60,12 @@ pub(crate) struct FrameDecoder {
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Names that begin a header, in lower case.
-const HEADERS: [&[u8]; 2] = [b"content-length", b"content-type"];
-
 impl FrameDecoder {
     /// Creates a decoder for messages of at most `max` bytes.
     pub(crate) fn new(framing: Framing, max: usize) -> Self {
         Self {
             buffer: Buffer::new(max),
+            max,
             framing,
             lines: LineDecoder::new(max),
             bodies: ContentLengthDecoder::new(max),
@@ -103,7 +103,7 @@ impl FrameDecoder {
             };
             let range = match found {
                 Found::Text(range) => range,
-                Found::TooLong(bytes) => return Some(Frame::TooLong(bytes)),
+                Found::TooLong(oversized) => return Some(Frame::TooLong(oversized)),
                 Found::Bad(reason) => return Some(Frame::Bad(reason)),
             };
             if !self.buffer.is_blank(&range) {
@@ -112,16 +112,24 @@ impl FrameDecoder {
         }
     }
 
-    /// Returns what is left at the end of the input.
+    /// Returns what is left at the end of the input, a frame a call.
     pub(crate) fn rest(&mut self) -> Option<Frame<'_>> {
-        let found = match self.framing {
-            Framing::ContentLength => self.bodies.rest(&mut self.buffer)?,
-            Framing::Lines | Framing::Auto => self.lines.rest(&mut self.buffer),
+        let found = loop {
+            let found = match self.framing {
+                Framing::ContentLength => break self.bodies.rest(&mut self.buffer)?,
+                // What could have become a header is lines.
+                Framing::Lines | Framing::Auto => self.lines.next(&mut self.buffer),
+            };
+            match found {
+                Some(Found::Text(range)) if self.buffer.is_blank(&range) => {}
+                Some(found) => break found,
+                None => break self.lines.rest(&mut self.buffer),
+            }
         };
         match found {
             Found::Text(range) if self.buffer.is_blank(&range) => None,
             Found::Text(range) => Some(Frame::Text(self.buffer.trimmed(range))),
-            Found::TooLong(bytes) => Some(Frame::TooLong(bytes)),
+            Found::TooLong(oversized) => Some(Frame::TooLong(oversized)),
             Found::Bad(reason) => Some(Frame::Bad(reason)),
         }
     }
@@ -138,23 +146,19 @@ impl FrameDecoder {
         Some(())
     }
 
-    /// Detects the framing at the beginning of a line; `None` while it is too short.
+    /// Detects the framing at the beginning of a line; `None` while it is unknown.
     fn detect(&mut self) -> Option<()> {
         let blanks = self.buffer.held().len() - self.buffer.held().trim_ascii_start().len();
         self.buffer.consume(blanks);
         let text = self.buffer.held();
-        let like = |header: &&&[u8]| {
-            let both = header.len().min(text.len());
-            header[..both].eq_ignore_ascii_case(&text[..both])
-        };
-        let first = *text.first()?;
-        if let Some(header) = HEADERS.iter().find(like) {
-            if text.len() < header.len() {
-                return None;
-            }
-            self.framing = Framing::ContentLength;
-        } else if matches!(first, b'{' | b'[') {
+        if matches!(text.first()?, b'{' | b'[') {
             self.framing = Framing::Lines;
+            return Some(());
+        }
+        match content_length::detect(text, self.max) {
+            Detection::Unknown => return None,
+            Detection::Yes => self.framing = Framing::ContentLength,
+            Detection::No => {}
         }
         Some(())
     }

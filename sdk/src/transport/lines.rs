@@ -1,11 +1,12 @@
 //! One message per line: the stdio transport of ACP.
 //!
-//! A line above the limit is skipped as it arrives and not buffered.
+//! A line above the limit is skipped as it arrives and not buffered, apart from its ends.
 //!
 //! Spec: <https://agentclientprotocol.com/protocol/v1/transports>
 
 use super::buffer::Buffer;
 use super::framing::Found;
+use super::oversized::Oversized;
 
 /// Decodes lines.
 #[derive(Debug)]
@@ -14,8 +15,8 @@ pub(super) struct LineDecoder {
     seen: usize,
     /// The longest line that is returned.
     max: usize,
-    /// Bytes skipped so far of a line above the limit.
-    skipping: Option<u64>,
+    /// What was skipped so far of a line above the limit.
+    skipping: Option<Box<Oversized>>,
 }
 
 impl LineDecoder {
@@ -43,32 +44,36 @@ impl LineDecoder {
         };
         let length = self.seen + offset;
         self.seen = 0;
-        let line = buffer.consume(length + 1);
-        if let Some(skipped) = self.skipping.take() {
-            return Some(Found::TooLong(skipped + length as u64));
+        if self.skipping.is_some() || length > self.max {
+            let oversized = self.oversized(&buffer.held()[..length]);
+            buffer.consume(length + 1);
+            return Some(Found::TooLong(oversized));
         }
-        if length > self.max {
-            return Some(Found::TooLong(length as u64));
-        }
-        Some(Found::Text(line))
+        Some(Found::Text(buffer.consume(length + 1)))
+    }
+
+    /// Returns a line above the limit, whose last bytes are `rest`.
+    fn oversized(&mut self, rest: &[u8]) -> Box<Oversized> {
+        let mut oversized = self.skipping.take().unwrap_or_default();
+        oversized.add(rest);
+        oversized
     }
 
     /// Returns what follows the last line feed at the end of the input.
     pub(super) fn rest(&mut self, buffer: &mut Buffer) -> Found {
         self.seen = 0;
-        let line = buffer.consume(buffer.held().len());
-        match self.skipping.take() {
-            Some(skipped) => Found::TooLong(skipped + line.len() as u64),
-            None if line.len() > self.max => Found::TooLong(line.len() as u64),
-            None => Found::Text(line),
-        }
+        let length = buffer.held().len();
+        let oversized =
+            (self.skipping.is_some() || length > self.max).then(|| self.oversized(buffer.held()));
+        let line = buffer.consume(length);
+        oversized.map_or(Found::Text(line), Found::TooLong)
     }
 
     fn skip_if_too_long(&mut self, buffer: &mut Buffer) {
-        let held = buffer.held().len();
-        if self.skipping.is_some() || held > self.max {
-            *self.skipping.get_or_insert(0) += held as u64;
-            buffer.consume(held);
+        let held = buffer.held();
+        if self.skipping.is_some() || held.len() > self.max {
+            self.skipping.get_or_insert_default().add(held);
+            buffer.consume(held.len());
             self.seen = 0;
         }
     }

@@ -9,6 +9,7 @@ mod duplex;
 mod framing;
 mod lines;
 mod message;
+mod oversized;
 mod socket;
 mod stdio;
 #[cfg(unix)]
@@ -20,6 +21,7 @@ pub use framing::Framing;
 pub(crate) use framing::{Frame, FrameDecoder, with_headers};
 pub use message::{MessageTransport, Transport};
 pub(crate) use message::{Reader, TransportKind, Writer};
+pub(crate) use oversized::Oversized;
 pub use socket::{Listener, RunningListener, connect_tcp, serve_tcp};
 #[cfg(unix)]
 pub use socket::{connect_unix, serve_unix};

@@ -4,11 +4,14 @@
 //! `println!` goes to standard error instead of between two messages, and a child
 //! process that reads its inherited standard input finds it empty.
 //!
+//! They are taken over once in the life of a process: there is nothing left for a second connection.
+//!
 //! Pipes and sockets are read and written without a helper thread. Files and terminals have a
 //! thread each. So does an output that standard error shares: it could not be made
 //! non-blocking without that one becoming so too.
 
 use std::io;
+use std::sync::{Mutex, PoisonError};
 
 #[cfg(unix)]
 use super::blocking::{BlockingReader, BlockingWriter};
@@ -16,14 +19,32 @@ use super::message::Transport;
 #[cfg(unix)]
 use super::message::{Reader, TransportKind, Writer};
 
+/// Whether standard input and output have been taken over.
+static TAKEN: Mutex<bool> = Mutex::new(false);
+
 /// Takes standard input and output over.
 ///
 /// # Errors
 ///
-/// Fails when a descriptor is closed or cannot be duplicated, and when standard output is the
-/// null device.
-#[cfg(unix)]
+/// Fails when they were taken over before, when a descriptor is closed or cannot be duplicated, and
+/// when standard output is the null device.
 pub(crate) fn stdio() -> io::Result<Transport> {
+    // Nothing panics while the lock is held.
+    let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if *taken {
+        return Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "another connection of this process has taken them over; serve all agents by one \
+             connection, or open sockets",
+        ));
+    }
+    let transport = take_over()?;
+    *taken = true;
+    Ok(transport)
+}
+
+#[cfg(unix)]
+fn take_over() -> io::Result<Transport> {
     use std::fs::File;
     use std::os::fd::AsFd as _;
 
@@ -54,13 +75,8 @@ fn is_null_device(output: &std::fs::File) -> bool {
     }
 }
 
-/// Takes standard input and output over.
-///
-/// # Errors
-///
-/// None on this platform.
 #[cfg(not(unix))]
-pub(crate) fn stdio() -> io::Result<Transport> {
+fn take_over() -> io::Result<Transport> {
     Ok(Transport::stream(tokio::io::stdin(), tokio::io::stdout()))
 }
 

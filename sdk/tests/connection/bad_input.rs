@@ -6,7 +6,7 @@ use acp_sdk::{ConnectionBuilder, Observer};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
-use super::support::{TestAgent, TestClient, agent, client, raw_prompt};
+use super::support::{TestAgent, TestClient, agent, client, raw, raw_prompt};
 
 /// The code and id of the answer to one line, after which the connection still works.
 async fn answer(line: &[u8]) -> (Value, Value) {
@@ -216,7 +216,52 @@ async fn who_watches_is_told_of_all_that_is_put_up_with() {
     );
 }
 
+async fn a_client_answers_invalid_input_on_demand() {
+    for answers in [true, false] {
+        let connection = ConnectionBuilder::new().answer_invalid(answers);
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (reader, writer) = tokio::io::split(ours);
+        let (_, driver) = connection.client(TestClient::default(), (reader, writer));
+        let _driver = tokio::spawn(driver);
+        let mut peer = raw(theirs);
+        peer.write("garbage\n").await;
+        if answers {
+            assert_eq!(peer.expect().await["error"]["code"], -32700);
+        }
+        peer.assert_alive().await;
+    }
+}
+
+/// Panics at whatever it is notified of.
+struct Panicking;
+
+impl Observer for Panicking {
+    fn invalid_message(&self, _: &[u8], _: &str) {
+        panic!("a fault in the observer");
+    }
+    fn dropped(&self, _: &str, _: &str, _: &str) {
+        panic!("a fault in the observer");
+    }
+}
+
+async fn an_observer_that_panics_ends_nothing() {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(ours);
+    let (_, driver) = ConnectionBuilder::new()
+        .observer(Panicking)
+        .agent(TestAgent::default(), (reader, writer));
+    let _driver = tokio::spawn(driver);
+    let mut peer = raw(theirs);
+    peer.write("garbage\n").await;
+    assert_eq!(peer.expect().await["error"]["code"], -32700);
+    peer.send(json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {}}))
+        .await;
+    peer.assert_alive().await;
+}
+
 crate::on_every_runtime!(
+    a_client_answers_invalid_input_on_demand,
+    an_observer_that_panics_ends_nothing,
     bad_lines_get_the_code_they_deserve,
     wrong_params_name_the_json_pointer,
     notifications_and_answers_are_never_answered,

@@ -66,6 +66,27 @@ async fn a_cancelled_request_is_told_and_answered_once() {
     raw.assert_alive().await;
 }
 
+async fn session_cancel_cancels_the_prompts_of_its_session() {
+    let subject = TestAgent::default();
+    let (mut raw, _driver) = agent(subject.clone());
+    raw.send(raw_prompt("s", "hang")).await;
+    subject.hanging.notified().await;
+    let mut other = raw_prompt("t", "hang");
+    other["params"]["sessionId"] = json!("t");
+    raw.send(other).await;
+    subject.hanging.notified().await;
+    let cancel = |session| json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}});
+    raw.send(cancel("nobody's")).await;
+    raw.assert_alive().await;
+    for session in ["s", "t"] {
+        raw.send(cancel(session)).await;
+        let answer = raw.expect().await;
+        assert_eq!(answer["id"], session);
+        assert_eq!(answer["result"]["stopReason"], "cancelled");
+    }
+    raw.assert_alive().await;
+}
+
 async fn a_list_names_no_request_to_cancel() {
     let subject = TestAgent::default();
     let (mut raw, _driver) = agent(subject.clone());
@@ -160,6 +181,7 @@ crate::on_every_runtime!(
     a_notification_handler_may_call_the_peer_and_be_called_back,
     dropping_a_call_cancels_that_request_and_no_other,
     a_cancelled_request_is_told_and_answered_once,
+    session_cancel_cancels_the_prompts_of_its_session,
     a_list_names_no_request_to_cancel,
     an_id_in_use_is_refused_without_touching_its_request,
     a_panic_answers_its_request_and_nothing_else,

@@ -5,7 +5,7 @@ use acp_sdk::{ConnectionBuilder, Framing};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
-use super::support::{TestAgent, TestClient, agent, prompt};
+use super::support::{TestAgent, TestClient, agent, client, prompt};
 
 fn with_header(message: &Value) -> Vec<u8> {
     let body = message.to_string();
@@ -95,7 +95,20 @@ async fn a_client_says_nothing_to_noise_between_headers() {
     assert_eq!(read(&mut BufReader::new(reader)).await["id"], 1);
 }
 
+async fn a_stray_header_on_standard_output_does_not_change_the_framing() {
+    for noise in ["content-type: text/html\n", "Content-Length: 5000\r\n\r\n"] {
+        let (handle, mut raw, _driver) = client(TestClient::default());
+        raw.write(noise).await;
+        let call = tokio::spawn(async move { handle.prompt(prompt("s", "x")).await });
+        assert_eq!(raw.expect().await["id"], 0);
+        raw.send(json!({"jsonrpc": "2.0", "id": 0, "result": {"stopReason": "end_turn"}}))
+            .await;
+        call.await.unwrap().unwrap();
+    }
+}
+
 crate::on_every_runtime!(
+    a_stray_header_on_standard_output_does_not_change_the_framing,
     a_peer_that_writes_headers_is_answered_with_headers,
     a_client_may_begin_with_headers,
     headers_on_a_stream_of_lines_are_bad_lines,

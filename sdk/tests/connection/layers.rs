@@ -369,7 +369,83 @@ async fn an_id_is_free_after_the_answer_although_a_layer_runs_on() {
     }
 }
 
+#[derive(Debug, PartialEq)]
+struct Identity(&'static str);
+
+/// Adds who has sent a message, and something that an inner layer replaces.
+#[derive(Clone, Copy)]
+struct Identify(&'static str);
+
+struct Identified {
+    inner: Arc<dyn Service>,
+    name: &'static str,
+}
+
+impl Layer for Identify {
+    fn layer(&self, inner: Arc<dyn Service>) -> Arc<dyn Service> {
+        let name = self.0;
+        Arc::new(Identified { inner, name })
+    }
+}
+
+impl Service for Identified {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
+        let request = request.with_extension(Identity(self.name));
+        self.inner.request(request.with_extension(7_u8))
+    }
+    fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
+        let identity = Identity(self.name);
+        self.inner
+            .notification(notification.with_extension(identity))
+    }
+}
+
+async fn a_layer_hands_values_to_handlers() {
+    let notified = Arc::new(Mutex::new(None));
+    let service = Handlers::new()
+        .on_request(|ctx, _, _| async move {
+            assert_eq!(ctx.extension::<u8>(), Some(&7));
+            assert_eq!(ctx.extension::<u16>(), None);
+            Ok(json!(ctx.extension::<Identity>().unwrap().0))
+        })
+        .on_notification({
+            let notified = notified.clone();
+            move |ctx, _, _| {
+                *notified.lock().unwrap() = ctx.extension::<Identity>().map(|identity| identity.0);
+                async { Ok(()) }
+            }
+        });
+    let connection = ConnectionBuilder::new()
+        .layer(Identify("outer"))
+        .layer(Identify("inner"));
+    let (_peer, mut raw, _driver) = open(connection, service);
+    raw.send(notification("_n", json!(null))).await;
+    raw.send(request(1, "_r", json!(null))).await;
+    assert_eq!(raw.expect().await["result"], "inner");
+    assert_eq!(*notified.lock().unwrap(), Some("inner"));
+}
+
+async fn sources_of_errors_are_sent_on_demand() {
+    let service = Handlers::new().on_request(|_, _, _| async {
+        let secret = std::io::Error::other("/home/me/.key is empty");
+        Err(anyhow::Error::from(secret).context("cannot log in"))?
+    });
+    for (connection, expected) in [
+        (ConnectionBuilder::new(), "cannot log in"),
+        (
+            ConnectionBuilder::new().expose_sources(),
+            "cannot log in: /home/me/.key is empty",
+        ),
+    ] {
+        let (_peer, mut raw, _driver) = open(connection, service.clone());
+        raw.send(request(1, "_r", json!(null))).await;
+        assert_eq!(raw.expect().await["error"]["message"], expected);
+    }
+}
+
 on_every_runtime!(
+    a_layer_hands_values_to_handlers,
+    sources_of_errors_are_sent_on_demand,
     a_concurrency_limit_holds_for_each_connection,
     a_shared_concurrency_limit_holds_for_all_connections,
     a_concurrency_limit_can_be_for_some_methods_alone,

@@ -25,6 +25,8 @@ mod model;
 mod order;
 mod origin;
 mod ownership;
+mod requests_in_order;
+mod responses;
 mod shutdown;
 mod sockets;
 mod spans;

@@ -507,7 +507,22 @@ async fn nothing_accepted_is_lost_when_senders_race_with_the_end() {
     }
 }
 
-crate::on_every_runtime!(nothing_accepted_is_lost_when_senders_race_with_the_end);
+async fn a_handler_that_is_dropped_at_the_end_says_why_the_connection_closed() {
+    let service = Handlers::new().on_request(|_, _, _| std::future::pending());
+    let connection = ConnectionBuilder::new().shutdown_timeout(Duration::from_millis(10));
+    let (_peer, mut raw, _driver) = open(connection, service);
+    raw.send(request(1, "_r", json!(null))).await;
+    raw.assert_alive().await;
+    raw.close_writing().await;
+    let message = raw.expect().await["error"]["message"].clone();
+    let reason = acp_sdk::CloseReason::EndOfInput.to_string();
+    assert_eq!(message, format!("`_r` aborted: {reason}"));
+}
+
+crate::on_every_runtime!(
+    nothing_accepted_is_lost_when_senders_race_with_the_end,
+    a_handler_that_is_dropped_at_the_end_says_why_the_connection_closed,
+);
 
 #[tokio::test]
 async fn a_task_that_sends_without_end_does_not_postpone_the_end() {

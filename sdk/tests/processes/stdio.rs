@@ -85,6 +85,14 @@ fn child_agent() {
         false => runtime.block_on(acp_sdk::serve_stdio(Careless)),
     };
     served.unwrap();
+    if kind == "lingering" {
+        let again = runtime.block_on(acp_sdk::serve_stdio(Careless));
+        eprintln!("{}", again.unwrap_err());
+        // Until the test sends a signal.
+        loop {
+            std::thread::park();
+        }
+    }
     // The harness would print its verdict.
     std::process::exit(0);
 }
@@ -233,4 +241,29 @@ fn a_reader_of_small_pieces_gets_whole_lines_up_to_the_last_answer() {
     answered.sort_unstable();
     assert_eq!(chunks, PROMPTS * CHUNKS);
     assert_eq!(answered, (0..PROMPTS as u64).collect::<Vec<_>>());
+}
+
+/// Standard input and output are gone, and the signal has its default effect again.
+#[test]
+fn after_the_end_a_second_connection_is_refused_and_sigterm_ends_the_process() {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    let _alone = super::ALONE.blocking_lock();
+    let mut child = agent_of_kind("lingering")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    assert!(
+        line.contains("another connection of this process has taken them over"),
+        "{line}"
+    );
+    let pid = child.id().to_string();
+    let killed = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(killed.unwrap().success());
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
 }

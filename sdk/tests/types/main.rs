@@ -1,5 +1,6 @@
 //! What generated types promise: nothing lost, leniency reported, exact paths.
 
+mod facts;
 mod formats;
 mod forward;
 // The kept text is that of the protocol without proposals.

@@ -7,7 +7,7 @@ use serde_core::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
 use serde_core::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess};
 use serde_json::value::RawValue;
 
-use super::descriptor::JsonKind;
+use super::descriptor::{DescriptorFn, JsonKind};
 use super::members::{Member, RawJson, collect};
 use crate::json::reader::{self, Reader, StrictError};
 
@@ -100,6 +100,12 @@ impl BufferedFields<'_> {
     fn has(&self, name: &str) -> bool {
         self.members.iter().any(|member| member.name == name)
     }
+
+    /// The names of the members that no type has claimed.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let free = self.members.iter().filter(|member| !member.taken);
+        free.map(|member| &*member.name)
+    }
 }
 
 /// Reads the text of a value strictly.
@@ -123,13 +129,15 @@ pub fn read_shared_object<'de, T, D: Deserializer<'de>>(
     read(&mut members).ok_or_else(|| D::Error::custom("invalid members for the type"))
 }
 
-/// The required members of a union branch, and how to read it.
+/// The required members of a union branch, its type, and how to read it.
 type ObjectBranch<T> = (
     &'static [&'static str],
+    DescriptorFn,
     fn(&BufferedFields<'_>) -> Option<T>,
 );
 
 /// Deserializes an untagged union of objects as the first branch that accepts the members.
+/// Branches that know all of the members come before those that would drop some.
 ///
 /// # Errors
 /// Fails when no branch accepts them.
@@ -141,18 +149,24 @@ pub fn read_object_union<'de, T, D: Deserializer<'de>>(
     let members = BufferedFields {
         members: collect(deserializer)?,
     };
-    let complete = |(names, _): &&ObjectBranch<T>| names.iter().all(|name| members.has(name));
-    branches
-        .iter()
-        .filter(complete)
-        .find_map(|(_, read)| read(&members))
+    let complete = |(names, ..): &&ObjectBranch<T>| names.iter().all(|name| members.has(name));
+    let read = |all: bool| {
+        let mut branches = branches.iter().filter(complete);
+        branches.find_map(|(_, of, read)| {
+            let knows = of().knows(members.names());
+            (knows == all).then(|| read(&members)).flatten()
+        })
+    };
+    read(true)
+        .or_else(|| read(false))
         .ok_or_else(|| D::Error::custom(format_args!("invalid value: expected {expected}")))
 }
 
-/// The JSON kind of a union branch, and how to read it.
-type ValueBranch<T> = (JsonKind, fn(&RawValue) -> Option<T>);
+/// The JSON kind of a union branch, its type, and how to read it.
+type ValueBranch<T> = (JsonKind, DescriptorFn, fn(&RawValue) -> Option<T>);
 
-/// Deserializes an untagged union of values as the first branch that accepts the value.
+/// Deserializes an untagged union of values as the first branch that accepts the value. Branches
+/// that know all members of an object come before those that would drop some.
 ///
 /// # Errors
 /// Fails when no branch accepts it.
@@ -162,11 +176,25 @@ pub fn read_value_union<'de, T, D: Deserializer<'de>>(
     branches: &[ValueBranch<T>],
 ) -> Result<T, D::Error> {
     let RawJson(raw) = serde_core::Deserialize::deserialize(deserializer)?;
-    branches
-        .iter()
-        .filter(|(form, _)| form.has(&raw))
-        .find_map(|(_, read)| read(&raw))
+    let members = members_of(&raw);
+    let read = |all: bool| {
+        let mut branches = branches.iter().filter(|(form, ..)| form.has(&raw));
+        branches.find_map(|(_, of, read)| {
+            let knows = of().knows(members.iter().map(|member| &*member.name));
+            (knows == all).then(|| read(&raw)).flatten()
+        })
+    };
+    read(true)
+        .or_else(|| read(false))
         .ok_or_else(|| D::Error::custom(format_args!("invalid value: expected {expected}")))
+}
+
+/// The members of a value; none of a value that is not an object.
+pub(super) fn members_of(raw: &RawValue) -> Vec<Member<'_>> {
+    match JsonKind::Object.has(raw) {
+        true => collect(&mut Reader::deep(raw.get())).unwrap_or_default(),
+        false => Vec::new(),
+    }
 }
 
 /// Buffered members as a `MapAccess`.

@@ -58,6 +58,71 @@ pub enum TypeDescriptor {
     },
 }
 
+/// A member that a type has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DescribedMember {
+    /// One of this type.
+    Of(DescriptorFn),
+    /// The tag of a union.
+    Tag,
+}
+
+/// The deepest nesting of types in one object that [`TypeDescriptor::knows`] follows.
+const MERGED: usize = 8;
+
+impl TypeDescriptor {
+    /// Whether an object of this type names each of the members. What takes any member is no
+    /// better than a type that drops an unknown one.
+    pub(super) fn knows<'a>(&self, mut names: impl Iterator<Item = &'a str>) -> bool {
+        names.all(|name| {
+            let mut known = false;
+            self.members(name, MERGED, &mut |_| known = true);
+            known && !matches!(self, Self::Map(_))
+        })
+    }
+
+    /// Calls `found` with the members `name` of the type, or of the items of an array. Unions have
+    /// those of their variants. Follows types into each other `depth` times.
+    pub(crate) fn members(&self, name: &str, depth: usize, found: &mut dyn FnMut(DescribedMember)) {
+        let Some(depth) = depth.checked_sub(1) else {
+            return;
+        };
+        match self {
+            Self::Any | Self::Scalar(_) => {}
+            Self::Nullable(of) | Self::List(of) => of().members(name, depth, found),
+            Self::Map(of) => found(DescribedMember::Of(*of)),
+            Self::Object(fields) => {
+                for field in *fields {
+                    match field.flattened {
+                        true => (field.of)().members(name, depth, found),
+                        false if field.name == name => found(DescribedMember::Of(field.of)),
+                        false => {}
+                    }
+                }
+            }
+            Self::TaggedUnion(variants) => {
+                if name == variants.tag {
+                    found(DescribedMember::Tag);
+                }
+                let known = variants.known.iter().map(|(_, of)| of);
+                for of in known.chain(&variants.default) {
+                    of().members(name, depth, found);
+                }
+            }
+            Self::ObjectUnion { branches, .. } => {
+                for (_, of) in *branches {
+                    of().members(name, depth, found);
+                }
+            }
+            Self::ValueUnion { branches, .. } => {
+                for (_, of) in *branches {
+                    of().members(name, depth, found);
+                }
+            }
+        }
+    }
+}
+
 /// The variants of a tagged union.
 #[derive(Debug)]
 pub struct TaggedVariants {
@@ -85,7 +150,7 @@ pub struct Field {
     pub(super) items: bool,
     /// Whether `null` means the default.
     pub(super) nullable: bool,
-    /// Whether its members are merged into the object.
+    /// Whether its members are merged into the object: those of a union, or of a map.
     pub(super) flattened: bool,
 }
 
@@ -140,9 +205,10 @@ impl Field {
         }
     }
 
-    /// Merges the members of a union into the object.
+    /// Merges the members of a union or map into the object.
     ///
-    /// An optional union is absent when its tag is absent or `null`.
+    /// An optional union is absent when its tag is absent or `null`. A map gets the members that
+    /// no earlier field has, so it comes last.
     #[must_use]
     pub const fn flattened(self) -> Self {
         Self {
@@ -200,10 +266,22 @@ macro_rules! __acp_descriptor_of {
     };
 }
 
-/// Implements a newtype with the JSON form of its content.
+/// Implements a newtype with the JSON form of its content. `members`: that form is an object.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_wrapper {
+    ($name:ident, $ty:ty, members) => {
+        impl $crate::runtime::Members for $name {
+            fn write<W: $crate::runtime::MemberWriter>(
+                &self,
+                out: &mut W,
+            ) -> ::core::result::Result<(), W::Error> {
+                $crate::runtime::Members::write(&self.0, out)
+            }
+        }
+
+        $crate::__acp_wrapper!($name, $ty);
+    };
     ($name:ident, $ty:ty) => {
         impl $crate::runtime::serde::Serialize for $name {
             fn serialize<S: $crate::runtime::serde::Serializer>(
@@ -215,9 +293,9 @@ macro_rules! __acp_wrapper {
         }
 
         impl<'de> $crate::runtime::serde::Deserialize<'de> for $name {
-            fn deserialize<D: $crate::runtime::serde::Deserializer<'de>>(
-                deserializer: D,
-            ) -> ::core::result::Result<Self, D::Error> {
+            fn deserialize<__D: $crate::runtime::serde::Deserializer<'de>>(
+                deserializer: __D,
+            ) -> ::core::result::Result<Self, __D::Error> {
                 <$ty as $crate::runtime::serde::Deserialize>::deserialize(deserializer).map(Self)
             }
         }
@@ -293,7 +371,11 @@ macro_rules! __acp_object_union {
             $name [$($variant),*]
             ObjectUnion [$((&[$($member),*], <$ty as $crate::runtime::Described>::descriptor)),*]
             $crate::runtime::read_object_union,
-            [$((&[$($member),*], |kept| kept.read().map(Self::$variant))),*]
+            [$((
+                &[$($member),*],
+                <$ty as $crate::runtime::Described>::descriptor,
+                |kept| kept.read().map(Self::$variant),
+            )),*]
         );
 
         impl $crate::runtime::Members for $name {
@@ -347,6 +429,7 @@ macro_rules! __acp_value_union {
             $crate::runtime::read_value_union,
             [$((
                 $crate::runtime::JsonKind::$form,
+                <$ty as $crate::runtime::Described>::descriptor,
                 $crate::__acp_value_union!(@read $variant $form),
             )),*]
         );
@@ -371,9 +454,9 @@ macro_rules! __acp_untagged_union {
         }
 
         impl<'de> $crate::runtime::serde::Deserialize<'de> for $name {
-            fn deserialize<D: $crate::runtime::serde::Deserializer<'de>>(
-                deserializer: D,
-            ) -> ::core::result::Result<Self, D::Error> {
+            fn deserialize<__D: $crate::runtime::serde::Deserializer<'de>>(
+                deserializer: __D,
+            ) -> ::core::result::Result<Self, __D::Error> {
                 let expected = concat!(stringify!($name), " (", stringify!($($variant),*), ")");
                 $read(deserializer, expected, &$readers)
             }

@@ -2,7 +2,6 @@
 //!
 //! The strict pass accepts the written text. A failed attempt reverts its output and reports.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde_core::Deserializer as _;
@@ -12,7 +11,6 @@ use serde_json::value::RawValue;
 use super::descriptor::TypeDescriptor;
 use super::members::{Member, collect};
 use super::{DecodeError, Leniency};
-use crate::json::map::keep_last;
 use crate::json::reader::{self, Reader, StrictError};
 use crate::json::scan::special;
 
@@ -112,11 +110,11 @@ impl LenientReader {
             TypeDescriptor::Nullable(_) if raw.get() == "null" => self.write(raw),
             TypeDescriptor::Nullable(of) => return self.value(raw, of()),
             TypeDescriptor::List(of) => return self.list(raw, of(), false),
-            TypeDescriptor::Map(of) => return self.map(raw, of()),
             TypeDescriptor::ValueUnion { expected, branches } => {
                 return self.first_value(raw, expected, branches);
             }
-            TypeDescriptor::Object(_)
+            TypeDescriptor::Map(_)
+            | TypeDescriptor::Object(_)
             | TypeDescriptor::TaggedUnion(_)
             | TypeDescriptor::ObjectUnion { .. } => {
                 return self.object(raw, descriptor);
@@ -159,21 +157,6 @@ impl LenientReader {
                         result => result,
                     }
                 })?;
-            }
-            Ok(())
-        })
-    }
-
-    fn map(&mut self, raw: &RawValue, value: &TypeDescriptor) -> Result<(), DecodeError> {
-        let members = self.collect(raw)?;
-        let named = members
-            .into_iter()
-            .map(|member| (member.name.into_owned(), member.raw));
-        let members: Vec<(String, Cow<'_, RawValue>)> = keep_last(named.collect());
-        self.nested('{', '}', |reader| {
-            for (name, raw) in members {
-                reader.name(&name);
-                reader.at(Step::Key(name), |reader| reader.value(&raw, value))?;
             }
             Ok(())
         })

@@ -23,6 +23,7 @@ use serde_core::de::DeserializeOwned;
 pub use self::buffered::{
     BufferedFields, read_object_union, read_raw, read_shared_object, read_value_union,
 };
+pub(crate) use self::descriptor::DescribedMember;
 pub use self::descriptor::{
     Described, DescriptorFn, Field, JsonKind, TaggedVariants, TypeDescriptor,
 };

@@ -1,5 +1,7 @@
 //! Lenient reading of one object: finds its members by name and reads them by descriptor.
 
+use std::collections::HashSet;
+
 use serde_json::value::RawValue;
 
 use super::DecodeError;
@@ -40,11 +42,11 @@ impl LenientReader {
                 self.first_object(members, expected, branches)
             }
             TypeDescriptor::Nullable(of) => self.members(members, of()),
+            TypeDescriptor::Map(value) => self.entries(members, value()),
             // These have no members of their own.
             TypeDescriptor::Any
             | TypeDescriptor::Scalar(_)
             | TypeDescriptor::List(_)
-            | TypeDescriptor::Map(_)
             | TypeDescriptor::ValueUnion { .. } => Ok(()),
         }
     }
@@ -107,6 +109,28 @@ impl LenientReader {
             }
             result => result,
         }
+    }
+
+    /// Reads the members that no other part of the object has claimed. Of several with one
+    /// name, the last counts.
+    fn entries(
+        &mut self,
+        members: &mut Members<'_>,
+        value: &TypeDescriptor,
+    ) -> Result<(), DecodeError> {
+        let mut seen = HashSet::new();
+        let mut last = Vec::new();
+        for member in members.iter_mut().rev() {
+            let taken = std::mem::replace(&mut member.taken, true);
+            if !taken && seen.insert(member.name.clone()) {
+                last.push(&*member);
+            }
+        }
+        last.into_iter().rev().try_for_each(|member| {
+            self.name(&member.name);
+            let step = Step::Key(member.name.to_string());
+            self.at(step, |reader| reader.value(&member.raw, value))
+        })
     }
 
     /// Returns the error of a missing member.

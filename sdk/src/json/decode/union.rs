@@ -3,9 +3,10 @@
 use serde_json::value::RawValue;
 
 use super::DecodeError;
+use super::buffered::members_of;
 use super::descriptor::{DescriptorFn, JsonKind, TaggedVariants};
 use super::lenient::{LenientReader, Step, kind};
-use super::members::MemberName;
+use super::members::{Member, MemberName};
 use super::object::Members;
 
 impl LenientReader {
@@ -18,7 +19,9 @@ impl LenientReader {
         let TaggedVariants {
             tag: name, default, ..
         } = *variants;
-        let tag = match self.find(members, name)? {
+        // The first tag counts, as in the strict pass.
+        let first = |member: &Member<'_>| !member.taken && member.name == name;
+        let tag = match members.iter().position(first) {
             Some(index) => self.tag(members, index, name).map(Some),
             None => Ok(None),
         };
@@ -63,11 +66,12 @@ impl LenientReader {
         if let Some((_, payload)) = variants.known.iter().find(|(known, _)| *known == tag) {
             self.name(variants.tag);
             // The tag belongs neither to the payload nor to a union in it.
-            for member in members
+            let tags = members
                 .iter_mut()
-                .filter(|member| member.name == variants.tag)
-            {
-                if !std::mem::replace(&mut member.taken, true) {
+                .filter(|member| member.name == variants.tag && !member.taken);
+            for (index, member) in tags.enumerate() {
+                member.taken = true;
+                if index == 0 {
                     self.write(&member.raw);
                 }
             }
@@ -87,7 +91,8 @@ impl LenientReader {
         Ok(())
     }
 
-    /// Reads an untagged union of objects as the first branch that accepts the members.
+    /// Reads an untagged union of objects as the first branch that accepts the members. Those
+    /// that know all of the members come first.
     pub(super) fn first_object(
         &mut self,
         members: &mut Members<'_>,
@@ -108,6 +113,13 @@ impl LenientReader {
         let mut error = None;
         for &strict in self.rounds() {
             error = None;
+            let free: Vec<String> = members
+                .iter()
+                .filter(|member| !member.taken)
+                .map(|member| member.name.to_string())
+                .collect();
+            let mut branches: Vec<_> = branches.iter().collect();
+            branches.sort_by_key(|(_, of)| !of().knows(free.iter().map(String::as_str)));
             for (names, of) in branches {
                 if any && !complete(members, names) {
                     continue;
@@ -124,7 +136,8 @@ impl LenientReader {
         Err(furthest(wrong, error))
     }
 
-    /// Reads an untagged union of values as the first branch that accepts the value.
+    /// Reads an untagged union of values as the first branch that accepts the value. Those that
+    /// know all members of an object come first.
     pub(super) fn first_value(
         &mut self,
         raw: &RawValue,
@@ -132,9 +145,13 @@ impl LenientReader {
         branches: &[(JsonKind, DescriptorFn)],
     ) -> Result<(), DecodeError> {
         let mut error = None;
+        let members = members_of(raw);
+        let names = || members.iter().map(|member| &*member.name);
+        let mut branches: Vec<_> = branches.iter().filter(|(form, _)| form.has(raw)).collect();
+        branches.sort_by_key(|(_, of)| !of().knows(names()));
         for &strict in self.rounds() {
             error = None;
-            for (_, of) in branches.iter().filter(|(form, _)| form.has(raw)) {
+            for (_, of) in &branches {
                 match self.attempt(strict, |reader| reader.value(raw, of())) {
                     Ok(()) => return Ok(()),
                     Err(other) => error = Some(further(error, other)),

@@ -146,7 +146,8 @@ pub fn required_member<T, E: serde_core::de::Error>(
 }
 
 /// Implements a struct as an object from a table of its members: field, name, type, presence and
-/// leniency. A struct marked `shared`, whose object also holds a union, gets no `Deserialize`.
+/// leniency. A struct marked `shared`, whose object also holds a union or a map, gets no
+/// `Deserialize`. Type parameters start with underscores, because a type may have any other name.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_members {
@@ -175,12 +176,12 @@ macro_rules! __acp_members {
                     }
                 }
 
-                fn read<A: $crate::runtime::serde::de::MapAccess<'de>>(
-                    mut map: A,
-                ) -> ::core::result::Result<Self, A::Error> {
+                fn read<__A: $crate::runtime::serde::de::MapAccess<'de>>(
+                    mut map: __A,
+                ) -> ::core::result::Result<Self, __A::Error> {
                     $(let mut $field: ::core::option::Option<$ty> = ::core::option::Option::None;)*
                     while let ::core::option::Option::Some(member) =
-                        $crate::runtime::next_member::<Self, A>(&mut map)?
+                        $crate::runtime::next_member::<Self, __A>(&mut map)?
                     {
                         match member {
                             $(at if at == __Member::$field as usize => $crate::__acp_members!(

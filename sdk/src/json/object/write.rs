@@ -32,11 +32,11 @@ pub trait MemberWriter {
         value: &T,
     ) -> Result<(), Self::Error>;
 
-    /// Writes the members of an unknown variant.
+    /// Writes one member whose name the schema does not know.
     ///
     /// # Errors
     /// Fails as [`member`](Self::member) does.
-    fn unknown(&mut self, variant: &UnknownVariant) -> Result<(), Self::Error>;
+    fn entry<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Self::Error>;
 }
 
 impl Members for () {
@@ -92,9 +92,8 @@ impl<M: SerializeMap> MemberWriter for Open<M> {
         self.0.serialize_entry(name, value)
     }
 
-    fn unknown(&mut self, variant: &UnknownVariant) -> Result<(), M::Error> {
-        let mut fields = variant.fields().iter();
-        fields.try_for_each(|(name, value)| self.0.serialize_entry(name, value))
+    fn entry<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), M::Error> {
+        self.0.serialize_entry(name, value)
     }
 }
 
@@ -112,11 +111,11 @@ impl<S: SerializeStruct> MemberWriter for Closed<S> {
         self.0.serialize_field(name, value)
     }
 
-    /// Unreachable: `count` has found no unknown variant.
-    fn unknown(&mut self, _: &UnknownVariant) -> Result<(), S::Error> {
-        Err(serde_core::ser::Error::custom(
-            "unknown variant in an object with static names",
-        ))
+    /// Unreachable: `count` has found static names only.
+    fn entry<T: Serialize + ?Sized>(&mut self, name: &str, _: &T) -> Result<(), S::Error> {
+        Err(serde_core::ser::Error::custom(format_args!(
+            "unknown name `{name}` in an object with static names"
+        )))
     }
 }
 
@@ -145,10 +144,24 @@ impl MemberWriter for Count {
         Ok(())
     }
 
-    fn unknown(&mut self, variant: &UnknownVariant) -> Result<(), Infallible> {
-        self.members += variant.fields().len();
+    fn entry<T: Serialize + ?Sized>(&mut self, _: &str, _: &T) -> Result<(), Infallible> {
+        self.members += 1;
         self.open = true;
         Ok(())
+    }
+}
+
+impl Members for UnknownVariant {
+    fn write<W: MemberWriter>(&self, out: &mut W) -> Result<(), W::Error> {
+        let mut fields = self.fields().iter();
+        fields.try_for_each(|(name, value)| out.entry(name, value))
+    }
+}
+
+impl<V: Serialize> Members for Map<V> {
+    fn write<W: MemberWriter>(&self, out: &mut W) -> Result<(), W::Error> {
+        let mut entries = self.iter();
+        entries.try_for_each(|(name, value)| out.entry(name, value))
     }
 }
 

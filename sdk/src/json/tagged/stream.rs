@@ -36,7 +36,10 @@ impl<'de, T: TaggedUnion> Visitor<'de> for TaggedVisitor<T> {
         let mut members: Vec<Member<'de>> = Vec::new();
         let mut tag: Option<String> = None;
         while let Some(MemberName(name)) = map.next_key()? {
-            if name == T::TAG {
+            if name == T::TAG && tag.is_some() {
+                // The first tag counts wherever it stands: the payload behind it is streamed.
+                map.next_value::<IgnoredAny>()?;
+            } else if name == T::TAG {
                 let MemberName(value) = map.next_value()?;
                 if members.is_empty() {
                     let rest = StreamedVariant {
@@ -47,9 +50,7 @@ impl<'de, T: TaggedUnion> Visitor<'de> for TaggedVisitor<T> {
                     return T::read(&value, rest);
                 }
                 members.push(Member::placeholder(name));
-                if tag.replace(value.into_owned()).is_some() {
-                    return Err(A::Error::duplicate_field(T::TAG));
-                }
+                tag = Some(value.into_owned());
             } else {
                 let RawJson(raw) = map.next_value()?;
                 members.push(Member::new(name, raw));

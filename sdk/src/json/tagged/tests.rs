@@ -148,10 +148,14 @@ fn members_that_are_not_those_of_the_variant_are_refused() {
 }
 
 #[test]
-fn a_tag_behind_members_may_not_be_given_twice() {
-    // The second pass knows what to do with it.
-    let text = r#"{"name":"n","type":"entry","type":"nothing"}"#;
-    assert!(read::<Union>(text).is_err());
+fn of_several_tags_the_first_counts_wherever_it_stands() {
+    for text in [
+        r#"{"type":"entry","name":"n","type":"nothing"}"#,
+        r#"{"name":"n","type":"entry","type":"nothing"}"#,
+        r#"{"name":"n","type":"entry","type":[]}"#,
+    ] {
+        assert_eq!(read(text), Ok(Union::Entry(entry("n", None))), "{text}");
+    }
 }
 
 #[test]

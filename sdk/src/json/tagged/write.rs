@@ -115,7 +115,7 @@ impl<W: MemberWriter> VariantWriter for InsideObject<'_, W> {
     }
 
     fn unknown(self, variant: &UnknownVariant) -> Result<(), W::Error> {
-        self.out.unknown(variant)
+        variant.write(self.out)
     }
 }
 

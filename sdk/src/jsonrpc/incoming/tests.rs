@@ -95,8 +95,45 @@ fn null_and_absent_members_differ() {
         read(null),
         Incoming::Response { outcome: Outcome::Result(raw), .. } if raw.get() == "null"
     ));
-    let absent = br#"{"jsonrpc":"2.0","id":1}"#;
-    assert!(matches!(read(absent), Incoming::Invalid { .. }));
+    // What JavaScript writes for a result that is undefined. It may end no request of the peer.
+    for line in [
+        r#"{"jsonrpc":"2.0","id":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":null}"#,
+    ] {
+        let Incoming::Response { id, outcome } = read(line.as_bytes()) else {
+            panic!("{line} is no response");
+        };
+        assert_eq!(id.get(), "1");
+        assert!(matches!(outcome, Outcome::Malformed(reason) if reason.contains("neither")));
+    }
+    let request = br#"{"jsonrpc":"2.0","id":1,"params":{}}"#;
+    assert!(matches!(
+        read(request),
+        Incoming::Invalid { id: Some(_), .. }
+    ));
+}
+
+#[test]
+fn a_null_beside_the_other_member_is_absent() {
+    let result = |line: &str| match read(line.as_bytes()) {
+        Incoming::Response {
+            outcome: Outcome::Result(raw),
+            ..
+        } => Ok(raw.get().to_owned()),
+        Incoming::Response {
+            outcome: Outcome::Error(raw),
+            ..
+        } => Err(raw.get().to_owned()),
+        other => panic!("{line} was taken as {other:?}"),
+    };
+    let both = |result: &str, error: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result},"error":{error}}}"#)
+    };
+    assert_eq!(result(&both("null", "{}")), Err("{}".to_owned()));
+    assert_eq!(result(&both("{}", "null")), Ok("{}".to_owned()));
+    assert_eq!(result(&both("null", "null")), Ok("null".to_owned()));
+    let line = br#"{"jsonrpc":"2.0","id":null,"result":null,"error":{}}"#;
+    assert!(matches!(read(line), Incoming::UncorrelatedError { .. }));
 }
 
 #[test]
@@ -154,7 +191,7 @@ fn a_response_with_both_members_is_malformed() {
     assert!(matches!(
         read(line),
         Incoming::Response {
-            outcome: Outcome::Malformed,
+            outcome: Outcome::Malformed(_),
             ..
         }
     ));

@@ -17,7 +17,7 @@ impl From<Frame<'_>> for Out {
     fn from(frame: Frame<'_>) -> Self {
         match frame {
             Frame::Text(text) => Self::Text(String::from_utf8_lossy(text).into_owned()),
-            Frame::TooLong(bytes) => Self::TooLong(bytes),
+            Frame::TooLong(oversized) => Self::TooLong(oversized.bytes),
             Frame::Bad(reason) => Self::Bad(reason),
         }
     }
@@ -36,28 +36,44 @@ fn feed(frames: &mut FrameDecoder, bytes: &[u8]) -> Vec<Out> {
 }
 
 /// Everything that comes out when `input` arrives in pieces of `piece` bytes.
-fn cut(input: &[u8], piece: usize, max: usize) -> (Vec<Out>, Framing) {
-    let mut frames = FrameDecoder::new(Framing::Auto, max);
+fn cut(mut frames: FrameDecoder, input: &[u8], piece: usize) -> (Vec<Out>, Framing) {
     let mut out = Vec::new();
     for chunk in input.chunks(piece) {
         out.extend(feed(&mut frames, chunk));
     }
-    out.extend(frames.rest().map(Out::from));
+    out.extend(rest(&mut frames));
     (out, frames.framing())
 }
 
-/// Checks that every way to cut `input` up yields `expected`.
+fn rest(frames: &mut FrameDecoder) -> Vec<Out> {
+    let mut out = Vec::new();
+    while let Some(frame) = frames.rest() {
+        out.push(frame.into());
+    }
+    out
+}
+
+/// Checks that every way to cut `input` up yields `expected`, and detects the framing.
 fn assert_frames(input: impl AsRef<[u8]>, max: usize, framing: Framing, expected: &[Out]) {
-    let input = input.as_ref();
+    assert_decoded(Framing::Auto, input.as_ref(), max, framing, expected);
+}
+
+/// The same where the framing is set.
+fn assert_framed(input: impl AsRef<[u8]>, max: usize, expected: &[Out]) {
+    let framing = Framing::ContentLength;
+    assert_decoded(framing, input.as_ref(), max, framing, expected);
+}
+
+fn assert_decoded(set: Framing, input: &[u8], max: usize, detected: Framing, expected: &[Out]) {
     for piece in 1..=input.len() {
-        let (out, found) = cut(input, piece, max);
-        assert_eq!((&out[..], found), (expected, framing), "pieces of {piece}");
+        let (out, found) = cut(FrameDecoder::new(set, max), input, piece);
+        assert_eq!((&out[..], found), (expected, detected), "pieces of {piece}");
     }
     for at in 0..=input.len() {
-        let mut frames = FrameDecoder::new(Framing::Auto, max);
+        let mut frames = FrameDecoder::new(set, max);
         let mut out = feed(&mut frames, &input[..at]);
         out.extend(feed(&mut frames, &input[at..]));
-        out.extend(frames.rest().map(Out::from));
+        out.extend(rest(&mut frames));
         assert_eq!(out, expected, "cut at {at}");
     }
 }
@@ -85,17 +101,14 @@ fn bodies_come_out_whole_however_they_were_cut() {
 }
 
 #[test]
-fn bodies_above_the_limit_are_skipped_and_reported_at_once() {
+fn bodies_above_the_limit_are_skipped_and_reported_with_their_length() {
     let input = "Content-Length: 6\r\n\r\n{    }Content-Length: 2\r\n\r\n{}";
     let expected = [Out::TooLong(6), text("{}")];
-    assert_frames(input, 5, Framing::ContentLength, &expected);
+    assert_framed(input, 5, &expected);
     let expected = [text("{    }"), text("{}")];
-    assert_frames(input, 6, Framing::ContentLength, &expected);
-    let mut frames = FrameDecoder::new(Framing::Auto, 5);
-    assert_eq!(
-        feed(&mut frames, b"Content-Length: 99999999999999999\r\n\r\n"),
-        [Out::TooLong(99_999_999_999_999_999)]
-    );
+    assert_framed(input, 6, &expected);
+    let endless = "Content-Length: 99999999999999999\r\n\r\n{";
+    assert_framed(endless, 5, &[Out::TooLong(99_999_999_999_999_999)]);
 }
 
 #[test]
@@ -103,18 +116,13 @@ fn a_wrong_length_costs_what_it_covers_and_no_more() {
     // Too short: the rest of the body stands before the next header.
     let short = "Content-Length: 5\r\n\r\n{\"a\":1}Content-Length: 2\r\n\r\n{}";
     let lost = Out::Bad("not a header: 1}Content-Length: 2".to_owned());
-    assert_frames(
-        short,
-        99,
-        Framing::ContentLength,
-        &[text("{\"a\":"), lost, text("{}")],
-    );
+    assert_framed(short, 99, &[text("{\"a\":"), lost, text("{}")]);
     // Too long: the next header is torn, and the message after it comes through.
     let long = "Content-Length: 14\r\n\r\n{\"a\":1}Content-Length: 3\r\n\r\n{ }\
                 Content-Length: 2\r\n\r\n{}";
     let lost = Out::Bad("a header without Content-Length".to_owned());
     let torn = text("{\"a\":1}Content");
-    assert_frames(long, 99, Framing::ContentLength, &[torn, lost, text("{}")]);
+    assert_framed(long, 99, &[torn, lost, text("{}")]);
 }
 
 #[test]
@@ -159,7 +167,7 @@ fn bad_headers_say_why_and_the_next_message_is_read() {
     ] {
         let input = format!("{header}Content-Length: 2\r\n\r\n{{}}");
         let expected = [Out::Bad(reason.to_owned()), text("{}")];
-        assert_frames(input, 99, Framing::ContentLength, &expected);
+        assert_framed(input, 99, &expected);
     }
 }
 
@@ -174,14 +182,9 @@ fn an_input_that_ends_early_says_where() {
         ("Content-Length: 9", "the input ended within a header"),
     ] {
         let expected = [Out::Bad(reason.to_owned())];
-        assert_frames(input, 99, Framing::ContentLength, &expected);
+        assert_framed(input, 99, &expected);
     }
-    assert_frames(
-        "Content-Length: 2\r\n\r\n{}\r\n",
-        99,
-        Framing::ContentLength,
-        &[text("{}")],
-    );
+    assert_framed("Content-Length: 2\r\n\r\n{}\r\n", 99, &[text("{}")]);
 }
 
 #[test]
@@ -195,6 +198,35 @@ fn noise_before_the_first_message_decides_nothing() {
     assert_frames(headers, 99, Framing::ContentLength, &expected);
     assert_frames("\r\n \t[]\n", 99, Framing::Lines, &[text("[]")]);
     assert_frames("Cont", 99, Framing::Auto, &[text("Cont")]);
+}
+
+#[test]
+fn a_header_counts_with_an_empty_line_and_a_body_that_is_json() {
+    let message = "{\"a\":1}";
+    for noise in [
+        "content-type: text/html",
+        "Content-Length: 2",
+        "Content-Length: 2\r\n\r\n<html>",
+        "Content-Length: 2\n\nno",
+        "Content-Length: 99\r\n",
+        "Content-Type: a\nContent-Length: 9\nServer: b",
+        "Content-Length: 1\nContent-Length: 1",
+        "Content-Length: 5000000\n",
+    ] {
+        let mut expected: Vec<Out> = noise
+            .lines()
+            .filter(|line| !line.is_empty())
+            .map(text)
+            .collect();
+        expected.push(text(message));
+        let input = format!("{noise}\n{message}\n");
+        assert_frames(&input, 9999, Framing::Lines, &expected);
+        // Nothing but the message is waited for: more may never come.
+        let mut frames = FrameDecoder::new(Framing::Auto, 9999);
+        assert_eq!(feed(&mut frames, input.as_bytes()), expected, "{noise}");
+    }
+    let typed = format!("Content-Type: x\r\nContent-Length: 7\r\n\r\n{message}");
+    assert_frames(typed, 99, Framing::ContentLength, &[text(message)]);
 }
 
 #[test]
@@ -251,8 +283,8 @@ fn the_buffer_shrinks_after_a_long_message() {
     let length = format!("Content-Length: {}\r\n\r\n", body.len());
     let lines = [&body[..], b"\n"].concat();
     let headers = [length.as_bytes(), &body].concat();
-    for input in [lines, headers] {
-        let mut frames = FrameDecoder::new(Framing::Auto, 32 << 20);
+    for (framing, input) in [(Framing::Lines, lines), (Framing::ContentLength, headers)] {
+        let mut frames = FrameDecoder::new(framing, 32 << 20);
         let out = feed(&mut frames, &input);
         assert!(matches!(&out[..], [Out::Text(text)] if text.len() == 10 << 20));
         assert!(frames.room().len() <= 4 * CHUNK);
@@ -266,7 +298,8 @@ fn headers_state_the_length_in_bytes() {
         "Content-Length: 8\r\n\r\n{\"ü\":1}Content-Length: 2\r\n\r\n[]".as_bytes()
     );
     let lines = b"{\"a\":1}\n[2]\n";
-    let (out, framing) = cut(&with_headers(lines), 3, 99);
+    let decoder = FrameDecoder::new(Framing::Auto, 99);
+    let (out, framing) = cut(decoder, &with_headers(lines), 3);
     assert_eq!(out, ["{\"a\":1}", "[2]"].map(text));
     assert_eq!(framing, Framing::ContentLength);
 }
@@ -282,8 +315,9 @@ fn a_huge_header_is_refused_and_the_next_message_is_read() {
     for header in [one_line, many_lines] {
         let input = format!("Content-Length: 9\r\n{header}\r\nContent-Length: 2\r\n\r\n{{}}");
         for piece in [1, 7, 1000, input.len()] {
-            let (out, framing) = cut(input.as_bytes(), piece, 99);
-            assert_eq!((&out[..], framing), (&expected[..], Framing::ContentLength));
+            let decoder = FrameDecoder::new(Framing::ContentLength, 99);
+            let (out, _) = cut(decoder, input.as_bytes(), piece);
+            assert_eq!(out, expected);
         }
     }
 }
@@ -304,6 +338,6 @@ fn a_header_after_a_loss_is_found_however_the_blanks_in_it_were_cut() {
         format!("Content-Length: x\r\nContent-Length:{blanks}2\r\n\r\n[]")
     };
     let found = [lost.clone(), text("[]")];
-    assert_frames(input(100), 99, Framing::ContentLength, &found);
-    assert_frames(input(200), 99, Framing::ContentLength, &[lost]);
+    assert_framed(input(100), 99, &found);
+    assert_framed(input(200), 99, &[lost]);
 }

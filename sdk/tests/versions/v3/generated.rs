@@ -3,7 +3,7 @@
 use ::std::sync::Arc;
 use ::acp_sdk::runtime::{
     self, Context, HandlerFuture, IncomingNotification, IncomingRequest, IntoOption,
-    Json, Method, Notification, Params, Peer, Service,
+    Json, Params, Peer, Service,
 };
 
 /// Opens the connection.
@@ -237,7 +237,7 @@ impl Params for OutputNotification {}
 
 /// One type per method, with the method's name, params and result.
 pub mod methods {
-    use super::{Method, Notification};
+    use super::runtime;
 
     /// Opens the connection.
     ///
@@ -245,11 +245,13 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Initialize;
 
-    impl Method for Initialize {
+    impl runtime::Method for Initialize {
         const NAME: &'static str = "initialize";
         type Params = super::InitializeRequest;
         type Result = super::InitializeResponse;
-        const NEGOTIATES: Option<u16> = Some(3u16);
+        const NEGOTIATES: ::core::option::Option<u16> = ::core::option::Option::Some(
+            3u16,
+        );
     }
 
     /// Asks for the topic to be sent back.
@@ -258,7 +260,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Echo;
 
-    impl Method for Echo {
+    impl runtime::Method for Echo {
         const NAME: &'static str = "echo";
         type Params = super::EchoRequest;
         type Result = super::EchoResponse;
@@ -270,7 +272,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Progress;
 
-    impl Notification for Progress {
+    impl runtime::Notification for Progress {
         const NAME: &'static str = "progress";
         type Params = super::ProgressNotification;
     }
@@ -281,7 +283,7 @@ pub mod methods {
     #[derive(Clone, Copy, Debug)]
     pub struct Output;
 
-    impl Notification for Output {
+    impl runtime::Notification for Output {
         const NAME: &'static str = "output";
         type Params = super::OutputNotification;
     }
@@ -630,13 +632,13 @@ impl<T: Agent> Service for AgentService<T> {
                         _,
                         _,
                     >(move |ctx, params| async move {
-                        handler.initialize(&AgentContext::new(ctx), params).await
+                        T::initialize(&handler, &AgentContext::new(ctx), params).await
                     })
             }
             "echo" => {
                 request
                     .answer(move |ctx, params| async move {
-                        handler.echo(&AgentContext::new(ctx), params).await
+                        T::echo(&handler, &AgentContext::new(ctx), params).await
                     })
             }
             _ => {
@@ -704,13 +706,13 @@ impl<T: Client> Service for ClientService<T> {
             "progress" => {
                 notification
                     .handle(move |ctx, params| async move {
-                        handler.progress(&ClientContext::new(ctx), params).await
+                        T::progress(&handler, &ClientContext::new(ctx), params).await
                     })
             }
             "output" => {
                 notification
                     .handle(move |ctx, params| async move {
-                        handler.output(&ClientContext::new(ctx), params).await
+                        T::output(&handler, &ClientContext::new(ctx), params).await
                     })
             }
             _ => {
@@ -765,7 +767,7 @@ impl runtime::ProtocolVersion for V3 {
     type AgentHandle = AgentHandle;
 
     fn set_version(response: &mut InitializeResponse) {
-        response.protocol_version = Self::NUMBER.into();
+        response.protocol_version = Self::NUMBER;
     }
 
     fn agent_handle(peer: Peer) -> AgentHandle {
@@ -805,23 +807,47 @@ pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
     methods: &[
         runtime::MethodMasking {
             method: "echo",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<EchoRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<EchoResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "initialize",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<InitializeRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<InitializeResponse as runtime::Described>::descriptor],
+            },
         },
         runtime::MethodMasking {
             method: "output",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<OutputNotification as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[],
+            },
         },
         runtime::MethodMasking {
             method: "progress",
-            params: runtime::Visible::Members,
-            result: runtime::Visible::Members,
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<ProgressNotification as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[],
+            },
         },
     ],
 };
