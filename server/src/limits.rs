@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use acp_sdk::limits::MAX_MESSAGE_BYTES;
+
+/// Bytes that a request may have around its prompt, when its prompt has as many as it may.
+const REQUEST_BYTES: usize = 64 << 10;
+
 /// Bounds on what a server keeps, and how long it waits.
 ///
 /// | limit | default |
@@ -10,7 +15,7 @@ use std::time::Duration;
 /// | `clients_per_session` | 64 |
 /// | `queued_prompts` | 16 |
 /// | `queued_prompt_bytes` | 64 MiB |
-/// | `prompt_bytes` | 32 MiB |
+/// | `prompt_bytes` | [`MAX_MESSAGE_BYTES`] without 64 KiB |
 /// | `log.memory_events` | 1,024 |
 /// | `log.memory_bytes` | 4 MiB |
 /// | `log.uncommitted_bytes` | 64 KiB |
@@ -108,7 +113,7 @@ impl Default for Limits {
             clients_per_session: 64,
             queued_prompts: 16,
             queued_prompt_bytes: 64 << 20,
-            prompt_bytes: 32 << 20,
+            prompt_bytes: MAX_MESSAGE_BYTES - REQUEST_BYTES,
             log: LogLimits::default(),
             concurrent_opens: 64,
             open_timeout: Duration::from_secs(60),

@@ -2,17 +2,33 @@
 
 use std::io::{self, Write};
 
+use acp_sdk::conversation::{Change, Conversation, ItemId};
 use acp_sdk::v1::{ContentBlock, SessionUpdate, ToolCallStatus};
 
 use crate::event::{Event, EventBody, TurnEvent};
 
+/// Limit in bytes of the conversation. What was written is not written again.
+const REMEMBERED: usize = 1 << 20;
+
 /// Writes events as a conversation. Consecutive chunks of a message become one paragraph.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Text {
-    /// Whose message is being written.
-    speaker: Option<&'static str>,
+    /// The latest part of the session.
+    conversation: Conversation,
+    /// The message that is being written.
+    message: Option<ItemId>,
     /// Whether the output is in the middle of a line.
     in_line: bool,
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self {
+            conversation: Conversation::with_limit(REMEMBERED),
+            message: None,
+            in_line: false,
+        }
+    }
 }
 
 impl Text {
@@ -32,7 +48,7 @@ impl Text {
 
     /// Ends the last line.
     pub(super) fn end(&mut self, output: &mut impl Write) -> io::Result<()> {
-        self.speaker = None;
+        self.message = None;
         if std::mem::take(&mut self.in_line) {
             writeln!(output)?;
         }
@@ -45,15 +61,17 @@ impl Text {
         update: &SessionUpdate,
         output: &mut impl Write,
     ) -> io::Result<()> {
+        let changes = self.conversation.apply(update).into_iter();
+        let item = changes.filter_map(Change::item).next_back();
         match update {
             SessionUpdate::UserMessageChunk(chunk) => {
-                self.say("User", number, &chunk.content, output)
+                self.say("User", item, number, &chunk.content, output)
             }
             SessionUpdate::AgentMessageChunk(chunk) => {
-                self.say("Agent", number, &chunk.content, output)
+                self.say("Agent", item, number, &chunk.content, output)
             }
             SessionUpdate::AgentThoughtChunk(chunk) => {
-                self.say("Thought", number, &chunk.content, output)
+                self.say("Thought", item, number, &chunk.content, output)
             }
             SessionUpdate::ToolCall(call) => {
                 let note = format!("tool call {}: {}", call.tool_call_id, call.title);
@@ -83,6 +101,9 @@ impl Text {
     }
 
     fn turn(&mut self, number: u64, event: &TurnEvent, output: &mut impl Write) -> io::Result<()> {
+        if let TurnEvent::TurnEnded { stop_reason, .. } = event {
+            let _ = self.conversation.end_turn(stop_reason.clone());
+        }
         match event {
             TurnEvent::TurnStarted { .. } => self.note(number, "turn started", output),
             TurnEvent::TurnEnded {
@@ -116,15 +137,16 @@ impl Text {
 
     fn say(
         &mut self,
-        speaker: &'static str,
+        speaker: &str,
+        message: Option<ItemId>,
         number: u64,
         content: &ContentBlock,
         output: &mut impl Write,
     ) -> io::Result<()> {
-        if self.speaker != Some(speaker) {
+        if message.is_none() || self.message != message {
             self.end(output)?;
             writeln!(output, "\n{speaker} ({number}):")?;
-            self.speaker = Some(speaker);
+            self.message = message;
         }
         let text = match content {
             ContentBlock::Text(text) => printable(&text.text),

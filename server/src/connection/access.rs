@@ -3,11 +3,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use acp_sdk::facts::{AccessRight, MethodTable, Scope};
 use acp_sdk::service::{HandlerFuture, IncomingNotification, IncomingRequest, Layer, Service};
 use acp_sdk::v1::{ErrorCode, SessionId};
 use acp_sdk::{HandlerError, HandlerResult};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+
+use super::{Client, ServerConnection};
 
 /// What a client may do.
 ///
@@ -19,6 +22,7 @@ pub enum Access {
     /// Everything.
     Full,
     /// Everything in one session, and nothing elsewhere. Copying the session is elsewhere.
+    /// Extension methods that are not known must name the session in `sessionId`.
     Session(SessionId),
     /// Reading, in every session. The client is sent what happens, and is asked nothing.
     ReadOnly,
@@ -30,39 +34,31 @@ impl Access {
         *self != Self::ReadOnly
     }
 
-    /// Checks a message by its method and parameters, of whichever protocol version.
-    fn check(&self, method: &str, params: Option<&RawValue>) -> HandlerResult<()> {
-        self.check_for(method, || params.and_then(session))
-    }
-
-    /// Checks a message by its method and session.
-    pub(crate) fn check_for<'a>(
+    /// Checks a message by its method, the facts of the methods of its protocol version, and its
+    /// session.
+    ///
+    /// A session's token also permits extension methods that the documents do not name, with its
+    /// session. Other unknown methods need the owner: nobody knows what they do with the session.
+    pub(crate) fn check<'a>(
         &self,
+        methods: &MethodTable,
         method: &str,
         session: impl FnOnce() -> Option<Cow<'a, str>>,
     ) -> HandlerResult<()> {
-        // The end of a request, which is the client's own.
-        let is_own = method.starts_with("$/");
-        let permitted = match self {
-            Self::Full => true,
-            Self::Session(own) => match method {
-                // The list contains no other session.
-                "initialize" | "authenticate" | "auth/login" | "session/list" => true,
-                "session/fork" => false,
-                _ => is_own || session().is_some_and(|id| id == own.as_str()),
-            },
-            Self::ReadOnly => {
-                is_own
-                    || matches!(
-                        method,
-                        "initialize"
-                            | "session/list"
-                            | "session/load"
-                            | "session/resume"
-                            | "_acp-sdk/session/resume"
-                            | "_acp-sdk/session/state"
-                            | "_acp-sdk/session/prompt_result"
-                    )
+        let permitted = match (self, methods.get(method)) {
+            (Self::Full, _) => true,
+            // Of the connection, such as the end of a request, which is the client's own.
+            (_, None) if method.starts_with("$/") => true,
+            (Self::Session(own), facts) => {
+                let in_own = || session().is_some_and(|id| id == own.as_str());
+                match facts {
+                    Some(facts) if facts.access > AccessRight::Session => false,
+                    Some(facts) => facts.scope == Scope::Connection || in_own(),
+                    None => method.starts_with('_') && in_own(),
+                }
+            }
+            (Self::ReadOnly, facts) => {
+                facts.is_some_and(|facts| facts.access == AccessRight::Reader)
             }
         };
         if permitted {
@@ -89,32 +85,44 @@ pub(crate) fn session(params: &RawValue) -> Option<Cow<'_, str>> {
     Some(params.session)
 }
 
-/// Refuses what the client may not do.
-impl Layer for Access {
+/// Refuses what the client of a connection may not do.
+pub(crate) struct Restriction(Arc<Client>);
+
+impl Restriction {
+    pub(crate) fn of(connection: &ServerConnection) -> Self {
+        Self(connection.client.clone())
+    }
+}
+
+impl Layer for Restriction {
     fn layer(&self, inner: Arc<dyn Service>) -> Arc<dyn Service> {
-        let access = self.clone();
-        Arc::new(Restricted { inner, access })
+        let client = self.0.clone();
+        Arc::new(Restricted { inner, client })
     }
 }
 
 struct Restricted {
     inner: Arc<dyn Service>,
-    access: Access,
+    client: Arc<Client>,
+}
+
+impl Restricted {
+    fn check(&self, method: &str, params: Option<&RawValue>) -> HandlerResult<()> {
+        let (access, methods) = (self.client.access(), self.client.methods());
+        access.check(methods, method, || params.and_then(session))
+    }
 }
 
 impl Service for Restricted {
     fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
-        match self.access.check(request.method(), request.params()) {
+        match self.check(request.method(), request.params()) {
             Ok(()) => self.inner.request(request),
             Err(error) => request.refuse(error),
         }
     }
 
     fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
-        let checked = self
-            .access
-            .check(notification.method(), notification.params());
-        match checked {
+        match self.check(notification.method(), notification.params()) {
             Ok(()) => self.inner.notification(notification),
             Err(error) => notification.ignore(&error),
         }
@@ -123,11 +131,15 @@ impl Service for Restricted {
 
 #[cfg(test)]
 mod tests {
+    use acp_sdk::facts::Attachment;
+    use acp_sdk::v1;
+
     use super::*;
 
     fn permits(access: &Access, method: &str, params: &str) -> bool {
         let params = RawValue::from_string(params.to_owned()).unwrap();
-        access.check(method, Some(&params)).is_ok()
+        let checked = access.check(&v1::AGENT_METHODS, method, || session(&params));
+        checked.is_ok()
     }
 
     #[test]
@@ -149,6 +161,10 @@ mod tests {
             ("session/prompt", r#"{"sessionId":["s"]}"#, false),
             ("session/prompt", "[]", false),
             ("session/fork", r#"{"sessionId":"s"}"#, false),
+            // Of version 2, a proposal, and what is in no document.
+            ("auth/login", "{}", false),
+            ("session/set_title", r#"{"sessionId":"s"}"#, true),
+            ("session/copy", r#"{"sessionId":"s"}"#, false),
             ("logout", "{}", false),
             ("_example.com/anything", "{}", false),
             ("_example.com/anything", r#"{"sessionId":"s"}"#, true),
@@ -156,7 +172,38 @@ mod tests {
         ] {
             assert_eq!(permits(&own, method, params), expected, "{method} {params}");
         }
-        assert!(own.check("session/prompt", None).is_err());
+        let without = own.check(&v1::AGENT_METHODS, "session/prompt", || None);
+        assert!(without.is_err());
+    }
+
+    /// Whatever copies a session makes another one, which a session's token does not permit.
+    #[test]
+    fn a_session_token_permits_no_method_that_creates_a_session() {
+        let own = Access::Session("s".into());
+        let mut tables = vec![&v1::AGENT_METHODS];
+        #[cfg(feature = "v2")]
+        tables.push(&acp_sdk::v2::AGENT_METHODS);
+        for table in tables {
+            let creating = table.iter().filter(|row| row.joins == Attachment::Creates);
+            let mut count = 0;
+            for row in creating {
+                let checked = own.check(table, row.name, || Some("s".into()));
+                assert!(checked.is_err(), "{}", row.name);
+                count += 1;
+            }
+            assert_eq!(count, 2);
+        }
+    }
+
+    /// The same name can mean something else in another version.
+    #[cfg(feature = "v2")]
+    #[test]
+    fn methods_are_those_of_the_version() {
+        let own = Access::Session("s".into());
+        let permits = |table, method| own.check(table, method, || None).is_ok();
+        assert!(permits(&v1::AGENT_METHODS, "authenticate"));
+        assert!(!permits(&acp_sdk::v2::AGENT_METHODS, "authenticate"));
+        assert!(permits(&acp_sdk::v2::AGENT_METHODS, "auth/login"));
     }
 
     #[test]

@@ -134,7 +134,7 @@ async fn prompt_result(
     let progress = progress.ok_or_else(name)?;
     let end = tokio::select! {
         end = progress.end.wait() => end,
-        () = ctx.cancelled() => return Err(HandlerError::cancelled()),
+        () = ctx.request_cancelled() => return Err(HandlerError::cancelled()),
     };
     // As for the prompt itself: its events come first.
     let _ = subscription.reached(end.last_event).await;

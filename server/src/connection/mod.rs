@@ -14,6 +14,7 @@ mod v2;
 mod wire;
 
 pub use access::Access;
+pub(crate) use access::Restriction;
 #[cfg(feature = "remote")]
 pub(crate) use access::session;
 pub(crate) use answer::Answers;
@@ -31,6 +32,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use acp_sdk::facts::MethodTable;
 use acp_sdk::v1::{ClientCapabilities, ErrorCode, Implementation, SessionId};
 use acp_sdk::{HandlerError, HandlerResult, Peer};
 
@@ -210,7 +212,7 @@ impl Client {
     pub(crate) fn encoding(&self) -> Encoding {
         #[cfg(feature = "v2")]
         if self.is_v2() {
-            return Encoding::V2(Box::default());
+            return Encoding::V2;
         }
         Encoding::V1
     }
@@ -222,6 +224,16 @@ impl Client {
             return false;
         }
         self.state().capabilities.is_some()
+    }
+
+    /// Returns the facts of an agent's methods in the version of the connection; before the version
+    /// is settled, those of version 1, whose `initialize` is that of every version.
+    fn methods(&self) -> &'static MethodTable {
+        #[cfg(feature = "v2")]
+        if self.is_v2() {
+            return &acp_sdk::v2::AGENT_METHODS;
+        }
+        &acp_sdk::v1::AGENT_METHODS
     }
 
     #[cfg(feature = "v2")]

@@ -349,7 +349,7 @@ impl Subscription {
                 encoding,
             )
         };
-        let Some(mut encoding) = encoding else {
+        let Some(encoding) = encoding else {
             // Sent by another task; cannot happen, as there is one per connection.
             return Ok(false);
         };
@@ -357,7 +357,7 @@ impl Subscription {
             wire::send_restarted(client, &self.session, generation).await?;
         }
         if greet {
-            wire::send_commands(client, &self.session, &mut encoding).await?;
+            wire::send_commands(client, &self.session, encoding).await?;
         }
         let next = if after >= limit {
             Ok(Next::Nothing)
@@ -368,12 +368,12 @@ impl Subscription {
         let result = match next {
             Ok(Next::Batch(batch)) => {
                 let last = batch.last().min(limit);
-                let sent = self.send(client, &batch, after, last, &mut encoding, &mut turn_events);
+                let sent = self.send(client, &batch, after, last, encoding, &mut turn_events);
                 let sent = sent.await;
                 sent.map(|()| Some(last))
             }
             Ok(Next::Gap(last)) => {
-                let sent = wire::send_gap(client, &self.session, last, &mut encoding).await;
+                let sent = wire::send_gap(client, &self.session, last, encoding).await;
                 sent.map(|()| Some(last))
             }
             Ok(Next::Nothing) => Ok(None),
@@ -403,7 +403,7 @@ impl Subscription {
         batch: &Batch,
         after: u64,
         last: u64,
-        encoding: &mut Encoding,
+        encoding: Encoding,
         turn_events: &mut Vec<u64>,
     ) -> acp_sdk::Result<()> {
         let joins =

@@ -142,7 +142,7 @@ impl ServerConnection {
             reached = replayed => {
                 reached.map_err(|error| store_failed(session.id(), &error))?;
             }
-            () = ctx.cancelled() => {
+            () = ctx.request_cancelled() => {
                 subscription.skip_replay();
                 return Err(HandlerError::cancelled());
             }
@@ -203,7 +203,7 @@ impl ServerConnection {
             biased;
             result = ticket.result() => result,
             // Boxed, because it is rare, and every prompt has room for it otherwise.
-            () = ctx.cancelled() => Box::pin(self.ended_early(ctx, &session, &mut ticket)).await?,
+            () = ctx.request_cancelled() => Box::pin(self.ended_early(ctx, &session, &mut ticket)).await?,
         };
         // When older events cannot be read the client knows it by the gap, not by this answer.
         let _ = subscription.reached(result.last_event).await;

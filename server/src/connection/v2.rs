@@ -6,6 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
+use acp_sdk::convert::convert_logged;
 use acp_sdk::v1::{self, Agent as _};
 use acp_sdk::v2::*;
 use acp_sdk::{AgentSide, HandlerError, HandlerResult, Json, MultiVersion, V1, V2};
@@ -16,9 +17,8 @@ use super::{Client, ServerConnection};
 use crate::Session;
 use crate::event::{Event, EventKind};
 use crate::session::{Ask, Inserted, Reply, Ticket, TurnResult};
-use crate::v2::requests::Resume;
-use crate::v2::updates::EncoderState;
-use crate::v2::{questions, requests as from_v2, responses as to_v2, updates};
+use crate::v2::requests::{self, Resume};
+use crate::v2::{from_v2, to_v2, updates};
 
 /// The agent of version 2 of a connection.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl ConnectionV2 {
                 // Cancelled before it was in the conversation, or the store has failed.
                 return Err(result.stop.err().unwrap_or_else(HandlerError::cancelled));
             }
-            () = ctx.cancelled() => {}
+            () = ctx.request_cancelled() => {}
         }
         // When the connection is lost, the policy of the session decides on the prompt.
         if !ctx.peer().is_closing() {
@@ -97,9 +97,9 @@ impl Agent for ConnectionV2 {
         req: InitializeRequest,
     ) -> HandlerResult<InitializeResponse> {
         self.0.client.is_v2.store(true, Ordering::Release);
-        let request = from_v2::initialize(&req);
+        let request = requests::initialize(req)?;
         let response = self.0.initialize(&same(ctx), request).await?;
-        Ok(to_v2::initialize(&response))
+        requests::initialized(response)
     }
 
     async fn login_auth(
@@ -107,8 +107,7 @@ impl Agent for ConnectionV2 {
         ctx: &AgentContext,
         req: LoginAuthRequest,
     ) -> HandlerResult<LoginAuthResponse> {
-        let request = from_v2::login(&req);
-        self.0.authenticate(&same(ctx), request).await?;
+        self.0.authenticate(&same(ctx), from_v2(req)?).await?;
         Ok(LoginAuthResponse::new())
     }
 
@@ -126,10 +125,9 @@ impl Agent for ConnectionV2 {
         ctx: &AgentContext,
         req: NewSessionRequest,
     ) -> HandlerResult<NewSessionResponse> {
-        let request = from_v2::new_session(&req);
-        let response = self.0.new_session(&same(ctx), request).await?;
+        let response = self.0.new_session(&same(ctx), from_v2(req)?).await?;
         let commands = self.commands(response.session_id.as_str());
-        Ok(to_v2::new_session(&response, &commands))
+        requests::new_session(response, commands)
     }
 
     async fn list_sessions(
@@ -137,9 +135,8 @@ impl Agent for ConnectionV2 {
         ctx: &AgentContext,
         req: ListSessionsRequest,
     ) -> HandlerResult<ListSessionsResponse> {
-        let request = from_v2::list_sessions(&req);
-        let response = self.0.list_sessions(&same(ctx), request).await?;
-        Ok(to_v2::list_sessions(&response))
+        let response = self.0.list_sessions(&same(ctx), from_v2(req)?).await?;
+        to_v2(response)
     }
 
     async fn delete_session(
@@ -147,8 +144,7 @@ impl Agent for ConnectionV2 {
         ctx: &AgentContext,
         req: DeleteSessionRequest,
     ) -> HandlerResult<DeleteSessionResponse> {
-        let request = from_v2::delete_session(&req);
-        self.0.delete_session(&same(ctx), request).await?;
+        self.0.delete_session(&same(ctx), from_v2(req)?).await?;
         Ok(DeleteSessionResponse::new())
     }
 
@@ -157,20 +153,19 @@ impl Agent for ConnectionV2 {
         ctx: &AgentContext,
         req: ResumeSessionRequest,
     ) -> HandlerResult<ResumeSessionResponse> {
-        let id = req.session_id.as_str();
-        let response = match from_v2::resume_session(&req)? {
+        let id = &req.session_id.clone();
+        let mut response: ResumeSessionResponse = match requests::resume_session(req)? {
             Resume::Load(request) => {
                 let response = self.0.load_session(&same(ctx), request).await;
-                let response = response.map_err(|error| of_session(id, error))?;
-                to_v2::load_session(&response, &self.commands(id))
+                to_v2(response.map_err(|error| of_session(id, error))?)?
             }
             Resume::Resume(request) => {
                 let response = v1::Agent::resume_session(&self.0, &same(ctx), request).await;
-                let response = response.map_err(|error| of_session(id, error))?;
-                to_v2::resume_session(&response, &self.commands(id))
+                to_v2(response.map_err(|error| of_session(id, error))?)?
             }
         };
-        self.send_state(id).await?;
+        response.available_commands = to_v2(self.commands(id.as_str()))?;
+        self.send_state(id.as_str()).await?;
         Ok(response)
     }
 
@@ -179,9 +174,8 @@ impl Agent for ConnectionV2 {
         ctx: &AgentContext,
         req: CloseSessionRequest,
     ) -> HandlerResult<CloseSessionResponse> {
-        let id = req.session_id.as_str();
-        let request = from_v2::close_session(&req);
-        let closed = v1::Agent::close_session(&self.0, &same(ctx), request).await;
+        let id = &req.session_id.clone();
+        let closed = v1::Agent::close_session(&self.0, &same(ctx), from_v2(req)?).await;
         closed.map_err(|error| of_session(id, error))?;
         Ok(CloseSessionResponse::new())
     }
@@ -191,10 +185,9 @@ impl Agent for ConnectionV2 {
         ctx: &AgentContext,
         req: SetSessionConfigOptionRequest,
     ) -> HandlerResult<SetSessionConfigOptionResponse> {
-        let request = from_v2::set_config_option(&req)?;
-        let set = v1::Agent::set_session_config_option(&self.0, &same(ctx), request).await;
-        let set = set.map_err(|error| of_session(req.session_id.as_str(), error))?;
-        Ok(to_v2::set_config_option(&set))
+        let id = &req.session_id.clone();
+        let set = v1::Agent::set_session_config_option(&self.0, &same(ctx), from_v2(req)?).await;
+        to_v2(set.map_err(|error| of_session(id, error))?)
     }
 
     /// Answers when the message is in the conversation. Its turn goes on.
@@ -204,10 +197,9 @@ impl Agent for ConnectionV2 {
         req: PromptRequest,
     ) -> HandlerResult<PromptResponse> {
         self.0.client.initialized()?;
-        let request = from_v2::prompt(&req)?;
-        let submitted = self.0.submit(request).await;
-        let (_, subscription, mut ticket) =
-            submitted.map_err(|error| of_session(req.session_id.as_str(), error))?;
+        let id = &req.session_id.clone();
+        let submitted = self.0.submit(requests::prompt(req)?).await;
+        let (_, subscription, mut ticket) = submitted.map_err(|error| of_session(id, error))?;
         let (inserted, ended) = self.inserted(ctx, &mut ticket).await?;
         let ended = async {
             match ended {
@@ -235,9 +227,7 @@ impl Agent for ConnectionV2 {
         ctx: &AgentContext,
         note: CancelSessionNotification,
     ) -> HandlerResult<()> {
-        self.0
-            .cancel(&same(ctx), from_v2::cancel_session(&note))
-            .await
+        self.0.cancel(&same(ctx), from_v2(note)?).await
     }
 
     /// Among the proposals the method has types; the answer is the same.
@@ -264,7 +254,7 @@ impl Agent for ConnectionV2 {
         }
         let response: v1::NewSessionResponse = answer.parse().map_err(HandlerError::internal)?;
         let commands = self.commands(response.session_id.as_str());
-        let response = to_v2::new_session(&response, &commands);
+        let response = requests::new_session(response, commands)?;
         Json::new(&response).map_err(HandlerError::internal)
     }
 
@@ -284,7 +274,7 @@ fn same(ctx: &AgentContext) -> v1::AgentContext {
 }
 
 /// Adds to the error of a session that is missing or closed what version 2 defines.
-fn of_session(id: &str, error: HandlerError) -> HandlerError {
+fn of_session(id: &SessionId, error: HandlerError) -> HandlerError {
     let response = error.as_response();
     if response.code != ErrorCode::RESOURCE_NOT_FOUND || response.data.is_some() {
         return error;
@@ -304,21 +294,21 @@ pub(super) async fn send_event(
     client: &Client,
     session: &Session,
     event: Encoded<'_>,
-    state: &mut EncoderState,
 ) -> acp_sdk::Result<u64> {
     let is_turn = event.kind == EventKind::Turn;
     if is_turn && event.phase == Phase::Live && client.wants_state() {
         super::requests::send_state(client, session, event.number).await?;
     }
-    // Encoded in any case: the encoder follows the log.
-    let update = updates::update(&Event::parse(event.number, event.text), state);
     // A response to `session/resume` contains the options and follows the state; notices are no
     // part of the conversation.
     let in_history = !matches!(
         event.kind,
         EventKind::Turn | EventKind::Notice | EventKind::ConfigOptions
     );
-    let update = update.filter(|_| in_history || event.phase != Phase::Loaded);
+    if !in_history && event.phase == Phase::Loaded {
+        return Ok(0);
+    }
+    let update = updates::update(Event::parse(event.number, event.text));
     let text = update.and_then(|update| serde_json::to_string(&update).ok());
     let Some(text) = text else { return Ok(0) };
     wire::send_update(client, session, &text, Some(event.number)).await?;
@@ -355,16 +345,20 @@ pub(super) async fn ask(client: &Client, ask: &Ask) -> acp_sdk::Result<Reply> {
     let handle = ClientHandle::new(peer.clone());
     Ok(match ask {
         Ask::Permission(request) => {
-            let request = questions::permission(request);
+            let request = convert_logged(request.clone());
             let request = request.ok_or_else(|| inexpressible("session/request_permission"))?;
             let answer = handle.request_permission(request).await?;
-            Reply::Permission(questions::permission_answer(&answer).outcome)
+            // An outcome that version 1 cannot express is no approval.
+            Reply::Permission(
+                convert_logged(answer.outcome).unwrap_or(v1::RequestPermissionOutcome::Cancelled),
+            )
         }
         Ask::Elicitation(request) => {
-            let request = questions::elicitation(request);
+            let request = convert_logged(request.clone());
             let request = request.ok_or_else(|| inexpressible("elicitation/create"))?;
             let answer = handle.create_elicitation(request).await?;
-            Reply::Elicitation(questions::elicitation_answer(&answer).action)
+            let action = convert_logged(answer.action);
+            Reply::Elicitation(action.unwrap_or(v1::ElicitationAction::Cancel))
         }
     })
 }
@@ -372,8 +366,14 @@ pub(super) async fn ask(client: &Client, ask: &Ask) -> acp_sdk::Result<Reply> {
 /// Returns a question as clients are asked it; `None` if version 2 cannot express it.
 pub(super) fn question(ask: &Ask) -> Option<Box<RawValue>> {
     let text = match ask {
-        Ask::Permission(request) => serde_json::to_string(&questions::permission(request)?),
-        Ask::Elicitation(request) => serde_json::to_string(&questions::elicitation(request)?),
+        Ask::Permission(request) => {
+            let request: RequestPermissionRequest = convert_logged(request.clone())?;
+            serde_json::to_string(&request)
+        }
+        Ask::Elicitation(request) => {
+            let request: CreateElicitationRequest = convert_logged(request.clone())?;
+            serde_json::to_string(&request)
+        }
     };
     wire::raw(&text.ok()?)
 }

@@ -12,12 +12,12 @@ use crate::event::{EventKind, split_params};
 use crate::raw_object::{RawObject, json_text};
 use crate::{Capability, Session};
 
-/// The protocol version in which a client is sent events, and what that needs to know.
-#[derive(Debug)]
+/// The protocol version in which a client is sent events.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Encoding {
     V1,
     #[cfg(feature = "v2")]
-    V2(Box<crate::v2::updates::EncoderState>),
+    V2,
 }
 
 impl Encoding {
@@ -64,12 +64,12 @@ pub(super) async fn send_event(
     client: &Client,
     session: &Session,
     event: Encoded<'_>,
-    encoding: &mut Encoding,
+    encoding: Encoding,
 ) -> acp_sdk::Result<u64> {
     match encoding {
         Encoding::V1 => {}
         #[cfg(feature = "v2")]
-        Encoding::V2(state) => return super::v2::send_event(client, session, event, state).await,
+        Encoding::V2 => return super::v2::send_event(client, session, event).await,
     }
     let loaded = event.phase == Phase::Loaded;
     let rewritten = match event.kind {
@@ -188,7 +188,7 @@ fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
 pub(super) async fn send_commands(
     client: &Client,
     session: &Session,
-    encoding: &mut Encoding,
+    encoding: Encoding,
 ) -> acp_sdk::Result<()> {
     // Responses of later versions contain them.
     if !matches!(encoding, Encoding::V1) {
@@ -215,13 +215,13 @@ pub(super) async fn send_gap(
     client: &Client,
     session: &Session,
     last: u64,
-    encoding: &mut Encoding,
+    encoding: Encoding,
 ) -> acp_sdk::Result<()> {
     let words = format!("The events up to number {last} of this session are no longer kept.");
     match encoding {
         Encoding::V1 => {}
         #[cfg(feature = "v2")]
-        Encoding::V2(_) => return super::v2::send_gap(client, session, last, words).await,
+        Encoding::V2 => return super::v2::send_gap(client, session, last, words).await,
     }
     let update = if client.offers(Capability::Notices) {
         SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, words))

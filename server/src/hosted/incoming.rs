@@ -1,9 +1,11 @@
 //! What an agent sends: updates to the log, requests to the clients.
+//!
+//! The connection handles a request of a session after the updates before it.
 
 use std::sync::Arc;
 
 use acp_sdk::service::{HandlerFuture, IncomingNotification, IncomingRequest, Service};
-use acp_sdk::{Context, HandlerError, HandlerResult, Json};
+use acp_sdk::{HandlerError, HandlerResult, Json};
 
 use super::routes::Routes;
 use super::session::HostedSession;
@@ -25,16 +27,12 @@ impl Service for Incoming {
         let params = request.params().and_then(|raw| RawObject::parse(raw.get()));
         let session = params.as_ref().and_then(|params| params.text("sessionId"));
         let hosted = session.as_ref().and_then(|id| self.routes.find(id));
-        let earlier = hosted.as_ref().map(|hosted| hosted.arrivals.earlier());
         let routes = self.routes.clone();
         request.answer_ext(move |ctx, method, _| async move {
             let (Some(hosted), Some(params)) = (hosted, params) else {
                 return without_session(&method, session.as_deref());
             };
-            if let Some(earlier) = earlier {
-                earlier.await;
-            }
-            let answer = answer(&hosted, &routes, &ctx, &method, params);
+            let answer = answer(&hosted, &routes, &method, params);
             tokio::select! {
                 biased;
                 answer = answer => answer,
@@ -50,9 +48,7 @@ impl Service for Incoming {
         let id = params.text("sessionId");
         if notification.method() == "session/update" {
             let hosted = id.and_then(|id| self.routes.route(&id, &params));
-            let arrived = hosted.as_ref().map(|hosted| hosted.arrivals.arrive());
             return notification.handle_ext(move |_, _, _| async move {
-                let _arrived = arrived;
                 if let Some(hosted) = hosted {
                     let _order = hosted.order.lock().await;
                     hosted.update(params).await;
@@ -66,10 +62,8 @@ impl Service for Incoming {
                 .and_then(|id| self.routes.elicited(&id)),
             _ => id.and_then(|id| self.routes.find(&id)),
         };
-        let earlier = hosted.as_ref().map(|hosted| hosted.arrivals.earlier());
         notification.handle_ext(move |_, method, _| async move {
-            if let (Some(hosted), Some(earlier)) = (hosted, earlier) {
-                earlier.await;
+            if let Some(hosted) = hosted {
                 hosted.notify_clients(&method, params).await;
             }
             Ok(())
@@ -81,11 +75,9 @@ impl Service for Incoming {
 async fn answer(
     hosted: &Arc<HostedSession>,
     routes: &Routes,
-    ctx: &Context,
     method: &str,
     params: RawObject,
 ) -> HandlerResult<Json> {
-    let _ = ctx;
     match method {
         "session/request_permission" => hosted.permission(params).await,
         "elicitation/create" => hosted.elicitation(routes, params).await,

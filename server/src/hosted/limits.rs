@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use acp_sdk::limits::MAX_MESSAGE_BYTES;
+
 /// Which sessions share a process of the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -21,7 +23,7 @@ pub enum AgentProcesses {
 /// | `processes` | 64 |
 /// | `start_timeout` | 60 s |
 /// | `answer_timeout` | 50 s |
-/// | `message_bytes` | 32 MiB |
+/// | `message_bytes` | [`MAX_MESSAGE_BYTES`] |
 /// | `invalid_lines` | 100 |
 /// | `failures` | 5 |
 /// | `restart_delay`, `max_restart_delay` | 250 ms, 30 s |
@@ -59,7 +61,7 @@ impl Default for HostedLimits {
             processes: 64,
             start_timeout: Duration::from_secs(60),
             answer_timeout: Duration::from_secs(50),
-            message_bytes: 32 << 20,
+            message_bytes: MAX_MESSAGE_BYTES,
             invalid_lines: 100,
             failures: 5,
             restart_delay: Duration::from_millis(250),

@@ -26,7 +26,6 @@
 //!
 //! Agents of protocol version 1 can be hosted. Clients may use version 2.
 
-mod arrivals;
 mod backoff;
 mod builder;
 mod error;

@@ -9,7 +9,6 @@ use acp_sdk::v1::{AvailableCommand, SessionId, SessionUpdate};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::arrivals::Arrivals;
 use super::builder::Spec;
 use super::process::Process;
 use super::processes::Key;
@@ -73,7 +72,6 @@ pub(super) struct HostedSession {
     pub(super) key: Key,
     /// Held while the agent's session is being created or loaded.
     pub(super) link: tokio::sync::Mutex<Option<Link>>,
-    pub(super) arrivals: Arc<Arrivals>,
     /// Held while an update is written, so that early ones come first.
     pub(super) order: tokio::sync::Mutex<()>,
     state: Mutex<State>,
@@ -114,7 +112,6 @@ impl HostedSession {
             session: session.downgrade(),
             key,
             link: tokio::sync::Mutex::new(None),
-            arrivals: Arc::default(),
             order: tokio::sync::Mutex::default(),
             state: Mutex::default(),
             closed: CancellationToken::new(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use acp_sdk::limits::MAX_MESSAGE_BYTES;
 use tokio_util::sync::CancellationToken;
 
 use super::{BodyBudget, Metrics, Origin};
@@ -15,7 +16,8 @@ use super::{BodyBudget, Metrics, Origin};
 pub struct Settings {
     /// The maximum number of open connections at `/acp` (1,000). Further ones are refused with 503.
     pub connections: usize,
-    /// The maximum bytes of a request's body, and of a WebSocket message (16 MiB).
+    /// The maximum bytes of a request's body, and of a WebSocket message
+    /// ([`MAX_MESSAGE_BYTES`]).
     pub message_bytes: usize,
     /// The maximum bytes of all requests' bodies together (256 MiB). Further ones are refused with 503.
     pub bodies: BodyBudget,
@@ -27,7 +29,7 @@ pub struct Settings {
     /// The bytes that wait for a stream before its session is held back (64 KiB).
     pub stream_bytes: usize,
     /// The maximum bytes of requests and answers that wait for the streams of a connection
-    /// (16 MiB). A connection with more is closed.
+    /// ([`MAX_MESSAGE_BYTES`]). A connection with more is closed.
     pub waiting_bytes: usize,
     /// The maximum number of session streams of a connection, open or expected (1,024).
     pub streams: usize,
@@ -54,12 +56,12 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             connections: 1_000,
-            message_bytes: 16 << 20,
+            message_bytes: MAX_MESSAGE_BYTES,
             bodies: BodyBudget::default(),
             body_timeout: Duration::from_secs(60),
             requests: 10_000,
             stream_bytes: 64 << 10,
-            waiting_bytes: 16 << 20,
+            waiting_bytes: MAX_MESSAGE_BYTES,
             streams: 1_024,
             event_streams: 1_000,
             share_dir: None,

@@ -23,7 +23,7 @@ use acp_sdk::{ConnectionBuilder, RunningConnection, Transport};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{Answers, Client, ClientId, Role};
+use crate::connection::{Answers, Client, ClientId, Restriction, Role};
 use crate::handler::AnyHandler;
 use crate::limits::{Limits, LocalTools, OnDisconnect, Policies};
 use crate::session::Environment;
@@ -331,11 +331,12 @@ impl Server {
         transport: impl Into<Transport>,
         role: Role,
     ) -> RunningConnection {
-        let connection = match &role.access {
-            Access::Full => connection,
-            restricted => connection.layer(restricted.clone()),
-        };
+        let is_restricted = role.access != Access::Full;
         let agent = self.connection_as(Link::Remote, role);
+        let connection = match is_restricted {
+            true => connection.layer(Restriction::of(&agent)),
+            false => connection,
+        };
         let connection = connection.layer(Answers::of(&agent));
         let (_client, driver) = connection.agent(agent.every_version(), transport);
         driver.start()

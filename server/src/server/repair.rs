@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use acp_sdk::HandlerResult;
-use acp_sdk::v1::{SessionUpdate, ToolCallId, ToolCallStatus, ToolCallUpdate};
+use acp_sdk::conversation::{Conversation, Item};
+use acp_sdk::v1::{SessionUpdate, ToolCall, ToolCallId, ToolCallStatus, ToolCallUpdate};
 
 use crate::Session;
 use crate::connection::store_failed;
@@ -15,7 +16,8 @@ use crate::turn::is_final;
 /// What a killed turn left open.
 #[derive(Default)]
 struct LeftOpen {
-    calls: Vec<ToolCallId>,
+    /// Its tool calls, without their content.
+    calls: Conversation,
     permissions: BTreeSet<QuestionId>,
     elicitations: BTreeSet<QuestionId>,
 }
@@ -23,13 +25,15 @@ struct LeftOpen {
 impl LeftOpen {
     fn note(&mut self, body: EventBody) {
         match body {
-            EventBody::Update(SessionUpdate::ToolCall(call)) if !is_final(call.status.as_ref()) => {
-                self.calls.push(call.tool_call_id);
+            EventBody::Update(SessionUpdate::ToolCall(call)) => {
+                let status = call.status;
+                let call = ToolCall::new(call.tool_call_id, "").with_status(status);
+                let _ = self.calls.apply(&call.into());
             }
-            EventBody::Update(SessionUpdate::ToolCallUpdate(update))
-                if is_final(update.status.as_ref()) =>
-            {
-                self.calls.retain(|id| *id != update.tool_call_id);
+            EventBody::Update(SessionUpdate::ToolCallUpdate(update)) => {
+                let status = update.status;
+                let update = ToolCallUpdate::new(update.tool_call_id).with_status(status);
+                let _ = self.calls.apply(&update.into());
             }
             EventBody::Turn(TurnEvent::PermissionAsked { question, .. }) => {
                 self.permissions.insert(question);
@@ -45,6 +49,12 @@ impl LeftOpen {
             }
             _ => {}
         }
+    }
+
+    fn open_calls(&self) -> Vec<ToolCallId> {
+        let calls = self.calls.items().filter_map(Item::as_tool_call);
+        let open = calls.filter(|call| !is_final(call.status.as_ref()));
+        open.map(|call| call.tool_call_id.clone()).collect()
     }
 }
 
@@ -65,9 +75,10 @@ pub(super) async fn repair(session: &Session, record: &SessionRecord) -> Handler
             left.note(event.body);
         }
     }
+    let calls = left.open_calls();
     let epoch = session.log().epoch();
     let appended = session.log().append_now(Some(epoch), |appender| {
-        for id in left.calls {
+        for id in calls {
             let update = ToolCallUpdate::new(id).with_status(ToolCallStatus::Failed);
             push(appender, &SessionUpdate::ToolCallUpdate(update))?;
         }
@@ -112,4 +123,29 @@ fn push<T: serde::Serialize>(
     let pushed = appender.push(event);
     pushed.map_err(|error| StoreError::new(Corrupt, error.to_string()))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_without_an_end_are_open() {
+        let announced = |id: &str| SessionUpdate::ToolCall(ToolCall::new(id, "Run"));
+        let updated = |id: &str, status| {
+            SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id).with_status(status))
+        };
+        let mut left = LeftOpen::default();
+        for update in [
+            announced("done"),
+            announced("open"),
+            updated("done", ToolCallStatus::Completed),
+            updated("open", ToolCallStatus::InProgress),
+            // An agent that never announced it.
+            updated("unknown", ToolCallStatus::InProgress),
+        ] {
+            left.note(EventBody::Update(update));
+        }
+        assert_eq!(left.open_calls(), ["open", "unknown"]);
+    }
 }

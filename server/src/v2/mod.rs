@@ -1,49 +1,38 @@
-//! Conversions between the vocabulary of the server, that of protocol version 1, and version 2.
+//! Version 2 in terms of the vocabulary of the server, which is that of protocol version 1.
 //!
-//! Nothing here waits, sends or stores. `_meta` and unknown variants are kept wherever the other
-//! version has a place for them. What it has no place for is lost:
+//! Messages have the form that [`acp_sdk::convert`] gives them, which keeps `_meta` and unknown
+//! variants wherever the other version has a place for them, and logs what it has none for. Here
+//! is what depends on more than a message: what every client of version 2 can do, the slash
+//! commands of a session, and the events of the log that are no updates in version 1.
 //!
-//! - To version 2: text of a diff beyond three lines around the change; output of a terminal, which
-//!   belongs to a client of version 1; support of MCP servers over SSE; `_meta` of markers for
-//!   methods that every agent of version 2 has; config options and forms that offer a choice among
-//!   nothing; notices without a title; negative sizes and lines 0.
-//! - From version 2: icons of resource links; sizes above 2⁶³ - 1; `_meta` of the outcome
-//!   `cancelled` and of the position to replay from; values of forms that are null or objects.
+//! Nothing here waits, sends or stores.
 //!
 //! Migration guide: <https://agentclientprotocol.com/protocol/v2/migration>
 
-mod content;
-mod diff;
-mod options;
-pub(crate) mod questions;
 pub(crate) mod requests;
-pub(crate) mod responses;
 #[cfg(test)]
 mod tests;
-mod tool_calls;
 pub(crate) mod updates;
 
-use acp_sdk::{Json, Patch};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use acp_sdk::convert::{Convert, convert_logged};
+use acp_sdk::{HandlerError, HandlerResult};
 
-/// Reads a value as a type of the other version with the same JSON form.
+/// Converts the params of a request of a client.
 ///
-/// `None` if the other version does not accept the value.
-fn reread<A: Serialize, B: DeserializeOwned>(value: &A) -> Option<B> {
-    Json::new(value).ok()?.parse().ok()
+/// # Errors
+///
+/// -32602 when version 1 has no equivalent.
+pub(crate) fn from_v2<A: Convert<B>, B>(params: A) -> HandlerResult<B> {
+    let none = || HandlerError::invalid_params("", "the request has no form in version 1");
+    convert_logged(params).ok_or_else(none)
 }
 
-/// Converts a member that version 1 sends only to set it.
-fn patch<T>(value: Option<T>) -> Patch<T> {
-    value.map_or(Patch::Absent, Patch::Value)
-}
-
-/// Converts the value of a patch.
-fn map_patch<A, B>(patch: &Patch<A>, convert: impl FnOnce(&A) -> B) -> Patch<B> {
-    match patch {
-        Patch::Absent => Patch::Absent,
-        Patch::Null => Patch::Null,
-        Patch::Value(value) => Patch::Value(convert(value)),
-    }
+/// Converts a result of the server.
+///
+/// # Errors
+///
+/// -32603 when version 2 has no equivalent.
+pub(crate) fn to_v2<A: Convert<B>, B>(result: A) -> HandlerResult<B> {
+    let none = || HandlerError::internal("the result has no form in version 2");
+    convert_logged(result).ok_or_else(none)
 }

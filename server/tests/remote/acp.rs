@@ -1,7 +1,8 @@
 //! `/acp` over HTTP and server-sent events.
 
+use acp_sdk::limits::MAX_MESSAGE_BYTES;
 use acp_server::remote::{BodyBudget, Settings};
-use acp_server::{Reference, Server};
+use acp_server::{Limits, Reference, Server};
 use serde_json::json;
 
 use crate::http::{Client, Host, Open, request, said};
@@ -110,6 +111,24 @@ async fn a_lost_stream_continues_after_its_cursor() {
         (Some(&again.id), &again.data["id"]),
         (seen.last(), &json!(prompt))
     );
+}
+
+/// Nothing on the way accepts less than the session does.
+#[tokio::test]
+async fn a_prompt_may_be_as_large_as_the_limit_of_prompts() {
+    let host = host().await;
+    let client = Client::connect(&host).await;
+    let mut connection = client.stream(None, None).await;
+    let session = client.new_session(&mut connection).await;
+    let mut stream = client.stream(Some(&session), None).await;
+    let largest = Limits::default().prompt_bytes;
+    let text = |bytes: usize| format!("ping {}", "x".repeat(bytes - "ping ".len()));
+    let prompt = client.prompt(&session, &text(largest)).await;
+    let events = until_answer(&mut stream, prompt).await;
+    assert_eq!(events.last().unwrap().1, "answer \"end_turn\"");
+    let prompt = client.prompt(&session, &text(largest + 1)).await;
+    let events = until_answer(&mut stream, prompt).await;
+    assert_eq!(events.last().unwrap().1, "answer null");
 }
 
 #[tokio::test]
@@ -223,7 +242,7 @@ async fn every_refusal_has_its_status_and_says_why() {
     let id = ("acp-connection-id", client.id.as_str());
     let note = r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#;
     let initialize = request(1, "initialize", json!({ "protocolVersion": 1 }));
-    let large = format!("\"{}\"", "x".repeat(16 << 20));
+    let large = format!("\"{}\"", "x".repeat(MAX_MESSAGE_BYTES));
     let unknown = ("acp-connection-id", "conn_0");
     let other = ("acp-session-id", "t");
     let version = ("acp-protocol-version", "99");

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use acp_sdk::facts::{self, Attachment, Scope};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -92,33 +93,16 @@ pub(super) fn is_error(answer: &[u8]) -> bool {
     serde_json::from_slice::<Answer>(answer).is_ok_and(|answer| answer.error.is_some())
 }
 
-/// Methods that name a session in their parameters.
+/// Returns whether a method names a session in its parameters.
 pub(super) fn is_session_scoped(method: &str) -> bool {
-    matches!(
-        method,
-        "session/prompt"
-            | "session/cancel"
-            | "session/close"
-            | "session/delete"
-            | "session/fork"
-            | "session/load"
-            | "session/resume"
-            | "session/set_config_option"
-            | "session/set_mode"
-            | "session/set_model"
-            | "_acp-sdk/session/resume"
-            | "_acp-sdk/session/state"
-            | "_acp-sdk/session/prompt_result"
-    )
+    facts::of_agent(method).is_some_and(|facts| facts.scope == Scope::Session)
 }
 
-/// Methods whose answer comes on the connection stream although they name a session: before it,
-/// the client may not know the session.
+/// Returns whether the answer to a method comes on the connection stream although it names a
+/// session: before it, the client may not know the session.
 pub(super) fn joins_session(method: &str) -> bool {
-    matches!(
-        method,
-        "session/load" | "session/resume" | "session/fork" | "_acp-sdk/session/resume"
-    )
+    let joins = facts::of_agent(method).map(|facts| facts.joins);
+    matches!(joins, Some(Attachment::Joins | Attachment::Creates))
 }
 
 #[cfg(test)]

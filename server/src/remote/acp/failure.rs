@@ -1,5 +1,6 @@
 //! Why a request is refused.
 
+use acp_sdk::ErrorCode;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
@@ -13,7 +14,7 @@ pub(super) struct Failure {
     error: &'static str,
     message: &'static str,
     /// The code of a JSON-RPC error, which is the body then.
-    code: Option<i32>,
+    code: Option<ErrorCode>,
 }
 
 impl Failure {
@@ -26,7 +27,7 @@ impl Failure {
         }
     }
 
-    const fn json_rpc(code: i32, message: &'static str) -> Self {
+    const fn json_rpc(code: ErrorCode, message: &'static str) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
             error: "",
@@ -95,10 +96,14 @@ impl Failure {
         "agent_failed",
         "the agent ended before it answered initialize",
     );
-    pub(super) const NOT_JSON_TEXT: Self = Self::json_rpc(-32700, "the body is no JSON");
-    pub(super) const NOT_JSON_RPC: Self = Self::json_rpc(-32600, "the body is no JSON-RPC message");
+    pub(super) const NOT_JSON_TEXT: Self =
+        Self::json_rpc(ErrorCode::PARSE_ERROR, "the body is no JSON");
+    pub(super) const NOT_JSON_RPC: Self = Self::json_rpc(
+        ErrorCode::INVALID_REQUEST,
+        "the body is no JSON-RPC message",
+    );
     pub(super) const BATCH: Self = Self::json_rpc(
-        -32600,
+        ErrorCode::INVALID_REQUEST,
         "batches are not accepted; send each message by itself",
     );
 }

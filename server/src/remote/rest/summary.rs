@@ -21,6 +21,9 @@ const KEPT: usize = 4_096;
 const PROMPT_BYTES: usize = 4 << 10;
 
 /// What a session has done.
+///
+/// These are sums, of thousands of sessions: a conversation of each would hold its content. The log
+/// gives each chunk the id of its message, so that messages can be counted by their ids.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Summary {
     /// The first text of the user, perhaps not all of it.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acp_sdk::v1::{Implementation, SessionId};
+use acp_sdk::v1::{AGENT_METHODS, Implementation, SessionId};
 use acp_sdk::{HandlerError, Json, RpcError};
 use jsonrpsee::Extensions;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
@@ -95,10 +95,8 @@ impl Context {
     ///
     /// Those of the protocol: login required, not permitted, or no such session.
     pub(super) async fn session(&self, method: &str, id: &SessionId) -> Answer<Session> {
-        let checked = self
-            .caller
-            .access
-            .check_for(method, || Some(id.as_str().into()));
+        let access = &self.caller.access;
+        let checked = access.check(&AGENT_METHODS, method, || Some(id.as_str().into()));
         checked.map_err(|error| refusal(&error))?;
         let needs_login =
             self.server.info().auth_required && self.caller.access != Access::ReadOnly;

@@ -1,12 +1,16 @@
 //! A call of the protocol, made for a client of the facade.
 
+use acp_sdk::facts::{Attachment, Scope};
 use acp_sdk::service::{HandlerFuture, IncomingNotification, IncomingRequest, Service};
-use acp_sdk::v1::{Implementation, InitializeRequest, ProtocolVersion};
-use acp_sdk::{ConnectionBuilder, HandlerError, Json, Result};
+use acp_sdk::v1::{AGENT_METHODS, Implementation, InitializeRequest, ProtocolVersion};
+use acp_sdk::{ConnectionBuilder, HandlerError, Json, Peer, Result};
 use serde_json::value::RawValue;
 
 use crate::connection::Role;
 use crate::{Access, Server};
+
+/// The method that attaches to a session.
+const RESUME: &str = "_acp-sdk/session/resume";
 
 /// Bytes that wait in each direction.
 const WAITING: usize = 1 << 20;
@@ -43,11 +47,14 @@ pub(super) async fn call(
         if method == "initialize" {
             return Ok(greeted);
         }
-        if needs_session(method) {
-            // From now on: the facade's clients read events on their own.
-            let joining = join(params)?;
-            peer.call_ext("_acp-sdk/session/resume", Some(&joining))
-                .await?;
+        // Most methods of a session are for clients that are attached to it.
+        let facts = AGENT_METHODS.get(method);
+        let joins = facts.filter(|facts| facts.scope == Scope::Session);
+        match joins.map(|facts| facts.joins) {
+            Some(Attachment::Keeps) => attach(&peer, params).await?,
+            // A session can be deleted that cannot be opened.
+            Some(Attachment::Leaves) => _ = attach(&peer, params).await,
+            Some(Attachment::Creates | Attachment::Joins) | None => {}
         }
         peer.call_ext(method, Some(params)).await
     };
@@ -59,15 +66,14 @@ pub(super) async fn call(
     answer
 }
 
-/// Returns whether a method is for clients that are attached to the session.
-fn needs_session(method: &str) -> bool {
-    matches!(
-        method,
-        "session/set_mode"
-            | "session/set_config_option"
-            | "session/close"
-            | "_acp-sdk/session/state"
-    )
+/// Attaches to the session of `params`, from now on: the facade's clients read events on their own.
+///
+/// # Errors
+///
+/// The agent's.
+async fn attach(peer: &Peer, params: &Json) -> Result<()> {
+    let joining = join(params)?;
+    peer.call_ext(RESUME, Some(&joining)).await.map(drop)
 }
 
 /// Returns the parameters that attach to the session of `params` without a replay.
@@ -80,11 +86,10 @@ fn join(params: &Json) -> Result<Json> {
         #[serde(skip_deserializing)]
         since_event_id: u64,
     }
-    let method = "_acp-sdk/session/resume";
     let mut joining: Joining<'_> =
-        serde_json::from_str(params.get()).map_err(|error| encode_error(method, &error))?;
+        serde_json::from_str(params.get()).map_err(|error| encode_error(RESUME, &error))?;
     joining.since_event_id = u64::MAX;
-    to_json(method, &joining)
+    to_json(RESUME, &joining)
 }
 
 fn to_json(method: &str, value: &impl serde::Serialize) -> Result<Json> {

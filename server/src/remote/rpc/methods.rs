@@ -1,27 +1,33 @@
 //! The methods, and which one of the protocol each is.
 
+use std::sync::LazyLock;
+
+use acp_sdk::facts::{Attachment, MethodFacts};
+use acp_sdk::v1::AGENT_METHODS;
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 
 use super::context::{Answer, Context, object};
 use super::{events, turns};
 
-/// Methods that are answered as those of the protocol are.
-const CALLS: [(&str, &str); 13] = [
-    ("initialize", "initialize"),
-    ("authenticate", "authenticate"),
-    ("logout", "logout"),
-    ("session_new", "session/new"),
-    ("session_load", "session/resume"),
-    ("session_resume", "session/resume"),
-    ("session_list", "session/list"),
-    ("session_close", "session/close"),
-    ("session_delete", "session/delete"),
-    ("session_fork", "session/fork"),
-    ("session_set_mode", "session/set_mode"),
-    ("session_set_config_option", "session/set_config_option"),
-    ("session_state", "_acp-sdk/session/state"),
-];
+/// The extension method that is answered as the agent answers it, and its name here.
+const STATE: (&str, &str) = ("session_state", "_acp-sdk/session/state");
+
+/// The methods that are answered as the agent answers them: those of the protocol, with `_` in place
+/// of `/`.
+static CALLS: LazyLock<Vec<(String, &str)>> = LazyLock::new(|| {
+    let of_protocol = |row: &&MethodFacts| !row.name.starts_with(['_', '$']);
+    let methods = AGENT_METHODS.iter().filter(of_protocol).map(|row| {
+        let method = match row.joins {
+            // The facade's clients read events on their own, so nothing is replayed.
+            Attachment::Joins => "session/resume",
+            _ => row.name,
+        };
+        (row.name.replace('/', "_"), method)
+    });
+    let (name, method) = STATE;
+    methods.chain([(name.to_owned(), method)]).collect()
+});
 
 /// Returns all methods. A call finds its [`Context`] in the extensions of its request.
 ///
@@ -30,15 +36,18 @@ const CALLS: [(&str, &str); 13] = [
 /// When two methods have one name.
 pub(super) fn all() -> Result<RpcModule<()>, RegisterMethodError> {
     let mut module = RpcModule::new(());
-    for (name, method) in CALLS {
+    turns::register(&mut module)?;
+    events::register(&mut module)?;
+    for (name, method) in CALLS.iter() {
+        if module.method(name).is_some() {
+            continue;
+        }
         module.register_async_method(name, async move |params, _, extensions| {
             let context = Context::of(&extensions)?;
             let params = object(&params)?;
             context.call(method, &params).await
         })?;
     }
-    turns::register(&mut module)?;
-    events::register(&mut module)?;
     Ok(module)
 }
 

@@ -1,7 +1,5 @@
 //! Conversions of generated values of every kind, judged by the documents of both versions.
 
-mod cursors;
-mod kept;
 mod questions;
 mod requests;
 mod updates;
@@ -10,6 +8,7 @@ use std::sync::LazyLock;
 
 use acp_codegen::vectors::{Expect, Vectors, random, vectors};
 use acp_schema::{Checked, Document, Side, Validator};
+use acp_sdk::convert::{Convert, convert_logged};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -73,6 +72,12 @@ impl Version {
         self.judge(self.validator.result(side, method, &value), &value);
         value
     }
+}
+
+/// Converts a value that has a form in the other version.
+#[track_caller]
+fn converted<A: Convert<B>, B>(value: A) -> B {
+    convert_logged(value).unwrap()
 }
 
 static V1: LazyLock<Version> = LazyLock::new(|| Version::new(Document::v1().unwrap()));

@@ -1,16 +1,17 @@
 //! Questions to clients of version 2, and their answers.
 
+use acp_sdk::convert::convert_logged;
 use acp_sdk::{v1, v2};
 use serde_json::{Value, json};
 
-use super::{V1, V2};
-use crate::v2::questions;
+use super::{V1, V2, converted};
 
 #[test]
 fn permission_requests_become_valid_ones() {
     let mut asked = 0;
     for request in V1.values::<v1::RequestPermissionRequest>("RequestPermissionRequest") {
-        let Some(next) = questions::permission(&request) else {
+        let next: Option<v2::RequestPermissionRequest> = convert_logged(request.clone());
+        let Some(next) = next else {
             assert!(request.options.is_empty());
             continue;
         };
@@ -31,19 +32,21 @@ fn a_tool_call_is_the_subject_of_a_permission() {
             "_meta": {"c": 3}});
         serde_json::from_value(request).unwrap()
     };
-    let next = questions::permission(&request(&call)).unwrap();
+    let asked = |call: &Value| -> v2::RequestPermissionRequest { converted(request(call)) };
+    let next = asked(&call);
     let next = V2.params("client", "session/request_permission", &next);
     let expected = json!({"sessionId": "s", "title": "Edit a", "options": options,
         "subject": {"type": "tool_call", "toolCall": call}, "_meta": {"c": 3}});
     assert_eq!(next, expected);
-    let title = |call: Value| questions::permission(&request(&call)).unwrap().title;
+    let title = |call: Value| asked(&call).title;
     assert_eq!(title(json!({"toolCallId": "c", "name": "edit"})), "edit");
     assert_eq!(title(json!({"toolCallId": "c"})), "Allow this tool call?");
 }
 
 fn answer(response: Value) -> Value {
     let response: v2::RequestPermissionResponse = serde_json::from_value(response).unwrap();
-    serde_json::to_value(questions::permission_answer(&response)).unwrap()
+    let next: v1::RequestPermissionResponse = converted(response);
+    serde_json::to_value(next).unwrap()
 }
 
 #[test]
@@ -62,7 +65,8 @@ fn answers_to_permission_requests_are_kept() {
 fn elicitations_become_valid_ones() {
     let mut asked = 0;
     for request in V1.values::<v1::CreateElicitationRequest>("CreateElicitationRequest") {
-        if let Some(next) = questions::elicitation(&request) {
+        let next: Option<v2::CreateElicitationRequest> = convert_logged(request);
+        if let Some(next) = next {
             asked += 1;
             V2.params("client", "elicitation/create", &next);
         }
@@ -76,7 +80,8 @@ fn elicitations_become_valid_ones() {
 }
 
 fn elicit(request: &Value) -> Option<Value> {
-    let request = questions::elicitation(&serde_json::from_value(request.clone()).unwrap())?;
+    let request: v1::CreateElicitationRequest = serde_json::from_value(request.clone()).unwrap();
+    let request: v2::CreateElicitationRequest = convert_logged(request)?;
     Some(V2.params("client", "elicitation/create", &request))
 }
 
@@ -117,7 +122,7 @@ fn a_choice_among_nothing_cannot_be_asked() {
 #[test]
 fn answers_to_elicitations_become_valid_ones() {
     for response in V2.values::<v2::CreateElicitationResponse>("CreateElicitationResponse") {
-        let next = questions::elicitation_answer(&response);
+        let next: v1::CreateElicitationResponse = converted(response.clone());
         assert_eq!(next.meta, response.meta);
         if !matches!(next.action, v1::ElicitationAction::Unknown(_)) {
             V1.result("client", "elicitation/create", &next);
@@ -130,14 +135,16 @@ fn values_that_version_1_does_not_have_are_left_out() {
     let response = json!({"action": "accept", "_meta": {"a": 1}, "content": {"text": "a",
         "whole": 1, "part": 0.5, "flag": true, "list": ["a"], "none": null, "object": {}}});
     let response: v2::CreateElicitationResponse = serde_json::from_value(response).unwrap();
-    let next = serde_json::to_value(questions::elicitation_answer(&response)).unwrap();
+    let next: v1::CreateElicitationResponse = converted(response);
+    let next = serde_json::to_value(next).unwrap();
     let expected = json!({"action": "accept", "_meta": {"a": 1}, "content": {"text": "a",
         "whole": 1, "part": 0.5, "flag": true, "list": ["a"]}});
     assert_eq!(next, expected);
     for action in ["decline", "cancel", "_later"] {
         let response = json!({"action": action});
         let next: v2::CreateElicitationResponse = serde_json::from_value(response.clone()).unwrap();
-        let next = serde_json::to_value(questions::elicitation_answer(&next)).unwrap();
+        let next: v1::CreateElicitationResponse = converted(next);
+        let next = serde_json::to_value(next).unwrap();
         assert_eq!(next, response);
     }
 }

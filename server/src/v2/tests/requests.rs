@@ -3,9 +3,8 @@
 use acp_sdk::{v1, v2};
 use serde_json::{Value, json};
 
-use super::{V1, V2};
+use super::{V1, V2, converted};
 use crate::v2::requests::{self, Resume};
-use crate::v2::responses;
 
 /// The document of version 1 has no unknown transports; its types keep them.
 fn is_known(server: &v2::McpServer) -> bool {
@@ -15,15 +14,23 @@ fn is_known(server: &v2::McpServer) -> bool {
 #[test]
 fn requests_become_valid_ones_of_version_1() {
     for request in V2.values::<v2::InitializeRequest>("InitializeRequest") {
-        V1.params("agent", "initialize", &requests::initialize(&request));
+        V1.params(
+            "agent",
+            "initialize",
+            &requests::initialize(request).unwrap(),
+        );
     }
     for mut request in V2.values::<v2::NewSessionRequest>("NewSessionRequest") {
         request.mcp_servers.retain(is_known);
-        V1.params("agent", "session/new", &requests::new_session(&request));
+        V1.params(
+            "agent",
+            "session/new",
+            &converted::<_, v1::NewSessionRequest>(request),
+        );
     }
     for mut request in V2.values::<v2::ResumeSessionRequest>("ResumeSessionRequest") {
         request.mcp_servers.retain(is_known);
-        match requests::resume_session(&request) {
+        match requests::resume_session(request.clone()) {
             Ok(Resume::Load(request)) => V1.params("agent", "session/load", &request),
             Ok(Resume::Resume(request)) => V1.params("agent", "session/resume", &request),
             Err(_) => {
@@ -36,26 +43,38 @@ fn requests_become_valid_ones_of_version_1() {
         };
     }
     for request in V2.values::<v2::ListSessionsRequest>("ListSessionsRequest") {
-        V1.params("agent", "session/list", &requests::list_sessions(&request));
+        V1.params(
+            "agent",
+            "session/list",
+            &converted::<_, v1::ListSessionsRequest>(request),
+        );
     }
     for request in V2.values::<v2::CloseSessionRequest>("CloseSessionRequest") {
-        V1.params("agent", "session/close", &requests::close_session(&request));
+        V1.params(
+            "agent",
+            "session/close",
+            &converted::<_, v1::CloseSessionRequest>(request),
+        );
     }
     for request in V2.values::<v2::DeleteSessionRequest>("DeleteSessionRequest") {
         V1.params(
             "agent",
             "session/delete",
-            &requests::delete_session(&request),
+            &converted::<_, v1::DeleteSessionRequest>(request),
         );
     }
     for request in V2.values::<v2::LoginAuthRequest>("LoginAuthRequest") {
-        V1.params("agent", "authenticate", &requests::login(&request));
+        V1.params(
+            "agent",
+            "authenticate",
+            &converted::<_, v1::AuthenticateRequest>(request),
+        );
     }
     for request in V2.values::<v2::CancelSessionNotification>("CancelSessionNotification") {
         V1.params(
             "agent",
             "session/cancel",
-            &requests::cancel_session(&request),
+            &converted::<_, v1::CancelNotification>(request),
         );
     }
 }
@@ -63,32 +82,36 @@ fn requests_become_valid_ones_of_version_1() {
 #[test]
 fn results_become_valid_ones_of_version_2() {
     for response in V1.values::<v1::InitializeResponse>("InitializeResponse") {
-        V2.result("agent", "initialize", &responses::initialize(&response));
+        V2.result(
+            "agent",
+            "initialize",
+            &requests::initialized(response).unwrap(),
+        );
     }
     let commands = vec![v1::AvailableCommand::new("go", "Goes")];
     for response in V1.values::<v1::NewSessionResponse>("NewSessionResponse") {
-        let response = responses::new_session(&response, &commands);
+        let response = requests::new_session(response, commands.clone()).unwrap();
         V2.result("agent", "session/new", &response);
     }
     for response in V1.values::<v1::ResumeSessionResponse>("ResumeSessionResponse") {
-        let response = responses::resume_session(&response, &commands);
+        let response: v2::ResumeSessionResponse = converted(response);
         V2.result("agent", "session/resume", &response);
     }
     for response in V1.values::<v1::LoadSessionResponse>("LoadSessionResponse") {
-        let response = responses::load_session(&response, &commands);
+        let response: v2::ResumeSessionResponse = converted(response);
         V2.result("agent", "session/resume", &response);
     }
     for response in V1.values::<v1::ListSessionsResponse>("ListSessionsResponse") {
         V2.result(
             "agent",
             "session/list",
-            &responses::list_sessions(&response),
+            &converted::<_, v2::ListSessionsResponse>(response),
         );
     }
     for response in
         V1.values::<v1::SetSessionConfigOptionResponse>("SetSessionConfigOptionResponse")
     {
-        let response = responses::set_config_option(&response);
+        let response: v2::SetSessionConfigOptionResponse = converted(response);
         V2.result("agent", "session/set_config_option", &response);
     }
 }
@@ -100,7 +123,11 @@ fn clients_of_version_2_offer_what_the_version_contains() {
     let capabilities: v2::ClientCapabilities = serde_json::from_value(capabilities).unwrap();
     let request = v2::InitializeRequest::new(2, v2::Implementation::new("c", "1"))
         .with_capabilities(capabilities);
-    let request = V1.params("agent", "initialize", &requests::initialize(&request));
+    let request = V1.params(
+        "agent",
+        "initialize",
+        &requests::initialize(request).unwrap(),
+    );
     assert_eq!(request["protocolVersion"], 1);
     assert_eq!(request["clientInfo"], json!({"name": "c", "version": "1"}));
     let expected = json!({
@@ -132,7 +159,11 @@ fn the_agent_is_described_by_objects() {
         {"type": "_key", "name": "K"},
     ]});
     let response: v1::InitializeResponse = serde_json::from_value(response).unwrap();
-    let response = V2.result("agent", "initialize", &responses::initialize(&response));
+    let response = V2.result(
+        "agent",
+        "initialize",
+        &requests::initialized(response).unwrap(),
+    );
     let expected = json!({"protocolVersion": 2,
     "info": {"name": "a", "title": "A", "version": "1", "_meta": {"a": 1}},
     "capabilities": {"_meta": {"acp-sdk": {"resume": true}}, "session": {
@@ -160,7 +191,7 @@ fn servers_of_any_transport_reach_the_session() {
     let request = json!({"cwd": "/w", "additionalDirectories": ["/x"], "mcpServers": servers,
         "_meta": {"c": 3}});
     let request: v2::NewSessionRequest = serde_json::from_value(request).unwrap();
-    let request = serde_json::to_value(requests::new_session(&request)).unwrap();
+    let request = serde_json::to_value(converted::<_, v1::NewSessionRequest>(request)).unwrap();
     assert_eq!(
         (&request["cwd"], &request["additionalDirectories"][0]),
         (&json!("/w"), &json!("/x"))
@@ -177,7 +208,7 @@ fn servers_of_any_transport_reach_the_session() {
 fn resume(replay: Value) -> acp_sdk::HandlerResult<Resume> {
     let mut request = json!({"sessionId": "s", "cwd": "/w", "mcpServers": [], "_meta": {"a": 1}});
     request["replayFrom"] = replay;
-    requests::resume_session(&serde_json::from_value(request).unwrap())
+    requests::resume_session(serde_json::from_value(request).unwrap())
 }
 
 #[test]
@@ -201,12 +232,12 @@ fn prompts_keep_every_block() {
         if request.prompt.is_empty() {
             continue;
         }
-        let next = requests::prompt(&request).unwrap();
+        let next = requests::prompt(request.clone()).unwrap();
         assert_eq!(next.prompt.len(), request.prompt.len());
         assert_eq!(next.meta, request.meta);
     }
     let empty = v2::PromptRequest::new("s", vec![]);
-    assert!(requests::prompt(&empty).is_err());
+    assert!(requests::prompt(empty).is_err());
 }
 
 #[test]
@@ -217,8 +248,8 @@ fn options_are_set_by_type() {
             .as_object_mut()
             .unwrap()
             .extend(value.as_object().unwrap().clone());
-        let request = requests::set_config_option(&serde_json::from_value(request).unwrap());
-        let request = request.unwrap();
+        let request: v2::SetSessionConfigOptionRequest = serde_json::from_value(request).unwrap();
+        let request: v1::SetSessionConfigOptionRequest = converted(request);
         assert!(request.meta.is_some());
         (request.config_id.to_string(), request.value)
     };
@@ -246,7 +277,12 @@ fn modes_are_an_option_unless_there_is_one() {
     let modes = json!({"currentModeId": "ask", "_meta": {"a": 1}, "availableModes": [
         {"id": "ask", "name": "Ask", "description": "d", "_meta": {"b": 2}}]});
     let modes: v1::SessionModeState = serde_json::from_value(modes).unwrap();
-    let found = serde_json::to_value(responses::config_options(Some(&modes), &[])).unwrap();
+    let options = |modes: &v1::SessionModeState, options: Vec<v1::SessionConfigOption>| {
+        let mut response = v1::NewSessionResponse::new("s").with_modes(modes.clone());
+        response.config_options = Some(options);
+        converted::<_, v2::NewSessionResponse>(response).config_options
+    };
+    let found = serde_json::to_value(options(&modes, vec![])).unwrap();
     let expected = json!([{"configId": "mode", "name": "Mode", "category": "mode",
         "type": "select", "currentValue": "ask", "_meta": {"a": 1},
         "options": [{"value": "ask", "name": "Ask", "description": "d", "_meta": {"b": 2}}]}]);
@@ -254,9 +290,9 @@ fn modes_are_an_option_unless_there_is_one() {
     let option = json!({"id": "m", "name": "Mode", "category": "mode", "type": "select",
         "currentValue": "ask", "options": [{"value": "ask", "name": "Ask"}]});
     let option: v1::SessionConfigOption = serde_json::from_value(option).unwrap();
-    let found = responses::config_options(Some(&modes), &[option]);
+    let found = options(&modes, vec![option]);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].config_id.as_str(), "m");
     let none = v1::SessionModeState::new("ask", vec![]);
-    assert_eq!(responses::config_options(Some(&none), &[]), []);
+    assert_eq!(options(&none, vec![]), []);
 }

@@ -5,11 +5,10 @@ use serde_json::{Value, json};
 
 use super::{V1, V2};
 use crate::event::{Event, EventBody, QuestionId, TurnEvent, TurnId};
-use crate::v2::updates::{EncoderState, state, update};
+use crate::v2::updates::{state, update};
 
 fn encode(body: EventBody) -> Option<Value> {
-    let event = Event { number: 7, body };
-    let update = update(&event, &mut EncoderState::default())?;
+    let update = update(Event { number: 7, body })?;
     let params = v2::UpdateSessionNotification::new("s", update);
     Some(V2.params("client", "session/update", &params)["update"].clone())
 }

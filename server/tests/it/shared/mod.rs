@@ -1,6 +1,7 @@
 //! Several clients of one server, and sessions that outlast them.
 
 mod clients;
+mod documented;
 mod inside;
 mod policies;
 mod resuming;

@@ -47,7 +47,7 @@ pub(super) fn encode(view: &View, event: &Event, text: &str) -> Bytes {
         EventBody::Turn(TurnEvent::TurnEnded { stop_reason, .. }) => {
             let data = json!({
                 "message_id": message_id,
-                "output": view.output,
+                "output": view.output(),
                 "steps": view.steps,
                 "cost": view.cost,
                 "success": view.success,

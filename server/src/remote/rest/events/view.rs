@@ -1,30 +1,47 @@
 //! What the frames of a turn's events say of the turn.
 
-use acp_sdk::v1::{MessageId, SessionUpdate, StopReason};
+use std::borrow::Cow;
 
-use super::text::text_of;
+use acp_sdk::conversation::{Change, Conversation, Item, ItemId};
+use acp_sdk::v1::{MessageId, SessionUpdate, StopReason, ToolCall};
+
 use crate::event::{Event, EventBody, TurnEvent};
 
-/// The most bytes of an output that are kept.
-const OUTPUT_BYTES: usize = 1 << 20;
+/// The most bytes of the agent's messages that are kept.
+const MOST_BYTES: usize = 1 << 20;
 
 /// The state of a session as the events up to one of them tell it. It needs the events of the
 /// running turn only.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct View {
     /// The number of the event with which the latest turn began.
     pub(super) turn: Option<u64>,
     /// The user's message in that turn.
     pub(super) message_id: Option<MessageId>,
-    /// The agent's last message.
-    pub(super) output: String,
     /// Messages of the agent.
     pub(super) steps: u64,
     /// Of the session, as the agent reported it last in the turn.
     pub(super) cost: Option<f64>,
     /// Whether the latest turn did what it was to do, if it has ended.
     pub(super) success: Option<bool>,
-    speaking: Option<MessageId>,
+    /// The agent's messages in the latest turn, and what separates them.
+    conversation: Conversation,
+    /// The agent's last message.
+    output: Option<ItemId>,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self {
+            turn: None,
+            message_id: None,
+            steps: 0,
+            cost: None,
+            success: None,
+            conversation: Conversation::with_limit(MOST_BYTES),
+            output: None,
+        }
+    }
 }
 
 impl View {
@@ -49,23 +66,29 @@ impl View {
             SessionUpdate::UserMessageChunk(chunk) => {
                 self.message_id.clone_from(&chunk.message_id);
             }
-            SessionUpdate::AgentMessageChunk(chunk) => {
-                if self.speaking.is_none() || self.speaking != chunk.message_id {
-                    self.speaking.clone_from(&chunk.message_id);
-                    self.output.clear();
-                    self.steps += 1;
-                }
-                let text = text_of(chunk).unwrap_or_default();
-                if self.output.len() + text.len() <= OUTPUT_BYTES {
-                    self.output.push_str(text);
+            SessionUpdate::AgentMessageChunk(_) => {
+                for change in self.conversation.apply(update) {
+                    self.steps += u64::from(matches!(change, Change::Added(_)));
+                    self.output = change.item().or(self.output);
                 }
             }
-            SessionUpdate::ToolCall(_) => self.speaking = None,
+            // It separates messages. Its content would take the place of theirs.
+            SessionUpdate::ToolCall(call) => {
+                let call = ToolCall::new(call.tool_call_id.clone(), "");
+                let _ = self.conversation.apply(&call.into());
+            }
             SessionUpdate::UsageUpdate(usage) => {
                 let cost = usage.cost.as_ref().map(|cost| cost.amount);
                 self.cost = cost.filter(|cost| cost.is_finite()).or(self.cost);
             }
             _ => {}
         }
+    }
+
+    /// Returns the agent's last message.
+    pub(super) fn output(&self) -> Cow<'_, str> {
+        let item = self.output.and_then(|id| self.conversation.item(id));
+        let message = item.and_then(Item::as_message);
+        message.map(|message| message.text()).unwrap_or_default()
     }
 }

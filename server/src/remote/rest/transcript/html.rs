@@ -27,7 +27,7 @@ pub(super) fn head(title: &str, record: &SessionRecord) -> String {
 /// Writes a part; `begins`: it is the first one of what somebody says.
 pub(super) fn part(part: Part, begins: bool, output: &mut String) {
     match part {
-        Part::Said(speaker, _, text) => {
+        Part::Said(speaker, text) => {
             // Each chunk is an element of its own: a page of the log may end after any.
             if begins {
                 output.push_str(&format!("\n<h2>{}</h2>", speaker.name()));

@@ -11,7 +11,7 @@ pub(super) fn head(title: &str, record: &SessionRecord) -> String {
 /// Writes a part; `begins`: it is the first one of what somebody says.
 pub(super) fn part(part: Part, begins: bool, output: &mut String) {
     match part {
-        Part::Said(speaker, _, text) => {
+        Part::Said(speaker, text) => {
             if begins {
                 output.push_str(&format!("\n\n## {}\n\n", speaker.name()));
             }

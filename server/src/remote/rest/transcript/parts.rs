@@ -1,10 +1,14 @@
 //! What a transcript has of each event, whatever its form.
 
+use acp_sdk::conversation::{Change, Conversation, ItemId};
 use acp_sdk::v1::{
     ContentBlock, RequestPermissionOutcome, SessionUpdate, ToolCallContent, ToolCallStatus,
 };
 
 use crate::event::{Event, EventBody, TurnEvent};
+
+/// Limit in bytes of the conversation. What was written is not written again.
+const REMEMBERED: usize = 1 << 20;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +31,8 @@ impl Speaker {
 /// A part of a transcript.
 #[derive(Debug, PartialEq)]
 pub(super) enum Part {
-    /// Something said: the speaker, the message that it belongs to, the text.
-    Said(Speaker, Option<String>, String),
+    /// Something said: the speaker, the text.
+    Said(Speaker, String),
     /// Something that happened, in one line.
     Note(String),
     /// A text of a tool, or a file, after a line that says what it is.
@@ -40,23 +44,33 @@ pub(super) enum Part {
 pub(super) struct Writer {
     /// Writes a part, and before the first one of what somebody says who it is.
     write: fn(Part, bool, &mut String),
-    /// Whose message was written last, and which.
-    last: Option<(Speaker, Option<String>)>,
+    /// The latest part of the session.
+    conversation: Conversation,
+    /// The message that was written last, unless something else was since.
+    last: Option<ItemId>,
 }
 
 impl Writer {
     pub(super) fn new(write: fn(Part, bool, &mut String)) -> Self {
-        let last = None;
-        Self { write, last }
+        Self {
+            write,
+            conversation: Conversation::with_limit(REMEMBERED),
+            last: None,
+        }
     }
 
     pub(super) fn event(&mut self, number: u64, text: &str, output: &mut String) {
-        for part in parts(number, text) {
-            let this = match &part {
-                Part::Said(speaker, message, _) => Some((*speaker, message.clone())),
-                _ => None,
-            };
-            let begins = this != self.last;
+        let body = Event::parse(number, text).body;
+        let mut item = None;
+        if let EventBody::Update(update) = &body {
+            let changes = self.conversation.apply(update).into_iter();
+            item = changes.filter_map(Change::item).next_back();
+        } else if let EventBody::Turn(TurnEvent::TurnEnded { stop_reason, .. }) = &body {
+            let _ = self.conversation.end_turn(stop_reason.clone());
+        }
+        for part in parts(body) {
+            let this = item.filter(|_| matches!(part, Part::Said(..)));
+            let begins = this.is_none() || this != self.last;
             self.last = this;
             (self.write)(part, begins, output);
         }
@@ -64,8 +78,8 @@ impl Writer {
 }
 
 /// Returns the parts of an event. Settings, usage and the like are not part of a conversation.
-fn parts(number: u64, text: &str) -> Vec<Part> {
-    match Event::parse(number, text).body {
+fn parts(body: EventBody) -> Vec<Part> {
+    match body {
         EventBody::Update(update) => of_update(update),
         EventBody::Turn(event) => of_turn(event).map(Part::Note).into_iter().collect(),
         EventBody::Unknown(_) => Vec::new(),
@@ -104,8 +118,7 @@ fn of_update(update: SessionUpdate) -> Vec<Part> {
         }
         _ => return Vec::new(),
     };
-    let message = chunk.message_id.map(|id| id.to_string());
-    vec![Part::Said(speaker, message, content(&chunk.content))]
+    vec![Part::Said(speaker, content(&chunk.content))]
 }
 
 fn of_content(part: &ToolCallContent) -> Option<Part> {
