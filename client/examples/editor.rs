@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use acp_client::{
     AgentCommand, Answered, Buffers, Client, Event, Events, OpenFiles, Policy, Workspace,
 };
-use acp_sdk::v1::{ContentBlock, SessionUpdate};
+use acp_sdk::conversation::{Conversation, ItemKind};
 
 /// The files that are open, by path, with text that may not be saved.
 #[derive(Clone, Default)]
@@ -29,19 +29,28 @@ impl OpenFiles for Editor {
     }
 }
 
-/// The panel beside the text.
+/// The panel beside the text: a row for each item of the conversation.
 async fn panel(mut events: Events) {
+    let mut conversation = Conversation::new();
     while let Some(event) = events.next().await {
-        match event.event {
-            Event::Update(SessionUpdate::AgentMessageChunk(chunk)) => {
-                if let ContentBlock::Text(text) = chunk.content {
-                    print!("{}", text.text);
+        // A real panel replaces the rows of these items, and leaves all others as they are.
+        for change in event.event.apply_to(&mut conversation) {
+            let item = change.item().and_then(|id| conversation.item(id));
+            match item.map(|item| (item.id.number(), &item.kind)) {
+                Some((row, ItemKind::Message(message))) => {
+                    println!("{row} {:?}: {}", message.role, message.text());
                 }
+                Some((row, ItemKind::ToolCall(call))) => {
+                    println!("{row} tool {}: {:?}", call.title, call.status);
+                }
+                Some((row, ItemKind::TurnEnd { stop_reason })) => {
+                    println!("{row} turn ended: {stop_reason:?}");
+                }
+                _ => {}
             }
-            Event::Update(SessionUpdate::ToolCall(call)) => println!("\n[tool] {}", call.title),
-            Event::Permission(Answered { outcome, .. }) => println!("\n[answered] {outcome:?}"),
-            Event::TurnEnded { stop_reason } => println!("\n[turn ended: {stop_reason:?}]"),
-            _ => {}
+        }
+        if let Event::Permission(Answered { outcome, .. }) = event.event {
+            println!("answered {outcome:?}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _};
 
+use acp_sdk::conversation::{Change, Conversation};
 use acp_sdk::v1::{
     ContentBlock, InitializeResponse, SessionId, SessionUpdate, StopReason, UsageUpdate,
 };
@@ -10,12 +11,15 @@ use tokio::io::{AsyncWriteExt as _, Stderr, Stdout};
 use super::args::Format;
 use super::exit::{Code, hint};
 use super::json::Line;
-use super::text::{self, Lines};
+use super::text;
 use crate::error::Error;
-use crate::session::{Event, Joint, Outcome, SessionEvent, separator};
+use crate::session::{Event, Outcome, SessionEvent, separator};
 
 /// Maximum number of bytes of a thought in one line.
 const LONGEST_THOUGHT: usize = 4 << 10;
+
+/// Limit in bytes of the conversation. What was printed is needed for titles of tool calls only.
+const REMEMBERED: usize = 4 << 20;
 
 /// Maximum number of buffered bytes for standard output.
 const MOST_GATHERED: usize = 64 << 10;
@@ -31,14 +35,14 @@ pub(super) struct Output {
     /// Whether both streams lead to one place, so that lines must not begin inside of each other.
     shared: bool,
     session: Option<SessionId>,
-    message: Joint,
+    /// Of the run, the latest part.
+    conversation: Conversation,
     /// The end of the text written to standard output.
     tail: String,
     thought: String,
     usage: Option<UsageUpdate>,
     /// The outcome so far of a failed run.
     partial: Option<Outcome>,
-    lines: Lines,
     /// Buffered bytes for standard output.
     gathered: Vec<u8>,
     /// The error after which standard output is not written any more.
@@ -55,12 +59,11 @@ impl Output {
             on_terminal,
             shared: same_place(),
             session: None,
-            message: Joint::default(),
+            conversation: Conversation::with_limit(REMEMBERED),
             tail: String::new(),
             thought: String::new(),
             usage: None,
             partial: None,
-            lines: Lines::default(),
             gathered: Vec::new(),
             lost: None,
         }
@@ -264,6 +267,17 @@ impl Output {
     }
 
     async fn text_update(&mut self, update: &SessionUpdate) -> io::Result<()> {
+        let is_call = matches!(
+            update,
+            SessionUpdate::ToolCall(_) | SessionUpdate::ToolCallUpdate(_)
+        );
+        let (line, is_new) = if is_call {
+            (text::tool_call(&mut self.conversation, update), false)
+        } else {
+            let mut changes = self.conversation.apply(update).into_iter();
+            let is_new = changes.any(|change| matches!(change, Change::Added(_)));
+            (text::line(update), is_new)
+        };
         match update {
             SessionUpdate::AgentThoughtChunk(chunk) => {
                 if let ContentBlock::Text(content) = &chunk.content {
@@ -278,7 +292,7 @@ impl Output {
                         .await;
                     return Ok(());
                 };
-                if self.message.is_new_message(chunk) {
+                if is_new {
                     self.print(separator(&self.tail.clone())).await?;
                 }
                 return self.print(&content.text).await;
@@ -287,12 +301,9 @@ impl Output {
                 self.usage = Some(usage.clone());
                 return Ok(());
             }
-            SessionUpdate::ToolCall(_) | SessionUpdate::ToolCallUpdate(_) => {
-                self.message.interrupt();
-            }
             _ => {}
         }
-        if let Some(line) = self.lines.update(update) {
+        if let Some(line) = line {
             self.end_thought().await;
             self.write_note(&line).await;
         }

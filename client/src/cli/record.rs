@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use acp_sdk::limits::MAX_MESSAGE_BYTES;
 use acp_sdk::{Recording, Transcript};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
@@ -24,9 +25,6 @@ use crate::process::{AgentProcess, Exit};
 
 /// Size of one read in bytes: the usual capacity of a pipe.
 const CHUNK: usize = 64 << 10;
-
-/// Maximum size of a recorded message, in bytes.
-const LONGEST_MESSAGE: usize = 32 << 20;
 
 /// Timeout for forwarding the remaining output after a signal.
 const LAST_WORDS: Duration = Duration::from_secs(3);
@@ -138,7 +136,7 @@ async fn forward(
     mut sink: impl AsyncWrite + Unpin,
     recording: &Recording,
 ) -> End {
-    let mut lines = Splitter::new(LONGEST_MESSAGE);
+    let mut lines = Splitter::new(MAX_MESSAGE_BYTES);
     let mut chunk = vec![0; CHUNK];
     let end = loop {
         let bytes = match source.read(&mut chunk).await {
@@ -163,7 +161,7 @@ fn keep(recording: &Recording, from: From, line: &Line<'_>) {
         (From::Client, Line::Whole(line)) => recording.from_client(line),
         (From::Agent, Line::Whole(line)) => recording.from_agent(line),
         (from, Line::TooLong(bytes)) => {
-            let why = format!("a line of {bytes} bytes, which is more than {LONGEST_MESSAGE}");
+            let why = format!("a line of {bytes} bytes, which is more than {MAX_MESSAGE_BYTES}");
             match from {
                 From::Client => recording.skipped_from_client(why),
                 From::Agent => recording.skipped_from_agent(why),

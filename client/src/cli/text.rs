@@ -1,12 +1,12 @@
 //! Formats a turn as lines of text.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use acp_sdk::conversation::Conversation;
 use acp_sdk::json::UnknownVariant;
 use acp_sdk::v1::{
     ContentBlock, PermissionOptionKind, Plan, PlanEntryStatus, RequestPermissionOutcome,
-    SessionUpdate, ToolCallContent, ToolCallId, ToolCallStatus, ToolKind, UsageUpdate,
+    SessionUpdate, ToolCallContent, ToolCallStatus, UsageUpdate,
 };
 
 use crate::error::Error;
@@ -17,103 +17,62 @@ use crate::text::one_line;
 /// Maximum number of displayed characters of a title or line.
 const MOST_SHOWN: usize = 200;
 
-/// Maximum number of tool calls whose titles are remembered.
-const REMEMBERED_CALLS: usize = 1000;
-
-/// Formats events as lines.
-#[derive(Debug, Default)]
-pub(super) struct Lines {
-    calls: HashMap<ToolCallId, Call>,
+/// Returns the line for an update that is neither text nor a tool call.
+pub(super) fn line(update: &SessionUpdate) -> Option<String> {
+    match update {
+        SessionUpdate::Plan(entries) => Some(plan(entries)),
+        SessionUpdate::CurrentModeUpdate(mode) => Some(format!(
+            "mode: {}",
+            one_line(mode.current_mode_id.as_str(), MOST_SHOWN)
+        )),
+        SessionUpdate::Notice(notice) => {
+            let title = one_line(&notice.title, MOST_SHOWN);
+            Some(format!("notice ({}): {title}", notice.severity))
+        }
+        SessionUpdate::CompactionUpdate(compaction) => {
+            Some(format!("compaction: {}", compaction.status))
+        }
+        SessionUpdate::Unknown(update) => replaced(update),
+        _ => None,
+    }
 }
 
-#[derive(Debug, Default)]
-struct Call {
-    title: String,
-    kind: Option<ToolKind>,
-    status: Option<ToolCallStatus>,
-}
-
-impl Lines {
-    /// Returns the lines for an update other than text and thoughts.
-    pub(super) fn update(&mut self, update: &SessionUpdate) -> Option<String> {
-        match update {
-            SessionUpdate::ToolCall(call) => {
-                let (title, kind) = (Some(call.title.as_str()), call.kind.as_ref());
-                let status = call.status.as_ref();
-                self.call(&call.tool_call_id, title, kind, status, &call.content)
-            }
-            SessionUpdate::ToolCallUpdate(call) => {
-                let (title, kind) = (call.title.as_deref(), call.kind.as_ref());
-                let content = call.content.as_deref().unwrap_or_default();
-                let status = call.status.as_ref();
-                self.call(&call.tool_call_id, title, kind, status, content)
-            }
-            SessionUpdate::Plan(entries) => Some(plan(entries)),
-            SessionUpdate::CurrentModeUpdate(mode) => Some(format!(
-                "mode: {}",
-                one_line(mode.current_mode_id.as_str(), MOST_SHOWN)
-            )),
-            SessionUpdate::Notice(notice) => {
-                let title = one_line(&notice.title, MOST_SHOWN);
-                Some(format!("notice ({}): {title}", notice.severity))
-            }
-            SessionUpdate::CompactionUpdate(compaction) => {
-                Some(format!("compaction: {}", compaction.status))
-            }
-            SessionUpdate::Unknown(update) => replaced(update),
-            _ => None,
+/// Applies an update of a tool call. Returns its lines when it begins and when it ends.
+pub(super) fn tool_call(conversation: &mut Conversation, update: &SessionUpdate) -> Option<String> {
+    let (id, content) = match update {
+        SessionUpdate::ToolCall(call) => (&call.tool_call_id, call.content.as_slice()),
+        SessionUpdate::ToolCallUpdate(call) => {
+            let content = call.content.as_deref().unwrap_or_default();
+            (&call.tool_call_id, content)
         }
+        _ => return None,
+    };
+    let before = conversation.tool_call(id);
+    let before = before.map(|(_, call)| call.status.clone());
+    let _ = conversation.apply(update);
+    let (_, call) = conversation.tool_call(id)?;
+    let is_done = matches!(
+        call.status,
+        Some(ToolCallStatus::Completed | ToolCallStatus::Failed)
+    );
+    // Intermediate states are not shown.
+    if before.is_some_and(|before| before == call.status || !is_done) {
+        return None;
     }
-
-    fn call(
-        &mut self,
-        id: &ToolCallId,
-        title: Option<&str>,
-        kind: Option<&ToolKind>,
-        status: Option<&ToolCallStatus>,
-        content: &[ToolCallContent],
-    ) -> Option<String> {
-        if self.calls.len() >= REMEMBERED_CALLS && !self.calls.contains_key(id) {
-            self.calls.clear();
-        }
-        let is_new = !self.calls.contains_key(id);
-        let call = self.calls.entry(id.clone()).or_default();
-        if let Some(title) = title.filter(|title| !title.is_empty()) {
-            call.title = one_line(title, MOST_SHOWN);
-        }
-        if kind.is_some() {
-            call.kind = kind.cloned();
-        }
-        let changed = status.is_some() && status != call.status.as_ref();
-        if changed {
-            call.status = status.cloned();
-        }
-        // Intermediate states are not shown.
-        let is_done = matches!(
-            call.status,
-            Some(ToolCallStatus::Completed | ToolCallStatus::Failed)
-        );
-        let worth_telling = is_new || (changed && is_done);
-        if !worth_telling {
-            return None;
-        }
-        let title = if call.title.is_empty() {
-            one_line(id.as_str(), MOST_SHOWN)
-        } else {
-            call.title.clone()
-        };
-        let mut line = format!("tool: {title}");
-        if let Some(kind) = &call.kind {
-            let _ = write!(line, " ({kind})");
-        }
-        if is_done && let Some(status) = &call.status {
-            let _ = write!(line, ": {status}");
-        }
-        for detail in content.iter().filter_map(detail) {
-            let _ = write!(line, "\n  {detail}");
-        }
-        Some(line)
+    let mut line = match call.title.as_str() {
+        "" => format!("tool: {}", one_line(id.as_str(), MOST_SHOWN)),
+        title => format!("tool: {}", one_line(title, MOST_SHOWN)),
+    };
+    if let Some(kind) = &call.kind {
+        let _ = write!(line, " ({kind})");
     }
+    if is_done && let Some(status) = &call.status {
+        let _ = write!(line, ": {status}");
+    }
+    for detail in content.iter().filter_map(detail) {
+        let _ = write!(line, "\n  {detail}");
+    }
+    Some(line)
 }
 
 fn detail(content: &ToolCallContent) -> Option<String> {
@@ -272,7 +231,7 @@ fn replaced(update: &UnknownVariant) -> Option<String> {
 mod tests {
     use acp_sdk::v1::{
         Content, Cost, Diff, PermissionOption, PlanEntry, PlanEntryPriority,
-        RequestPermissionRequest, SelectedPermissionOutcome, ToolCall, ToolCallUpdate,
+        RequestPermissionRequest, SelectedPermissionOutcome, ToolCall, ToolCallUpdate, ToolKind,
     };
 
     use serde_json::json;
@@ -286,12 +245,13 @@ mod tests {
 
     #[test]
     fn a_tool_call_is_told_when_it_begins_and_when_it_is_done() {
-        let mut lines = Lines::default();
+        let mut conversation = Conversation::new();
+        let mut lines = |update: &SessionUpdate| tool_call(&mut conversation, update);
         let call = ToolCall::new("1", "Read\nit").with_kind(ToolKind::Read);
-        let begun = lines.update(&SessionUpdate::ToolCall(call));
+        let begun = lines(&SessionUpdate::ToolCall(call));
         assert_eq!(begun.as_deref(), Some("tool: Read it (read)"));
         let running = update("1", ToolCallStatus::InProgress);
-        assert_eq!(lines.update(&SessionUpdate::ToolCallUpdate(running)), None);
+        assert_eq!(lines(&SessionUpdate::ToolCallUpdate(running)), None);
         let block = ContentBlock::from("one\ntwo\nthree\n");
         let done = update("1", ToolCallStatus::Completed).with_content(vec![
             ToolCallContent::Content(Content::new(block)),
@@ -299,14 +259,14 @@ mod tests {
         ]);
         let done = SessionUpdate::ToolCallUpdate(done);
         assert_eq!(
-            lines.update(&done).as_deref(),
+            lines(&done).as_deref(),
             Some(
                 "tool: Read it (read): completed\n  one (and 2 more lines)\n  /a: 1 line becomes 2"
             )
         );
-        assert_eq!(lines.update(&done), None, "once is enough");
+        assert_eq!(lines(&done), None, "once is enough");
         let unknown = SessionUpdate::ToolCallUpdate(update("2", ToolCallStatus::Failed));
-        assert_eq!(lines.update(&unknown).as_deref(), Some("tool: 2: failed"));
+        assert_eq!(lines(&unknown).as_deref(), Some("tool: 2: failed"));
     }
 
     #[test]
@@ -323,9 +283,7 @@ mod tests {
 
     #[test]
     fn a_message_that_is_replaced_is_named() {
-        let told = |update: serde_json::Value| {
-            Lines::default().update(&serde_json::from_value(update).unwrap())
-        };
+        let told = |update: serde_json::Value| line(&serde_json::from_value(update).unwrap());
         let replaced = json!({"sessionUpdate": "agent_message", "messageId": "m",
             "content": [{"type": "text", "text": "No\nsecrets"}]});
         assert_eq!(
@@ -342,16 +300,6 @@ mod tests {
     }
 
     #[test]
-    fn remembered_calls_are_bounded() {
-        let mut lines = Lines::default();
-        for number in 0..10 * REMEMBERED_CALLS {
-            let call = ToolCall::new(format!("{number}"), "Call");
-            assert!(lines.update(&SessionUpdate::ToolCall(call)).is_some());
-        }
-        assert!(lines.calls.len() <= REMEMBERED_CALLS);
-    }
-
-    #[test]
     fn a_plan_is_a_list_with_marks() {
         let entry = |content, status| PlanEntry::new(content, PlanEntryPriority::Low, status);
         let plan = Plan::new(vec![
@@ -359,7 +307,7 @@ mod tests {
             entry("Change", PlanEntryStatus::InProgress),
             entry("Test", PlanEntryStatus::Pending),
         ]);
-        let shown = Lines::default().update(&SessionUpdate::Plan(plan));
+        let shown = line(&SessionUpdate::Plan(plan));
         let expected = "plan:\n  [x] Read\n  [>] Change\n  [ ] Test";
         assert_eq!(shown.as_deref(), Some(expected));
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_sdk::limits::MAX_MESSAGE_BYTES;
 use acp_sdk::service::Layer;
 use acp_sdk::v1::{
     BooleanConfigOptionCapabilities, ClientCapabilities, ClientSessionCapabilities,
@@ -24,9 +25,6 @@ use crate::process::{AgentCommand, CurrentProcess, ProcessConnector};
 use crate::reconnect::{Bridge, ConnectionState, Connector};
 use crate::session::Sessions;
 use crate::workspace::Workspace;
-
-/// The default maximum size of a message.
-const MAX_MESSAGE_BYTES: usize = 32 << 20;
 
 /// Capacity of a session's queue of updates, in bytes; each counts about 3 KiB for its handler.
 const QUEUED_BYTES: usize = 4 << 20;
@@ -160,7 +158,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the maximum size of a message, in bytes (default 32 MiB).
+    /// Sets the maximum size of a message, in bytes (default [`MAX_MESSAGE_BYTES`]).
     pub fn max_message_bytes(mut self, bytes: usize) -> Self {
         self.max_message_bytes = Some(bytes);
         self

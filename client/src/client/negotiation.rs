@@ -79,7 +79,7 @@ async fn negotiate(
     wire: &Wire,
     request: &InitializeRequest,
 ) -> Result<(AgentHandle, InitializeResponse)> {
-    use crate::v2::{requests, responses};
+    use crate::v2::requests;
     let v2 = requests::initialize(request);
     let offer = Offer::new().version::<V1>(request).version::<V2>(&v2);
     let settled = wire.answer("initialize", agent.initialize(offer)).await;
@@ -92,7 +92,7 @@ async fn negotiate(
     })?;
     let handle = AgentHandle::new(settled.peer().clone());
     let info = match (settled.as_version::<V1>(), settled.as_version::<V2>()) {
-        (_, Some((_, info))) => responses::initialize(info),
+        (_, Some((_, info))) => requests::initialized(info.clone())?,
         (Some((_, info)), _) => info.clone(),
         (None, None) => InitializeResponse::new(ProtocolVersion::from(settled.version())),
     };

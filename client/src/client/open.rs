@@ -13,7 +13,7 @@ use super::request::{Request, Response};
 use super::{Client, Session};
 use crate::error::{Error, Result};
 use crate::hooks::Place;
-use crate::session::{Inbox, OpenedState};
+use crate::session::{Inbox, OpenedState, set_opened};
 
 impl Client {
     /// Sends `session/new` for a directory and returns the session.
@@ -43,7 +43,7 @@ impl Client {
                 let inbox = sessions.inbox(&result.session_id);
                 inbox.set_place(place_of_new);
                 let state = (result.modes, result.config_options);
-                inbox.change_settings(|settings| settings.opened(state, commands));
+                inbox.change_settings(|settings| set_opened(settings, state, commands));
             }
         };
         let call = self
@@ -141,7 +141,7 @@ impl Client {
         let session = Session::new(self.inner.clone(), id, inbox.clone());
         let opened = move |response: Option<Response<M::Result>>| {
             if let Some(Response { result, commands }) = response {
-                inbox.change_settings(|settings| settings.opened(state(result), commands));
+                inbox.change_settings(|settings| set_opened(settings, state(result), commands));
             }
             inbox.end_history();
         };

@@ -14,6 +14,7 @@ use super::calls::utf8_directory;
 use super::{Client, Session};
 use crate::error::{Error, Result};
 use crate::hooks::Place;
+use crate::session::set_opened;
 
 /// The sessions of an agent, requested page by page. Created by [`Client::sessions`].
 #[derive(Debug)]
@@ -122,7 +123,7 @@ impl Client {
         })?;
         let inbox = self.claim(&forked.session_id, place)?;
         let state = (forked.modes, forked.config_options);
-        inbox.change_settings(|settings| settings.opened(state, commands));
+        inbox.change_settings(|settings| set_opened(settings, state, commands));
         Ok(Session::new(self.inner.clone(), forked.session_id, inbox))
     }
 
@@ -134,8 +135,10 @@ impl Client {
         #[cfg(feature = "v2")]
         if self.inner.is_v2() {
             let answer: acp_sdk::v2::NewSessionResponse = answer.parse()?;
-            let commands = crate::v2::responses::available_commands(&answer.available_commands);
-            return Ok((crate::v2::responses::new_session(answer), commands));
+            let commands = crate::v2::requests::available_commands(&answer.available_commands);
+            let answer = acp_sdk::convert::convert_logged(answer);
+            let missing = || serde::de::Error::custom("no form in version 1");
+            return Ok((answer.ok_or_else(missing)?, commands));
         }
         Ok((answer.parse()?, None))
     }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use super::Inner;
 use crate::error::Result;
 #[cfg(feature = "v2")]
-use crate::v2::{requests, responses};
+use crate::v2::requests;
 
 /// A request that exists in each version.
 pub(super) trait Request: Method<Result: DeserializeOwned> {
@@ -28,8 +28,12 @@ pub(super) trait Request: Method<Result: DeserializeOwned> {
     fn to_v2(params: &Self::Params) -> Result<<Self::V2 as Method>::Params>;
 
     /// Converts the result.
+    ///
+    /// # Errors
+    ///
+    /// Fails when version 1 has no equivalent.
     #[cfg(feature = "v2")]
-    fn from_v2(result: <Self::V2 as Method>::Result) -> Self::Result;
+    fn from_v2(result: <Self::V2 as Method>::Result) -> Result<Self::Result>;
 
     /// Returns the slash commands of a result; only version 2 has them.
     #[cfg(feature = "v2")]
@@ -70,12 +74,14 @@ impl Inner {
             let params = M::to_v2(params)?;
             let call = peer.call_then::<M::V2>(&params, move |response| {
                 let response = read::<<M::V2 as Method>::Result>(response);
-                then(response.map(|result| Response {
-                    commands: M::commands(&result),
-                    result: M::from_v2(result),
+                then(response.and_then(|result| {
+                    Some(Response {
+                        commands: M::commands(&result),
+                        result: M::from_v2(result).ok()?,
+                    })
                 }));
             });
-            return self.answer(M::V2::NAME, call).await.map(M::from_v2);
+            return self.answer(M::V2::NAME, call).await.and_then(M::from_v2);
         }
         let call = peer.call_then::<M>(params, move |response| {
             let response = read(response);
@@ -95,22 +101,22 @@ pub(super) fn read<T: DeserializeOwned>(
     serde_json::from_str(response.ok()?).ok()
 }
 
-/// Implements [`Request`] for each row: the markers of both versions, the conversions of params and
-/// result, and the location of slash commands in the result.
+/// Implements [`Request`] for each row: the markers of both versions, and the location of slash
+/// commands in the result.
 macro_rules! requests {
-    ($($v1:ident => $v2:ident, $to:expr, $from:expr $(, $commands:expr)?;)*) => {$(
+    ($($v1:ident => $v2:ident $(, $commands:expr)?;)*) => {$(
         impl Request for methods::$v1 {
             #[cfg(feature = "v2")]
             type V2 = acp_sdk::v2::methods::$v2;
 
             #[cfg(feature = "v2")]
             fn to_v2(params: &Self::Params) -> Result<<Self::V2 as Method>::Params> {
-                $to(params)
+                requests::request_to_v2(params.clone())
             }
 
             #[cfg(feature = "v2")]
-            fn from_v2(result: <Self::V2 as Method>::Result) -> Self::Result {
-                $from(result)
+            fn from_v2(result: <Self::V2 as Method>::Result) -> Result<Self::Result> {
+                requests::response_from_v2(result)
             }
 
             $(#[cfg(feature = "v2")]
@@ -122,22 +128,13 @@ macro_rules! requests {
 }
 
 requests! {
-    Authenticate => LoginAuth, |params| Ok(requests::login(params)),
-        |_| v1::AuthenticateResponse::new();
-    Logout => LogoutAuth, |_| Ok(acp_sdk::v2::LogoutAuthRequest::new()),
-        |_| v1::LogoutResponse::new();
-    NewSession => NewSession, requests::new_session, responses::new_session,
-        responses::available_commands;
-    LoadSession => ResumeSession, requests::load_session, responses::load_session,
-        responses::available_commands;
-    ResumeSession => ResumeSession, requests::resume_session, responses::resume_session,
-        responses::available_commands;
-    ListSessions => ListSessions, |params| Ok(requests::list_sessions(params)),
-        responses::list_sessions;
-    CloseSession => CloseSession, |params| Ok(requests::close_session(params)),
-        |_| v1::CloseSessionResponse::new();
-    DeleteSession => DeleteSession, |params| Ok(requests::delete_session(params)),
-        |_| v1::DeleteSessionResponse::new();
-    SetSessionConfigOption => SetSessionConfigOption, requests::set_config_option,
-        responses::set_config_option;
+    Authenticate => LoginAuth;
+    Logout => LogoutAuth;
+    NewSession => NewSession, requests::available_commands;
+    LoadSession => ResumeSession, requests::available_commands;
+    ResumeSession => ResumeSession, requests::available_commands;
+    ListSessions => ListSessions;
+    CloseSession => CloseSession;
+    DeleteSession => DeleteSession;
+    SetSessionConfigOption => SetSessionConfigOption;
 }

@@ -139,7 +139,7 @@ impl Session {
         let request = PromptRequest::new(self.id().clone(), prompt);
         #[cfg(feature = "v2")]
         if self.open.client.is_v2() {
-            let converted = crate::v2::requests::prompt(&request)?;
+            let converted = crate::v2::requests::request_to_v2(request.clone())?;
             return Ok(PromptIn::V2(converted, request));
         }
         Ok(PromptIn::V1(request))

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use acp_sdk::conversation::Conversation;
 use acp_sdk::v1::{PermissionOptionKind, RequestPermissionOutcome, SessionUpdate, ToolCallId};
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
@@ -21,14 +22,15 @@ const TEXT_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of characters of a title in a report.
 const LONGEST_TITLE: usize = 200;
 
-/// Maximum number of tool calls whose titles are remembered.
-const MOST_CALLS: usize = 256;
+/// Limit in bytes of the tool calls whose titles are remembered.
+const REMEMBERED: usize = 1 << 20;
 
 /// Turns events into reports.
 #[derive(Debug)]
 pub(super) struct Progress {
     reports: Option<mpsc::Sender<String>>,
-    titles: Vec<(ToolCallId, String)>,
+    /// The latest tool calls.
+    conversation: Conversation,
     bytes: usize,
     last_text: Option<Instant>,
 }
@@ -46,7 +48,7 @@ impl Progress {
         let (sender, waiting) = mpsc::channel(WAITING);
         let progress = Self {
             reports: token.is_some().then_some(sender),
-            titles: Vec::new(),
+            conversation: Conversation::with_limit(REMEMBERED),
             bytes: 0,
             last_text: None,
         };
@@ -65,24 +67,14 @@ impl Progress {
 
     fn report(&mut self, event: &Event) -> Option<String> {
         match event {
-            Event::Update(SessionUpdate::ToolCall(call)) => {
-                self.titles.retain(|(id, _)| *id != call.tool_call_id);
-                self.titles.truncate(MOST_CALLS - 1);
-                let title = one_line(&call.title, LONGEST_TITLE);
-                self.titles
-                    .insert(0, (call.tool_call_id.clone(), title.clone()));
-                Some(title)
+            Event::Update(update @ SessionUpdate::ToolCall(call)) => {
+                let _ = self.conversation.apply(update);
+                Some(self.title(&call.tool_call_id))
             }
-            Event::Update(SessionUpdate::ToolCallUpdate(call)) => {
+            Event::Update(update @ SessionUpdate::ToolCallUpdate(call)) => {
+                let _ = self.conversation.apply(update);
                 let status = call.status.as_ref()?;
-                let mut titles = self.titles.iter();
-                let known = titles.find(|(id, _)| *id == call.tool_call_id);
-                let title = match (&call.title, known) {
-                    (Some(title), _) => one_line(title, LONGEST_TITLE),
-                    (None, Some((_, title))) => title.clone(),
-                    (None, None) => one_line(call.tool_call_id.as_str(), LONGEST_TITLE),
-                };
-                Some(format!("{title}: {status}"))
+                Some(format!("{}: {status}", self.title(&call.tool_call_id)))
             }
             Event::Update(SessionUpdate::AgentMessageChunk(chunk)) => {
                 if let acp_sdk::v1::ContentBlock::Text(text) = &chunk.content {
@@ -105,6 +97,13 @@ impl Progress {
             }
             _ => None,
         }
+    }
+
+    fn title(&self, id: &ToolCallId) -> String {
+        let call = self.conversation.tool_call(id);
+        let title = call.map(|(_, call)| call.title.as_str());
+        let title = title.filter(|title| !title.is_empty());
+        one_line(title.unwrap_or(id.as_str()), LONGEST_TITLE)
     }
 
     /// Returns whether the interval since the last report of text has elapsed.

@@ -322,6 +322,7 @@ mod linux {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::process::{Child, Command};
+    use std::time::Instant;
 
     use super::*;
 
@@ -335,7 +336,15 @@ mod tests {
             if let Some(marks) = marks {
                 command.env(VARIABLE, marks);
             }
-            Self(command.spawn().unwrap())
+            let process = Self(command.spawn().unwrap());
+            // Within `execve` it has no environment, for as long as the system is busy.
+            let environment = format!("/proc/{}/environ", process.0.id());
+            let limit = Instant::now() + Duration::from_secs(30);
+            while std::fs::read(&environment).unwrap().is_empty() {
+                assert!(Instant::now() < limit, "the process has no environment");
+                std::thread::yield_now();
+            }
+            process
         }
 
         fn is_killed(&mut self) -> bool {

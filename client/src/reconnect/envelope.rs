@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use acp_sdk::facts::{self, Attachment};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -99,18 +100,15 @@ fn session(object: &RawValue) -> Option<Cow<'_, str>> {
     Some(named.session)
 }
 
-#[cfg(feature = "remote")]
-/// Returns whether a method attaches an existing session to this connection.
-pub(crate) fn joins_session(method: &str) -> bool {
-    matches!(
-        method,
-        "session/load" | "session/resume" | "_acp-sdk/session/resume"
-    )
+/// Returns how a method changes the attachment of this connection to a session.
+pub(crate) fn attachment(method: &str) -> Attachment {
+    facts::of_agent(method).map_or(Attachment::Keeps, |facts| facts.joins)
 }
 
-/// Returns whether a method detaches a session from this connection.
-pub(crate) fn leaves_session(method: &str) -> bool {
-    matches!(method, "session/close" | "session/delete")
+#[cfg(feature = "remote")]
+/// Returns whether a message may be sent again when it is unknown whether it arrived.
+pub(crate) fn is_safe_to_retry(method: &str) -> bool {
+    facts::of_agent(method).is_some_and(|facts| facts.retry == facts::Retry::Safe)
 }
 
 #[cfg(test)]

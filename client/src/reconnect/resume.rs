@@ -16,6 +16,7 @@ mod sessions;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use acp_sdk::facts::Attachment;
 use bytes::Bytes;
 use serde_json::json;
 
@@ -143,12 +144,7 @@ impl Resume {
         let mut sent = message.clone();
         match pending.method.as_str() {
             "initialize" => self.initialize = Some(message),
-            "authenticate" | "auth/login" | "session/new" => pending.message = Some(message),
-            "session/load" | "session/resume" => {
-                let session = pending.session.clone().unwrap_or_default();
-                // The agent may replay its events from the first one.
-                self.open(session, &message);
-            }
+            "authenticate" | "auth/login" => pending.message = Some(message),
             "session/prompt" if self.capabilities.prompt_result => {
                 self.last += 1;
                 let name = format!("{}-{}", self.nonce, self.last);
@@ -161,7 +157,17 @@ impl Resume {
                     pending.prompt = Some(name);
                 }
             }
-            _ => {}
+            method => match envelope::attachment(method) {
+                // Opened with the id in the response.
+                Attachment::Creates => pending.message = Some(self.setup(&pending, message)),
+                Attachment::Joins => {
+                    let setup = self.setup(&pending, message);
+                    let session = pending.session.clone().unwrap_or_default();
+                    // The agent may replay its events from the first one.
+                    self.open(session, Session::new(setup, None));
+                }
+                Attachment::Leaves | Attachment::Keeps => {}
+            },
         }
         if self.pending.len() < MAX_TRACKED {
             self.pending.insert(id, pending);
@@ -169,9 +175,16 @@ impl Resume {
         Some(sent)
     }
 
-    fn open(&mut self, id: String, setup: &Bytes) {
+    /// Returns the request with the settings of the session that it names, where it has none.
+    fn setup(&self, request: &PendingRequest, message: Bytes) -> Bytes {
+        let session = request.session.as_deref();
+        let session = session.and_then(|session| self.sessions.get(session));
+        session.map_or(message.clone(), |session| session.setup_for(&message))
+    }
+
+    fn open(&mut self, id: String, session: Session) {
         if self.sessions.len() < MAX_TRACKED || self.sessions.contains_key(&id) {
-            self.sessions.insert(id, Session::new(setup));
+            self.sessions.insert(id, session);
         }
     }
 
@@ -207,20 +220,24 @@ impl Resume {
             "initialize" => self.capabilities = ResumeCapabilities::read(envelope),
             "authenticate" | "auth/login" if !failed => self.authenticate = pending.message,
             "logout" | "auth/logout" => self.authenticate = None,
-            "session/new" | "session/fork" => {
-                if let (Some(session), Some(message)) = (envelope.new_session(), &pending.message) {
-                    self.open(session.into_owned(), message);
-                }
-            }
-            "session/load" | "session/resume" if failed => self.forget(&pending),
-            method if envelope::leaves_session(method) && !failed => self.forget(&pending),
             "session/prompt" => {
                 let session = pending.session.as_deref().unwrap_or_default();
                 if let Some(session) = self.sessions.get_mut(session) {
                     session.prompt_answered(id);
                 }
             }
-            _ => {}
+            method => match (envelope::attachment(method), failed) {
+                (Attachment::Creates, false) => {
+                    let created = envelope.new_session().zip(pending.message.clone());
+                    if let Some((id, setup)) = created {
+                        // A copy has the events of its source, whose numbers are unknown.
+                        let cursor = pending.session.is_none().then_some(0);
+                        self.open(id.into_owned(), Session::new(setup, cursor));
+                    }
+                }
+                (Attachment::Joins, true) | (Attachment::Leaves, false) => self.forget(&pending),
+                _ => {}
+            },
         }
         true
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use acp_sdk::limits::MAX_MESSAGE_BYTES;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -108,7 +109,7 @@ impl RemoteAgent {
                 connect: Duration::from_secs(10),
                 response: Duration::from_secs(60),
                 idle: Duration::from_secs(60),
-                message_bytes: 32 << 20,
+                message_bytes: MAX_MESSAGE_BYTES,
             },
             reconnect: Some(Reconnect::default()),
         })
@@ -192,7 +193,7 @@ impl RemoteAgent {
         self
     }
 
-    /// Sets the maximum size of a received message in bytes (default 32 MiB).
+    /// Sets the maximum size of a received message in bytes (default [`MAX_MESSAGE_BYTES`]).
     #[must_use]
     pub fn max_message_bytes(mut self, bytes: usize) -> Self {
         self.limits.message_bytes = bytes;

@@ -2,6 +2,10 @@
 //!
 //! Many agents announce a tool call with its title, locations and input, and request permission
 //! with only its id. Memory: at most 256 tool calls and 1 MiB for each session.
+//!
+//! This is not a [`Conversation`](acp_sdk::conversation::Conversation): of contents, which may be
+//! whole files, only the paths are copied for each update, and a call that has ended must not
+//! answer for another one with its id.
 
 use std::collections::VecDeque;
 

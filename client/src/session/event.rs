@@ -1,6 +1,7 @@
 //! The events of a session.
 
 use acp_sdk::Meta;
+use acp_sdk::conversation::{Changes, Conversation};
 use acp_sdk::v1::{ContentBlock, RequestPermissionOutcome, SessionUpdate, StopReason};
 use serde::Deserialize;
 
@@ -73,6 +74,43 @@ pub enum Event {
     Missed(u64),
 }
 
+impl Event {
+    /// Applies the event to a conversation. Returns what a user interface must redraw.
+    ///
+    /// Answered permission requests are not part of a conversation.
+    ///
+    /// ```no_run
+    /// use acp_sdk::conversation::Conversation;
+    ///
+    /// # async fn example(session: acp_client::Session) {
+    /// let mut conversation = Conversation::new();
+    /// let mut events = session.events();
+    /// while let Some(event) = events.next().await {
+    ///     for change in event.event.apply_to(&mut conversation) {
+    ///         let item = change.item().and_then(|id| conversation.item(id));
+    ///         println!("redraw {change:?}: {item:?}");
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    pub fn apply_to(&self, conversation: &mut Conversation) -> Changes {
+        match self {
+            Self::Update(update) => conversation.apply(update),
+            Self::TurnStarted { prompt } => conversation.prompt(prompt),
+            Self::TurnEnded { stop_reason } => conversation.end_turn(stop_reason.clone()),
+            Self::HistoryEnd => {
+                conversation.end_history();
+                Changes::default()
+            }
+            Self::Missed(count) => conversation.missed(Some(*count)),
+            // The whole history follows.
+            Self::Gap(Gap::Loaded) => conversation.restart(),
+            Self::Gap(Gap::Resumed | Gap::Truncated) => conversation.missed(None),
+            Self::Gap(Gap::Lost) | Self::Permission(_) => Changes::default(),
+        }
+    }
+}
+
 /// The state of a session whose connection was lost and which could not be continued without a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -108,4 +146,57 @@ pub(crate) fn number(meta: Option<&Meta>) -> Option<u64> {
     }
     let ours: Ours = meta?.get("acp-sdk")?;
     Some(ours.event_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use acp_sdk::conversation::{Change, ItemKind};
+    use acp_sdk::v1::ContentChunk;
+
+    use super::*;
+
+    #[test]
+    fn events_become_a_conversation() {
+        let said = || {
+            let chunk = ContentChunk::new(ContentBlock::from("Hello."));
+            Event::Update(SessionUpdate::AgentMessageChunk(chunk))
+        };
+        let prompt = vec![ContentBlock::from("Hi")];
+        let stop_reason = Some(StopReason::EndTurn);
+        let mut conversation = Conversation::new();
+        for event in [
+            said(),
+            Event::HistoryEnd,
+            said(),
+            Event::TurnStarted { prompt },
+            said(),
+            Event::TurnEnded { stop_reason },
+            Event::Missed(2),
+            Event::Gap(Gap::Resumed),
+        ] {
+            let _ = event.apply_to(&mut conversation);
+        }
+        let words: Vec<_> = conversation
+            .items()
+            .map(|item| match &item.kind {
+                ItemKind::Message(message) => message.text().into_owned(),
+                ItemKind::TurnEnd { .. } => "end".to_owned(),
+                ItemKind::Missed { count } => format!("missed {count:?}"),
+                other => format!("{other:?}"),
+            })
+            .collect();
+        let expected = [
+            "Hello.",
+            "Hello.",
+            "Hi",
+            "Hello.",
+            "end",
+            "missed Some(2)",
+            "missed None",
+        ];
+        assert_eq!(words, expected);
+        let last = conversation.items().last().unwrap().id;
+        let loaded = Event::Gap(Gap::Loaded).apply_to(&mut conversation);
+        assert!(loaded.into_iter().eq([Change::Removed(last)]));
+    }
 }

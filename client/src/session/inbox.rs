@@ -169,12 +169,12 @@ impl Inbox {
         let bytes = weight(&update);
         let mut state = self.lock();
         state.calls.remember(&update);
-        state.settings.update(&update);
+        let _ = state.settings.apply(&update);
         // A session may be loaded again while a prompt waits for that.
         let is_live = state.phase == Phase::Live;
         let turn = state.running().filter(|_| is_live).cloned();
         if let Some(turn) = &turn {
-            turn.gathering().update(&update, bytes);
+            turn.gathering().update(&update);
         }
         let event = SessionEvent {
             event: Event::Update(update),

@@ -1,21 +1,14 @@
 //! The outcome of a turn.
 
-mod spoken;
 mod tokens;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-use acp_sdk::json::UnknownVariant;
-use acp_sdk::v1::{
-    ContentChunk, Cost, MessageId, Plan, SessionUpdate, StopReason, ToolCall, ToolCallId,
-    ToolCallUpdate, UsageUpdate,
-};
-
+use acp_sdk::conversation::{Conversation, ItemKind, Message, Omitted, Role};
+use acp_sdk::v1::{Cost, Plan, SessionUpdate, StopReason, ToolCall, UsageUpdate};
 use tokio::time::Instant;
 
-use self::spoken::Spoken;
 pub use self::tokens::TokenUsage;
 
 /// Limit in bytes of collected text, thoughts and tool calls.
@@ -23,14 +16,15 @@ const MOST_BYTES: usize = 64 << 20;
 
 /// The summary of a turn: text, thoughts, tool calls, plan and usage.
 ///
-/// Memory: 64 MiB of text and tool calls; [`truncated`](Self::truncated) is set beyond that.
+/// Memory: the latest 64 MiB of text and tool calls; [`truncated`](Self::truncated) is set beyond
+/// that.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Outcome {
     /// The reason for the end of the turn.
     pub stop_reason: StopReason,
-    /// The text of the agent. Messages are separated by a blank line; a new one begins after a tool
-    /// call and with another message id.
+    /// The text of the agent. Messages are separated by a blank line; they are those of a
+    /// [`Conversation`].
     pub text: String,
     /// The thoughts of the agent, separated likewise.
     pub thoughts: String,
@@ -65,39 +59,10 @@ impl fmt::Display for Outcome {
 /// Collects an [`Outcome`].
 #[derive(Debug)]
 pub(super) struct Gathering {
-    outcome: Outcome,
+    conversation: Conversation,
     begun: Instant,
-    message: Spoken,
-    thought: Spoken,
-    /// The index of each tool call in the outcome; there may be thousands.
-    calls: HashMap<ToolCallId, usize>,
-    bytes: usize,
-}
-
-/// Detects where a message ends and the next begins.
-#[derive(Debug, Default)]
-pub(crate) struct Joint {
-    id: Option<MessageId>,
-    begun: bool,
-    interrupted: bool,
-}
-
-impl Joint {
-    /// Returns whether this chunk begins another message than the previous one.
-    pub(crate) fn is_new_message(&mut self, chunk: &ContentChunk) -> bool {
-        let other = chunk.message_id.is_some() && chunk.message_id != self.id;
-        let new = self.begun && (self.interrupted || (other && self.id.is_some()));
-        if chunk.message_id.is_some() {
-            self.id.clone_from(&chunk.message_id);
-        }
-        (self.begun, self.interrupted) = (true, false);
-        new
-    }
-
-    /// Records that a tool call separates the messages.
-    pub(crate) fn interrupt(&mut self) {
-        self.interrupted = true;
-    }
+    tokens: Option<TokenUsage>,
+    elapsed: Duration,
 }
 
 /// Returns the separator between `text` and the next message: a blank line.
@@ -114,152 +79,111 @@ pub(crate) fn separator(text: &str) -> &'static str {
 impl Gathering {
     pub(super) fn new(begun: Instant) -> Self {
         Self {
-            outcome: Outcome {
-                stop_reason: StopReason::EndTurn,
-                text: String::new(),
-                thoughts: String::new(),
-                tool_calls: Vec::new(),
-                plan: None,
-                usage: None,
-                tokens: None,
-                elapsed: Duration::ZERO,
-                truncated: false,
-            },
+            conversation: Conversation::with_limit(MOST_BYTES),
             begun,
-            message: Spoken::default(),
-            thought: Spoken::default(),
-            calls: HashMap::new(),
-            bytes: 0,
+            tokens: None,
+            elapsed: Duration::ZERO,
         }
     }
 
     pub(super) fn so_far(&self) -> Outcome {
-        Outcome {
-            elapsed: self.begun.elapsed(),
-            ..self.outcome.clone()
-        }
+        let mut outcome = outcome(self.conversation.clone());
+        outcome.tokens = self.tokens;
+        outcome.elapsed = self.begun.elapsed();
+        outcome
     }
 
     /// Records the end of the turn.
     pub(super) fn end(&mut self, tokens: Option<TokenUsage>) {
-        self.outcome.tokens = tokens;
-        self.outcome.elapsed = self.begun.elapsed();
+        self.tokens = tokens;
+        self.elapsed = self.begun.elapsed();
     }
 
     /// Returns the outcome.
     pub(super) fn finish(&mut self, stop_reason: StopReason) -> Outcome {
         let empty = Self::new(self.begun);
-        let mut outcome = std::mem::replace(self, empty).outcome;
+        let gathered = std::mem::replace(self, empty);
+        let mut outcome = outcome(gathered.conversation);
         outcome.stop_reason = stop_reason;
+        outcome.tokens = gathered.tokens;
+        outcome.elapsed = gathered.elapsed;
         outcome
     }
 
-    /// Adds an update of about `bytes` bytes.
-    pub(super) fn update(&mut self, update: &SessionUpdate, bytes: usize) {
-        match update {
-            SessionUpdate::Plan(plan) => {
-                self.outcome.plan = Some(plan.clone());
-                return;
-            }
-            SessionUpdate::UsageUpdate(usage) => {
-                self.outcome.usage = Some(usage.clone());
-                return;
-            }
+    pub(super) fn update(&mut self, update: &SessionUpdate) {
+        // Other updates are not part of an outcome and must not take its place.
+        if matches!(
+            update,
             SessionUpdate::AgentMessageChunk(_)
-            | SessionUpdate::AgentThoughtChunk(_)
-            | SessionUpdate::ToolCall(_)
-            | SessionUpdate::ToolCallUpdate(_)
-            | SessionUpdate::Unknown(_) => {}
-            _ => return,
+                | SessionUpdate::AgentThoughtChunk(_)
+                | SessionUpdate::ToolCall(_)
+                | SessionUpdate::ToolCallUpdate(_)
+                | SessionUpdate::Plan(_)
+                | SessionUpdate::UsageUpdate(_)
+        ) || is_of_version_2(update)
+        {
+            let _ = self.conversation.apply(update);
         }
-        if self.bytes + bytes > MOST_BYTES {
-            self.outcome.truncated = true;
-            return;
-        }
-        self.bytes += bytes;
-        let Outcome { text, thoughts, .. } = &mut self.outcome;
-        match update {
-            SessionUpdate::AgentMessageChunk(chunk) => self.message.append(text, chunk),
-            SessionUpdate::AgentThoughtChunk(chunk) => self.thought.append(thoughts, chunk),
-            SessionUpdate::ToolCall(call) => self.announced(call),
-            SessionUpdate::ToolCallUpdate(call) => self.changed(call),
-            // Updates of version 2 without an equivalent in version 1.
-            SessionUpdate::Unknown(update) => match update.tag() {
-                "agent_message" => self.message.replace(text, update),
-                "agent_thought" => self.thought.replace(thoughts, update),
-                "tool_call_content_chunk" => self.continued(update),
-                _ => {}
-            },
-            _ => {}
-        }
-    }
-
-    /// A chunk of a tool call's content that is too long to be repeated with each chunk.
-    fn continued(&mut self, update: &UnknownVariant) {
-        let id: Option<ToolCallId> = update.get("toolCallId").and_then(|id| id.parse().ok());
-        let item = update.get("content").and_then(|item| item.parse().ok());
-        match (id, item) {
-            (Some(id), Some(item)) => self.call(&id).content.push(item),
-            // A diff of version 2, which has another form in version 1.
-            _ => self.outcome.truncated = true,
-        }
-    }
-
-    fn announced(&mut self, call: &ToolCall) {
-        *self.call(&call.tool_call_id) = call.clone();
-    }
-
-    fn changed(&mut self, update: &ToolCallUpdate) {
-        merge(self.call(&update.tool_call_id), update.clone());
-    }
-
-    /// Returns a tool call. Creates it if necessary, because some agents update calls that they
-    /// never announced.
-    fn call(&mut self, id: &ToolCallId) -> &mut ToolCall {
-        self.message.joint.interrupt();
-        self.thought.joint.interrupt();
-        let calls = &mut self.outcome.tool_calls;
-        let index = *self.calls.entry(id.clone()).or_insert_with(|| {
-            calls.push(ToolCall::new(id.clone(), ""));
-            calls.len() - 1
-        });
-        &mut calls[index]
     }
 }
 
-/// Applies an update: omitted members are unchanged, lists are replaced.
-///
-/// Spec: <https://agentclientprotocol.com/protocol/v1/tool-calls#updating>
-pub(crate) fn merge(call: &mut ToolCall, update: ToolCallUpdate) {
-    fn set<T>(field: &mut T, value: Option<T>) {
-        if let Some(value) = value {
-            *field = value;
+/// Returns whether an update of version 2 without an equivalent in version 1 is part of an outcome.
+fn is_of_version_2(update: &SessionUpdate) -> bool {
+    let SessionUpdate::Unknown(update) = update else {
+        return false;
+    };
+    let tag = update.tag();
+    matches!(
+        tag,
+        "agent_message" | "agent_thought" | "tool_call_content_chunk"
+    )
+}
+
+/// Summarises a turn. The stop reason is not that of the turn yet.
+fn outcome(conversation: Conversation) -> Outcome {
+    let mut outcome = Outcome {
+        stop_reason: StopReason::EndTurn,
+        text: String::new(),
+        thoughts: String::new(),
+        tool_calls: Vec::new(),
+        plan: conversation.plan().cloned(),
+        usage: conversation.usage().cloned(),
+        tokens: None,
+        elapsed: Duration::ZERO,
+        truncated: conversation.omitted() != Omitted::default(),
+    };
+    for item in conversation.into_items() {
+        match item.kind {
+            ItemKind::Message(message) => match message.role {
+                Role::Thought => add(message, &mut outcome.thoughts),
+                _ => add(message, &mut outcome.text),
+            },
+            ItemKind::ToolCall(call) => outcome.tool_calls.push(*call),
+            _ => {}
         }
     }
-    fn set_some<T>(field: &mut Option<T>, value: Option<T>) {
-        if value.is_some() {
-            *field = value;
-        }
+    outcome
+}
+
+/// Adds the text of a message after a blank line.
+fn add(message: Message, text: &mut String) {
+    let next = message.into_text();
+    if text.is_empty() {
+        *text = next;
+    } else if !next.is_empty() {
+        text.push_str(separator(text));
+        text.push_str(&next);
     }
-    set(&mut call.title, update.title);
-    set(&mut call.content, update.content);
-    set(&mut call.locations, update.locations);
-    set_some(&mut call.name, update.name);
-    set_some(&mut call.kind, update.kind);
-    set_some(&mut call.status, update.status);
-    set_some(&mut call.raw_input, update.raw_input);
-    set_some(&mut call.raw_output, update.raw_output);
-    set_some(&mut call.meta, update.meta);
 }
 
 #[cfg(test)]
 mod tests {
     use acp_sdk::v1::{
-        Content, ContentBlock, PlanEntry, PlanEntryPriority, PlanEntryStatus, ToolCallContent,
-        ToolCallStatus, ToolKind,
+        Content, ContentBlock, ContentChunk, PlanEntry, PlanEntryPriority, PlanEntryStatus,
+        ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolKind,
     };
+    use serde_json::json;
 
-    use super::super::weight::weight;
     use super::*;
 
     fn block(text: &str) -> ContentBlock {
@@ -282,7 +206,7 @@ mod tests {
     fn gathered(updates: impl IntoIterator<Item = SessionUpdate>) -> Outcome {
         let mut gathering = Gathering::new(Instant::now());
         for update in updates {
-            gathering.update(&update, weight(&update));
+            gathering.update(&update);
         }
         gathering.finish(StopReason::EndTurn)
     }
@@ -313,33 +237,33 @@ mod tests {
     fn updates_of_a_tool_call_are_merged() {
         let content = vec![ToolCallContent::Content(Content::new(block("done")))];
         let announced = ToolCall::new("1", "Read").with_kind(ToolKind::Read);
-        let running = ToolCallUpdate::new("1").with_status(ToolCallStatus::InProgress);
         let done = ToolCallUpdate::new("1")
             .with_status(ToolCallStatus::Completed)
             .with_content(content.clone());
         let unannounced = ToolCallUpdate::new("2").with_title("Write");
         let outcome = gathered([
-            SessionUpdate::ToolCall(announced),
-            SessionUpdate::ToolCallUpdate(running),
+            SessionUpdate::ToolCall(announced.clone()),
             SessionUpdate::ToolCallUpdate(unannounced),
             SessionUpdate::ToolCallUpdate(done),
         ]);
-        let expected = ToolCall::new("1", "Read")
-            .with_kind(ToolKind::Read)
+        let expected = announced
             .with_status(ToolCallStatus::Completed)
             .with_content(content);
         assert_eq!(outcome.tool_calls, [expected, ToolCall::new("2", "Write")]);
     }
 
     #[test]
-    fn a_call_that_is_announced_again_begins_anew() {
-        let done = ToolCallUpdate::new("1").with_status(ToolCallStatus::Failed);
+    fn messages_that_version_2_replaces_are_the_latest() {
+        let replaced = json!({"sessionUpdate": "agent_message", "messageId": "1",
+            "content": [{"type": "text", "text": "longer "}, {"type": "text", "text": "one"}]});
+        let state = json!({"sessionUpdate": "state_update", "state": "idle"});
         let outcome = gathered([
-            called("1"),
-            SessionUpdate::ToolCallUpdate(done),
-            called("1"),
+            said_in("1", "one"),
+            said_in("2", "two"),
+            serde_json::from_value(replaced).unwrap(),
+            serde_json::from_value(state).unwrap(),
         ]);
-        assert_eq!(outcome.tool_calls, [ToolCall::new("1", "Call")]);
+        assert_eq!(outcome.text, "longer one\n\ntwo");
     }
 
     #[test]

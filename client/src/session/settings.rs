@@ -1,9 +1,10 @@
-//! The current modes, config options, commands and title of a session.
+//! Values of config options, and the settings with which a session opens.
 
+pub use acp_sdk::conversation::SessionSettings;
 use acp_sdk::v1::{
     AvailableCommand, SessionConfigOption, SessionConfigOptionValue,
     SessionConfigOptionValueBoolean, SessionConfigOptionValueValueId, SessionConfigValueId,
-    SessionModeState, SessionUpdate,
+    SessionModeState,
 };
 
 /// The modes and options in the response to a request that opens a session.
@@ -37,54 +38,15 @@ impl From<bool> for ConfigValue {
     }
 }
 
-/// The current settings of a session.
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct SessionSettings {
-    /// The current mode and the available modes; `None` if the agent has none.
-    pub modes: Option<SessionModeState>,
-    /// The config options; `None` if the agent has none.
-    pub config_options: Option<Vec<SessionConfigOption>>,
-    /// The slash commands.
-    pub commands: Vec<AvailableCommand>,
-    /// The title, if the session has one.
-    pub title: Option<String>,
-}
-
-impl SessionSettings {
-    /// Applies the response to a request that opens a session.
-    pub(crate) fn opened(
-        &mut self,
-        (modes, options): OpenedState,
-        commands: Option<Vec<AvailableCommand>>,
-    ) {
-        // An omitted member changes nothing.
-        self.modes = modes.or_else(|| self.modes.take());
-        self.config_options = options.or_else(|| self.config_options.take());
-        if let Some(commands) = commands {
-            self.commands = commands;
-        }
-    }
-
-    pub(crate) fn set_mode(&mut self, mode: acp_sdk::v1::SessionModeId) {
-        if let Some(modes) = &mut self.modes {
-            modes.current_mode_id = mode;
-        }
-    }
-
-    pub(super) fn update(&mut self, update: &SessionUpdate) {
-        match update {
-            SessionUpdate::CurrentModeUpdate(update) => {
-                self.set_mode(update.current_mode_id.clone());
-            }
-            SessionUpdate::ConfigOptionUpdate(update) => {
-                self.config_options = Some(update.config_options.clone());
-            }
-            SessionUpdate::AvailableCommandsUpdate(update) => {
-                self.commands.clone_from(&update.available_commands);
-            }
-            SessionUpdate::SessionInfoUpdate(update) => update.title.clone().apply(&mut self.title),
-            _ => {}
-        }
+/// Applies the response to a request that opens a session.
+pub(crate) fn set_opened(
+    settings: &mut SessionSettings,
+    (modes, options): OpenedState,
+    commands: Option<Vec<AvailableCommand>>,
+) {
+    settings.opened(modes, options);
+    // An omitted member changes nothing.
+    if let Some(commands) = commands {
+        settings.commands = commands;
     }
 }

@@ -4,6 +4,7 @@ mod questions;
 mod requests;
 mod updates;
 
+use acp_sdk::convert::{Convert, convert_logged};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,4 +16,9 @@ fn read<T: DeserializeOwned>(value: Value) -> T {
 
 fn written<T: Serialize>(value: &T) -> Value {
     serde_json::to_value(value).unwrap()
+}
+
+/// Converts a message that has a form in the other version.
+fn converted<A: Convert<B>, B>(value: A) -> B {
+    convert_logged(value).unwrap()
 }

@@ -9,9 +9,11 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use acp_sdk::{Json, Patch, v1, v2};
+use acp_sdk::convert::convert_logged;
+use acp_sdk::{Patch, v1, v2};
 
-use super::{content, diff, digest, raw_variant, reread};
+use super::digest;
+use super::updates::stateless;
 
 /// Maximum number of remembered tool calls. An older call counts as new when it is changed.
 const MOST_CALLS: usize = 1024;
@@ -46,28 +48,29 @@ impl ToolCalls {
     pub(super) fn update(&mut self, update: v2::ToolCallUpdate) -> Vec<v1::SessionUpdate> {
         let mut said = Vec::new();
         let (known, mut call) = self.take(&update.tool_call_id);
-        let content = match &update.content {
-            Patch::Absent => None,
-            Patch::Null => Some(Vec::new()),
-            Patch::Value(items) => Some(all_from_v2(items)),
+        let has_ended = has_ended(&update.status);
+        let converted = match known {
+            true => convert_logged(update).map(v1::SessionUpdate::ToolCallUpdate),
+            false => convert_logged(update).map(v1::SessionUpdate::ToolCall),
         };
-        let content = match content {
-            Some(content) => {
-                (call.content, call.bytes) = (Some(Vec::new()), 0);
-                call.keep(&content);
-                call.shown = call.bytes;
-                Some(content)
+        let Some(mut converted) = converted else {
+            self.put(call, &mut said);
+            return said;
+        };
+        if let v1::SessionUpdate::ToolCallUpdate(update) = &mut converted {
+            match &update.content {
+                Some(content) => call.replace(content),
+                None => update.content = call.unsaid(),
             }
-            None => call.unsaid(),
-        };
-        if has_ended(&update.status) {
+        }
+        if let v1::SessionUpdate::ToolCall(new) = &converted {
+            call.replace(&new.content);
+        }
+        if has_ended {
             // No further chunks are expected.
             (call.content, call.bytes, call.shown) = (None, 0, 0);
         }
-        said.push(match known {
-            true => changed(update, content).into(),
-            false => created(update, content).into(),
-        });
+        said.push(converted);
         self.put(call, &mut said);
         said
     }
@@ -75,15 +78,13 @@ impl ToolCalls {
     /// Records a chunk of content.
     pub(super) fn chunk(&mut self, chunk: v2::ToolCallContentChunk) -> Vec<v1::SessionUpdate> {
         let (_, mut call) = self.take(&chunk.tool_call_id);
-        let items = one_from_v2(&chunk.content);
+        let items: Vec<_> = convert_logged(vec![chunk.content.clone()]).unwrap_or_default();
         let mut said = Vec::new();
         let added: usize = items.iter().map(weight).sum();
         if call.content.is_none() || call.bytes + added > MOST_BYTES {
             said.extend(call.unsaid().map(|content| say(&call.id, content)));
             (call.content, call.bytes, call.shown) = (None, 0, 0);
-            let kind = "tool_call_content_chunk";
-            let update = v2::SessionUpdate::ToolCallContentChunk(chunk);
-            said.push(v1::SessionUpdate::Unknown(raw_variant(kind, &update)));
+            said.extend(stateless(v2::SessionUpdate::ToolCallContentChunk(chunk)));
             self.put(call, &mut said);
             return said;
         }
@@ -158,6 +159,13 @@ impl ToolCalls {
 }
 
 impl Call {
+    /// Replaces the content by one that an update contains.
+    fn replace(&mut self, content: &[v1::ToolCallContent]) {
+        (self.content, self.bytes) = (Some(Vec::new()), 0);
+        self.keep(content);
+        self.shown = self.bytes;
+    }
+
     fn keep(&mut self, items: &[v1::ToolCallContent]) {
         let added: usize = items.iter().map(weight).sum();
         if self.bytes + added > MOST_BYTES {
@@ -195,93 +203,4 @@ fn weight(item: &v1::ToolCallContent) -> usize {
 fn has_ended(status: &Patch<v2::ToolCallStatus>) -> bool {
     use v2::ToolCallStatus::{Cancelled, Completed, Failed};
     matches!(status, Patch::Value(Completed | Failed | Cancelled))
-}
-
-fn created(update: v2::ToolCallUpdate, content: Option<Vec<v1::ToolCallContent>>) -> v1::ToolCall {
-    let update = changed(update, content);
-    let title = update.title.or_else(|| update.name.clone());
-    let mut next = v1::ToolCall::new(update.tool_call_id, title.unwrap_or_default());
-    next.name = update.name;
-    next.kind = update.kind;
-    next.status = update.status;
-    next.content = update.content.unwrap_or_default();
-    next.locations = update.locations.unwrap_or_default();
-    next.raw_input = update.raw_input;
-    next.raw_output = update.raw_output;
-    next.meta = update.meta;
-    next
-}
-
-/// Converts the members that an update sets. Version 1 cannot clear a member, so a cleared member
-/// is set to an empty value.
-fn changed(
-    update: v2::ToolCallUpdate,
-    content: Option<Vec<v1::ToolCallContent>>,
-) -> v1::ToolCallUpdate {
-    let mut next = v1::ToolCallUpdate::new(update.tool_call_id.as_str());
-    next.title = set(update.title, String::new);
-    next.name = set(update.name, String::new);
-    let kind = set(update.kind, || v2::ToolKind::Other);
-    next.kind = kind.map(|kind| kind.as_str().into());
-    let status = set(update.status, || v2::ToolCallStatus::Pending);
-    next.status = status.map(|status| status.as_str().into());
-    next.content = content;
-    next.locations = set(update.locations, Vec::new)
-        .map(|locations| locations.into_iter().map(location).collect());
-    let null = || Json::from(serde_json::Value::Null);
-    next.raw_input = set(update.raw_input, null);
-    next.raw_output = set(update.raw_output, null);
-    next.meta = update.meta.value().cloned();
-    next
-}
-
-fn set<T>(patch: Patch<T>, cleared: impl FnOnce() -> T) -> Option<T> {
-    match patch {
-        Patch::Absent => None,
-        Patch::Null => Some(cleared()),
-        Patch::Value(value) => Some(value),
-    }
-}
-
-fn location(location: v2::ToolCallLocation) -> v1::ToolCallLocation {
-    let mut next = v1::ToolCallLocation::new(location.path.as_str());
-    next.line = location.line;
-    next.meta = location.meta;
-    next
-}
-
-/// Converts the tool call of a permission request, without recording it.
-pub(super) fn asked(update: v2::ToolCallUpdate) -> v1::ToolCallUpdate {
-    let content = match &update.content {
-        Patch::Absent => None,
-        Patch::Null => Some(Vec::new()),
-        Patch::Value(items) => Some(all_from_v2(items)),
-    };
-    changed(update, content)
-}
-
-fn all_from_v2(items: &[v2::ToolCallContent]) -> Vec<v1::ToolCallContent> {
-    items.iter().flat_map(one_from_v2).collect()
-}
-
-/// Converts an item of content. A diff may become several items.
-fn one_from_v2(item: &v2::ToolCallContent) -> Vec<v1::ToolCallContent> {
-    let one = match item {
-        v2::ToolCallContent::Content(item) => {
-            let mut next = v1::Content::new(content::from_v2(item.content.clone()));
-            next.meta.clone_from(&item.meta);
-            next.into()
-        }
-        v2::ToolCallContent::Diff(item) => {
-            let diffs = diff::from_v2(item).into_iter();
-            return diffs.map(v1::ToolCallContent::Diff).collect();
-        }
-        v2::ToolCallContent::Unknown(unknown) => v1::ToolCallContent::Unknown(unknown.clone()),
-        // A terminal has the same form in both versions, but belongs to the agent here.
-        other => match reread(other) {
-            Some(item) => item,
-            None => return Vec::new(),
-        },
-    };
-    vec![one]
 }

@@ -13,6 +13,7 @@
 
 use std::collections::VecDeque;
 
+use acp_sdk::convert::convert_logged;
 use acp_sdk::{RpcError, v1, v2};
 
 use super::digest;
@@ -205,20 +206,15 @@ impl Work {
 }
 
 fn stop(reason: Option<v2::StopReason>) -> Result<v1::StopReason, RpcError> {
-    Ok(match reason {
+    match reason {
         // A missing reason counts as `end_turn`.
-        None | Some(v2::StopReason::EndTurn) => v1::StopReason::EndTurn,
-        Some(v2::StopReason::MaxTokens) => v1::StopReason::MaxTokens,
-        Some(v2::StopReason::MaxTurnRequests) => v1::StopReason::MaxTurnRequests,
-        Some(v2::StopReason::Refusal) => v1::StopReason::Refusal,
-        Some(v2::StopReason::Cancelled) => v1::StopReason::Cancelled,
+        None => Ok(v1::StopReason::EndTurn),
         Some(v2::StopReason::Error(error)) => {
             let unknown = || RpcError::new(v2::error_codes::INTERNAL_ERROR, "the work has failed");
-            return Err(error.error.unwrap_or_else(unknown));
+            Err(error.error.unwrap_or_else(unknown))
         }
-        Some(v2::StopReason::Unknown(unknown)) => v1::StopReason::from(unknown.tag()),
-        Some(_) => v1::StopReason::from("unknown"),
-    })
+        Some(reason) => Ok(convert_logged(reason).unwrap_or_else(|| "unknown".into())),
+    }
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub struct Workspace {
 const WORKERS: usize = 16;
 
 /// Maximum size of the text in a response, in bytes. In JSON, quotes and line endings take two bytes
-/// each, and peers commonly accept messages of up to 32 MiB.
+/// each, and peers commonly accept messages of up to [`MAX_MESSAGE_BYTES`](acp_sdk::limits::MAX_MESSAGE_BYTES).
 const MOST_TEXT: usize = 12 << 20;
 
 impl Workspace {

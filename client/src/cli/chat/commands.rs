@@ -265,10 +265,9 @@ mod tests {
     use super::*;
 
     fn settings() -> SessionSettings {
-        SessionSettings {
-            commands: vec![AvailableCommand::new("review", "Re\u{1b}[2Jviews")],
-            ..SessionSettings::default()
-        }
+        let mut settings = SessionSettings::default();
+        settings.commands = vec![AvailableCommand::new("review", "Re\u{1b}[2Jviews")];
+        settings
     }
 
     #[test]

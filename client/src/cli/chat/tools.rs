@@ -1,16 +1,14 @@
 //! Tool calls: a live line while one runs, and permanent lines afterwards.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use acp_sdk::v1::{
-    ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate,
-};
+use acp_sdk::conversation::{Conversation, Item, ItemId};
+use acp_sdk::v1::{ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallStatus};
 use tokio::time::Instant;
 
 use super::diff;
 use super::style::{Colour, Face, Paint, clean, fit};
-use crate::session::merge;
 
 /// Maximum number of tracked tool calls of a turn; further calls are shown when they begin.
 const MOST_CALLS: usize = 1000;
@@ -27,17 +25,12 @@ pub(super) fn spinner(elapsed: Duration) -> &'static str {
     FRAMES[usize::try_from(frame).unwrap_or_default()]
 }
 
-/// The tool calls of a turn.
+/// The display of the tool calls of a turn.
 #[derive(Debug, Default)]
-pub(super) struct Tools {
-    calls: Vec<Running>,
-    /// The index of each call in the list.
-    places: HashMap<ToolCallId, usize>,
-}
+pub(super) struct Tools(BTreeMap<ItemId, Running>);
 
 #[derive(Debug)]
 struct Running {
-    call: ToolCall,
     begun: Instant,
     /// Whether the call was shown completely.
     done: bool,
@@ -46,68 +39,57 @@ struct Running {
 }
 
 impl Tools {
-    /// Adds an announced call. Returns its lines if it has ended.
-    pub(super) fn announced(
-        &mut self,
-        call: &ToolCall,
-        width: usize,
-        paint: Paint,
-    ) -> Option<String> {
-        let running = self.running(&call.tool_call_id);
-        let done = running.done;
-        *running = Running::new(call.clone());
-        running.done = done;
-        running.ended(width, paint)
-    }
-
-    /// Updates a tool call. Returns its lines if it has ended.
-    pub(super) fn updated(
-        &mut self,
-        update: &ToolCallUpdate,
-        width: usize,
-        paint: Paint,
-    ) -> Option<String> {
-        let running = self.running(&update.tool_call_id);
-        merge(&mut running.call, update.clone());
-        running.ended(width, paint)
-    }
-
-    fn running(&mut self, id: &ToolCallId) -> &mut Running {
-        if self.calls.len() >= MOST_CALLS && !self.places.contains_key(id) {
-            self.calls.clear();
-            self.places.clear();
+    /// Notes a change of a tool call. Returns its lines if it has ended.
+    pub(super) fn changed(&mut self, item: &Item, width: usize, paint: Paint) -> Option<String> {
+        use ToolCallStatus::{Completed, Failed};
+        let call = item.as_tool_call()?;
+        let running = self.running(item.id);
+        let ended = matches!(call.status, Some(Completed | Failed));
+        if !ended || running.done {
+            return None;
         }
-        let calls = &mut self.calls;
-        let place = *self.places.entry(id.clone()).or_insert_with(|| {
-            calls.push(Running::new(ToolCall::new(id.clone(), "")));
-            calls.len() - 1
-        });
-        &mut calls[place]
+        running.done = true;
+        Some(running.shown(call, width, paint))
+    }
+
+    fn running(&mut self, id: ItemId) -> &mut Running {
+        if self.0.len() >= MOST_CALLS && !self.0.contains_key(&id) {
+            self.0.clear();
+        }
+        self.0.entry(id).or_insert_with(|| Running {
+            begun: Instant::now(),
+            done: false,
+            diffs_shown: false,
+        })
+    }
+
+    /// Returns the calls that have not ended.
+    fn open<'a>(
+        &'a self,
+        conversation: &'a Conversation,
+    ) -> impl Iterator<Item = (&'a Running, &'a ToolCall)> {
+        let open = self.0.iter().filter(|(_, running)| !running.done);
+        open.filter_map(|(id, running)| Some((running, conversation.item(*id)?.as_tool_call()?)))
     }
 
     /// Returns the lines of running calls.
-    pub(super) fn live(&self, width: usize) -> Vec<String> {
-        let running = self.calls.iter().filter(|running| !running.done);
-        let line = |running: &Running| {
+    pub(super) fn live(&self, conversation: &Conversation, width: usize) -> Vec<String> {
+        let line = |(running, call): (&Running, &ToolCall)| {
             let elapsed = running.begun.elapsed();
             let tail = format!(" {}", seconds(elapsed));
-            let title = fit(&running.title(), width.saturating_sub(4 + tail.len()));
+            let title = fit(&title(call), width.saturating_sub(4 + tail.len()));
             format!("{} {title}{tail}", spinner(elapsed))
         };
-        running.map(line).collect()
+        self.open(conversation).map(line).collect()
     }
 
     /// Returns the diffs of a call, for a permission request.
-    pub(super) fn diffs(
-        &mut self,
-        update: &ToolCallUpdate,
-        width: usize,
-        paint: Paint,
-    ) -> Vec<String> {
-        let running = self.running(&update.tool_call_id);
-        let content = update.content.as_ref().unwrap_or(&running.call.content);
+    pub(super) fn diffs(&mut self, item: &Item, width: usize, paint: Paint) -> Vec<String> {
+        let running = self.running(item.id);
+        let content = item.as_tool_call().map(|call| call.content.iter());
         let lines: Vec<_> = content
-            .iter()
+            .into_iter()
+            .flatten()
             .filter_map(of_diff)
             .flat_map(|diff| of_file(diff, width, paint))
             .collect();
@@ -116,69 +98,51 @@ impl Tools {
     }
 
     /// Ends the turn. Returns the lines of the calls that have not ended.
-    pub(super) fn end(&mut self, width: usize, paint: Paint) -> String {
-        let mut text = String::new();
-        for running in &mut self.calls {
-            if !running.done {
-                text.push_str(&running.shown(width, paint));
-            }
-        }
-        self.calls.clear();
-        self.places.clear();
+    pub(super) fn end(
+        &mut self,
+        conversation: &Conversation,
+        width: usize,
+        paint: Paint,
+    ) -> String {
+        let open = self.open(conversation);
+        let text = open.map(|(running, call)| running.shown(call, width, paint));
+        let text = text.collect();
+        self.0.clear();
         text
     }
 }
 
+fn title(call: &ToolCall) -> String {
+    let title = match call.title.trim() {
+        "" => call.tool_call_id.as_str(),
+        title => title,
+    };
+    match &call.kind {
+        Some(kind) => format!("{title} ({kind})"),
+        None => title.to_owned(),
+    }
+}
+
 impl Running {
-    fn new(call: ToolCall) -> Self {
-        Self {
-            call,
-            begun: Instant::now(),
-            done: false,
-            diffs_shown: false,
-        }
-    }
-
-    fn title(&self) -> String {
-        let title = match self.call.title.trim() {
-            "" => self.call.tool_call_id.as_str(),
-            title => title,
-        };
-        match &self.call.kind {
-            Some(kind) => format!("{title} ({kind})"),
-            None => title.to_owned(),
-        }
-    }
-
-    fn ended(&mut self, width: usize, paint: Paint) -> Option<String> {
-        use ToolCallStatus::{Completed, Failed};
-        let ended = matches!(self.call.status, Some(Completed | Failed));
-        if !ended || self.done {
-            return None;
-        }
-        self.done = true;
-        Some(self.shown(width, paint))
-    }
-
-    fn shown(&self, width: usize, paint: Paint) -> String {
-        let (sign, face) = match &self.call.status {
+    fn shown(&self, call: &ToolCall, width: usize, paint: Paint) -> String {
+        let (sign, face) = match &call.status {
             Some(ToolCallStatus::Completed) => ("✓", Face::of(Colour::Green)),
             Some(ToolCallStatus::Failed) => ("✗", Face::of(Colour::Red)),
             _ => ("∙", Face::DIM),
         };
-        let tail = match &self.call.status {
+        let tail = match &call.status {
             Some(ToolCallStatus::Completed | ToolCallStatus::Failed) => {
                 seconds(self.begun.elapsed())
             }
             _ => "not completed".to_owned(),
         };
-        let title = fit(&self.title(), width.saturating_sub(4 + tail.len()));
+        let title = fit(&title(call), width.saturating_sub(4 + tail.len()));
         let mut text = format!(
             "{} {title} {}\n",
             paint.text(face, sign),
             paint.text(Face::DIM, &tail)
         );
-        for content in &self.call.content {
+        for content in &call.content {
             let lines = match content {
                 ToolCallContent::Content(content) => of_block(&content.content, width, paint),
                 ToolCallContent::Diff(diff) if !self.diffs_shown => of_file(diff, width, paint),
@@ -256,11 +220,34 @@ pub(super) fn seconds(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use acp_sdk::v1::{Content, ToolKind};
+    use acp_sdk::v1::{Content, SessionUpdate, ToolCallUpdate, ToolKind};
 
     use super::*;
 
     const PLAIN: Paint = Paint { colours: false };
+
+    #[derive(Default)]
+    struct Shown {
+        conversation: Conversation,
+        tools: Tools,
+    }
+
+    impl Shown {
+        fn apply(&mut self, update: impl Into<SessionUpdate>, width: usize) -> Option<String> {
+            let changes = self.conversation.apply(&update.into());
+            let id = changes.into_iter().next()?.item()?;
+            let item = self.conversation.item(id)?;
+            self.tools.changed(item, width, PLAIN)
+        }
+
+        fn live(&self) -> Vec<String> {
+            self.tools.live(&self.conversation, 80)
+        }
+
+        fn end(&mut self) -> String {
+            self.tools.end(&self.conversation, 80, PLAIN)
+        }
+    }
 
     fn text(text: &str) -> ToolCallContent {
         ToolCallContent::Content(Content::new(ContentBlock::from(text)))
@@ -268,44 +255,44 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_is_live_and_then_stays() {
-        let mut tools = Tools::default();
+        let mut tools = Shown::default();
         let call = ToolCall::new("1", "Edit\n\u{1b}[2Jx").with_kind(ToolKind::Edit);
-        assert_eq!(tools.announced(&call, 80, PLAIN), None);
-        assert_eq!(tools.live(80), ["⠋ Edit x (edit) 0.0 s"]);
+        assert_eq!(tools.apply(call, 80), None);
+        assert_eq!(tools.live(), ["⠋ Edit x (edit) 0.0 s"]);
         tokio::time::advance(Duration::from_millis(1200)).await;
-        assert_eq!(tools.live(80), ["⠹ Edit x (edit) 1.2 s"]);
+        assert_eq!(tools.live(), ["⠹ Edit x (edit) 1.2 s"]);
         let done = ToolCallUpdate::new("1")
             .with_status(ToolCallStatus::Completed)
             .with_content(vec![
                 text("```\none\u{1b}]0;x\u{7}\n```"),
                 ToolCallContent::Diff(Diff::new("/a", "new\n").with_old_text("old\n")),
             ]);
-        let shown = tools.updated(&done, 80, PLAIN).unwrap();
+        let shown = tools.apply(done.clone(), 80).unwrap();
         assert_eq!(
             shown,
             "✓ Edit x (edit) 1.2 s\n  one]0;x\n  /a +1 -1\n    - old\n    + new\n"
         );
-        assert_eq!(tools.updated(&done, 80, PLAIN), None, "once is enough");
-        assert_eq!(tools.live(80), Vec::<String>::new());
-        assert_eq!(tools.end(80, PLAIN), "");
+        assert_eq!(tools.apply(done.clone(), 80), None, "once is enough");
+        assert_eq!(tools.live(), Vec::<String>::new());
+        assert_eq!(tools.end(), "");
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_has_not_ended_stays_as_well() {
-        let mut tools = Tools::default();
-        tools.announced(&ToolCall::new("1", "Wait"), 80, PLAIN);
-        assert_eq!(tools.end(80, PLAIN), "∙ Wait not completed\n");
+        let mut tools = Shown::default();
+        let _ = tools.apply(ToolCall::new("1", "Wait"), 80);
+        assert_eq!(tools.end(), "∙ Wait not completed\n");
     }
 
     #[tokio::test(start_paused = true)]
     async fn lines_fit_and_are_few() {
-        let mut tools = Tools::default();
+        let mut tools = Shown::default();
         let call = ToolCall::new("1", "日本語".repeat(50))
             .with_status(ToolCallStatus::Failed)
             .with_content(vec![text(&"x".repeat(200)), text(&"y\n".repeat(9))]);
         for width in [20, 80, 200] {
-            let shown = tools.announced(&call, width, PLAIN);
-            tools.end(width, PLAIN);
+            let shown = tools.apply(call.clone(), width);
+            tools.end();
             let shown = shown.unwrap();
             assert!(shown.ends_with("  … 3 more lines\n"), "{shown}");
             for line in shown.lines() {

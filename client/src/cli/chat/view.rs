@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use acp_sdk::v1::{
-    ContentBlock, ContentChunk, Plan, PlanEntryStatus, SessionUpdate, StopReason, UsageUpdate,
-};
+use acp_sdk::conversation::{Change, Conversation};
+use acp_sdk::v1::{ContentBlock, ContentChunk, PlanEntryStatus, SessionUpdate, StopReason};
 
 use super::markdown::Markdown;
 use super::style::{Colour, Face, Paint, fit, wrap};
 use super::tools::{Tools, kind, seconds, spinner};
-use crate::cli::text::{self, Lines};
+use crate::cli::text;
 use crate::permission::PermissionRequest;
-use crate::session::{Answered, Event, Joint, Outcome, Phase, SessionEvent};
+use crate::session::{Answered, Event, Outcome, Phase, SessionEvent};
+
+/// Limit in bytes of the conversation. What was shown is not shown again.
+const REMEMBERED: usize = 16 << 20;
 
 /// The kind of the last output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,14 +36,11 @@ pub(super) struct View {
     text: Markdown,
     thought: Markdown,
     user: Markdown,
-    message: Joint,
+    conversation: Conversation,
     last: Last,
     tools: Tools,
-    lines: Lines,
-    plan: Option<Plan>,
     /// Whether the plan has changed since it was shown.
     plan_changed: bool,
-    usage: Option<UsageUpdate>,
 }
 
 impl View {
@@ -52,13 +51,10 @@ impl View {
             text: Markdown::new(paint, Face::default()),
             thought: Markdown::new(paint, Face::DIM),
             user: Markdown::new(paint, Face::BOLD),
-            message: Joint::default(),
+            conversation: Conversation::with_limit(REMEMBERED),
             last: Last::Empty,
             tools: Tools::default(),
-            lines: Lines::default(),
-            plan: None,
             plan_changed: false,
-            usage: None,
         }
     }
 
@@ -79,14 +75,22 @@ impl View {
                 let line = format!("{count} events are missing here");
                 self.note(Colour::Yellow, &line)
             }
-            Event::HistoryEnd => self.end(width) + &self.dim("end of the history"),
+            Event::HistoryEnd => {
+                self.conversation.end_history();
+                self.end(width) + &self.dim("end of the history")
+            }
             _ => String::new(),
         }
     }
 
     fn update(&mut self, update: &SessionUpdate, width: usize) -> String {
+        let changes = self.conversation.apply(update);
         match update {
-            SessionUpdate::AgentMessageChunk(chunk) => self.said(chunk, width),
+            SessionUpdate::AgentMessageChunk(chunk) => {
+                let mut changes = changes.into_iter();
+                let new = changes.any(|change| matches!(change, Change::Added(_)));
+                self.said(chunk, new, width)
+            }
             SessionUpdate::AgentThoughtChunk(chunk) => {
                 let mut shown = self.turn_to(Last::Thought);
                 shown += &self.thought.push(&in_words(&chunk.content), width);
@@ -97,34 +101,27 @@ impl View {
                 shown += &self.user.push(&in_words(&chunk.content), width);
                 shown
             }
-            SessionUpdate::ToolCall(call) => {
-                self.message.interrupt();
-                let shown = self.tools.announced(call, width, self.paint);
-                self.tool(shown)
+            SessionUpdate::ToolCall(_) | SessionUpdate::ToolCallUpdate(_) => {
+                let mut changed = changes.into_iter().filter_map(Change::item);
+                let item = changed.next().and_then(|id| self.conversation.item(id));
+                let shown = item.and_then(|item| self.tools.changed(item, width, self.paint));
+                match shown {
+                    Some(shown) => self.turn_to(Last::Tool) + &shown,
+                    None => self.end_line(),
+                }
             }
-            SessionUpdate::ToolCallUpdate(call) => {
-                self.message.interrupt();
-                let shown = self.tools.updated(call, width, self.paint);
-                self.tool(shown)
-            }
-            SessionUpdate::Plan(plan) => {
-                self.plan_changed |= self.plan.as_ref() != Some(plan);
-                self.plan = Some(plan.clone());
+            SessionUpdate::Plan(_) => {
+                self.plan_changed |= !changes.is_empty();
                 String::new()
             }
-            SessionUpdate::UsageUpdate(usage) => {
-                self.usage = Some(usage.clone());
-                String::new()
-            }
-            update => match self.lines.update(update) {
+            update => match text::line(update) {
                 Some(line) => self.dim(&line),
                 None => String::new(),
             },
         }
     }
 
-    fn said(&mut self, chunk: &ContentChunk, width: usize) -> String {
-        let new = self.message.is_new_message(chunk);
+    fn said(&mut self, chunk: &ContentChunk, new: bool, width: usize) -> String {
         let mut shown = match new && self.last == Last::Text {
             true => self.text.finish() + "\n",
             false => self.turn_to(Last::Text),
@@ -160,13 +157,6 @@ impl View {
         shown
     }
 
-    fn tool(&mut self, shown: Option<String>) -> String {
-        match shown {
-            Some(shown) => self.turn_to(Last::Tool) + &shown,
-            None => self.end_line(),
-        }
-    }
-
     /// Ends an incomplete line of text, because output of a running turn follows below it.
     fn end_line(&mut self) -> String {
         match self.last {
@@ -182,8 +172,14 @@ impl View {
 
     /// Returns a permission request below the previous output.
     pub(super) fn question(&mut self, question: &PermissionRequest, width: usize) -> String {
-        let update = &question.request.tool_call;
-        let diffs = self.tools.diffs(update, width, self.paint);
+        // The request may say more about the call than the updates before it.
+        let update = SessionUpdate::ToolCallUpdate(question.request.tool_call.clone());
+        let _ = self.conversation.apply(&update);
+        let id = &question.request.tool_call.tool_call_id;
+        let item = self.conversation.tool_call(id);
+        let item = item.and_then(|(id, _)| self.conversation.item(id));
+        let diffs = item.map(|item| self.tools.diffs(item, width, self.paint));
+        let diffs = diffs.unwrap_or_default();
         let shown = super::ask::shown(question, &diffs, width, self.paint);
         self.turn_to(Last::Note) + &shown
     }
@@ -215,7 +211,7 @@ impl View {
     /// Resets the state for a turn.
     pub(super) fn begin(&mut self) {
         self.last = Last::Empty;
-        self.message = Joint::default();
+        self.conversation.end_history();
     }
 
     /// Returns an incomplete word, when no text has followed for a moment.
@@ -229,7 +225,7 @@ impl View {
 
     /// Ends the running turn or tool call.
     pub(super) fn end(&mut self, width: usize) -> String {
-        let calls = self.tools.end(width, self.paint);
+        let calls = self.tools.end(&self.conversation, width, self.paint);
         let mut shown = match calls.is_empty() {
             true => String::new(),
             false => self.turn_to(Last::Tool) + &calls,
@@ -269,7 +265,7 @@ impl View {
 
     /// Returns the tokens and the cost so far.
     pub(super) fn usage(&self) -> String {
-        match &self.usage {
+        match self.conversation.usage() {
             Some(usage) => {
                 let line = text::usage(usage);
                 line.strip_prefix("usage: ").unwrap_or(&line).to_owned()
@@ -280,7 +276,7 @@ impl View {
 
     /// Returns the current plan.
     pub(super) fn plan(&self, width: usize) -> String {
-        let Some(plan) = &self.plan else {
+        let Some(plan) = self.conversation.plan() else {
             return "There is no plan.\n".to_owned();
         };
         let mut shown = format!("{}\n", self.paint.text(Face::BOLD, "Plan"));
@@ -303,13 +299,13 @@ impl View {
         if matches!(self.last, Last::Text | Last::Thought) {
             lines.push(String::new());
         }
-        let calls = self.tools.live(width);
+        let calls = self.tools.live(&self.conversation, width);
         let more = calls.len().saturating_sub(room);
         lines.extend(calls.into_iter().take(room));
         if more > 0 {
             lines.push(format!("  … {more} more tool calls"));
         }
-        let current = self.plan.as_ref().filter(|_| self.plan_changed);
+        let current = self.conversation.plan().filter(|_| self.plan_changed);
         let current = current.and_then(|plan| {
             let mut entries = plan.entries.iter();
             entries.find(|entry| entry.status == PlanEntryStatus::InProgress)
@@ -332,7 +328,7 @@ fn in_words(block: &ContentBlock) -> String {
 #[cfg(test)]
 mod tests {
     use acp_sdk::v1::{
-        Content, PlanEntry, PlanEntryPriority, ToolCall, ToolCallContent, ToolCallStatus,
+        Content, Plan, PlanEntry, PlanEntryPriority, ToolCall, ToolCallContent, ToolCallStatus,
     };
 
     use super::*;

@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use acp_sdk::conversation::{Change, Conversation, ItemKind, Role};
 use acp_sdk::service::{HandlerFuture, IncomingNotification, IncomingRequest, Layer, Service};
 use acp_sdk::v1::{ProtocolVersion, SessionInfo, SessionUpdate};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,9 @@ use crate::v2::Converter;
 
 /// Capacity of the queue of updates.
 const WAITING: usize = 64;
+
+/// Limit in bytes of the conversation that is counted.
+const REMEMBERED: usize = 4 << 20;
 
 /// An update of a session.
 #[derive(Debug)]
@@ -172,7 +176,7 @@ pub(super) async fn replay(
 }
 
 /// The length of a history.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Counts {
     user_messages: u64,
@@ -180,13 +184,19 @@ pub(super) struct Counts {
     tool_calls: u64,
     updates: u64,
     #[serde(skip)]
-    last: Option<Writer>,
+    conversation: Conversation,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Writer {
-    User,
-    Agent,
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            user_messages: 0,
+            agent_messages: 0,
+            tool_calls: 0,
+            updates: 0,
+            conversation: Conversation::with_limit(REMEMBERED),
+        }
+    }
 }
 
 impl Counts {
@@ -194,33 +204,30 @@ impl Counts {
     pub(super) fn count(&mut self, update: &Update, info: &mut SessionInfo) {
         self.updates += 1;
         for update in &update.typed {
-            self.count_one(update, info);
+            for change in self.conversation.apply(update) {
+                self.count_one(change, info);
+            }
         }
     }
 
-    fn count_one(&mut self, update: &SessionUpdate, info: &mut SessionInfo) {
-        let writer = match update {
-            SessionUpdate::UserMessageChunk(_) => Writer::User,
-            SessionUpdate::AgentMessageChunk(_) => Writer::Agent,
-            SessionUpdate::ToolCall(_) => {
-                self.tool_calls += 1;
-                self.last = None;
-                return;
-            }
-            SessionUpdate::SessionInfoUpdate(changed) => {
-                if let Some(title) = changed.title.value().cloned() {
-                    info.title = Some(title);
-                }
+    fn count_one(&mut self, change: Change, info: &mut SessionInfo) {
+        let settings = self.conversation.settings();
+        let added = match change {
+            Change::Added(id) => self.conversation.item(id),
+            Change::Info if settings.title.is_some() => {
+                info.title.clone_from(&settings.title);
                 return;
             }
             _ => return,
         };
-        // Consecutive chunks are one message.
-        if self.last.replace(writer) != Some(writer) {
-            match writer {
-                Writer::User => self.user_messages += 1,
-                Writer::Agent => self.agent_messages += 1,
-            }
+        match added.map(|item| &item.kind) {
+            Some(ItemKind::Message(message)) => match message.role {
+                Role::User => self.user_messages += 1,
+                Role::Agent => self.agent_messages += 1,
+                _ => {}
+            },
+            Some(ItemKind::ToolCall(_)) => self.tool_calls += 1,
+            _ => {}
         }
     }
 }

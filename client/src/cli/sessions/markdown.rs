@@ -3,12 +3,12 @@
 //! A tool call is written when another update follows, so that it includes its result. Later
 //! updates of the call are separate lines.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use acp_sdk::conversation::{Change, Conversation, Item, ItemId, Role};
 use acp_sdk::v1::{
-    ContentBlock, Diff, EmbeddedResourceResource, Plan, PlanEntryStatus, SessionUpdate,
-    ToolCallContent, ToolCallId, ToolCallStatus, ToolKind,
+    ContentBlock, Diff, EmbeddedResourceResource, Plan, PlanEntryStatus, SessionUpdate, ToolCall,
+    ToolCallContent,
 };
 
 use crate::text::one_line;
@@ -16,85 +16,63 @@ use crate::text::one_line;
 /// Maximum number of characters of a title.
 const LONGEST_TITLE: usize = 200;
 
-/// Maximum number of tool calls whose titles are remembered.
-const REMEMBERED_CALLS: usize = 1000;
+/// The size in bytes of the conversation above which no tool call waits for its result. Half of
+/// the limit, so that each update has room.
+const REMEMBERED: usize = Conversation::DEFAULT_LIMIT / 2;
 
-/// The author of the current paragraph.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    User,
-    Agent,
-    Thought,
-}
+/// Maximum number of tool calls that are not written yet.
+const MOST_OPEN: usize = 1000;
 
 #[derive(Debug, Default)]
 pub(super) struct Markdown {
-    part: Option<Part>,
-    /// The last heading. Thoughts and tool calls are below the agent's.
-    heading: Option<Part>,
+    conversation: Conversation,
+    /// The message of the current paragraph.
+    part: Option<ItemId>,
+    /// The author of the last heading. Thoughts and tool calls are below the agent's.
+    heading: Option<Role>,
     /// Tool calls that are not written yet, in order.
-    open: Vec<(ToolCallId, Call)>,
-    /// Titles of the written tool calls.
-    written: HashMap<ToolCallId, String>,
-}
-
-#[derive(Debug, Default)]
-struct Call {
-    title: String,
-    kind: Option<ToolKind>,
-    status: Option<ToolCallStatus>,
-    content: Vec<ToolCallContent>,
+    open: Vec<ItemId>,
 }
 
 impl Markdown {
     /// Returns the text that an update adds.
     pub(super) fn update(&mut self, update: &SessionUpdate) -> String {
         let mut text = String::new();
-        match update {
-            SessionUpdate::UserMessageChunk(chunk) => {
-                self.chunk(Part::User, &chunk.content, &mut text);
-            }
-            SessionUpdate::AgentMessageChunk(chunk) => {
-                self.chunk(Part::Agent, &chunk.content, &mut text);
-            }
-            SessionUpdate::AgentThoughtChunk(chunk) => {
-                self.chunk(Part::Thought, &chunk.content, &mut text);
-            }
-            SessionUpdate::ToolCall(call) => {
-                let known = self.call(&call.tool_call_id, &mut text);
-                known.title.clone_from(&call.title);
-                known.kind.clone_from(&call.kind);
-                known.status.clone_from(&call.status);
-                known.content.clone_from(&call.content);
-            }
-            SessionUpdate::ToolCallUpdate(call) => {
-                if let Some(title) = self.written.get(&call.tool_call_id).cloned() {
+        // An open call must not be removed for the limit before it is written.
+        if self.open.len() >= MOST_OPEN || self.conversation.bytes() > REMEMBERED {
+            self.end_calls(&mut text);
+        }
+        for change in self.conversation.apply(update) {
+            match (change, update) {
+                (
+                    Change::Added(id) | Change::Appended(id) | Change::Changed(id),
+                    SessionUpdate::UserMessageChunk(chunk)
+                    | SessionUpdate::AgentMessageChunk(chunk)
+                    | SessionUpdate::AgentThoughtChunk(chunk),
+                ) => self.chunk(id, &chunk.content, &mut text),
+                (
+                    Change::Added(id),
+                    SessionUpdate::ToolCall(_) | SessionUpdate::ToolCallUpdate(_),
+                ) => {
+                    self.end_part(&mut text);
+                    self.head(Role::Agent, &mut text);
+                    self.open.push(id);
+                }
+                (Change::Changed(id), SessionUpdate::ToolCallUpdate(call))
+                    if !self.open.contains(&id) =>
+                {
                     self.end_part(&mut text);
                     if let Some(status) = &call.status {
-                        let _ = write!(text, "- **{title}**: {status}\n\n");
+                        let _ = write!(text, "- **{}**: {status}\n\n", self.title(id));
                     }
-                    return text;
                 }
-                let known = self.call(&call.tool_call_id, &mut text);
-                if let Some(title) = &call.title {
-                    known.title.clone_from(title);
+                (Change::Plan, SessionUpdate::Plan(entries)) => {
+                    self.end_part(&mut text);
+                    self.end_calls(&mut text);
+                    plan(entries, &mut text);
                 }
-                if call.kind.is_some() {
-                    known.kind.clone_from(&call.kind);
-                }
-                if call.status.is_some() {
-                    known.status.clone_from(&call.status);
-                }
-                if let Some(content) = &call.content {
-                    known.content.clone_from(content);
-                }
+                _ => {}
             }
-            SessionUpdate::Plan(entries) => {
-                self.end_part(&mut text);
-                self.end_calls(&mut text);
-                plan(entries, &mut text);
-            }
-            _ => {}
         }
         text
     }
@@ -107,31 +85,36 @@ impl Markdown {
         text
     }
 
-    fn chunk(&mut self, part: Part, content: &ContentBlock, text: &mut String) {
+    /// Writes content of a message.
+    fn chunk(&mut self, id: ItemId, content: &ContentBlock, text: &mut String) {
+        let message = self.conversation.item(id).and_then(Item::as_message);
+        let Some(role) = message.map(|message| message.role) else {
+            return;
+        };
         self.end_calls(text);
-        if self.part != Some(part) {
+        if self.part != Some(id) {
             self.end_part(text);
-            let heading = if part == Part::User {
-                Part::User
-            } else {
-                Part::Agent
-            };
-            if self.heading.replace(heading) != Some(heading) {
-                text.push_str(if heading == Part::User {
-                    "## User\n\n"
-                } else {
-                    "## Agent\n\n"
-                });
-            }
-            if part == Part::Thought {
+            self.head(role, text);
+            if role == Role::Thought {
                 text.push_str("> ");
             }
-            self.part = Some(part);
+            self.part = Some(id);
         }
         let said = words(content);
-        match part {
-            Part::Thought => text.push_str(&said.replace('\n', "\n> ")),
+        match role {
+            Role::Thought => text.push_str(&said.replace('\n', "\n> ")),
             _ => text.push_str(&said),
+        }
+    }
+
+    /// Writes the heading of an author, unless it is the last one.
+    fn head(&mut self, role: Role, text: &mut String) {
+        let (role, heading) = match role {
+            Role::User => (Role::User, "## User\n\n"),
+            _ => (Role::Agent, "## Agent\n\n"),
+        };
+        if self.heading.replace(role) != Some(role) {
+            text.push_str(heading);
         }
     }
 
@@ -141,33 +124,16 @@ impl Markdown {
         }
     }
 
-    /// Returns a tool call that is not written yet.
-    fn call(&mut self, id: &ToolCallId, text: &mut String) -> &mut Call {
-        self.end_part(text);
-        if self.heading.replace(Part::Agent) != Some(Part::Agent) {
-            text.push_str("## Agent\n\n");
-        }
-        let known = self.open.iter().position(|(open, _)| open == id);
-        let index = known.unwrap_or_else(|| {
-            if self.open.len() >= REMEMBERED_CALLS {
-                self.end_calls(text);
-            }
-            self.open.push((id.clone(), Call::default()));
-            self.open.len() - 1
-        });
-        &mut self.open[index].1
+    fn title(&self, id: ItemId) -> String {
+        let call = self.conversation.item(id).and_then(Item::as_tool_call);
+        call.map(title).unwrap_or_default()
     }
 
     fn end_calls(&mut self, text: &mut String) {
-        if self.written.len() >= REMEMBERED_CALLS {
-            self.written.clear();
-        }
-        for (id, call) in self.open.drain(..) {
-            let title = match call.title.as_str() {
-                "" => one_line(id.as_str(), LONGEST_TITLE),
-                title => one_line(title, LONGEST_TITLE),
-            };
-            let _ = write!(text, "- **{title}**");
+        for id in self.open.drain(..) {
+            let call = self.conversation.item(id).and_then(Item::as_tool_call);
+            let Some(call) = call else { continue };
+            let _ = write!(text, "- **{}**", title(call));
             if let Some(kind) = &call.kind {
                 let _ = write!(text, " ({kind})");
             }
@@ -185,8 +151,14 @@ impl Markdown {
                     _ => {}
                 }
             }
-            self.written.insert(id, title);
         }
+    }
+}
+
+fn title(call: &ToolCall) -> String {
+    match call.title.as_str() {
+        "" => one_line(call.tool_call_id.as_str(), LONGEST_TITLE),
+        title => one_line(title, LONGEST_TITLE),
     }
 }
 
@@ -258,7 +230,7 @@ fn plan(plan: &Plan, text: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use acp_sdk::v1::{Content, ContentChunk, ToolCall, ToolCallUpdate};
+    use acp_sdk::v1::{Content, ContentChunk, ToolCallStatus, ToolCallUpdate, ToolKind};
 
     use super::*;
 

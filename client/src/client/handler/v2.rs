@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use acp_sdk::convert::convert_logged;
 use acp_sdk::v1::{self, Client as _};
 use acp_sdk::v2::{
     Client, ClientContext, CompleteElicitationNotification, CreateElicitationRequest,
@@ -12,7 +13,6 @@ use acp_sdk::{HandlerError, HandlerResult, Json};
 
 use super::Handler;
 use crate::session;
-use crate::v2::questions;
 
 /// The client's handler for a connection of version 2.
 pub(in crate::client) struct HandlerV2(pub(in crate::client) Arc<Handler>);
@@ -42,9 +42,10 @@ impl Client for HandlerV2 {
         ctx: &ClientContext,
         req: RequestPermissionRequest,
     ) -> HandlerResult<RequestPermissionResponse> {
-        let request = questions::permission(req);
+        let none = || HandlerError::invalid_params("", "the request has no form in version 1");
+        let request = convert_logged(req).ok_or_else(none)?;
         let answer = self.0.request_permission(&same(ctx), request).await?;
-        Ok(questions::permission_answer(answer))
+        convert_logged(answer).ok_or_else(|| no_form("the answer"))
     }
 
     async fn create_elicitation(
@@ -56,10 +57,10 @@ impl Client for HandlerV2 {
         if self.0.hooks.elicitation.is_none() {
             return Err(refused("this client offers no elicitation"));
         }
-        let request = questions::elicitation(req);
-        let request = request.ok_or_else(|| refused("this client cannot display the form"))?;
+        let request =
+            convert_logged(req).ok_or_else(|| refused("this client cannot display the form"))?;
         let answer = self.0.create_elicitation(&same(ctx), request).await?;
-        Ok(questions::elicitation_answer(answer))
+        convert_logged(answer).ok_or_else(|| no_form("the answer"))
     }
 
     async fn complete_elicitation(
@@ -90,6 +91,10 @@ impl Client for HandlerV2 {
     ) -> HandlerResult<()> {
         self.0.ext_notification(&same(ctx), method, params).await
     }
+}
+
+fn no_form(what: &str) -> HandlerError {
+    HandlerError::internal(format!("{what} has no form in version 2"))
 }
 
 /// Converts the context of a request to version 1.

@@ -1,5 +1,6 @@
 //! Constructors of this layer's messages, and changes to messages of the client.
 
+use acp_sdk::ErrorCode;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -35,7 +36,7 @@ pub(super) fn answer(id: &str, member: &str, value: &str) -> Bytes {
 
 /// Returns the error object of a request that was lost with its connection.
 pub(super) fn error(message: &str) -> Value {
-    json!({"code": -32603, "message": message, "data": {LOST: true}})
+    json!({"code": ErrorCode::INTERNAL_ERROR, "message": message, "data": {LOST: true}})
 }
 
 /// Returns notifications with the modes and config options of a load or resume response.
@@ -59,8 +60,8 @@ pub(super) fn settings(session: &str, result: Option<&RawValue>) -> Vec<Bytes> {
     updates.into_iter().map(notification).collect()
 }
 
-/// Returns whether an error has the code -32002 (resource not found).
+/// Returns whether an error says that something does not exist.
 pub(super) fn is_not_found(error: &RawValue) -> bool {
     let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
-    error["code"] == -32002
+    error["code"] == json!(ErrorCode::RESOURCE_NOT_FOUND)
 }

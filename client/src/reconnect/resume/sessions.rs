@@ -62,13 +62,11 @@ struct Ours {
 }
 
 impl Session {
-    /// Creates a session from the request that opened it.
-    pub(super) fn new(request: &Bytes) -> Self {
-        let envelope = Envelope::read(request);
-        let is_new = envelope.method.as_deref() == Some("session/new");
+    /// Creates a session from the request that opened it and the number of its last event.
+    pub(super) fn new(setup: Bytes, cursor: Option<u64>) -> Self {
         Self {
-            setup: request.clone(),
-            cursor: is_new.then_some(0),
+            setup,
+            cursor,
             sent_blocks: VecDeque::new(),
             hasher: RandomState::new(),
         }
@@ -82,6 +80,21 @@ impl Session {
     pub(super) fn restart(&mut self) {
         self.cursor = None;
         self.sent_blocks.clear();
+    }
+
+    /// Returns a request that opens this session or a copy of it, with the members of this session's
+    /// setup that it lacks.
+    pub(super) fn setup_for(&self, request: &Bytes) -> Bytes {
+        let setup: Value = serde_json::from_slice(&self.setup).unwrap_or_default();
+        let mut setup_for: Value = serde_json::from_slice(request).unwrap_or_default();
+        let params = setup_for["params"].as_object_mut();
+        let (Some(params), Some(own)) = (params, setup["params"].as_object()) else {
+            return request.clone();
+        };
+        for (name, value) in own {
+            params.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        setup_for.to_string().into()
     }
 
     /// Returns a request that opens the session again, without an id: `session/load` or

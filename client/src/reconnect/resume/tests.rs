@@ -216,6 +216,45 @@ fn without_numbers_a_session_is_loaded_and_the_gap_is_told() {
     assert!(to_agent.is_empty());
 }
 
+/// The copy has the settings of its source, and others where the request has them.
+#[test]
+fn a_forked_session_is_opened_again() {
+    for capabilities in [json!({"loadSession": true}), ours()] {
+        let mut layer = connected(capabilities);
+        let params = json!({"sessionId": "s", "cwd": "/x"});
+        let fork = json!({"id": 2, "method": "session/fork", "params": params});
+        layer.sent(bytes(fork)).unwrap();
+        let answer = json!({"id": 2, "result": {"sessionId": "copy"}});
+        assert_eq!(receive(&mut layer, bytes(answer)).0.len(), 1);
+        let (to_client, to_agent) = reconnect(&mut layer);
+        let of_copy = |message: &&Value| message["params"]["sessionId"] == "copy";
+        let gap = to_client.iter().find(of_copy).unwrap();
+        assert_eq!(gap["params"]["kind"], "loaded");
+        let request = to_agent.iter().find(of_copy).unwrap();
+        assert_eq!(request["method"], "session/load");
+        let expected = json!({"cwd": "/x", "mcpServers": [], "sessionId": "copy"});
+        assert_eq!(request["params"], expected);
+    }
+}
+
+/// The numbers of copied events are unknown until the first event of the copy.
+#[test]
+fn a_forked_session_continues_after_its_last_event() {
+    let mut layer = connected(ours());
+    let fork = json!({"id": 2, "method": "session/fork", "params": {"sessionId": "s"}});
+    layer.sent(bytes(fork)).unwrap();
+    let answer = json!({"id": 2, "result": {"sessionId": "copy"}});
+    receive(&mut layer, bytes(answer));
+    let event = json!({"method": "session/update", "params": {"sessionId": "copy",
+        "update": {"sessionUpdate": "plan", "entries": []}, "_meta": {"acp-sdk": {"eventId": 9}}}});
+    assert_eq!(receive(&mut layer, bytes(event)).0.len(), 1);
+    let (_, to_agent) = reconnect(&mut layer);
+    let of_copy = |message: &&Value| message["params"]["sessionId"] == "copy";
+    let request = to_agent.iter().find(of_copy).unwrap();
+    assert_eq!(request["method"], RESUME);
+    assert_eq!(request["params"]["sinceEventId"], 9);
+}
+
 #[test]
 fn a_session_that_is_gone_is_told() {
     let mut layer = connected(ours());

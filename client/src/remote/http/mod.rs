@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use acp_sdk::facts::Attachment;
 use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -246,15 +247,16 @@ impl Connection {
             }
             return ResponseAction::Drop;
         }
+        let joins = envelope::attachment(&pending.method);
         if let Some(stream) = &stream {
-            if envelope::leaves_session(&pending.method) && succeeded {
+            if joins == Attachment::Leaves && succeeded {
                 stream.detach();
             }
             if state.close_if_detached(stream, &pending) {
                 return ResponseAction::Forward;
             }
         }
-        if envelope::joins_session(&pending.method) && succeeded {
+        if joins == Attachment::Joins && succeeded {
             let Some(stream) = stream else {
                 return ResponseAction::Forward;
             };
@@ -268,7 +270,9 @@ impl Connection {
         drop(state);
         if let Some(session) = envelope.new_session()
             && let Some(stream) = self.stream(&session)
-            && pending.method == "session/new"
+            && joins == Attachment::Creates
+            // A copy begins with the events of its source, which are not replayed.
+            && pending.session.is_none()
         {
             stream.set_from_start();
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use acp_sdk::facts::Attachment;
 use bytes::Bytes;
 use futures_util::future::OptionFuture;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -167,13 +168,10 @@ impl Connection {
     async fn post(self: &Arc<Self>, post: Post) {
         let envelope = Envelope::read(&post.message);
         let session = self.record_message(&envelope);
-        let leaves = envelope
-            .method
-            .as_deref()
-            .is_some_and(envelope::leaves_session);
-        let stream = session.as_deref().and_then(|session| match leaves {
-            true => self.last_stream(session),
-            false => self.stream(session),
+        let joins = envelope.method.as_deref().map(envelope::attachment);
+        let stream = session.as_deref().and_then(|session| match joins {
+            Some(Attachment::Leaves) => self.last_stream(session),
+            _ => self.stream(session),
         });
         if let Some(stream) = stream {
             if envelope.method.as_deref() == Some("session/load") {
@@ -211,10 +209,12 @@ impl Connection {
                 Failure::NotSent(_) if self.reconnect.is_some() && !opens => {
                     backoff.next(Duration::ZERO)
                 }
-                // Servers ignore a duplicate response or cancellation.
+                // Servers ignore a duplicate response. A duplicate request would have the same id.
                 Failure::NoResponse(_)
                     if self.reconnect.is_some()
-                        && (post.kind == Kind::Answer || method == Some("session/cancel")) =>
+                        && (post.kind == Kind::Answer
+                            || post.kind == Kind::Notification
+                                && method.is_some_and(envelope::is_safe_to_retry)) =>
                 {
                     backoff.next(Duration::ZERO)
                 }
@@ -230,7 +230,7 @@ impl Connection {
                 Failure::Status {
                     status: StatusCode::NOT_FOUND,
                     ..
-                } if method.is_some_and(envelope::joins_session)
+                } if joins == Some(Attachment::Joins)
                     && headers.remove(super::SESSION_ID).is_some() =>
                 {
                     Some(Duration::ZERO)

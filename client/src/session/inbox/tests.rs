@@ -4,6 +4,7 @@ use acp_sdk::v1::{ContentChunk, SessionModeState, TextContent};
 
 use super::super::Events;
 use super::super::reader::HIGH_WATER;
+use super::super::set_opened;
 use super::*;
 
 fn text(text: impl Into<String>) -> SessionUpdate {
@@ -256,13 +257,13 @@ async fn settings_are_the_latest() {
     let inbox = Inbox::default();
     let modes = ["ask", "code"].map(|id| SessionMode::new(id, id));
     let modes = SessionModeState::new("ask", modes.to_vec());
-    inbox.change_settings(|settings| settings.opened((Some(modes), None), None));
+    inbox.change_settings(|settings| set_opened(settings, (Some(modes), None), None));
     let mode = CurrentModeUpdate::new("code");
     update(&inbox, SessionUpdate::CurrentModeUpdate(mode)).await;
     let title = SessionInfoUpdate::new().with_title("A title".to_owned());
     update(&inbox, SessionUpdate::SessionInfoUpdate(title)).await;
     // An answer that says nothing of modes changes nothing.
-    inbox.change_settings(|settings| settings.opened((None, None), None));
+    inbox.change_settings(|settings| set_opened(settings, (None, None), None));
     let settings = inbox.settings();
     assert_eq!(settings.modes.unwrap().current_mode_id.as_str(), "code");
     assert_eq!(settings.title.as_deref(), Some("A title"));

@@ -1,15 +1,18 @@
 //! Permission requests, elicitations and their answers.
 
-use acp_sdk::v1;
+use acp_sdk::{v1, v2};
 use serde_json::{Value, json};
 
-use super::super::questions::{elicitation, elicitation_answer, permission, permission_answer};
-use super::{read, written};
+use super::{converted, read, written};
+
+fn permission(request: Value) -> v1::RequestPermissionRequest {
+    converted(read::<v2::RequestPermissionRequest>(request))
+}
 
 fn asked(subject: Value) -> Value {
     let request = json!({"sessionId": "s", "title": "May I?", "subject": subject,
         "options": [{"optionId": "o", "name": "Yes", "kind": "allow_once"}], "_meta": {"a": 1}});
-    let mut asked = written(&permission(read(request)));
+    let mut asked = written(&permission(request));
     let options = json!([{"optionId": "o", "name": "Yes", "kind": "allow_once"}]);
     assert_eq!(
         (&asked["sessionId"], &asked["options"]),
@@ -53,7 +56,7 @@ fn a_question_about_something_else_has_no_kind() {
 fn a_description_stands_before_the_content() {
     let request = json!({"sessionId": "s", "title": "May I?", "description": "Really",
         "options": [{"optionId": "o", "name": "Yes", "kind": "_maybe"}]});
-    let asked = written(&permission(read(request)));
+    let asked = written(&permission(request));
     let content = json!([{"type": "content", "content": {"type": "text", "text": "Really"}}]);
     assert_eq!(asked["toolCall"]["content"], content);
     assert_eq!(asked["options"][0]["kind"], "_maybe");
@@ -62,9 +65,8 @@ fn a_description_stands_before_the_content() {
 #[test]
 fn answers_keep_their_meaning() {
     let answer = |outcome| {
-        written(&permission_answer(v1::RequestPermissionResponse::new(
-            outcome,
-        )))
+        let answer = v1::RequestPermissionResponse::new(outcome);
+        written(&converted::<_, v2::RequestPermissionResponse>(answer))
     };
     let selected = v1::SelectedPermissionOutcome::new("o");
     let expected = json!({"outcome": {"outcome": "selected", "optionId": "o"}});
@@ -86,7 +88,8 @@ fn elicitations_have_the_same_form() {
             "url": "https://example.com"}),
         json!({"sessionId": "s", "mode": "_voice", "message": "Speak", "depth": 3}),
     ] {
-        let asked = elicitation(read(request.clone())).unwrap();
+        let asked: v2::CreateElicitationRequest = read(request.clone());
+        let asked: v1::CreateElicitationRequest = converted(asked);
         assert_eq!(written(&asked), request);
     }
     for answer in [
@@ -94,6 +97,8 @@ fn elicitations_have_the_same_form() {
         json!({"action": "decline"}),
         json!({"action": "cancel"}),
     ] {
-        assert_eq!(written(&elicitation_answer(read(answer.clone()))), answer);
+        let next: v1::CreateElicitationResponse = read(answer.clone());
+        let next: v2::CreateElicitationResponse = converted(next);
+        assert_eq!(written(&next), answer);
     }
 }

@@ -1,10 +1,10 @@
 //! Requests and responses.
 
-use acp_sdk::v1;
+use acp_sdk::{v1, v2};
 use serde_json::{Value, json};
 
-use super::super::{requests, responses};
-use super::{read, written};
+use super::super::requests;
+use super::{converted, read, written};
 use crate::Error;
 
 #[test]
@@ -17,7 +17,7 @@ fn the_answer_to_initialize_says_what_an_agent_can() {
             "env": [{"name": "A", "value": "1"}]},
         {"type": "_odd", "methodId": "odd", "name": "Odd"},
     ]});
-    let info = responses::initialize(&read(response));
+    let info = requests::initialized(read(response)).unwrap();
     assert_eq!(info.protocol_version, v1::ProtocolVersion::from(2));
     let name = info.agent_info.as_ref().map(|info| info.name.as_str());
     assert_eq!(name, Some("a"));
@@ -47,7 +47,9 @@ fn the_answer_to_initialize_says_what_an_agent_can() {
 #[test]
 fn an_agent_without_sessions_and_logins_offers_neither() {
     let response = json!({"protocolVersion": 2, "info": {"name": "a", "version": "1"}});
-    let agent = responses::initialize(&read(response)).agent_capabilities;
+    let agent = requests::initialized(read(response))
+        .unwrap()
+        .agent_capabilities;
     assert!(!agent.load_session && agent.auth.logout.is_none());
     assert!(agent.session_capabilities.list.is_none());
 }
@@ -65,9 +67,11 @@ fn loading_is_resuming_from_the_start() {
     stdio["type"] = json!("stdio");
     let mut expected = json!({"sessionId": "s", "cwd": "/w", "additionalDirectories": ["/x"],
         "mcpServers": [stdio, http], "_meta": {"a": 1}});
-    let resumed = requests::resume_session(&read(request.clone())).unwrap();
+    let resumed: v1::ResumeSessionRequest = read(request.clone());
+    let resumed: v2::ResumeSessionRequest = requests::request_to_v2(resumed).unwrap();
     assert_eq!(written(&resumed), expected);
-    let loaded = requests::load_session(&read(request)).unwrap();
+    let loaded: v1::LoadSessionRequest = read(request);
+    let loaded: v2::ResumeSessionRequest = requests::request_to_v2(loaded).unwrap();
     expected["replayFrom"] = json!({"type": "start"});
     assert_eq!(written(&loaded), expected);
 }
@@ -76,7 +80,8 @@ fn loading_is_resuming_from_the_start() {
 fn what_version_2_does_not_have_is_refused() {
     let sse = json!({"type": "sse", "name": "old", "url": "https://a", "headers": []});
     let request = json!({"cwd": "/w", "mcpServers": [sse]});
-    let refused = requests::new_session(&read(request)).unwrap_err();
+    let request: v1::NewSessionRequest = read(request);
+    let refused = requests::request_to_v2::<_, v2::NewSessionRequest>(request).unwrap_err();
     assert!(matches!(refused, Error::NotInVersion { .. }));
     let words = "protocol version 2 has no MCP servers over SSE; use one over HTTP or standard \
         input and output";
@@ -91,7 +96,9 @@ fn values_of_options_say_their_type() {
             .as_object_mut()
             .unwrap()
             .extend(value.as_object().unwrap().clone());
-        written(&requests::set_config_option(&read(request)).unwrap())
+        let request: v1::SetSessionConfigOptionRequest = read(request);
+        let request: v2::SetSessionConfigOptionRequest = requests::request_to_v2(request).unwrap();
+        written(&request)
     };
     let expected = json!({"sessionId": "s", "configId": "o", "type": "id", "value": "a"});
     assert_eq!(set(json!({"value": "a"})), expected);
@@ -103,10 +110,10 @@ fn values_of_options_say_their_type() {
 fn lists_keep_their_cursor() {
     let page = json!({"sessions": [{"sessionId": "s", "cwd": "/w", "title": "Old",
         "additionalDirectories": ["/x"]}], "nextCursor": " ü "});
-    assert_eq!(written(&responses::list_sessions(read(page.clone()))), page);
+    let next: v1::ListSessionsResponse = converted(read::<v2::ListSessionsResponse>(page.clone()));
+    assert_eq!(written(&next), page);
     let request = json!({"cwd": "/w", "cursor": " ü "});
-    assert_eq!(
-        written(&requests::list_sessions(&read(request.clone()))),
-        request
-    );
+    let next: v1::ListSessionsRequest = read(request.clone());
+    let next: v2::ListSessionsRequest = requests::request_to_v2(next).unwrap();
+    assert_eq!(written(&next), request);
 }
