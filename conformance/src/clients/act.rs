@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::control_channel;
@@ -60,11 +61,10 @@ pub(super) fn act_on(
             stage.await_request(DELAY);
         }
         let lives = match (scenario.protocol, &message) {
-            (Version::V1, _) => serve(&mut stage, scenario, &message),
             (Version::V2, Value::Array(all)) => {
-                stage.in_batch(all, |stage, message| v2::serve(stage, scenario, message))
+                stage.in_batch(all, |stage, message| serve(stage, scenario, message))
             }
-            (Version::V2, _) => v2::serve(&mut stage, scenario, &message),
+            _ => serve(&mut stage, scenario, &message),
         };
         if !lives {
             return;
@@ -76,42 +76,67 @@ pub(super) fn act_on(
 fn serve(stage: &mut ScriptedAgent, scenario: &Scenario, message: &Value) -> bool {
     let method = message.get("method").and_then(Value::as_str);
     let params = message.get("params").cloned().unwrap_or_default();
-    if offers::serve(stage, Version::V1, scenario.offers, message) {
+    if offers::serve(stage, scenario.offers, message) {
         return true;
     }
-    match method {
-        Some("initialize") => {
+    match (method, scenario.protocol) {
+        (Some("initialize"), protocol) => {
             stage.client = params;
-            let [capabilities, methods] = offers::handshake(stage, Version::V1, scenario.offers);
+            let [capabilities, methods] = offers::handshake(stage, scenario.offers);
             let info = json!({"name": "acp-conformance", "version": env!("CARGO_PKG_VERSION")});
-            let answer = json!({"protocolVersion": scenario.version, "agentInfo": info,
-                "agentCapabilities": capabilities, "authMethods": methods});
+            let (info_member, capabilities_member) = match protocol {
+                Version::V1 => ("agentInfo", "agentCapabilities"),
+                Version::V2 => ("info", "capabilities"),
+            };
+            let answer = json!({"protocolVersion": scenario.version, info_member: info,
+                capabilities_member: capabilities, "authMethods": methods});
             stage.answer(message, &answer);
         }
-        Some("session/new") => {
+        (Some("session/new"), _) => {
             let cwd = params.get("cwd").and_then(Value::as_str);
             stage.folder = cwd.unwrap_or_default().to_owned();
             let mut state = json!({});
             if scenario.offers.has_options() {
-                state = offers::session(stage, Version::V1, scenario.offers);
+                state = offers::session(stage, scenario.offers);
             }
             state["sessionId"] = json!(SESSION);
             stage.answer(message, &state);
         }
-        Some("session/list") if scenario.start == Start::Listing => pages::list(stage, message),
-        Some("session/prompt") if scenario.refuses => {
-            stage.refuse(message, -32603, "the model is out of order");
+        (Some("session/list"), _) if scenario.start == Start::Listing => {
+            pages::list(stage, message);
         }
-        Some("session/prompt") => {
+        (Some("session/prompt"), _) if scenario.refuses => {
+            stage.refuse(
+                message,
+                ErrorCode::INTERNAL_ERROR,
+                "the model is out of order",
+            );
+        }
+        (Some("session/prompt"), protocol) => {
             stage.cancelled = false;
+            if protocol == Version::V2 {
+                v2::accept_prompt(stage, message, &params);
+            }
             if !(scenario.turn)(stage) {
                 return false;
             }
             let stop = stage.stop_reason();
-            stage.answer(message, &json!({"stopReason": stop}));
+            match protocol {
+                Version::V1 => stage.answer(message, &json!({"stopReason": stop})),
+                Version::V2 => v2::end_turn(stage, stop),
+            }
         }
-        Some(other) if message.get("id").is_some() => {
-            stage.refuse(message, -32601, &format!("the agent has no method {other}"));
+        // What every agent of version 2 with sessions has.
+        (Some("session/list"), Version::V2) => stage.answer(message, &json!({"sessions": []})),
+        (Some("session/resume" | "session/close"), Version::V2) => {
+            stage.answer(message, &json!({}));
+        }
+        (Some(other), _) if message.get("id").is_some() => {
+            stage.refuse(
+                message,
+                ErrorCode::METHOD_NOT_FOUND,
+                &format!("the agent has no method {other}"),
+            );
         }
         _ => {}
     }

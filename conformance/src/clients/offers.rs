@@ -1,6 +1,7 @@
 //! An agent that offers everything: what it declares, the settings of its sessions, and how it
 //! serves the methods that come with it.
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::scripted_agent::{SESSION, ScriptedAgent};
@@ -34,7 +35,8 @@ const LOGIN: &str = "agent-login";
 const TERMINAL_LOGIN: &str = "terminal-login";
 
 /// Returns the capabilities and the login methods.
-pub(super) fn handshake(stage: &ScriptedAgent, version: Version, offers: Offers) -> [Value; 2] {
+pub(super) fn handshake(stage: &ScriptedAgent, offers: Offers) -> [Value; 2] {
+    let version = stage.protocol;
     let capabilities = match (version, offers) {
         (Version::V1, Offers::Sessions) => json!({"sessionCapabilities": {"list": {}}}),
         (Version::V1, Offers::Everything) => json!({
@@ -76,12 +78,13 @@ pub(super) fn handshake(stage: &ScriptedAgent, version: Version, offers: Offers)
 }
 
 /// Whether the client may be sent options that are on or off.
-fn has_switches(stage: &ScriptedAgent, version: Version) -> bool {
-    version == Version::V2 || stage.declares("/session/configOptions/boolean")
+fn has_switches(stage: &ScriptedAgent) -> bool {
+    stage.protocol == Version::V2 || stage.declares("/session/configOptions/boolean")
 }
 
 /// The options of a session, at their defaults.
-fn options(stage: &ScriptedAgent, version: Version, offers: Offers) -> Value {
+fn options(stage: &ScriptedAgent, offers: Offers) -> Value {
+    let version = stage.protocol;
     let id = match version {
         Version::V1 => "id",
         Version::V2 => "configId",
@@ -116,7 +119,7 @@ fn options(stage: &ScriptedAgent, version: Version, offers: Offers) -> Value {
         ),
         _ => {}
     }
-    if offers == Offers::Everything && has_switches(stage, version) {
+    if offers == Offers::Everything && has_switches(stage) {
         options.push(json!({id: "brave", "name": "Brave", "type": "boolean",
             "currentValue": false}));
     }
@@ -163,20 +166,22 @@ pub(super) fn is_offered(options: &Value, params: &Value) -> bool {
 }
 
 /// The state of a session, for the answer to what opens it.
-pub(super) fn session(stage: &mut ScriptedAgent, version: Version, offers: Offers) -> Value {
-    stage.options = options(stage, version, offers);
-    state(stage, version)
+pub(super) fn session(stage: &mut ScriptedAgent, offers: Offers) -> Value {
+    stage.options = options(stage, offers);
+    state(stage)
 }
 
-fn state(stage: &ScriptedAgent, version: Version) -> Value {
+fn state(stage: &ScriptedAgent) -> Value {
     let options = stage.options.clone();
-    match version {
+    match stage.protocol {
         Version::V1 => {
             let mode = option(&options, &json!({"configId": "mode"}));
             let mode = mode.and_then(|mode| mode.get("currentValue")).cloned();
             json!({"modes": modes(&mode.unwrap_or_default()), "configOptions": options})
         }
-        Version::V2 => json!({"configOptions": options, "availableCommands": commands(version)}),
+        version @ Version::V2 => {
+            json!({"configOptions": options, "availableCommands": commands(version)})
+        }
     }
 }
 
@@ -190,12 +195,8 @@ fn commands(version: Version) -> Value {
 }
 
 /// Serves a request for what is offered beyond prompts. Whether it was one.
-pub(super) fn serve(
-    stage: &mut ScriptedAgent,
-    version: Version,
-    offers: Offers,
-    request: &Value,
-) -> bool {
+pub(super) fn serve(stage: &mut ScriptedAgent, offers: Offers, request: &Value) -> bool {
+    let version = stage.protocol;
     let method = request
         .get("method")
         .and_then(Value::as_str)
@@ -211,18 +212,22 @@ pub(super) fn serve(
                 let options = json!({"configOptions": stage.options});
                 stage.answer(request, &options);
             }
-            false => stage.refuse(request, -32602, "there is no such option or value"),
+            false => stage.refuse(
+                request,
+                ErrorCode::INVALID_PARAMS,
+                "there is no such option or value",
+            ),
         },
         "session/set_mode" if offers.has_options() && version == Version::V1 => {
             let params = json!({"configId": "mode", "value": params.get("modeId")});
             match set(stage, &params) {
                 true => stage.answer(request, &json!({})),
-                false => stage.refuse(request, -32602, "there is no such mode"),
+                false => stage.refuse(request, ErrorCode::INVALID_PARAMS, "there is no such mode"),
             }
         }
         _ if offers != Offers::Everything => return false,
         "session/load" | "session/resume" => {
-            let state = session(stage, version, offers);
+            let state = session(stage, offers);
             stage.answer(request, &state);
         }
         "session/list" => stage.answer(request, &json!({"sessions": []})),
@@ -248,7 +253,8 @@ fn set(stage: &mut ScriptedAgent, params: &Value) -> bool {
 }
 
 /// Changes everything in a turn that an agent may change, and tells the client.
-pub(super) fn changes(stage: &mut ScriptedAgent, version: Version) {
+pub(super) fn changes(stage: &mut ScriptedAgent) {
+    let version = stage.protocol;
     let code = json!({"configId": "mode", "value": "code"});
     set(stage, &code);
     let options = stage.options.clone();

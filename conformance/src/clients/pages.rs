@@ -1,5 +1,6 @@
 //! Lists of sessions, page by page, and what clients may do with a cursor.
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::Played;
@@ -26,7 +27,11 @@ pub(super) fn list(stage: &mut ScriptedAgent, request: &Value) {
         Some(cursor) => CURSORS.iter().position(|it| cursor == it).map(|at| at + 1),
     };
     let Some(page) = page else {
-        return stage.refuse(request, -32602, "there is no such cursor");
+        return stage.refuse(
+            request,
+            ErrorCode::INVALID_PARAMS,
+            "there is no such cursor",
+        );
     };
     let session = json!({"sessionId": format!("earlier-{page}"), "cwd": "/"});
     let mut answer = json!({"sessions": [session]});

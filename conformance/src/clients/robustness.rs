@@ -1,7 +1,8 @@
 //! How a client takes what it does not know or does not want: extensions, updates of
 //! the future, noise, cancellation, the death of its agent.
 
-use serde_json::{Value, json};
+use acp_sdk::ErrorCode;
+use serde_json::json;
 
 use super::Played;
 use super::assertions::{answer, equals, expect, first, result, survives};
@@ -36,7 +37,13 @@ pub(super) fn method_not_found(played: &Played) -> Outcome {
     for method in ["_acp-conformance/unknown", "no/such/method"] {
         let (index, entry) = answer(played, method, 0)?;
         let code = entry.value.pointer("/error/code");
-        equals(played, index, "the error", &json!(-32601), code)?;
+        equals(
+            played,
+            index,
+            "the error",
+            &json!(ErrorCode::METHOD_NOT_FOUND),
+            code,
+        )?;
     }
     Ok(())
 }
@@ -74,11 +81,16 @@ pub(super) fn refuses_forms(played: &Played, member: &str) -> Outcome {
         let reason = "expected a result from a client that declares forms, got an error";
         return expect(played, index, entry.kind == Kind::Result, reason);
     }
-    let code = entry.value.pointer("/error/code").and_then(Value::as_i64);
+    let code = entry.value.get("error").and_then(crate::wire::error_code);
     // One that declares no mode at all may not know the method.
-    let is_unknown = code == Some(-32601) && !declares("/elicitation");
+    let is_unknown = code == Some(ErrorCode::METHOD_NOT_FOUND) && !declares("/elicitation");
     let reason = "expected the error -32602 for a mode that is not declared, got another answer";
-    expect(played, index, code == Some(-32602) || is_unknown, reason)
+    expect(
+        played,
+        index,
+        code == Some(ErrorCode::INVALID_PARAMS) || is_unknown,
+        reason,
+    )
 }
 
 pub(super) fn cancels_permission(played: &Played) -> Outcome {
@@ -126,7 +138,7 @@ pub(super) fn cancelled_request(played: &Played) -> Outcome {
         return skip("the client does not cancel requests, which is optional");
     };
     let code = answer.value.pointer("/error/code");
-    let good = code.is_none_or(|code| code == -32800);
+    let good = code.is_none_or(|code| *code == json!(ErrorCode::REQUEST_CANCELLED));
     let code = code.cloned().unwrap_or_default();
     let reason = format!("expected a result or the error -32800, got the error {code}");
     expect(played, index, good, &reason)

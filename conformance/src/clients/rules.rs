@@ -8,8 +8,8 @@ use super::assertions::{first, result};
 use super::robustness::cancels_permission;
 use super::{choices, requests};
 use crate::harness::{Outcome, Stop, inconclusive};
-use crate::passive::{Rule, RuleResult, Said, State, View, violation};
-use crate::wire::{FindingKind, Kind, Party, Version};
+use crate::passive::{Rule, RuleResult, State, View, violation};
+use crate::wire::{FindingKind, Party, Version};
 
 /// A rule, the id of the requirement that it is of, and what a scenario must show besides.
 pub(super) type ClientRule = (&'static str, Rule, fn(&Played) -> Outcome);
@@ -157,26 +157,14 @@ pub(super) fn obeys(played: &Played, rule: Rule) -> Outcome {
     let mut state = State::whole();
     for (index, entry) in played.recording.entries.iter().enumerate() {
         if let Rule::Findings(kinds) = rule {
-            let mut findings = entry.findings.iter().filter(|finding| {
-                finding.by == Some(Party::Client)
-                    && finding.excuse.is_none()
-                    && kinds.contains(&finding.rule)
-            });
-            if let Some(finding) = findings.next() {
+            if let Some(finding) = entry.findings_by(Party::Client, kinds).next() {
                 return broken(index, finding.to_string());
             }
             continue;
         }
-        let said = Said {
-            place: u64::try_from(index).unwrap_or(u64::MAX),
-            from: entry.from,
-            kind: entry.kind,
-            value: &entry.value,
-        };
+        let said = entry.said(index);
         let view = View::new(&state, said);
-        if let Some(look) = rule
-            .at_message(&view)
-            .filter(|_| entry.kind != Kind::Malformed)
+        if let Some(look) = rule.at_message(&view)
             && let Err(violation) = look(&view)
         {
             return broken(index, violation.reason);
@@ -282,8 +270,7 @@ fn v2_content(view: &View<'_>) -> RuleResult {
 
 /// Whether it is a request of the client that sets a session up.
 fn sets_up(view: &View<'_>) -> bool {
-    let methods = ["session/new", "session/load", "session/resume"];
-    view.is_call(Party::Client) && methods.contains(&view.method)
+    view.is_call(Party::Client) && crate::wire::sets_up(view.method)
 }
 
 fn absolute_cwd(view: &View<'_>) -> RuleResult {

@@ -161,21 +161,30 @@ fn tool_call(stage: &mut ScriptedAgent, kind: &str) {
     }));
 }
 
-fn options() -> Value {
-    // Rejection first, and ids that say nothing: a choice by position or name is wrong.
+/// The options of a permission. Rejection stands first, and the ids say nothing: a choice by position or
+/// name is wrong.
+pub(super) fn options() -> Value {
     json!([
         {"optionId": "o-1", "name": "No", "kind": "reject_once"},
         {"optionId": "o-2", "name": "Yes", "kind": "allow_once"},
     ])
 }
 
+/// The request for permission to run the tool call.
+fn question() -> Value {
+    json!({"toolCall": {"toolCallId": "call-1"}, "options": options()})
+}
+
+fn tool_ends(stage: &mut ScriptedAgent, status: &str) {
+    stage.update(&json!({
+        "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": status,
+    }));
+}
+
 fn permission(stage: &mut ScriptedAgent) -> bool {
     tool_call(stage, "read");
-    let asked = json!({"toolCall": {"toolCallId": "call-1"}, "options": options()});
-    stage.ask("session/request_permission", asked);
-    stage.update(&json!({
-        "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "completed",
-    }));
+    stage.ask("session/request_permission", question());
+    tool_ends(stage, "completed");
     hello(stage)
 }
 
@@ -226,12 +235,12 @@ fn strangeness(stage: &mut ScriptedAgent) -> bool {
     hello(stage)
 }
 
-fn ids(stage: &mut ScriptedAgent) -> bool {
+pub(super) fn ids(stage: &mut ScriptedAgent) -> bool {
     ids::turn(stage);
     hello(stage)
 }
 
-fn noise(stage: &mut ScriptedAgent) -> bool {
+pub(super) fn noise(stage: &mut ScriptedAgent) -> bool {
     stage.raw("agent 1.0: this line is no message");
     stage.raw("");
     stage.send(&json!({"jsonrpc": "2.0", "id": "nobody", "result": {}}));
@@ -239,7 +248,7 @@ fn noise(stage: &mut ScriptedAgent) -> bool {
     hello(stage)
 }
 
-fn questions(stage: &mut ScriptedAgent) -> bool {
+pub(super) fn questions(stage: &mut ScriptedAgent) -> bool {
     stage.ask_by_form();
     hello(stage)
 }
@@ -249,11 +258,8 @@ fn cancellation(stage: &mut ScriptedAgent) -> bool {
     stage.text("waiting to be cancelled");
     if stage.interrupted() {
         // Asked after the cancellation: the turn still is the cancelled one.
-        let asked = json!({"toolCall": {"toolCallId": "call-1"}, "options": options()});
-        stage.ask("session/request_permission", asked);
-        stage.update(&json!({
-            "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "failed",
-        }));
+        stage.ask("session/request_permission", question());
+        tool_ends(stage, "failed");
         // Whoever has stopped listening does not refuse it either.
         stage.ask(STILL_THERE, json!({}));
     }
@@ -263,31 +269,25 @@ fn cancellation(stage: &mut ScriptedAgent) -> bool {
 fn pending_permission(stage: &mut ScriptedAgent) -> bool {
     // What only reads may be granted without the user.
     tool_call(stage, "execute");
-    let asked = json!({"toolCall": {"toolCallId": "call-1"}, "options": options()});
-    stage.ask_and_interrupt(asked);
-    stage.update(&json!({
-        "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "failed",
-    }));
+    stage.ask_and_interrupt(question());
+    tool_ends(stage, "failed");
     true
 }
 
 fn cancelled_request(stage: &mut ScriptedAgent) -> bool {
-    // As above.
+    // What only reads may be granted without the user.
     tool_call(stage, "execute");
-    let asked = json!({"toolCall": {"toolCallId": "call-1"}, "options": options()});
-    stage.ask_and_cancel(asked);
-    stage.update(&json!({
-        "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "failed",
-    }));
+    stage.ask_and_cancel(question());
+    tool_ends(stage, "failed");
     hello(stage)
 }
 
-fn offers(stage: &mut ScriptedAgent) -> bool {
-    offers::changes(stage, Version::V1);
+pub(super) fn offers(stage: &mut ScriptedAgent) -> bool {
+    offers::changes(stage);
     hello(stage)
 }
 
-fn death(stage: &mut ScriptedAgent) -> bool {
+pub(super) fn death(stage: &mut ScriptedAgent) -> bool {
     stage.text("farewell");
     false
 }

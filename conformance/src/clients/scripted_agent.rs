@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::transcript::LINE_LIMIT;
@@ -35,7 +36,7 @@ pub struct ScriptedAgent {
     started: Instant,
     next_id: u64,
     /// The version of the scenario. A client of both versions declares its capabilities twice.
-    protocol: Version,
+    pub(super) protocol: Version,
     /// Whether the client has cancelled the turn.
     pub cancelled: bool,
     /// The params of the client's `initialize`.
@@ -139,7 +140,7 @@ impl ScriptedAgent {
     }
 
     /// Refuses a request of the client.
-    pub fn refuse(&mut self, request: &Value, code: i64, message: &str) {
+    pub fn refuse(&mut self, request: &Value, code: ErrorCode, message: &str) {
         let id = request.get("id").cloned().unwrap_or_default();
         let error = json!({"code": code, "message": message});
         self.respond(json!({"jsonrpc": "2.0", "id": id, "error": error}));
@@ -184,7 +185,11 @@ impl ScriptedAgent {
     /// Says something to the user.
     pub fn text(&mut self, text: &str) {
         let content = json!({"type": "text", "text": text});
-        self.update(&json!({"sessionUpdate": "agent_message_chunk", "content": content}));
+        let mut chunk = json!({"sessionUpdate": "agent_message_chunk", "content": content});
+        if self.protocol == Version::V2 {
+            chunk["messageId"] = "agent-1".into();
+        }
+        self.update(&chunk);
     }
 
     /// Asks the client something, in the session, and waits for the answer: its

@@ -6,28 +6,25 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use rustix::process::{getpgid, getppid, ioctl_tiocsctty, setpgid, setsid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
+use crate::target::Tail;
 use crate::{Error, Result};
-
-/// How much of what is written to a terminal is kept, in bytes.
-const SHOWN: usize = 4096;
 
 /// A terminal, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Terminal {
     name: OsString,
     /// What was written to it last.
-    shown: Arc<Mutex<Vec<u8>>>,
+    shown: Tail,
     /// Without it, the terminal would hang up before the client has opened it.
     _open: File,
 }
@@ -43,19 +40,11 @@ impl Terminal {
         let flags = flags | rustix::fs::OFlags::CLOEXEC;
         let open = rustix::fs::open(Path::new(&name), flags, rustix::fs::Mode::empty())?;
         rustix::io::fcntl_setfd(&user, rustix::io::FdFlags::CLOEXEC)?;
-        let mut user = File::from(user);
-        let shown = Arc::new(Mutex::new(Vec::new()));
+        let user = File::from(user);
+        let shown = Tail::default();
         let kept = shown.clone();
-        thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            // Fails when nobody has the terminal any more.
-            while let Ok(length @ 1..) = user.read(&mut buffer) {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.extend(buffer.get(..length).unwrap_or_default());
-                let more = kept.len().saturating_sub(SHOWN);
-                kept.drain(..more);
-            }
-        });
+        // Reading fails when nobody has the terminal any more.
+        thread::spawn(move || kept.read(user));
         Ok(Self {
             name,
             shown,
@@ -65,8 +54,7 @@ impl Terminal {
 
     /// The end of what was written to it.
     pub(super) fn shown(&self) -> String {
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&shown).replace('\r', "")
+        self.shown.text().replace('\r', "")
     }
 
     /// The command that starts another one on this terminal; `program` is this suite.

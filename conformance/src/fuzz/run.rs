@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::case::{Case, Cases, Demand, Setting, demand, is_odd, smaller};
@@ -28,7 +29,7 @@ const SHORT_WAIT: Duration = Duration::from_secs(1);
 const ENOUGH: usize = 10;
 
 /// The code of "invalid params", and of "invalid request", which says as much.
-const REFUSALS: [i64; 2] = [-32602, -32600];
+const REFUSALS: [ErrorCode; 2] = [ErrorCode::INVALID_PARAMS, ErrorCode::INVALID_REQUEST];
 
 /// Sends `count` messages; the same ones for the same seed. `tell` receives how many
 /// are done.
@@ -91,7 +92,7 @@ struct Fuzzed {
     /// The ids of requests whose envelope is wrong; what repeats one of them is no violation.
     odd_ids: Vec<Value>,
     has_waited_in_vain: bool,
-    /// Whether other connections have waited in vain often enough.
+    /// Whether waits on other connections have timed out often enough.
     is_impatient: bool,
 }
 
@@ -201,17 +202,21 @@ impl Fuzzed {
         let code = reply.code();
         match (&reply.answer, demand) {
             (Ok(_), _) => Ok(Came::Result),
-            (Err(_), Demand::Accept) => Err(format!(
-                "a valid message is refused with {}",
-                code.unwrap_or_default()
-            )),
+            (Err(_), Demand::Accept) => {
+                Err(format!("a valid message is refused with {}", written(code)))
+            }
             (Err(_), _) if code.is_some_and(|code| REFUSALS.contains(&code)) => Ok(Came::Refusal),
             (Err(_), _) => Err(format!(
-                "invalid params are refused with {}, not with -32602",
-                code.unwrap_or_default()
+                "invalid params are refused with {}, not with {}",
+                written(code),
+                ErrorCode::INVALID_PARAMS
             )),
         }
     }
+}
+
+fn written(code: Option<ErrorCode>) -> String {
+    code.map_or_else(|| "no code".to_owned(), |code| code.to_string())
 }
 
 fn because(stop: Stop) -> String {

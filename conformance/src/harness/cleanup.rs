@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use acp_sdk::facts::Attachment;
 use serde_json::{Value, json};
 
 use super::{Conn, Recording, Waiting};
-use crate::wire::{Kind, Party, Version};
+use crate::wire::{Kind, Party, Version, attachment};
 
 /// How many sessions of a connection are cleaned up.
 const SESSIONS: usize = 64;
@@ -77,13 +78,13 @@ fn open_sessions(recording: &Recording) -> Vec<String> {
         if entry.from != Party::Client || entry.kind != Kind::Request {
             continue;
         }
-        match entry.method.as_deref() {
-            Some("session/new" | "session/fork") => {
+        match entry.method.as_deref().map(attachment) {
+            Some(Attachment::Creates) => {
                 let id = recording.result(index).and_then(|it| it.get("sessionId"));
                 let id = id.and_then(Value::as_str).map(str::to_owned);
                 open.extend(id.filter(|id| !open.contains(id)));
             }
-            Some("session/delete" | "session/close") if recording.result(index).is_some() => {
+            Some(Attachment::Leaves) if recording.result(index).is_some() => {
                 open.retain(|id| Some(id.as_str()) != entry.session());
             }
             _ => {}

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use super::adapter;
+use crate::passive::Said;
 use crate::transcript::{redact, redact_text};
 use crate::wire::{Finding, FindingKind, Judged, Kind, Party, Version, excerpt_around, shorten};
 
@@ -85,6 +86,27 @@ impl Entry {
     fn ends_as_cancelled(&self) -> bool {
         let mut places = ["/result/stopReason", "/params/update/stopReason"].iter();
         places.any(|place| self.value.pointer(place).and_then(Value::as_str) == Some("cancelled"))
+    }
+
+    /// The message as rules inspect it, at its place in the recording.
+    pub(crate) fn said(&self, index: usize) -> Said<'_> {
+        Said {
+            place: u64::try_from(index).unwrap_or(u64::MAX),
+            from: self.from,
+            kind: self.kind,
+            value: &self.value,
+        }
+    }
+
+    /// The findings of these kinds that are `by` this party and not excused.
+    pub(crate) fn findings_by(
+        &self,
+        by: Party,
+        kinds: &'static [FindingKind],
+    ) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(move |finding| {
+            finding.by == Some(by) && finding.excuse.is_none() && kinds.contains(&finding.rule)
+        })
     }
 
     /// Whether it is a request or notification by `from` with this method.

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::{Conn, Entry, Outcome, Stop, fail};
-use crate::wire::{Kind, Party};
+use crate::wire::{Kind, Party, error_code, sets_up};
 
 /// A request that no agent knows. Its answer says that everything sent before it
 /// was read.
 pub(super) const BARRIER: &str = "_acp-conformance/barrier";
 
 /// The codes of errors about a session that does not exist.
-const UNKNOWN_SESSION: [i64; 2] = [-32002, -32602];
+const UNKNOWN_SESSION: [ErrorCode; 2] = [ErrorCode::RESOURCE_NOT_FOUND, ErrorCode::INVALID_PARAMS];
 
 /// An answer, and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,8 +27,8 @@ pub struct Reply {
 impl Reply {
     /// The error's code, if it is an error.
     #[must_use]
-    pub fn code(&self) -> Option<i64> {
-        self.answer.as_ref().err()?.get("code")?.as_i64()
+    pub fn code(&self) -> Option<ErrorCode> {
+        error_code(self.answer.as_ref().err()?)
     }
 }
 
@@ -84,12 +85,10 @@ impl Conn {
     /// When none comes in time.
     pub fn call(&mut self, method: &str, params: Value) -> Outcome<Reply> {
         let request = self.request(method, params);
-        match method {
-            // Itself, or what the session needs.
-            "initialize" | "session/new" | "session/load" | "session/resume" => {
-                self.reply_within(request, self.env.start_timeout())
-            }
-            _ => self.reply(request),
+        // Itself, or what the session needs.
+        match method == "initialize" || sets_up(method) {
+            true => self.reply_within(request, self.env.start_timeout()),
+            false => self.reply(request),
         }
     }
 
@@ -127,7 +126,7 @@ impl Conn {
     ///
     /// # Errors
     /// When it has another.
-    pub fn has_code(&self, reply: &Reply, code: i64) -> Outcome {
+    pub fn has_code(&self, reply: &Reply, code: ErrorCode) -> Outcome {
         match reply.code() {
             Some(found) if found == code => Ok(()),
             Some(found) => Err(self.at(reply.index, format!("expected error {code}, got {found}"))),

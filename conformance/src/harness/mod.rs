@@ -37,7 +37,6 @@ pub(crate) use self::privileged::{chooses_model, is_privileged};
 pub use self::profile::Profile;
 pub use self::recorder::Recorder;
 pub use self::script::{Consent, Script, Terminals, UserInput};
-pub(crate) use self::sessions::AUTH_REQUIRED;
 pub use self::transcripts::Transcripts;
 pub use self::turns::Turn;
 pub use self::unresponsive::Unresponsive;

@@ -1,5 +1,7 @@
 //! The outcome of a check.
 
+use acp_sdk::ErrorCode;
+
 use crate::wire::Kind;
 
 use super::{Entry, Recording};
@@ -110,7 +112,10 @@ fn cause<'a>(recording: &'a Recording, index: usize, came: &Entry) -> Option<&'a
         return others().find(of_session).or_else(|| others().next());
     }
     let text = came.value.to_string();
-    let unread = matches!(code(came), Some(-32700 | -32600));
+    let unread = matches!(
+        code(came),
+        Some(ErrorCode::PARSE_ERROR | ErrorCode::INVALID_REQUEST)
+    );
     let named = |entry: &&Entry| {
         let method = entry.method.as_deref();
         entry.kind == Kind::Notification && method.is_some_and(|method| text.contains(method))
@@ -126,8 +131,8 @@ fn cause<'a>(recording: &'a Recording, index: usize, came: &Entry) -> Option<&'a
     found.or_else(|| others().next())
 }
 
-fn code(entry: &Entry) -> Option<i64> {
-    entry.value.pointer("/error/code")?.as_i64()
+fn code(entry: &Entry) -> Option<ErrorCode> {
+    crate::wire::error_code(entry.value.get("error")?)
 }
 
 #[cfg(test)]
@@ -167,13 +172,13 @@ mod tests {
             tell("session/cancel"),
             ask,
         ];
-        let error = |code: i64, data: &str| {
+        let error = |code: ErrorCode, data: &str| {
             let error = json!({"code": code, "message": "no", "data": data});
             json!({"jsonrpc": "2.0", "id": null, "error": error})
         };
-        assert!(sent(&said, error(-32601, "_x/early")).contains("_x/early"));
-        assert!(sent(&said, error(-32603, "")).contains("session/cancel"));
-        assert!(sent(&said, error(-32700, "")).contains("oops"));
+        assert!(sent(&said, error(ErrorCode::METHOD_NOT_FOUND, "_x/early")).contains("_x/early"));
+        assert!(sent(&said, error(ErrorCode::INTERNAL_ERROR, "")).contains("session/cancel"));
+        assert!(sent(&said, error(ErrorCode::PARSE_ERROR, "")).contains("oops"));
         let update = json!({"jsonrpc": "2.0", "method": "session/update", "params": {
             "sessionId": "s", "update": {"sessionUpdate": "plan", "entries": []},
         }});

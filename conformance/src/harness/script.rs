@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use acp_sdk::ErrorCode;
 use serde_json::{Map, Value, json};
 
 use super::confined;
@@ -66,7 +67,7 @@ pub struct Script {
 /// An answer: a result or an error, or none for now.
 pub(super) enum Said {
     Result(Value),
-    Error(i64, String),
+    Error(ErrorCode, String),
     Later,
 }
 
@@ -100,15 +101,18 @@ impl Script {
             "session/request_permission" => self.permission(params),
             "fs/read_text_file" => match self.files.read(params) {
                 Ok(content) => Said::Result(json!({"content": content})),
-                Err(reason) => Said::Error(-32002, reason),
+                Err(reason) => Said::Error(ErrorCode::RESOURCE_NOT_FOUND, reason),
             },
             "fs/write_text_file" => match self.files.write(params) {
                 Ok(()) => Said::Result(json!({})),
-                Err(reason) => Said::Error(-32002, reason),
+                Err(reason) => Said::Error(ErrorCode::RESOURCE_NOT_FOUND, reason),
             },
             "elicitation/create" => self.elicitation(params),
             method if method.starts_with("terminal/") => self.terminal(method, params),
-            _ => Said::Error(-32601, format!("the client has no method {method}")),
+            _ => Said::Error(
+                ErrorCode::METHOD_NOT_FOUND,
+                format!("the client has no method {method}"),
+            ),
         }
     }
 
@@ -120,7 +124,10 @@ impl Script {
             }
             "elicitation/create" => Said::Result(json!({"action": "cancel"})),
             "terminal/wait_for_exit" => Said::Result(json!({"signal": "SIGKILL"})),
-            _ => Said::Error(-32800, "the turn was cancelled".into()),
+            _ => Said::Error(
+                ErrorCode::REQUEST_CANCELLED,
+                "the turn was cancelled".into(),
+            ),
         }
     }
 
@@ -156,7 +163,10 @@ impl Script {
             },
             UserInput::Decline => Said::Result(json!({"action": "decline"})),
             UserInput::Cancel => Said::Result(json!({"action": "cancel"})),
-            UserInput::Fail => Said::Error(-32603, "the client cannot ask the user".into()),
+            UserInput::Fail => Said::Error(
+                ErrorCode::INTERNAL_ERROR,
+                "the client cannot ask the user".into(),
+            ),
         }
     }
 
@@ -165,16 +175,20 @@ impl Script {
         let known = id.is_some_and(|id| self.live.contains(id));
         let killed = id.is_some_and(|id| self.killed.contains(id));
         match method {
-            "terminal/create" if self.terminals == Terminals::Refuse => {
-                Said::Error(-32603, "the terminal cannot be created".into())
-            }
+            "terminal/create" if self.terminals == Terminals::Refuse => Said::Error(
+                ErrorCode::INTERNAL_ERROR,
+                "the terminal cannot be created".into(),
+            ),
             "terminal/create" => {
                 self.created += 1;
                 let id = format!("terminal-{}", self.created);
                 self.live.insert(id.clone());
                 Said::Result(json!({"terminalId": id}))
             }
-            _ if !known => Said::Error(-32002, "there is no such terminal".into()),
+            _ if !known => Said::Error(
+                ErrorCode::RESOURCE_NOT_FOUND,
+                "there is no such terminal".into(),
+            ),
             "terminal/wait_for_exit" if killed => Self::cancelled(method),
             "terminal/output" => {
                 let mut output = json!({"output": "hello\n", "truncated": false});
@@ -195,7 +209,10 @@ impl Script {
                 self.killed.extend(id.map(str::to_owned));
                 Said::Result(json!({}))
             }
-            _ => Said::Error(-32601, format!("the client has no method {method}")),
+            _ => Said::Error(
+                ErrorCode::METHOD_NOT_FOUND,
+                format!("the client has no method {method}"),
+            ),
         }
     }
 }
@@ -281,7 +298,10 @@ mod tests {
         let mut script = Script::default();
         let id = result(script.answer("terminal/create", &json!({})));
         assert_eq!(result(script.answer("terminal/release", &id)), json!({}));
-        assert_eq!(result(script.answer("terminal/output", &id)), json!(-32002));
+        assert_eq!(
+            result(script.answer("terminal/output", &id)),
+            json!(ErrorCode::RESOURCE_NOT_FOUND)
+        );
     }
 
     #[test]

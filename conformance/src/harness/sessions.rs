@@ -1,13 +1,11 @@
 //! The steps that checks consist of: the handshake, capabilities, and opening sessions.
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::adapter::{self, Adapter, Place};
 use super::{Capability, Caps, Conn, Outcome, Reply, Stop, fail, inconclusive, skip};
 use crate::wire::Version;
-
-/// The error code of a request that needs a login.
-pub(crate) const AUTH_REQUIRED: i64 = -32000;
 
 impl Conn {
     /// Initializes the connection. Yields the agent's answer.
@@ -213,7 +211,7 @@ impl Conn {
             return Err(Stop::Blocked(reason.clone()));
         }
         let mut reply = self.call("session/new", params.clone())?;
-        if reply.code() == Some(AUTH_REQUIRED) && self.login()? {
+        if reply.code() == Some(ErrorCode::AUTHENTICATION_REQUIRED) && self.login()? {
             reply = self.call("session/new", params)?;
         }
         let result = match reply.answer {

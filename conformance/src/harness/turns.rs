@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{Conn, Outcome, Reply, Stop, inconclusive, skip};
-use crate::wire::Party;
+use crate::wire::{Party, is_output};
 
 /// A prompt turn that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,10 +164,7 @@ impl Conn {
         let seen = self.wait_on(Some(request), request, what, limit, |recording, index| {
             let entry = recording.entries.get(index)?;
             let kind = entry.params().pointer("/update/sessionUpdate");
-            let output = kind.and_then(Value::as_str).is_some_and(|kind| {
-                let starts = ["agent_", "plan", "tool_call"];
-                starts.iter().any(|start| kind.starts_with(start))
-            });
+            let output = kind.and_then(Value::as_str).is_some_and(is_output);
             let ended = adapter.turn_end(recording, request, index).is_some();
             let ours = output && entry.session() == Some(session);
             (ended || ours).then_some(ours)

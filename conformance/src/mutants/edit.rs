@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use acp_sdk::ErrorCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -46,7 +47,7 @@ pub(super) struct Edit {
     /// Answers the request with this result in the stead of its receiver, or replaces the answer.
     result: Option<Value>,
     /// The same with an error of this code.
-    refuse: Option<i64>,
+    refuse: Option<i32>,
     /// Drops the message.
     #[serde(default)]
     drop: bool,
@@ -221,7 +222,7 @@ impl Edit {
         match (&self.result, self.refuse) {
             (Some(result), _) if is_call => tap.reply(it, true, result),
             (Some(result), _) => tap.write_to(it.from.peer(), &replaced(it, "result", result)),
-            (None, Some(code)) if is_call => tap.refuse(it, true, code),
+            (None, Some(code)) if is_call => tap.refuse(it, true, ErrorCode::new(code)),
             (None, Some(code)) => {
                 let error = json!({"code": code, "message": "the mutant fails"});
                 tap.write_to(it.from.peer(), &replaced(it, "error", &error));

@@ -15,7 +15,7 @@ pub(crate) use self::view::at;
 pub use self::view::{Said, Update, View};
 
 use crate::wire::extensions::Extension;
-use crate::wire::{Excuse, FindingKind};
+use crate::wire::{Excuse, FindingKind, Kind};
 
 /// How many instances a rule has seen, or what breaks it.
 pub type RuleResult = Result<usize, Violation>;
@@ -79,9 +79,11 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// The rule about single messages, if it is one and this message concerns it.
+    /// The rule about single messages, if it is one and this message concerns it. What is no message
+    /// concerns none of them.
     pub(crate) fn at_message(self, view: &View<'_>) -> Option<fn(&View<'_>) -> RuleResult> {
         match self {
+            _ if view.said.kind == Kind::Malformed => None,
             Self::Everything(look) => Some(look),
             Self::Messages(look) => Some(look).filter(|_| !view.is_text()),
             Self::Findings(..) | Self::End(_) => None,

@@ -18,10 +18,10 @@ pub struct Session {
     /// How many prompts are open; in version 2, how many came since the agent was idle.
     pub turns: usize,
     /// Whether its state was reported.
-    pub told: bool,
+    pub reported: bool,
     /// Modes that it was said to have.
     pub modes: HashSet<String>,
-    /// The ids of its options, as its first state told them.
+    /// The ids of its options, as its first state had them.
     pub options: Option<BTreeSet<String>>,
     /// Tool calls, by id.
     pub tools: HashMap<String, Tool>,
@@ -138,7 +138,7 @@ impl Session {
     pub(super) fn learn(&mut self, state: Option<&Value>) -> usize {
         let Some(state) = state else { return 0 };
         let known = self.modes.len();
-        self.told = true;
+        self.reported = true;
         let ids = |pointer: &str| {
             let all = state.pointer(pointer).and_then(Value::as_array);
             let ids = all.into_iter().flatten();

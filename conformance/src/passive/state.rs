@@ -7,12 +7,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use acp_sdk::facts::Attachment;
 use serde_json::{Map, Value};
 
 use super::session::bit;
 use super::{Said, Session, at};
 use crate::wire::extensions::{self, Extension};
-use crate::wire::{Kind, Party, Version};
+use crate::wire::{Kind, Party, Version, attachment};
 
 /// How many things of a kind are remembered; more make the state partial.
 const CAPACITY: usize = 65_536;
@@ -235,7 +236,7 @@ impl State {
         let Some(name) = session else { return };
         let session = self.sessions.entry(name.to_owned()).or_default();
         match method {
-            "session/load" | "session/resume" => {
+            method if attachment(method) == Attachment::Joins => {
                 session.continued = true;
                 session.replays += 1;
                 session.resumes += usize::from(method == "session/resume");
@@ -353,7 +354,7 @@ impl State {
                     self.turn_ended(&asked, text("stopReason"));
                 }
             }
-            (Party::Client, "session/load" | "session/resume") => {
+            (Party::Client, method) if attachment(method) == Attachment::Joins => {
                 let name = asked.session.as_deref().unwrap_or_default();
                 if let Some(session) = self.sessions.get_mut(name) {
                     session.replays = session.replays.saturating_sub(1);
@@ -362,7 +363,7 @@ impl State {
                     self.parts += session.learn(result);
                 }
             }
-            (Party::Client, "session/new") => {
+            (Party::Client, method) if attachment(method) == Attachment::Creates => {
                 self.created(said);
                 let session = text("sessionId").and_then(|id| self.sessions.get_mut(id));
                 self.parts += session.map_or(0, |session| session.open_in(&asked.params));

@@ -1,9 +1,10 @@
 //! What a rule sees: a message, and the connection before it.
 
+use acp_sdk::facts::Attachment;
 use serde_json::Value;
 
 use super::{Asked, Session, State};
-use crate::wire::{Kind, Party};
+use crate::wire::{Kind, Party, attachment};
 
 /// A message, as rules look at it.
 #[derive(Clone, Copy, Debug)]
@@ -180,13 +181,16 @@ impl<'a> View<'a> {
     /// The session that it sets up, and its state: the result of a request for that.
     #[must_use]
     pub fn setup(&self) -> Option<(&'a str, &'a Value)> {
-        let methods = ["session/new", "session/load", "session/resume"];
         let asked = self.asked?;
-        if self.said.from != Party::Agent || !methods.contains(&self.method) {
+        if self.said.from != Party::Agent {
             return None;
         }
         let result = self.said.value.get("result")?;
-        let created = result.get("sessionId").and_then(Value::as_str);
-        Some((asked.session.as_deref().or(created)?, result))
+        let session = match attachment(self.method) {
+            Attachment::Creates => result.get("sessionId").and_then(Value::as_str),
+            Attachment::Joins => asked.session.as_deref(),
+            Attachment::Leaves | Attachment::Keeps => None,
+        };
+        Some((session?, result))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// The most bytes of one event.
-const EVENT_BYTES: usize = 32 << 20;
+const EVENT_BYTES: usize = acp_sdk::limits::MAX_MESSAGE_BYTES;
 
 /// What an event stream carries.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use bytes::{Buf as _, Bytes, BytesMut};
 
 /// The longest frame that is read, in bytes.
-const FRAME_BYTES: u64 = 32 << 20;
+const FRAME_BYTES: u64 = acp_sdk::limits::MAX_MESSAGE_BYTES as u64;
 
 /// The key that masks what is sent. It hides nothing, so that it need not be random.
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];

@@ -16,7 +16,7 @@ use crate::harness::{Failure, Outcome, Stop, fail};
 use crate::wire::shorten;
 
 /// The most bytes of a body that is read as a whole.
-const BODY_BYTES: usize = 32 << 20;
+const BODY_BYTES: usize = acp_sdk::limits::MAX_MESSAGE_BYTES;
 
 /// How much of a message stands in a report.
 const SHOWN: usize = 600;

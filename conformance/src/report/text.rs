@@ -13,13 +13,7 @@ use crate::wire::Party;
 /// The whole report.
 #[must_use]
 pub fn text(report: &Document) -> String {
-    let mut out = String::new();
-    // Writing to a string does not fail.
-    let _ = writeln!(out, "{}: {}", report.name, report.command_line());
-    // The reason for all that follows.
-    if let Some(cause) = &report.root_cause {
-        root_cause(&mut out, report, cause);
-    }
+    let mut out = heading(report);
     out.push('\n');
     matrix(&mut out, report);
     for entry in report.failures() {
@@ -81,17 +75,22 @@ pub fn text(report: &Document) -> String {
 /// The root cause and the failures, then one line of counts: what a test panics with.
 #[must_use]
 pub fn failures_text(report: &Document) -> String {
-    let mut out = String::new();
-    // Writing to a string does not fail.
-    let _ = writeln!(out, "{}: {}", report.name, report.command_line());
-    if let Some(cause) = &report.root_cause {
-        root_cause(&mut out, report, cause);
-    }
+    let mut out = heading(report);
     for entry in report.failures() {
         failure(&mut out, entry);
     }
     let _ = write!(out, "\n{}: {}", report.verdict.as_str(), report.summary());
     terminal(&out)
+}
+
+/// What was tested, and the reason for all that follows if there is one.
+fn heading(report: &Document) -> String {
+    // Writing to a string does not fail.
+    let mut out = format!("{}: {}\n", report.name, report.command_line());
+    if let Some(cause) = &report.root_cause {
+        root_cause(&mut out, report, cause);
+    }
+    out
 }
 
 fn matrix(out: &mut String, report: &Document) {

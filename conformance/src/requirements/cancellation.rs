@@ -1,5 +1,6 @@
 //! Cancellation of turns and of requests, with its races.
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::passive::free_of;
@@ -30,9 +31,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("cancellation.unknown-request", Run(unknown_request)),
     ("cancellation.request-ends-turn", Run(request_ends_turn)),
 ];
-
-/// The error of a cancelled request.
-const REQUEST_CANCELLED: i64 = -32800;
 
 /// A turn that was cancelled while it ran: its answer, whatever it is.
 fn cancelled(conn: &mut Conn) -> Outcome<crate::harness::Reply> {
@@ -150,7 +148,7 @@ fn at_once(cx: &mut Cx) -> Outcome {
         json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}),
     ]);
     let reply = conn.turn_reply(sent.first().copied().unwrap_or_default())?;
-    if conn.version() == Version::V2 && reply.code() == Some(REQUEST_CANCELLED) {
+    if conn.version() == Version::V2 && reply.code() == Some(ErrorCode::REQUEST_CANCELLED) {
         return inconclusive("the prompt was cancelled before it was accepted");
     }
     match stop_of(&reply.answer) {
@@ -233,14 +231,14 @@ fn request(cx: &mut Cx) -> Outcome {
         .recording()
         .answer(running)
         .and_then(|(_, entry)| entry.value.get("error"));
-    match error
-        .and_then(|error| error.get("code"))
-        .and_then(Value::as_i64)
-    {
-        None | Some(-32800) => Ok(()),
+    match error.and_then(crate::wire::error_code) {
+        None | Some(ErrorCode::REQUEST_CANCELLED) => Ok(()),
         Some(code) => Err(conn.at(
             index,
-            format!("expected error {REQUEST_CANCELLED}, got {code}"),
+            format!(
+                "expected error {}, got {code}",
+                ErrorCode::REQUEST_CANCELLED
+            ),
         )),
     }
 }

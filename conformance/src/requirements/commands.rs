@@ -67,7 +67,7 @@ fn run(cx: &mut Cx) -> Outcome {
     }
     // An agent may look for its commands after the session is open.
     let limit = conn.env.timeout;
-    let told = conn.wait(
+    let reported = conn.wait(
         0,
         "an available_commands_update",
         limit,
@@ -76,10 +76,10 @@ fn run(cx: &mut Cx) -> Outcome {
             (text(update, "/sessionUpdate") == Some("available_commands_update")).then_some(())
         },
     );
-    if told.is_err() && !conn.has_ended() {
+    if reported.is_err() && !conn.has_ended() {
         return skip(NONE);
     }
-    told?;
+    reported?;
     // The name of no command: an agent that takes any slash for one of its own
     // commands must still end the turn.
     let request = conn.begin_with(

@@ -50,7 +50,7 @@ pub(super) fn id_of(option: &Value) -> Option<&str> {
 }
 
 /// What the agent tells of the options of a session, if this message does.
-fn told<'a>(view: &View<'a>) -> Option<&'a Value> {
+fn reported<'a>(view: &View<'a>) -> Option<&'a Value> {
     let setup = view.setup().map(|(_, state)| state);
     let update = || Some(view.update_of("config_option_update")?.body);
     let set = || view.result(Party::Client, SET);
@@ -59,7 +59,7 @@ fn told<'a>(view: &View<'a>) -> Option<&'a Value> {
 
 /// The options that this message tells.
 fn options<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Value> {
-    let state = told(view).into_iter();
+    let state = reported(view).into_iter();
     state.flat_map(|state| items(state, "/configOptions"))
 }
 
@@ -131,9 +131,11 @@ fn no_undeclared_boolean(cx: &mut Cx) -> Outcome {
         conn.settle()?;
     }
     let found = conn.recording().entries.iter().position(|entry| {
-        let told = ["/result", "/params/update"];
-        let mut told = told.iter().filter_map(|place| entry.value.pointer(place));
-        told.any(|state| items(state, "/configOptions").any(is_boolean))
+        let reported = ["/result", "/params/update"];
+        let mut reported = reported
+            .iter()
+            .filter_map(|place| entry.value.pointer(place));
+        reported.any(|state| items(state, "/configOptions").any(is_boolean))
     });
     match found {
         Some(index) => Err(conn.at(

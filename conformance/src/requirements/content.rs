@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_is_told_by_its_alphabet_and_length() {
+    fn base64_is_recognized_by_its_alphabet_and_length() {
         assert!(is_base64("AAEC") && is_base64("AA=="));
         assert!(is_base64(&media::png()) && is_base64(&media::wav()));
         assert!(!is_base64("AAE") && !is_base64("AA-_") && !is_base64("A==="));

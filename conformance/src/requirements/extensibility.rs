@@ -1,5 +1,6 @@
 //! Extensions: `_meta`, custom methods, what must be ignored.
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::passive::{free_of, watch_all};
@@ -45,7 +46,7 @@ fn request_answered(cx: &mut Cx) -> Outcome {
 fn request_not_found(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let reply = conn.refusal(UNKNOWN, json!({"probe": true}))?;
-    conn.has_code(&reply, -32601)
+    conn.has_code(&reply, ErrorCode::METHOD_NOT_FOUND)
 }
 
 fn notification_ignored(cx: &mut Cx) -> Outcome {

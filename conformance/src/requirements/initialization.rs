@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use acp_sdk::ErrorCode;
+use acp_sdk::v2::error_codes::UNSUPPORTED_PROTOCOL_VERSION;
 use serde_json::{Value, json};
 
 use super::passive::free_of;
@@ -37,9 +39,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ),
     ("initialization.comes-first", Run(comes_first)),
 ];
-
-/// The error that no requested version is supported, in v2.
-const NO_VERSION: i64 = -32022;
 
 fn ask_for(conn: &mut Conn, version: u64) -> Outcome<Reply> {
     let mut params = Caps::Full.initialize(conn.version());
@@ -121,7 +120,7 @@ fn older_version(cx: &mut Cx) -> Outcome {
     match chosen.and_then(Value::as_u64) {
         Some(1..) => Ok(()),
         // The agent may speak v1, or say that it supports no version that the client does.
-        _ if conn.version() == Version::V2 && reply.code() == Some(NO_VERSION) => Ok(()),
+        _ if conn.version() == Version::V2 && reply.code() == Some(UNSUPPORTED_PROTOCOL_VERSION) => Ok(()),
         chosen => Err(conn.at(
             reply.index,
             format!(
@@ -209,7 +208,7 @@ fn version_is_a_number(cx: &mut Cx) -> Outcome {
             reply.index,
             "expected an error for a version that is a string, got a result",
         )),
-        Err(_) => conn.has_code(&reply, -32602),
+        Err(_) => conn.has_code(&reply, ErrorCode::INVALID_PARAMS),
     }
 }
 

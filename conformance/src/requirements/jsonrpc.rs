@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::passive::{free_of, watch};
@@ -121,7 +122,7 @@ fn answers_to(conn: &mut Conn, id: Value) -> Outcome {
 }
 
 /// An error with this code comes for what was sent at `mark`.
-fn error_comes(conn: &mut Conn, mark: usize, code: i64) -> Outcome {
+fn error_comes(conn: &mut Conn, mark: usize, code: ErrorCode) -> Outcome {
     is_answered(conn, mark, &format!("error {code}"), |entry| {
         entry.value.pointer("/error/code") == Some(&json!(code))
     })
@@ -159,25 +160,25 @@ fn bad_notification(cx: &mut Cx) -> Outcome {
 fn unknown_method(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let reply = conn.refusal("no/such/method", json!({}))?;
-    conn.has_code(&reply, -32601)
+    conn.has_code(&reply, ErrorCode::METHOD_NOT_FOUND)
 }
 
 fn missing_params(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let reply = conn.refusal("session/prompt", json!({}))?;
-    conn.has_code(&reply, -32602)
+    conn.has_code(&reply, ErrorCode::INVALID_PARAMS)
 }
 
 fn wrong_params(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let reply = conn.refusal("session/new", json!({"cwd": 7, "mcpServers": "none"}))?;
-    conn.has_code(&reply, -32602)
+    conn.has_code(&reply, ErrorCode::INVALID_PARAMS)
 }
 
 fn params_as_array(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let reply = conn.refusal("session/prompt", json!(["session", []]))?;
-    conn.has_code(&reply, -32602)
+    conn.has_code(&reply, ErrorCode::INVALID_PARAMS)
 }
 
 /// Sends a line that is no message; the agent must go on. Yields the mark.
@@ -191,7 +192,7 @@ fn garbage(conn: &mut Conn, line: &str) -> Outcome<usize> {
 fn parse_error(cx: &mut Cx) -> Outcome {
     let conn = cx.connected()?;
     let mark = conn.send_raw("{\"jsonrpc\": \"2.0\", \"id\": 1, oops\n");
-    error_comes(conn, mark, -32700)
+    error_comes(conn, mark, ErrorCode::PARSE_ERROR)
 }
 
 fn survives_garbage(cx: &mut Cx) -> Outcome {
@@ -215,7 +216,7 @@ fn survives_odd_answers(cx: &mut Cx) -> Outcome {
     for answer in [
         json!({"jsonrpc": "2.0", "id": 987_654, "result": {}}),
         json!({"jsonrpc": "2.0", "id": "nobody", "error": {"code": 1, "message": "x"}}),
-        json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "x"}}),
+        json!({"jsonrpc": "2.0", "id": null, "error": {"code": ErrorCode::PARSE_ERROR, "message": "x"}}),
     ] {
         garbage(conn, &answer.to_string())?;
     }
@@ -226,7 +227,7 @@ fn invalid_request(cx: &mut Cx) -> Outcome {
     let conn = cx.connected()?;
     let message = json!({"jsonrpc": "2.0", "id": "odd", "method": 7});
     let mark = conn.send_raw(format!("{message}\n"));
-    error_comes(conn, mark, -32600)
+    error_comes(conn, mark, ErrorCode::INVALID_REQUEST)
 }
 
 fn concurrent(cx: &mut Cx) -> Outcome {

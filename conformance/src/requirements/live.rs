@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::option_lists::{lists_more_than_one, modes_agree};
 use crate::passive::{Rule, RuleResult, View, violation};
-use crate::wire::{FindingKind, Party, Version};
+use crate::wire::{FindingKind, Party, Version, is_conversation};
 
 /// The rules of a version by the ids of the table.
 pub(crate) fn rules(version: Version) -> &'static [(&'static str, Rule)] {
@@ -41,20 +41,11 @@ const V2: &[(&str, Rule)] = &[
     ),
 ];
 
-/// The kinds of update that a conversation consists of.
-const CONVERSATION: [&str; 5] = [
-    "user_message_chunk",
-    "agent_message_chunk",
-    "agent_thought_chunk",
-    "tool_call",
-    "tool_call_update",
-];
-
 /// Nothing of the conversation comes while a session is resumed, unless a turn goes on in it.
 fn resume_is_silent(view: &View<'_>) -> RuleResult {
     if let Some(update) = view.update() {
         let resumed = view.known(update.session).filter(|it| it.is_resuming());
-        if resumed.is_some() && CONVERSATION.contains(&update.kind) {
+        if resumed.is_some() && is_conversation(update.kind) {
             let kind = update.kind;
             return violation(format!(
                 "expected nothing of the conversation before the answer to session/resume, got {kind}"

@@ -25,7 +25,7 @@ fn session_with(conn: &mut Conn, servers: &[Value]) -> Outcome<(String, usize)> 
 }
 
 /// How a server was started, in words.
-fn told(started: &Started) -> String {
+fn described(started: &Started) -> String {
     format!(
         "{:?} with the variable {:?}",
         started.args, started.variable
@@ -49,7 +49,7 @@ fn stdio(cx: &mut Cx) -> Outcome {
     let expected = server.expected();
     match server.connected().iter().find(|it| **it != expected) {
         Some(other) => {
-            let (expected, other) = (told(&expected), told(other));
+            let (expected, other) = (described(&expected), described(other));
             let reason =
                 format!("expected the MCP server to be started as {expected}, got {other}");
             Err(conn.at(opened, reason))

@@ -57,9 +57,9 @@ fn update_is_available(view: &View<'_>) -> RuleResult {
         return Ok(0);
     };
     // A session that was set up again may not have reported its modes again.
-    let told =
-        |session: &&Session| session.told && !(session.continued && session.modes.is_empty());
-    let Some(session) = view.known(update.session).filter(told) else {
+    let reported =
+        |session: &&Session| session.reported && !(session.continued && session.modes.is_empty());
+    let Some(session) = view.known(update.session).filter(reported) else {
         return Ok(0);
     };
     let mode = text(update.body, "/currentModeId").unwrap_or_default();
@@ -163,8 +163,8 @@ fn update_agrees(cx: &mut Cx) -> Outcome {
     conn.settle()?;
     let updates = conn.recording().updates_of("current_mode_update");
     let ours = updates.filter(|update| update.index >= mark && update.session == session);
-    let told = ours.last();
-    match told.map(|update| (update.index, text(update.body, "/currentModeId"))) {
+    let reported = ours.last();
+    match reported.map(|update| (update.index, text(update.body, "/currentModeId"))) {
         None => skip("the agent sends no current_mode_update when its mode is set"),
         Some((_, Some(current))) if current == mode => Ok(()),
         Some((index, current)) => {

@@ -1,4 +1,4 @@
-//! Lists of config options: complete whenever they are told, and in step with the modes.
+//! Lists of config options: complete whenever they are reported, and in step with the modes.
 
 use std::collections::BTreeSet;
 
@@ -53,25 +53,33 @@ fn last_update<'a>(
 fn complete(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (session, before, params) = with_select(conn)?;
-    is_told_as_before(conn, &session, &before, &params)?;
+    is_reported_as_before(conn, &session, &before, &params)?;
     let after = conn.result(SET, params.clone())?;
     // One option may change which others there are, but not all of them at once, and not the one
     // that was set.
     let id = text(&params, "/configId").unwrap_or_default();
-    let (known, told) = (names(&before), names(&after));
-    if !told.contains(id) || (known.len() > 1 && told.len() == 1) {
-        let reason = format!("expected all options in the answer, got {}", listed(&told));
+    let (known, reported) = (names(&before), names(&after));
+    if !reported.contains(id) || (known.len() > 1 && reported.len() == 1) {
+        let reason = format!(
+            "expected all options in the answer, got {}",
+            listed(&reported)
+        );
         return Err(conn.at(conn.mark() - 1, reason));
     }
     Ok(())
 }
 
 /// An option that is set to the value that it has changes nothing, so the answer is the list that was
-/// told before: when the session was opened, or by an update since.
-fn is_told_as_before(conn: &mut Conn, session: &str, opened: &Value, params: &Value) -> Outcome {
+/// reported before: when the session was opened, or by an update since.
+fn is_reported_as_before(
+    conn: &mut Conn,
+    session: &str,
+    opened: &Value,
+    params: &Value,
+) -> Outcome {
     conn.settle()?;
-    let told = last_update(conn, session, "config_option_update", 0);
-    let known = told.map_or(opened, |(_, told)| told).clone();
+    let reported = last_update(conn, session, "config_option_update", 0);
+    let known = reported.map_or(opened, |(_, reported)| reported).clone();
     let id = text(params, "/configId").unwrap_or_default();
     let mut same = params.clone();
     same["value"] = value_of(&known, id).cloned().unwrap_or_default();
@@ -88,12 +96,12 @@ fn is_told_as_before(conn: &mut Conn, session: &str, opened: &Value, params: &Va
 
 /// What an answer lacks of the options that were known, other than the value of the one that was set.
 fn difference(known: &Value, answer: &Value, set: &str) -> Option<String> {
-    let (ids, told) = (names(known), names(answer));
-    if !ids.is_subset(&told) {
+    let (ids, reported) = (names(known), names(answer));
+    if !ids.is_subset(&reported) {
         return Some(format!(
             "expected the options {} in the answer, got {}",
             listed(&ids),
-            listed(&told)
+            listed(&reported)
         ));
     }
     let other = ids
@@ -127,12 +135,12 @@ fn complete_update(cx: &mut Cx) -> Outcome {
     let Ok(answer) = conn.call(SET, same)?.answer else {
         return Ok(());
     };
-    let (known, told) = (names(&answer), names(&update));
-    if !known.is_subset(&told) {
+    let (known, reported) = (names(&answer), names(&update));
+    if !known.is_subset(&reported) {
         let reason = format!(
             "expected the options {} in the update, got {}",
             listed(&known),
-            listed(&told)
+            listed(&reported)
         );
         return Err(conn.at(index, reason));
     }
@@ -148,11 +156,11 @@ pub(super) fn lists_more_than_one(view: &View<'_>) -> RuleResult {
     let Some(first) = known.and_then(|session| session.options.as_ref()) else {
         return Ok(0);
     };
-    let told = names(update.body);
-    if first.len() > 1 && told.len() <= 1 {
+    let reported = names(update.body);
+    if first.len() > 1 && reported.len() <= 1 {
         return violation(format!(
             "expected all options in the update, got {}",
-            listed(&told)
+            listed(&reported)
         ));
     }
     Ok(1)
@@ -262,8 +270,8 @@ fn value_after(
             return Ok(value.map(|value| (reply.index, value)));
         }
     }
-    let told = last_update(conn, session, "config_option_update", mark);
-    Ok(told.and_then(|(index, update)| Some((index, value_of(update, id)?.clone()))))
+    let reported = last_update(conn, session, "config_option_update", mark);
+    Ok(reported.and_then(|(index, update)| Some((index, value_of(update, id)?.clone()))))
 }
 
 #[cfg(test)]
@@ -278,7 +286,7 @@ mod tests {
     #[test]
     fn a_list_has_the_same_options_and_the_same_values_but_of_the_one_that_was_set() {
         let known = list(&[("a", "1"), ("b", "1")]);
-        let found = |told: &[(&str, &str)]| difference(&known, &list(told), "a");
+        let found = |reported: &[(&str, &str)]| difference(&known, &list(reported), "a");
         assert_eq!(found(&[("a", "2"), ("b", "1"), ("c", "1")]), None);
         let lost = "expected the options [a, b] in the answer, got [a]";
         assert_eq!(found(&[("a", "1")]).as_deref(), Some(lost));

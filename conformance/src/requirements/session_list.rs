@@ -38,7 +38,7 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ),
     (
         "session-list.timestamps",
-        watch(timestamps, "no session told when it was last used"),
+        watch(timestamps, "no session had a time of its last activity"),
     ),
     (
         "session-list.info-update",
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timestamps_are_told_by_their_shape() {
+    fn timestamps_are_recognized_by_their_shape() {
         assert!(is_timestamp("2025-10-29T14:22:15Z"));
         assert!(is_timestamp("2025-10-29T14:22"));
         assert!(!is_timestamp("1761747735"));

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::conversation::Conversation;
 use super::{Check, NamedCheck};
 use crate::harness::{Capability, Conn, Cx, Outcome, skip};
+use crate::wire::is_conversation;
 
 use Check::Run;
 
@@ -26,9 +27,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("session-load.delete-unknown", Run(delete_unknown)),
 ];
 
-/// How the kinds of update begin that a conversation consists of.
-const CONVERSATION: [&str; 3] = ["user_", "agent_", "tool_call"];
-
 /// A session with one finished turn.
 fn talked(conn: &mut Conn) -> Outcome<String> {
     let session = conn.session()?;
@@ -39,15 +37,11 @@ fn talked(conn: &mut Conn) -> Outcome<String> {
 }
 
 /// The conversation's kinds of update between two places.
-fn told<'a>(conn: &'a Conn, session: &str, from: usize, to: usize) -> Vec<(usize, &'a str)> {
+fn reported<'a>(conn: &'a Conn, session: &str, from: usize, to: usize) -> Vec<(usize, &'a str)> {
     conn.recording()
         .updates()
         .filter(|update| (from..to).contains(&update.index) && update.session == session)
-        .filter(|update| {
-            CONVERSATION
-                .iter()
-                .any(|start| update.kind.starts_with(start))
-        })
+        .filter(|update| is_conversation(update.kind))
         .map(|update| (update.index, update.kind))
         .collect()
 }
@@ -90,10 +84,10 @@ fn load_replays(cx: &mut Cx) -> Outcome {
     conn.finish(request)?;
     conn.settle()?;
     let (from, to) = conn.load(&session)?;
-    let told = told(conn, &session, from, to);
+    let reported = reported(conn, &session, from, to);
     for (who, start) in [("user", "user_message"), ("agent", "agent_message")] {
         let is_due = start == "user_message" || !live.agent.is_empty();
-        if is_due && !told.iter().any(|(_, seen)| seen.starts_with(start)) {
+        if is_due && !reported.iter().any(|(_, seen)| seen.starts_with(start)) {
             let reason = format!("expected a message of the {who} in the replay, got none");
             return Err(conn.at(to, reason));
         }
@@ -133,7 +127,7 @@ fn load_answers_last(cx: &mut Cx) -> Outcome {
     let session = talked(conn)?;
     let (_, end) = conn.load(&session)?;
     conn.settle()?;
-    match told(conn, &session, end, conn.mark()).first() {
+    match reported(conn, &session, end, conn.mark()).first() {
         Some((index, kind)) => Err(conn.at(
             *index,
             format!("expected the replay before the answer, got {kind} after it"),
@@ -167,7 +161,7 @@ fn resume_is_silent(cx: &mut Cx) -> Outcome {
     conn.needs(Capability::Resume)?;
     let session = talked(conn)?;
     let (from, to) = conn.resume(&session)?;
-    match told(conn, &session, from, to).first() {
+    match reported(conn, &session, from, to).first() {
         Some((index, kind)) => Err(conn.at(
             *index,
             format!("expected no replay before the answer, got {kind}"),

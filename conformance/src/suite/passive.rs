@@ -3,10 +3,10 @@
 use super::report::Verdict;
 use super::run::Chosen;
 use super::violations::Violations;
-use crate::harness::{Entry, Recording};
-use crate::passive::{Rule, RuleResult, Said, State, View, Violation};
+use crate::harness::Recording;
+use crate::passive::{Rule, RuleResult, State, View, Violation};
 use crate::requirements::{self, Check};
-use crate::wire::{FindingKind, Kind, Party, Version};
+use crate::wire::{FindingKind, Party, Version};
 
 /// A rule over messages, the place of its row in `chosen` and what it has found.
 struct RuleTally {
@@ -34,17 +34,16 @@ pub(super) fn verdicts(
         let mut state = State::whole();
         state.speak(version);
         for (index, entry) in recording.entries.iter().enumerate() {
-            let said = said(index, entry);
+            let said = entry.said(index);
             let view = View::new(&state, said);
             for tally in &mut tallies {
                 match tally.rule {
                     Rule::Findings(kinds) => tally.free_of(recording, index, kinds),
-                    rule => match rule.at_message(&view) {
-                        Some(rule) if entry.kind != Kind::Malformed => {
+                    rule => {
+                        if let Some(rule) = rule.at_message(&view) {
                             tally.add(recording, index, rule(&view));
                         }
-                        _ => {}
-                    },
+                    }
                 }
             }
             state.take(said);
@@ -106,19 +105,14 @@ impl RuleTally {
     }
 
     /// A message of the agent must have none of these findings of its own that is not excused.
-    fn free_of(&mut self, recording: &Recording, index: usize, kinds: &[FindingKind]) {
+    fn free_of(&mut self, recording: &Recording, index: usize, kinds: &'static [FindingKind]) {
         let Some(entry) = recording.entries.get(index) else {
             return;
         };
         self.seen += usize::from(entry.could_have(kinds));
-        for finding in &entry.findings {
-            if finding.by == Some(Party::Agent)
-                && finding.excuse.is_none()
-                && kinds.contains(&finding.rule)
-            {
-                let violation = Violation::new(finding.to_string()).at(&finding.pointer);
-                self.violations.add(recording, index, violation);
-            }
+        for finding in entry.findings_by(Party::Agent, kinds) {
+            let violation = Violation::new(finding.to_string()).at(&finding.pointer);
+            self.violations.add(recording, index, violation);
         }
     }
 
@@ -134,15 +128,6 @@ impl RuleTally {
             (0, None) => Verdict::Inconclusive(missing.to_owned()),
             _ => Verdict::Pass,
         })
-    }
-}
-
-fn said(index: usize, entry: &Entry) -> Said<'_> {
-    Said {
-        place: index as u64,
-        from: entry.from,
-        kind: entry.kind,
-        value: &entry.value,
     }
 }
 

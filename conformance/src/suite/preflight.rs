@@ -40,7 +40,7 @@ pub(super) const ACCEPTED: &str = "initialization.answer";
 /// Requires that nothing but messages is written.
 const ONLY_MESSAGES: &str = "transports.only-messages";
 
-/// How often a line without an end is looked at, which is no event.
+/// How often the length of a line without an end is read, for it grows without an event.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Starts the agent and initializes it.

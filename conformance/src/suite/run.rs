@@ -9,11 +9,11 @@ use super::plan::{self, Budget, Effort, QuickLimits};
 use super::preflight::{self, Broken, Preflight};
 use super::report::{Report, RootCause, Row, Verdict};
 use super::setup::{self, Depth, Setup};
-use super::unusable::{NO_ANSWER, OTHER_VERSION, blocked, with_row};
+use super::unusable::Unusable;
 use super::{CancelTimes, Coverage, exploration, passive, trouble};
 use crate::Result;
 use crate::harness::{
-    self, Conditions, Cx, Env, Outcome, Profile, Recording, Stop, Transcripts, Unresponsive,
+    self, Conditions, Cx, Env, Outcome, Profile, Recording, Transcripts, Unresponsive,
 };
 use crate::requirements::{self, Area, Check, Choice, Requirement};
 use crate::wire::Party;
@@ -49,7 +49,7 @@ const NOT_STDIO: &str =
     "not applicable: the agent is behind a URL, not on standard input and output";
 
 /// How transcripts of connections are named that are of no check alone.
-const PREFLIGHT: &str = "preflight";
+pub(super) const PREFLIGHT: &str = "preflight";
 const EXPLORATION: &str = "exploration";
 
 /// Limits grow to so many times what the preflight has measured, and no further than this.
@@ -99,18 +99,14 @@ pub fn estimate(env: &Env, options: &Options) -> Result<usize> {
         true => plan::of_explorations(&env.profile, options.effort),
         false => 0,
     };
+    let prompts = |(_, row): &Chosen| plan::prompts(row.id, version).unwrap_or_default();
     let rows: usize = match options.effort {
         Effort::Quick => {
             let kept = plan::quick(&chosen, version, first + explorations);
             let rows = kept.iter().filter_map(|index| chosen.get(*index));
-            rows.filter_map(|(_, row)| plan::prompts(row.id, version))
-                .sum()
+            rows.map(prompts).sum()
         }
-        _ => {
-            let rows = chosen.iter();
-            rows.filter_map(|(_, row)| plan::prompts(row.id, version))
-                .sum()
-        }
+        Effort::Normal | Effort::Thorough => chosen.iter().map(prompts).sum(),
     };
     Ok(first + explorations + rows)
 }
@@ -143,32 +139,10 @@ pub fn run(
         protocol: version.number(),
         took: Duration::ZERO,
     };
-    let mut conn = match preflight::run(env)? {
+    let (mut conn, refused) = match preflight::run(env)? {
         Preflight::Ready(agent, conn, refused) => {
             report.agent = agent;
-            let accepted = preflight::ACCEPTED;
-            if let Some(failure) = refused.filter(|_| options.tries_setup)
-                && chosen.iter().any(|(_, row)| row.id == accepted)
-            {
-                let cause = RootCause::new("initialize", "", "", &Stop::Fail(failure));
-                let recording = conn.into_recording();
-                options.keep(PREFLIGHT, Some(&recording));
-                let rows = blocked(&chosen, Some(accepted), &cause, NO_ANSWER);
-                return Ok(report.ended(rows, cause, recording, started));
-            }
-            if options.tries_setup
-                && let Some((cause, breaks)) = preflight::other_version(&conn)
-            {
-                let recording = conn.into_recording();
-                options.keep(PREFLIGHT, Some(&recording));
-                let chosen = match breaks {
-                    Some(breaks) => with_row(chosen, env, options, breaks),
-                    None => chosen,
-                };
-                let rows = blocked(&chosen, breaks, &cause, OTHER_VERSION);
-                return Ok(report.ended(rows, cause, recording, started));
-            }
-            conn
+            (conn, refused)
         }
         Preflight::Broken(broken) => {
             let Broken {
@@ -176,12 +150,16 @@ pub fn run(
                 cause,
                 recording,
             } = *broken;
-            options.keep(PREFLIGHT, Some(&recording));
-            let chosen = with_row(chosen, env, options, breaks);
-            let rows = blocked(&chosen, Some(breaks), &cause, NO_ANSWER);
-            return Ok(report.ended(rows, cause, recording, started));
+            let why = Unusable::unanswered(breaks, cause);
+            return Ok(report.unusable(env, options, &chosen, why, recording, started));
         }
     };
+    if options.tries_setup
+        && let Some(why) = Unusable::of(&conn, refused, &chosen)
+    {
+        let recording = conn.into_recording();
+        return Ok(report.unusable(env, options, &chosen, why, recording, started));
+    }
     let budget = Budget::new(started + conn.start_took(), options.effort, options.quick);
     let mut setup = Setup::default();
     if options.tries_setup {
@@ -316,7 +294,7 @@ pub fn run(
 
 impl Options {
     /// Writes a transcript of this connection, where transcripts are kept. Returns the file's name.
-    fn keep(&self, name: &str, recording: Option<&Recording>) -> Option<String> {
+    pub(super) fn keep(&self, name: &str, recording: Option<&Recording>) -> Option<String> {
         self.transcripts.as_ref()?.write(name, recording?, 0)
     }
 }

@@ -5,11 +5,12 @@
 
 use std::time::{Duration, Instant};
 
+use acp_sdk::ErrorCode;
 use serde_json::Value;
 
 use super::report::RootCause;
 use super::trouble;
-use crate::harness::{AUTH_REQUIRED, Conditions, Conn, Stop};
+use crate::harness::{Conditions, Conn, Stop};
 
 /// How much of the setup the chosen requirements need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +45,12 @@ const OPENS: &str = "session-setup.session-id";
 const ANSWERED: &str = "jsonrpc.answers-once";
 
 /// JSON-RPC's errors about the request itself, which a sound one never gets.
-const REFUSALS: [i64; 4] = [-32700, -32600, -32601, -32602];
+const REFUSALS: [ErrorCode; 4] = [
+    ErrorCode::PARSE_ERROR,
+    ErrorCode::INVALID_REQUEST,
+    ErrorCode::METHOD_NOT_FOUND,
+    ErrorCode::INVALID_PARAMS,
+];
 
 /// Tries the steps on a connection that is initialized.
 pub(super) fn run(conn: &mut Conn, depth: Depth, turn_timeout: Duration) -> Setup {
@@ -65,7 +71,7 @@ impl Setup {
         let params = conn.setup(None);
         let mut reply = conn.call("session/new", params.clone());
         if let Ok(refused) = &reply
-            && refused.code() == Some(AUTH_REQUIRED)
+            && refused.code() == Some(ErrorCode::AUTHENTICATION_REQUIRED)
         {
             self.conditions.needs_login = true;
             let index = refused.index;
@@ -110,7 +116,7 @@ impl Setup {
                 self.block_sessions("session", reason, "", &evidence);
                 self.breaks = Some(OPENS);
             }
-            (Some(AUTH_REQUIRED), _) => {
+            (Some(ErrorCode::AUTHENTICATION_REQUIRED), _) => {
                 let reason = "the agent still demands a login after it";
                 self.block_sessions("login", reason, &methods(conn), &evidence);
             }
@@ -171,7 +177,7 @@ impl Setup {
             }
             Ok(_) => self.turn = Some(started.elapsed()),
             Err(error) => {
-                let code = error.get("code").and_then(Value::as_i64);
+                let code = crate::wire::error_code(&error);
                 if code.is_some_and(|code| REFUSALS.contains(&code)) {
                     // The checks of prompts say more about it.
                     return;
@@ -231,8 +237,7 @@ fn session_id(result: &Value) -> Option<String> {
 fn has_output(conn: &Conn, session: &str, request: usize) -> bool {
     let mut updates = conn.recording().updates();
     updates.any(|update| {
-        let is_output = update.kind.starts_with("agent_") || update.kind.starts_with("tool_call");
-        update.index > request && update.session == session && is_output
+        update.index > request && update.session == session && crate::wire::is_output(update.kind)
     })
 }
 

@@ -3,6 +3,7 @@
 //! The classification is narrow: an error counts as the model's only if it names a status or a
 //! phrase that model services use, and no JSON-RPC code says that the request was at fault.
 
+use acp_sdk::ErrorCode;
 use serde_json::Value;
 
 use super::report::Verdict;
@@ -39,12 +40,9 @@ const BEFORE_STATUS: [&str; 5] = ["http", "status", "code", "error", "statuscode
 
 /// Returns whether an error object looks like trouble of the model.
 pub(super) fn of_model(error: &Value) -> bool {
-    let code = error.get("code").and_then(Value::as_i64);
-    // A request at fault, a missing login, a missing session, a cancelled turn.
-    if matches!(
-        code,
-        Some(-32700 | -32602..=-32600 | -32000 | -32002 | -32800)
-    ) {
+    // The protocol names another fault: a bad request, a missing login or session, a cancelled turn.
+    let code = crate::wire::error_code(error);
+    if code.is_some_and(|code| code != ErrorCode::INTERNAL_ERROR && code.name().is_some()) {
         return false;
     }
     let said = [error.get("message"), error.get("data")];
@@ -186,27 +184,42 @@ mod tests {
 
     #[test]
     fn only_what_model_services_say_is_their_trouble() {
-        let error = |code: i64, message: &str, data: Value| {
+        let error = |code: ErrorCode, message: &str, data: Value| {
             of_model(&json!({"code": code, "message": message, "data": data}))
         };
-        assert!(error(-32603, "Rate limit reached for gpt", Value::Null));
         assert!(error(
-            -32603,
+            ErrorCode::INTERNAL_ERROR,
+            "Rate limit reached for gpt",
+            Value::Null
+        ));
+        assert!(error(
+            ErrorCode::INTERNAL_ERROR,
             "Internal error",
             json!("HTTP 503 from upstream")
         ));
-        assert!(error(-32603, "Internal error", json!({"statusCode": 529})));
-        assert!(error(-32603, "x", json!({"details": "insufficient_quota"})));
-        assert!(error(500, "error 500", Value::Null));
+        assert!(error(
+            ErrorCode::INTERNAL_ERROR,
+            "Internal error",
+            json!({"statusCode": 529})
+        ));
+        assert!(error(
+            ErrorCode::INTERNAL_ERROR,
+            "x",
+            json!({"details": "insufficient_quota"})
+        ));
+        assert!(error(ErrorCode::new(500), "error 500", Value::Null));
         for (code, message) in [
             // What the agent does wrong is no trouble of a model.
-            (-32603, "Internal error"),
-            (-32603, "cannot read property 500 of undefined"),
-            (-32603, "line 429: unexpected token"),
-            (-32602, "quota must be a number"),
-            (-32601, "timeout is no method"),
-            (-32800, "the request timed out"),
-            (-32000, "rate limit"),
+            (ErrorCode::INTERNAL_ERROR, "Internal error"),
+            (
+                ErrorCode::INTERNAL_ERROR,
+                "cannot read property 500 of undefined",
+            ),
+            (ErrorCode::INTERNAL_ERROR, "line 429: unexpected token"),
+            (ErrorCode::INVALID_PARAMS, "quota must be a number"),
+            (ErrorCode::METHOD_NOT_FOUND, "timeout is no method"),
+            (ErrorCode::REQUEST_CANCELLED, "the request timed out"),
+            (ErrorCode::AUTHENTICATION_REQUIRED, "rate limit"),
         ] {
             assert!(!error(code, message, Value::Null), "{message}");
         }
@@ -236,7 +249,7 @@ mod tests {
     #[test]
     fn an_error_of_a_cancelled_turn_is_the_agents() {
         let error = json!({"jsonrpc": "2.0", "id": 1,
-            "error": {"code": -32603, "message": "overloaded"}});
+            "error": {"code": ErrorCode::INTERNAL_ERROR, "message": "overloaded"}});
         assert!(turn(error.clone(), false, false).is_some());
         assert_eq!(turn(error, true, true), None);
     }

@@ -2,29 +2,56 @@
 
 use std::time::{Duration, Instant};
 
+use super::preflight;
 use super::report::{Report, RootCause, Row, Verdict};
-use super::run::{Chosen, Options, all_rows};
-use crate::harness::{Env, Recording};
+use super::run::{Chosen, Options, PREFLIGHT, all_rows};
+use crate::harness::{Conn, Env, Failure, Recording, Stop};
 use crate::requirements::{Check, Choice};
 
 /// What all requirements need.
-pub(super) const NO_ANSWER: &str = "needs an answer to initialize";
-pub(super) const OTHER_VERSION: &str = "needs the version that was asked for";
+const NO_ANSWER: &str = "needs an answer to initialize";
+const OTHER_VERSION: &str = "needs the version that was asked for";
 
-/// Adds the requirement that the agent breaks to the chosen ones: an agent that cannot be used does
-/// not conform, whatever was to be judged. One that was left out by name stays out.
-pub(super) fn with_row(
-    chosen: Vec<Chosen>,
-    env: &Env,
-    options: &Options,
-    breaks: &str,
-) -> Vec<Chosen> {
-    let broken = broken(env, options, breaks);
-    let is_broken = |id: &str| broken.is_some_and(|(_, row)| row.id == id);
-    let is_chosen = |id: &str| chosen.iter().any(|(_, row)| row.id == id);
-    all_rows(env)
-        .filter(|(_, row)| is_chosen(row.id) || is_broken(row.id))
-        .collect()
+/// Why an agent cannot be used at all.
+pub(super) struct Unusable {
+    /// The requirement that it breaks.
+    breaks: Option<&'static str>,
+    cause: RootCause,
+    /// What everything needs.
+    need: &'static str,
+}
+
+impl Unusable {
+    /// It does not answer `initialize` as the protocol demands.
+    pub(super) fn unanswered(breaks: &'static str, cause: RootCause) -> Self {
+        Self {
+            breaks: Some(breaks),
+            cause,
+            need: NO_ANSWER,
+        }
+    }
+
+    /// It has answered `initialize`: by an error, if the requirement about that was chosen, or by another
+    /// version than the one that is tested.
+    pub(super) fn of(
+        conn: &Conn,
+        refused: Option<Box<Failure>>,
+        chosen: &[Chosen],
+    ) -> Option<Self> {
+        let accepted = preflight::ACCEPTED;
+        if let Some(failure) = refused
+            && chosen.iter().any(|(_, row)| row.id == accepted)
+        {
+            let cause = RootCause::new("initialize", "", "", &Stop::Fail(failure));
+            return Some(Self::unanswered(accepted, cause));
+        }
+        let (cause, breaks) = preflight::other_version(conn)?;
+        Some(Self {
+            breaks,
+            cause,
+            need: OTHER_VERSION,
+        })
+    }
 }
 
 /// Returns the row of this id, unless it was left out.
@@ -40,12 +67,7 @@ fn broken(env: &Env, options: &Options, id: &str) -> Option<Chosen> {
 
 /// Returns the rows of an agent that cannot be used: the one that it breaks, if any, and all others,
 /// which need what is said.
-pub(super) fn blocked(
-    chosen: &[Chosen],
-    breaks: Option<&str>,
-    cause: &RootCause,
-    need: &str,
-) -> Vec<Row> {
+fn blocked(chosen: &[Chosen], breaks: Option<&str>, cause: &RootCause, need: &str) -> Vec<Row> {
     let rows = chosen.iter().map(|(area, row)| {
         let verdict = match row.check {
             _ if Some(row.id) == breaks => Verdict::Fail(Box::new(cause.failure())),
@@ -66,7 +88,8 @@ pub(super) fn blocked(
 }
 
 impl Report {
-    /// Adds the requirement that the agent breaks, as [`with_row`] does, after the others were judged.
+    /// Adds the requirement that the agent breaks, if it was not chosen: an agent that cannot be used does
+    /// not conform, whatever was to be judged. One that was left out by name stays out.
     pub(super) fn breaks(&mut self, env: &Env, options: &Options, id: &str, cause: &RootCause) {
         if self.rows.iter().any(|row| row.requirement.id == id) {
             return;
@@ -81,14 +104,25 @@ impl Report {
     }
 
     /// Completes the report of an agent that cannot be used.
-    pub(super) fn ended(
+    pub(super) fn unusable(
         mut self,
-        rows: Vec<Row>,
-        cause: RootCause,
+        env: &Env,
+        options: &Options,
+        chosen: &[Chosen],
+        why: Unusable,
         recording: Recording,
         started: Instant,
     ) -> Self {
-        self.rows = rows;
+        let Unusable {
+            breaks,
+            cause,
+            need,
+        } = why;
+        options.keep(PREFLIGHT, Some(&recording));
+        self.rows = blocked(chosen, breaks, &cause, need);
+        if let Some(breaks) = breaks {
+            self.breaks(env, options, breaks, &cause);
+        }
         self.root_cause = Some(cause);
         self.count_messages(&[recording]);
         self.took = started.elapsed();

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::wire::Party;
@@ -212,7 +213,7 @@ impl Tap<'_> {
     }
 
     /// Refuses a request in the stead of its receiver when it is the one.
-    pub fn refuse(&mut self, passing: &Passing, hit: bool, code: i64) {
+    pub fn refuse(&mut self, passing: &Passing, hit: bool, code: ErrorCode) {
         let error = json!({"code": code, "message": "the filter says no"});
         self.answer(passing, hit, "error", &error);
     }

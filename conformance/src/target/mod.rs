@@ -9,6 +9,7 @@ mod filter;
 mod link;
 mod process;
 mod running;
+mod tail;
 #[cfg(all(unix, feature = "remote"))]
 mod url;
 pub(crate) mod v2;
@@ -26,6 +27,7 @@ use self::running::Behind;
 #[cfg(test)]
 pub(crate) use self::running::rewritten;
 pub use self::running::{Applied, Traffic};
+pub(crate) use self::tail::Tail;
 use crate::wire::Version;
 use crate::{Error, Result};
 

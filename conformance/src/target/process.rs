@@ -4,25 +4,22 @@
 //! of it is kept for reports. Dropping the process ends the whole group: agents
 //! started through `npx` or `uvx` are trees.
 
-use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(unix)]
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::running::Behind;
-use super::{Link, quoted};
+use super::{Link, Tail, quoted};
 use crate::{Error, Result};
 
-/// How much of the standard error is kept, in bytes, and how many lines of that are reported.
-const TAIL: usize = 4096;
+/// How many lines of the standard error are reported.
 const LAST_LINES: usize = 20;
 
 /// How long the end of the standard error of a process that has ended is waited for.
@@ -62,7 +59,7 @@ impl Launch {
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
-    stderr: Arc<Mutex<VecDeque<u8>>>,
+    stderr: Tail,
     /// Told nothing, but disconnected once the standard error has ended.
     silent: Receiver<()>,
     ended: Ended,
@@ -99,11 +96,11 @@ pub(super) fn start(launch: &Launch, filter: Option<Behind>) -> Result<Link> {
     let (Some(input), Some(output), Some(errors)) = pipes else {
         return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
     };
-    let stderr = Arc::new(Mutex::new(VecDeque::new()));
+    let stderr = Tail::default();
     let tail = stderr.clone();
     let (speaks, silent) = sync_channel(1);
     thread::spawn(move || {
-        keep_tail(errors, &tail);
+        tail.read(errors);
         drop::<SyncSender<()>>(speaks);
     });
     let process = Process {
@@ -170,9 +167,7 @@ impl Process {
 
     /// The last lines that it wrote to its standard error.
     pub(super) fn stderr(&self) -> String {
-        let tail = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: Vec<u8> = tail.iter().copied().collect();
-        last_lines(&String::from_utf8_lossy(&bytes))
+        last_lines(&self.stderr.text())
     }
 }
 
@@ -292,16 +287,6 @@ fn end_group(child: &mut Child) {
 fn end_group(child: &mut Child) {
     // Fails when it is gone, which is what is wanted.
     let _ = child.kill();
-}
-
-fn keep_tail(mut errors: ChildStderr, tail: &Mutex<VecDeque<u8>>) {
-    let mut buffer = [0; 4096];
-    while let Ok(length @ 1..) = errors.read(&mut buffer) {
-        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
-        tail.extend(buffer.get(..length).unwrap_or_default());
-        let unknown_fields = tail.len().saturating_sub(TAIL);
-        tail.drain(..unknown_fields);
-    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use acp_client::remote::{RawReceiver, RawSender, Received, Refused, RemoteAgent, connect_raw};
+use acp_sdk::ErrorCode;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -94,7 +95,8 @@ fn answer(refused: &Refused) -> Option<Vec<u8>> {
     let mut answer = match &refused.body {
         Some(body) => serde_json::from_slice(body).ok()?,
         None => {
-            let error = json!({"code": -32600, "message": refused.error.to_string()});
+            let error =
+                json!({"code": ErrorCode::INVALID_REQUEST, "message": refused.error.to_string()});
             id.as_ref()?;
             json!({"jsonrpc": "2.0", "id": null, "error": error})
         }

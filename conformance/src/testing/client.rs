@@ -152,7 +152,7 @@ impl ClientTest {
     }
 
     /// The command that has the client ask its user for permission, for the scenario in which the turn
-    /// is cancelled meanwhile; a client in Rust is told by [`Launched::asking`]. The client is started
+    /// is cancelled meanwhile; a client in Rust reads [`Launched::asking`]. The client is started
     /// on a terminal there, whose user types nothing.
     #[must_use]
     pub fn asking<S: Into<OsString>>(mut self, words: impl IntoIterator<Item = S>) -> Self {

@@ -6,8 +6,8 @@
 
 use std::io::{self, ErrorKind, Read};
 
-/// The longest line that is held, by default: 32 MiB.
-pub const LINE_LIMIT: usize = 32 << 20;
+/// The longest line that is held, by default.
+pub const LINE_LIMIT: usize = acp_sdk::limits::MAX_MESSAGE_BYTES;
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

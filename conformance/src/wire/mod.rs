@@ -7,9 +7,11 @@
 mod agreement;
 mod envelope;
 mod errata;
+mod error_code;
 mod excerpt;
 pub mod extensions;
 mod finding;
+mod methods;
 mod party;
 mod pending;
 mod schema;
@@ -22,10 +24,13 @@ pub use self::agreement::{Basis, Schemas};
 pub use self::envelope::{
     Answer, Defect, Message, describe, excerpt, read as read_envelope, shorten,
 };
+pub(crate) use self::error_code::error_code;
 pub use self::excerpt::excerpt_around;
 pub use self::finding::{Excuse, Finding, FindingKind};
+pub(crate) use self::methods::{attachment, sets_up};
 pub use self::party::Party;
 pub use self::schema::{Schema, Verdict, Version};
 pub use self::tracker::{Judged, Kind, Observed, Tracker};
+pub(crate) use self::turns::is_conversation;
 pub use self::turns::is_output;
 pub(crate) use self::unknown_fields::{fits, parts, referent};

@@ -7,13 +7,15 @@
 
 use std::sync::Arc;
 
+use acp_sdk::ErrorCode;
+use acp_sdk::facts::Attachment;
 use serde_json::{Map, Value};
 
 use super::envelope::{self, Answer, Defect, Message};
 use super::pending::{Open, Pending};
 use super::schema::{Schema, Verdict};
 use super::turns::{Late, Turns};
-use super::{Excuse, Finding, FindingKind, Party, Version, errata};
+use super::{Excuse, Finding, FindingKind, Party, Version, attachment, errata, error_code};
 
 /// What kind of message was observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -345,7 +347,7 @@ impl Tracker {
         };
         match method {
             "session/prompt" => self.turns.prompt(session),
-            "session/load" | "session/resume" => self.turns.reopened(session),
+            _ if attachment(method) == Attachment::Joins => self.turns.reopened(session),
             _ => {}
         }
     }
@@ -468,10 +470,13 @@ impl Found {
     /// An answer that belongs to no open request.
     fn stray(&mut self, id: Option<&Value>, answer: Answer<'_>) {
         let code = match answer {
-            Answer::Error(error) => error.get("code").and_then(Value::as_i64),
+            Answer::Error(error) => error_code(error),
             Answer::Result(_) => None,
         };
-        let unreadable = matches!(code, Some(-32700 | -32600));
+        let unreadable = matches!(
+            code,
+            Some(ErrorCode::PARSE_ERROR | ErrorCode::INVALID_REQUEST)
+        );
         match id {
             // The one case in which JSON-RPC wants an answer without a request:
             // the message could not be read, so its id is unknown.

@@ -8,26 +8,26 @@
 
 use std::collections::HashMap;
 
+use acp_sdk::facts::{self, Content};
 use serde_json::Value;
 
 /// How many sessions are remembered at once.
 const CAPACITY: usize = 16_384;
 
-/// The kinds of update that carry what a turn produces. The rest, such as
+/// Whether an update of this kind carries what the agent produces in a turn. The rest, such as
 /// commands or usage, describes the session and may come at any time.
-const OF_A_TURN: [&str; 6] = [
-    "user_message_chunk",
-    "agent_message_chunk",
-    "agent_thought_chunk",
-    "tool_call",
-    "tool_call_update",
-    "plan",
-];
-
-/// Whether an update of this kind carries what a turn produces.
 #[must_use]
 pub fn is_output(kind: &str) -> bool {
-    OF_A_TURN.contains(&kind)
+    facts::of_update(kind) == Some(Content::Output)
+}
+
+/// Whether an update of this kind is part of the conversation: output, or words of the user.
+#[must_use]
+pub(crate) fn is_conversation(kind: &str) -> bool {
+    matches!(
+        facts::of_update(kind),
+        Some(Content::Input | Content::Output)
+    )
 }
 
 /// How an update stands to a cancelled turn.
@@ -93,11 +93,10 @@ impl Turns {
     }
 
     /// Whether an update of version 2 comes after the end of the cancelled work that it
-    /// belongs to. Anything but messages and tool calls may come from the background.
+    /// belongs to. State may come from the background.
     pub(crate) fn comes_late(&self, session: &str, kind: &str) -> bool {
         let over = |session: &Session| session.open == 0 && !session.working && session.cancelled;
-        let output = kind.starts_with("agent_") || kind.starts_with("tool_call");
-        output && self.sessions.get(session).is_some_and(over)
+        is_output(kind) && self.sessions.get(session).is_some_and(over)
     }
 
     /// The session is set up anew, so what follows is its replay.
@@ -130,6 +129,24 @@ mod tests {
         turns.prompt("s");
         turns.answered("s", Some(&json!({"stopReason": "cancelled"})));
         turns
+    }
+
+    #[test]
+    fn the_documents_say_what_a_turn_produces() {
+        for kind in ["agent_message_chunk", "agent_thought", "tool_call", "plan"] {
+            assert!(is_output(kind) && is_conversation(kind), "{kind}");
+        }
+        for kind in ["user_message_chunk", "user_message"] {
+            assert!(!is_output(kind) && is_conversation(kind), "{kind}");
+        }
+        for kind in [
+            "usage_update",
+            "plan_update",
+            "state_update",
+            "_example/kind",
+        ] {
+            assert!(!is_output(kind) && !is_conversation(kind), "{kind}");
+        }
     }
 
     #[test]

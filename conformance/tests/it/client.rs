@@ -42,10 +42,10 @@ fn is_conformant(version: Version) {
     let schema = serde_json::from_str(acp_conformance::report::SCHEMA).unwrap();
     assert!(jsonschema::is_valid(&schema, &report), "{report}");
     assert_eq!(report["kind"], "client");
-    let told = report["requirements"].as_array().unwrap().iter();
-    let told = told.map(|row| row["id"].as_str().unwrap());
+    let rows_reported = report["requirements"].as_array().unwrap().iter();
+    let ids = rows_reported.map(|row| row["id"].as_str().unwrap());
     let rows = clients::of(version).map(|row| row.id);
-    assert_eq!(told.collect::<BTreeSet<_>>(), rows.collect());
+    assert_eq!(ids.collect::<BTreeSet<_>>(), rows.collect());
 }
 
 #[cfg(unix)]

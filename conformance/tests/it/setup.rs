@@ -127,10 +127,8 @@ fn a_missing_login_is_one_cause_and_no_failure() {
 #[test]
 fn a_chosen_method_logs_in_where_sessions_need_it() {
     let script = agent(LOCKED, ENDS);
-    for (version, id) in [
-        ("1", "session-setup.unique-id"),
-        ("2", "session-setup.unique-id"),
-    ] {
+    let id = "session-setup.unique-id";
+    for version in ["1", "2"] {
         let options = ["--protocol", version, "--only", id, "--auth-method"];
         let (ran, report) = suite(&[&options[..], &["key"]].concat(), &script);
         assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
@@ -424,10 +422,8 @@ fn a_start_that_fails_after_another_is_no_finding() {
         lock.display(),
         agent(OPENS, ENDS)
     );
-    for (version, id) in [
-        ("1", "session-setup.unique-id"),
-        ("2", "session-setup.unique-id"),
-    ] {
+    let id = "session-setup.unique-id";
+    for version in ["1", "2"] {
         let (ran, report) = suite(&["--protocol", version, "--only", id], &script);
         let row = &report["requirements"][0];
         assert_eq!(row["verdict"], "inconclusive", "{}", ran.stdout);
@@ -445,10 +441,8 @@ fn sessions_are_closed_at_the_end_of_a_connection() {
     let log = folder.path().join("log");
     let env = format!("LOG={}", log.display());
     let script = agent(OPENS, ENDS);
-    for (version, id) in [
-        ("1", "session-setup.unique-id"),
-        ("2", "session-setup.unique-id"),
-    ] {
+    let id = "session-setup.unique-id";
+    for version in ["1", "2"] {
         let options = ["--protocol", version, "--only", id, "--env", &env];
         let (ran, report) = suite(&options, &script);
         assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);

@@ -21,7 +21,7 @@ use super::scripted_agent::{CONNECTION, COOKIE, Piece, ScriptedAgent, Which};
 use super::websocket;
 
 /// The most bytes of a body, and how long it may take.
-const BODY_BYTES: usize = 32 << 20;
+const BODY_BYTES: usize = acp_sdk::limits::MAX_MESSAGE_BYTES;
 const BODY_TIME: Duration = Duration::from_secs(10);
 
 /// Pieces that wait for the socket.

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use acp_sdk::ErrorCode;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
@@ -190,7 +191,7 @@ impl ScriptedAgent {
                 }
             }
             (Some(_), Some(id)) => {
-                let error = json!({"code": -32601, "message": "the scenario has no such method"});
+                let error = json!({"code": ErrorCode::METHOD_NOT_FOUND, "message": "the scenario has no such method"});
                 let is_of_session = message["params"]["sessionId"].is_string();
                 let which = if is_of_session {
                     Which::Session

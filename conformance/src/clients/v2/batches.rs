@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
-use super::scenarios::hello;
 use crate::clients::Played;
 use crate::clients::assertions::{expect, first};
+use crate::clients::scenarios::hello;
 use crate::clients::scripted_agent::ScriptedAgent;
 use crate::clients::table::ClientCheck;
 use crate::harness::{Entry, Outcome, Stop, inconclusive};
-use crate::wire::Party;
+use crate::wire::{Party, sets_up};
 
 pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
     ("client.batch", batch),
@@ -61,11 +62,11 @@ pub(super) fn turn(stage: &mut ScriptedAgent) -> bool {
     stage.send(&notes());
     stage.ask(AFTER, json!({}));
     stage.send(&json!([]));
-    stage.wait(PATIENCE, |said| is_error(said, -32600));
+    stage.wait(PATIENCE, |said| is_error(said, ErrorCode::INVALID_REQUEST));
     stage.send(&with_a_bad_entry());
     stage.wait(PATIENCE, |said| answers(said, "batch-3"));
     stage.raw(CUT);
-    stage.wait(PATIENCE, |said| is_error(said, -32700));
+    stage.wait(PATIENCE, |said| is_error(said, ErrorCode::PARSE_ERROR));
     hello(stage)
 }
 
@@ -76,7 +77,7 @@ fn answers(said: &Value, id: &str) -> bool {
 }
 
 /// Whether it is one error with this code and without an id.
-fn is_error(said: &Value, code: i64) -> bool {
+fn is_error(said: &Value, code: ErrorCode) -> bool {
     said.get("id") == Some(&Value::Null) && said.pointer("/error/code") == Some(&json!(code))
 }
 
@@ -148,7 +149,7 @@ fn notification_batch(played: &Played) -> Outcome {
 
 /// What stands at this place is answered by a single error with this code and no id. The
 /// answer to what stands before may come late.
-fn refused(played: &Played, at: usize, code: i64) -> Outcome {
+fn refused(played: &Played, at: usize, code: ErrorCode) -> Outcome {
     let (index, _) = answer(played, at)?;
     let refused = said_after(played, at).any(|(_, entry)| is_error(&entry.value, code));
     let reason = format!("expected a single error {code} with the id null, got something else");
@@ -159,7 +160,7 @@ fn empty_batch(played: &Played) -> Outcome {
     refused(
         played,
         sent(played, |entry| entry.value == json!([]))?,
-        -32600,
+        ErrorCode::INVALID_REQUEST,
     )
 }
 
@@ -175,20 +176,16 @@ fn bad_batch_entry(played: &Played) -> Outcome {
     }
 }
 
-/// Methods of messages that depend on their order.
-const LIFECYCLE: [&str; 5] = [
-    "initialize",
-    "auth/login",
-    "session/new",
-    "session/resume",
-    "session/prompt",
-];
+/// Whether messages with this method depend on their order.
+fn is_lifecycle(method: &str) -> bool {
+    matches!(method, "initialize" | "auth/login" | "session/prompt") || sets_up(method)
+}
 
 fn no_lifecycle_batch(played: &Played) -> Outcome {
     for (index, entry) in played.recording.entries.iter().enumerate() {
         let all = entry.value.as_array().into_iter().flatten();
         let mut methods = all.filter_map(|one| one.get("method")?.as_str());
-        let found = methods.find(|method| LIFECYCLE.contains(method));
+        let found = methods.find(|method| is_lifecycle(method));
         if let Some(method) = found.filter(|_| entry.from == Party::Client) {
             let reason = format!("expected {method} as a message of its own, got it in a batch");
             return Err(Stop::at(&played.recording, index, reason));
@@ -204,6 +201,6 @@ fn bad_batch(played: &Played) -> Outcome {
     refused(
         played,
         sent(played, |entry| entry.raw.as_deref() == Some(CUT))?,
-        -32700,
+        ErrorCode::PARSE_ERROR,
     )
 }

@@ -7,7 +7,7 @@ mod reference;
 mod rows;
 mod scenarios;
 
-pub(super) use self::act::serve;
+pub(super) use self::act::{accept_prompt, end_turn};
 pub(crate) use self::reference::run as reference;
 pub(super) use self::scenarios::SCENES;
 use super::table::ClientCheck;

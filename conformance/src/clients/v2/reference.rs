@@ -9,6 +9,7 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::{Error, Result};
@@ -141,7 +142,11 @@ impl Client {
                     }
                 }
                 Ok(Event::Line(None)) => {
-                    self.send(&refusal(&Value::Null, -32700, "this is not JSON"));
+                    self.send(&refusal(
+                        &Value::Null,
+                        ErrorCode::PARSE_ERROR,
+                        "this is not JSON",
+                    ));
                 }
                 Ok(Event::Interrupt) if self.session.is_string() => {
                     self.cancelled = true;
@@ -188,7 +193,11 @@ impl Client {
     /// Takes a message. Yields the answer, and whether all is done, once it is.
     fn take(&mut self, message: &Value) -> (Option<Value>, Option<bool>) {
         if !message.is_object() {
-            let refused = refusal(&Value::Null, -32600, "this is no message");
+            let refused = refusal(
+                &Value::Null,
+                ErrorCode::INVALID_REQUEST,
+                "this is no message",
+            );
             return (Some(refused), None);
         }
         let method = message.get("method").and_then(Value::as_str);
@@ -204,7 +213,7 @@ impl Client {
                 let answer = open.map(|open| {
                     refusal(
                         &self.asked.remove(open),
-                        -32800,
+                        ErrorCode::REQUEST_CANCELLED,
                         "the request was cancelled",
                     )
                 });
@@ -267,8 +276,16 @@ impl Client {
                 };
                 json!({"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}})
             }
-            "elicitation/create" => refusal(id, -32602, "this client does not ask its user"),
-            _ => refusal(id, -32601, "the client has no such method"),
+            "elicitation/create" => refusal(
+                id,
+                ErrorCode::INVALID_PARAMS,
+                "this client does not ask its user",
+            ),
+            _ => refusal(
+                id,
+                ErrorCode::METHOD_NOT_FOUND,
+                "the client has no such method",
+            ),
         }
     }
 
@@ -284,6 +301,6 @@ impl Client {
     }
 }
 
-fn refusal(id: &Value, code: i64, message: &str) -> Value {
+fn refusal(id: &Value, code: ErrorCode, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }

@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use super::batches;
 use crate::clients::Scenario;
-use crate::clients::ids;
-use crate::clients::offers::{self, Offers};
-use crate::clients::scenarios::{BARRIER_METHOD, STILL_THERE, Start};
+use crate::clients::offers::Offers;
+use crate::clients::scenarios::{
+    STILL_THERE, Start, death, hello, ids, noise, offers, options, questions,
+};
 use crate::clients::scripted_agent::ScriptedAgent;
 use crate::wire::Version;
 
@@ -64,38 +65,20 @@ const fn scenario(name: &'static str, turn: fn(&mut ScriptedAgent) -> bool) -> S
     Scenario::new(Version::V2, name, turn)
 }
 
-fn say(stage: &mut ScriptedAgent, text: &str) {
-    let content = json!({"type": "text", "text": text});
-    stage.update(
-        &json!({"sessionUpdate": "agent_message_chunk", "messageId": "agent-1",
-        "content": content}),
-    );
-}
-
-pub(super) fn hello(stage: &mut ScriptedAgent) -> bool {
-    say(stage, BARRIER_METHOD);
-    true
-}
-
 fn ask(stage: &mut ScriptedAgent) {
     let question = question(stage, "read");
     stage.ask("session/request_permission", question);
 }
 
-/// Announces a tool. Returns a request for permission to run it. Rejection stands first, and the ids
-/// say nothing: a choice by position or name is wrong.
+/// Announces a tool. Returns a request for permission to run it.
 fn question(stage: &mut ScriptedAgent, kind: &str) -> Value {
     stage.update(
         &json!({"sessionUpdate": "tool_call_update", "toolCallId": "call-1",
         "title": "Try something", "kind": kind, "status": "pending"}),
     );
     stage.update(&json!({"sessionUpdate": "state_update", "state": "requires_action"}));
-    let options = json!([
-        {"optionId": "o-1", "name": "No", "kind": "reject_once"},
-        {"optionId": "o-2", "name": "Yes", "kind": "allow_once"},
-    ]);
     let subject = json!({"type": "tool_call", "toolCall": {"toolCallId": "call-1"}});
-    json!({"title": "Try something?", "subject": subject, "options": options})
+    json!({"title": "Try something?", "subject": subject, "options": options()})
 }
 
 fn permission(stage: &mut ScriptedAgent) -> bool {
@@ -129,18 +112,8 @@ fn strangeness(stage: &mut ScriptedAgent) -> bool {
     hello(stage)
 }
 
-fn ids(stage: &mut ScriptedAgent) -> bool {
-    ids::turn(stage);
-    hello(stage)
-}
-
-fn questions(stage: &mut ScriptedAgent) -> bool {
-    stage.ask_by_form();
-    hello(stage)
-}
-
 fn cancellation(stage: &mut ScriptedAgent) -> bool {
-    say(stage, "waiting to be cancelled");
+    stage.text("waiting to be cancelled");
     if stage.interrupted() {
         // Asked after the cancellation: the work still is the cancelled one.
         ask(stage);
@@ -164,19 +137,6 @@ fn cancelled_request(stage: &mut ScriptedAgent) -> bool {
     hello(stage)
 }
 
-fn offers(stage: &mut ScriptedAgent) -> bool {
-    offers::changes(stage, Version::V2);
-    hello(stage)
-}
-
-fn noise(stage: &mut ScriptedAgent) -> bool {
-    stage.raw("agent 1.0: this line is no message");
-    stage.raw("");
-    stage.send(&json!({"jsonrpc": "2.0", "id": "nobody", "result": {}}));
-    say(stage, &"x".repeat(1 << 20));
-    hello(stage)
-}
-
 /// Diffs without a patch, and with one that is `null`.
 fn diffs(stage: &mut ScriptedAgent) -> bool {
     let path = format!("{}/input.txt", stage.folder);
@@ -190,9 +150,4 @@ fn diffs(stage: &mut ScriptedAgent) -> bool {
         "title": "Change a file", "kind": "edit", "status": "completed", "content": content}),
     );
     hello(stage)
-}
-
-fn death(stage: &mut ScriptedAgent) -> bool {
-    say(stage, "farewell");
-    false
 }

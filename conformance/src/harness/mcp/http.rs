@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::unavailable;
@@ -185,7 +186,7 @@ fn answered(message: &Value, method: &str) -> (&'static str, Option<Value>) {
         "tools/list" => json!({"tools": []}),
         "ping" => json!({}),
         _ => {
-            let error = json!({"code": -32601, "message": "no such method"});
+            let error = json!({"code": ErrorCode::METHOD_NOT_FOUND, "message": "no such method"});
             return (
                 "200 OK",
                 Some(json!({"jsonrpc": "2.0", "id": id, "error": error})),

@@ -1,5 +1,6 @@
 //! Agents that get sessions, turns or their cancellation wrong.
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::target::{Filter, Passing, Tap};
@@ -140,7 +141,7 @@ fn one_prompt_a_session(tap: &mut Tap<'_>, it: Passing) {
     } else if it.asks("session/load") || it.asks("session/resume") {
         *tap.kept("greeted") = json!(null);
     }
-    tap.refuse(&it, again, -32603);
+    tap.refuse(&it, again, ErrorCode::INTERNAL_ERROR);
 }
 
 fn cancellation_lasts(tap: &mut Tap<'_>, it: Passing) {
@@ -198,7 +199,7 @@ fn cancelled_request_fails(tap: &mut Tap<'_>, it: Passing) {
     let hit = it.answers("session/prompt") && it.value["id"] == cancelled;
     tap.edit(it, hit, |value| {
         let id = value["id"].take();
-        let error = json!({"code": -32603, "message": "aborted"});
+        let error = json!({"code": ErrorCode::INTERNAL_ERROR, "message": "aborted"});
         *value = json!({"jsonrpc": "2.0", "id": id, "error": error});
     });
 }

@@ -1,5 +1,6 @@
 //! Clients of version 2 that get batches or cursors wrong.
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::target::{Filter, Passing, Tap};
@@ -28,7 +29,7 @@ fn refuses_whole_batches(tap: &mut Tap<'_>, it: Passing) {
     if batch.iter().all(Value::is_object) {
         tap.forward(&it);
     } else {
-        let error = json!({"code": -32600, "message": "no"});
+        let error = json!({"code": ErrorCode::INVALID_REQUEST, "message": "no"});
         tap.to_agent(&json!({"jsonrpc": "2.0", "id": null, "error": error}));
     }
 }

@@ -1,5 +1,6 @@
 //! Agents that get modes or config options wrong.
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::target::{Filter, Passing, Tap};
@@ -19,7 +20,11 @@ fn modes_only_forth(tap: &mut Tap<'_>, it: Passing) {
         *tap.kept("first") = mode.cloned().unwrap_or_default();
     }
     let back = *tap.kept("first") == it.params["modeId"];
-    tap.refuse(&it, back && it.asks("session/set_mode"), -32603);
+    tap.refuse(
+        &it,
+        back && it.asks("session/set_mode"),
+        ErrorCode::INTERNAL_ERROR,
+    );
 }
 
 fn forgets_modes(tap: &mut Tap<'_>, it: Passing) {

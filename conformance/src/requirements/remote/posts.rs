@@ -1,5 +1,6 @@
 //! POST: what opens a connection, what is accepted, and what is refused.
 
+use acp_sdk::ErrorCode;
 use serde_json::json;
 
 use super::super::{Check, NamedCheck};
@@ -171,7 +172,12 @@ async fn broken_json(server: &Server) -> Outcome {
     let broken = ["{\"jsonrpc\": \"2.0\", \"method\"", "", "\u{feff}nonsense"];
     let mut connection = Connection::open(server).await?;
     for text in broken {
-        answered(&mut connection, text, &[-32700, -32600]).await?;
+        answered(
+            &mut connection,
+            text,
+            &[ErrorCode::PARSE_ERROR, ErrorCode::INVALID_REQUEST],
+        )
+        .await?;
     }
     connection.still_serves().await
 }
@@ -179,13 +185,13 @@ async fn broken_json(server: &Server) -> Outcome {
 async fn not_a_message(server: &Server) -> Outcome {
     let mut connection = Connection::open(server).await?;
     for text in ["{\"some\": \"thing\"}", "7", "null"] {
-        answered(&mut connection, text, &[-32600]).await?;
+        answered(&mut connection, text, &[ErrorCode::INVALID_REQUEST]).await?;
     }
     connection.still_serves().await
 }
 
 /// A body that is no message is refused by the status, or by an error on the stream.
-async fn answered(connection: &mut Connection<'_>, text: &str, codes: &[i64]) -> Outcome {
+async fn answered(connection: &mut Connection<'_>, text: &str, codes: &[ErrorCode]) -> Outcome {
     let request = connection.server.initialize().body(text.to_owned());
     let request = connection.of_this(request, None);
     let response = connection.server.send(&request).await?;
@@ -195,7 +201,7 @@ async fn answered(connection: &mut Connection<'_>, text: &str, codes: &[i64]) ->
     let limit = connection.server.env.turn_timeout;
     let before = connection.log.len();
     let is_error = |message: &serde_json::Value| {
-        let code = message["error"]["code"].as_i64();
+        let code = crate::wire::error_code(&message["error"]);
         message["id"].is_null() && code.is_some_and(|code| codes.contains(&code))
     };
     let place = connection.until_message(limit, before, is_error).await?;

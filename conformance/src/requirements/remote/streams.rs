@@ -6,6 +6,7 @@ use super::super::{Check, NamedCheck};
 use super::posts::UNKNOWN;
 use crate::harness::{Outcome, fail, inconclusive, skip};
 use crate::remote::{Connection, Server, over_http};
+use crate::wire::is_output;
 
 use Check::Run;
 
@@ -304,10 +305,7 @@ async fn order(server: &Server) -> Outcome {
             }
             _ => {}
         }
-        let is_of_turn = matches!(
-            update["sessionUpdate"].as_str(),
-            Some("agent_message_chunk" | "tool_call" | "tool_call_update")
-        );
+        let is_of_turn = update["sessionUpdate"].as_str().is_some_and(is_output);
         if place > reply.at && is_of_turn {
             let reason =
                 "expected the updates of a turn before the answer to its prompt, got one after it";

@@ -1,5 +1,6 @@
 //! WebSocket: the upgrade, messages, and the end.
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::super::{Check, NamedCheck};
@@ -183,7 +184,7 @@ async fn broken_json(server: &Server) -> Outcome {
     let Some(answer) = socket.message(limit, is_error).await? else {
         return Err(socket.missing("the answer to broken JSON"));
     };
-    if answer["error"]["code"] != json!(-32700) || !answer["id"].is_null() {
+    if answer["error"]["code"] != json!(ErrorCode::PARSE_ERROR) || !answer["id"].is_null() {
         return fail(format!(
             "expected error -32700 with the id null, got {answer}"
         ));

@@ -1,5 +1,6 @@
 //! Logging in, and what an agent declares about it, in v2.
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::harness::{Cx, Outcome, skip};
@@ -27,7 +28,7 @@ fn login(cx: &mut Cx) -> Outcome {
     }
     let reply = conn.call("auth/login", json!({"methodId": "acp-conformance-none"}))?;
     match reply.code() {
-        Some(-32601) => Err(conn.at(
+        Some(ErrorCode::METHOD_NOT_FOUND) => Err(conn.at(
             reply.index,
             "expected auth/login to be supported, got error -32601",
         )),

@@ -1,5 +1,6 @@
 //! Batches, which v2 takes from JSON-RPC.
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::harness::{Conn, Cx, Outcome};
@@ -28,10 +29,10 @@ fn exchange(conn: &mut Conn, line: &str) -> Outcome<(usize, Value)> {
 }
 
 /// Sends a line, whose answer must be one error with this code and without an id.
-fn single_error(cx: &mut Cx, line: &str, code: i64) -> Outcome {
+fn single_error(cx: &mut Cx, line: &str, code: ErrorCode) -> Outcome {
     let conn = cx.connected()?;
     let (index, answer) = exchange(conn, line)?;
-    let found = answer.pointer("/error/code").and_then(Value::as_i64);
+    let found = answer.get("error").and_then(crate::wire::error_code);
     if found != Some(code) || answer.get("id") != Some(&Value::Null) {
         return Err(conn.at(
             index,
@@ -42,11 +43,15 @@ fn single_error(cx: &mut Cx, line: &str, code: i64) -> Outcome {
 }
 
 fn bad_batch(cx: &mut Cx) -> Outcome {
-    single_error(cx, "[{\"jsonrpc\": \"2.0\", \"method\"", -32700)
+    single_error(
+        cx,
+        "[{\"jsonrpc\": \"2.0\", \"method\"",
+        ErrorCode::PARSE_ERROR,
+    )
 }
 
 fn empty_batch(cx: &mut Cx) -> Outcome {
-    single_error(cx, "[]", -32600)
+    single_error(cx, "[]", ErrorCode::INVALID_REQUEST)
 }
 
 fn request(id: &str) -> Value {

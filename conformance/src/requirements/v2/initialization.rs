@@ -1,5 +1,6 @@
 //! The baseline of v2.
 
+use acp_sdk::ErrorCode;
 use serde_json::json;
 
 use crate::harness::{Cx, Outcome};
@@ -34,7 +35,7 @@ fn removed_methods(cx: &mut Cx) -> Outcome {
         ("authenticate", json!({"methodId": "none"})),
     ] {
         let reply = conn.refusal(method, params)?;
-        conn.has_code(&reply, -32601)?;
+        conn.has_code(&reply, ErrorCode::METHOD_NOT_FOUND)?;
     }
     Ok(())
 }
@@ -51,7 +52,7 @@ fn baseline_methods(cx: &mut Cx) -> Outcome {
         ("session/close", about),
     ] {
         let reply = conn.call(method, params)?;
-        if reply.code() == Some(-32601) {
+        if reply.code() == Some(ErrorCode::METHOD_NOT_FOUND) {
             return Err(conn.at(
                 reply.index,
                 format!("expected {method} to be supported, got error -32601"),

@@ -1,5 +1,6 @@
 //! Sessions of v2 that are opened again.
 
+use acp_sdk::ErrorCode;
 use serde_json::json;
 
 use crate::harness::{Cx, Outcome};
@@ -19,7 +20,7 @@ fn unknown_replay(cx: &mut Cx) -> Outcome {
     let mut params = conn.setup(Some(&session));
     params["replayFrom"] = json!({"type": "_acp-conformance-nowhere"});
     let reply = conn.refusal("session/resume", params)?;
-    conn.has_code(&reply, -32602)
+    conn.has_code(&reply, ErrorCode::INVALID_PARAMS)
 }
 
 fn replayed_ids(cx: &mut Cx) -> Outcome {

@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::sync::LazyLock;
 
+use acp_sdk::ErrorCode;
+use acp_sdk::v2::error_codes::UNSUPPORTED_PROTOCOL_VERSION;
 use acp_server::McpConnection;
 use serde_json::{Map, Value, json};
 
@@ -47,10 +49,14 @@ pub(crate) fn serve(
         let answer = match serde_json::from_slice(&line) {
             Ok(Value::Array(batch)) => agent.batch(&batch),
             Ok(message) => agent.message(&message),
-            Err(error) => Some(refused(&Value::Null, -32700, &error.to_string())),
+            Err(error) => Some(refused(
+                &Value::Null,
+                ErrorCode::PARSE_ERROR,
+                &error.to_string(),
+            )),
         };
         let messages = agent.replayed.drain(..).chain(answer);
-        for message in messages.chain(agent.told.drain(..)) {
+        for message in messages.chain(agent.queued.drain(..)) {
             writeln!(output, "{message}")?;
         }
         output.flush()?;
@@ -70,7 +76,7 @@ struct Agent {
     /// What is to be written before the answer.
     replayed: Vec<Value>,
     /// What is to be written after the answer.
-    told: Vec<Value>,
+    queued: Vec<Value>,
 }
 
 #[derive(Debug)]
@@ -81,12 +87,16 @@ struct Session {
     _servers: Vec<McpConnection>,
 }
 
-type Answer = Result<Value, (i64, String)>;
+type Answer = Result<Value, (ErrorCode, String)>;
 
 impl Agent {
     fn batch(&mut self, batch: &[Value]) -> Option<Value> {
         if batch.is_empty() {
-            return Some(refused(&Value::Null, -32600, "the batch is empty"));
+            return Some(refused(
+                &Value::Null,
+                ErrorCode::INVALID_REQUEST,
+                "the batch is empty",
+            ));
         }
         let answers: Vec<Value> = batch.iter().filter_map(|one| self.message(one)).collect();
         (!answers.is_empty()).then_some(answers.into())
@@ -96,7 +106,11 @@ impl Agent {
     fn message(&mut self, message: &Value) -> Option<Value> {
         let id = message.get("id");
         if id.is_some_and(|id| !(id.is_string() || id.is_i64() || id.is_u64() || id.is_null())) {
-            return Some(refused(&Value::Null, -32600, "an id is a text or a number"));
+            return Some(refused(
+                &Value::Null,
+                ErrorCode::INVALID_REQUEST,
+                "an id is a text or a number",
+            ));
         }
         let params = message.get("params").unwrap_or(&Value::Null);
         let Some(method) = message.get("method") else {
@@ -107,12 +121,16 @@ impl Agent {
             }
             return Some(refused(
                 &Value::Null,
-                -32600,
+                ErrorCode::INVALID_REQUEST,
                 "neither a call nor an answer",
             ));
         };
         let Some(method) = method.as_str() else {
-            return Some(refused(&Value::Null, -32600, "a method is a text"));
+            return Some(refused(
+                &Value::Null,
+                ErrorCode::INVALID_REQUEST,
+                "a method is a text",
+            ));
         };
         let Some(id) = id else {
             if method == "session/cancel" {
@@ -136,7 +154,7 @@ impl Agent {
             let first = violations
                 .first()
                 .map(|violation| violation.message.clone());
-            return Err((-32602, first.unwrap_or_default()));
+            return Err((ErrorCode::INVALID_PARAMS, first.unwrap_or_default()));
         }
         if method == "initialize" {
             return self.initialize(params);
@@ -153,25 +171,34 @@ impl Agent {
             "auth/logout",
         ];
         if !known.contains(&method) {
-            return Err((-32601, format!("no method {method}")));
+            return Err((ErrorCode::METHOD_NOT_FOUND, format!("no method {method}")));
         }
         if !self.initialized {
-            return Err((-32600, "`initialize` comes first".to_owned()));
+            return Err((
+                ErrorCode::INVALID_REQUEST,
+                "`initialize` comes first".to_owned(),
+            ));
         }
         match method {
-            "auth/login" if params["methodId"] != "none" => {
-                Err((-32602, "there is no such way to log in".to_owned()))
-            }
+            "auth/login" if params["methodId"] != "none" => Err((
+                ErrorCode::INVALID_PARAMS,
+                "there is no such way to log in".to_owned(),
+            )),
             "auth/login" | "auth/logout" => Ok(json!({})),
             "session/new" => {
                 let cwd = params.get("cwd").filter(|cwd| cwd.is_string());
-                let cwd = cwd.ok_or((-32602, "cwd is a text".to_owned()))?.clone();
+                let cwd = cwd
+                    .ok_or((ErrorCode::INVALID_PARAMS, "cwd is a text".to_owned()))?
+                    .clone();
                 let roots = params
                     .get("additionalDirectories")
                     .and_then(Value::as_array);
                 let relative = |root: &Value| !root.as_str().is_some_and(|it| it.starts_with('/'));
                 if roots.is_some_and(|roots| roots.iter().any(relative)) {
-                    return Err((-32602, "additional directories are absolute".to_owned()));
+                    return Err((
+                        ErrorCode::INVALID_PARAMS,
+                        "additional directories are absolute".to_owned(),
+                    ));
                 }
                 let servers = servers::connect(params);
                 let id = self.number("session");
@@ -180,7 +207,7 @@ impl Agent {
                     history: Vec::new(),
                     settings: Settings::default(),
                 };
-                let options = stored.settings.told();
+                let options = stored.settings.listed();
                 self.store.put(&id, &stored).map_err(unkept)?;
                 let work = Work::None;
                 self.sessions.insert(
@@ -196,7 +223,7 @@ impl Agent {
             }
             // Every list is one page, so that no cursor is known.
             "session/list" if params.get("cursor").is_some_and(Value::is_string) => {
-                Err((-32602, "no such cursor".to_owned()))
+                Err((ErrorCode::INVALID_PARAMS, "no such cursor".to_owned()))
             }
             "session/delete" => {
                 let id = params.get("sessionId").and_then(Value::as_str);
@@ -213,7 +240,7 @@ impl Agent {
             }
             _ => {
                 let id = params.get("sessionId").and_then(Value::as_str);
-                let id = id.ok_or((-32602, "sessionId is a text".to_owned()))?;
+                let id = id.ok_or((ErrorCode::INVALID_PARAMS, "sessionId is a text".to_owned()))?;
                 if method == "session/resume" && !self.sessions.contains_key(id) {
                     let work = Work::None;
                     let stored = self.store.get(id);
@@ -230,7 +257,7 @@ impl Agent {
                     self.sessions.extend(found);
                 }
                 let Some(session) = self.sessions.get_mut(id) else {
-                    return Err((-32002, format!("no session {id}")));
+                    return Err((ErrorCode::RESOURCE_NOT_FOUND, format!("no session {id}")));
                 };
                 match method {
                     "session/resume" => {
@@ -238,7 +265,12 @@ impl Agent {
                         let replay = match from {
                             None => Vec::new(),
                             Some("start") => session.stored.history.clone(),
-                            Some(_) => return Err((-32602, "replayFrom is not known".to_owned())),
+                            Some(_) => {
+                                return Err((
+                                    ErrorCode::INVALID_PARAMS,
+                                    "replayFrom is not known".to_owned(),
+                                ));
+                            }
                         };
                         let state = match session.work {
                             Work::None => "idle",
@@ -248,13 +280,13 @@ impl Agent {
                         let updates = replay.into_iter().chain([state]);
                         let updates = updates.map(|update| update_of(id, &update));
                         self.replayed.extend(updates);
-                        Ok(json!({"configOptions": session.stored.settings.told()}))
+                        Ok(json!({"configOptions": session.stored.settings.listed()}))
                     }
                     "session/set_config_option" => {
                         let set = session.stored.settings.set(params);
-                        set.map_err(|reason| (-32602, reason))?;
+                        set.map_err(|reason| (ErrorCode::INVALID_PARAMS, reason))?;
                         self.store.put(id, &session.stored).map_err(unkept)?;
-                        Ok(json!({"configOptions": session.stored.settings.told()}))
+                        Ok(json!({"configOptions": session.stored.settings.listed()}))
                     }
                     "session/close" => {
                         self.cancel(params);
@@ -270,8 +302,18 @@ impl Agent {
         let version = params.get("protocolVersion").and_then(Value::as_u64);
         match version {
             Some(2..=65_535) => {}
-            Some(_) => return Err((-32022, "version 2 is all there is".to_owned())),
-            None => return Err((-32602, "protocolVersion is a number".to_owned())),
+            Some(_) => {
+                return Err((
+                    UNSUPPORTED_PROTOCOL_VERSION,
+                    "version 2 is all there is".to_owned(),
+                ));
+            }
+            None => {
+                return Err((
+                    ErrorCode::INVALID_PARAMS,
+                    "protocolVersion is a number".to_owned(),
+                ));
+            }
         }
         self.initialized = true;
         self.client = params.get("capabilities").cloned().unwrap_or_default();
@@ -299,7 +341,7 @@ impl Agent {
 
     fn prompt(&mut self, id: &str, params: &Value) -> Answer {
         let Some(blocks) = params.get("prompt").filter(|blocks| blocks.is_array()) else {
-            return Err((-32602, "prompt is a list".to_owned()));
+            return Err((ErrorCode::INVALID_PARAMS, "prompt is a list".to_owned()));
         };
         let text = blocks.pointer("/0/text").and_then(Value::as_str);
         let text = text.unwrap_or_default().to_owned();
@@ -321,7 +363,7 @@ impl Agent {
         match std::mem::replace(&mut session.work, Work::None) {
             Work::None => return,
             Work::Endless => {}
-            Work::Asking(request, _) => self.told.push(json!({
+            Work::Asking(request, _) => self.queued.push(json!({
                 "jsonrpc": "2.0",
                 "method": "$/cancel_request",
                 "params": {"requestId": request},
@@ -364,7 +406,7 @@ impl Agent {
     }
 
     fn update(&mut self, id: &str, update: &Value) {
-        self.told.push(update_of(id, update));
+        self.queued.push(update_of(id, update));
     }
 
     fn number(&mut self, what: &str) -> String {
@@ -377,11 +419,14 @@ fn update_of(session: &str, update: &Value) -> Value {
     json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
 }
 
-fn unkept(error: std::io::Error) -> (i64, String) {
-    (-32603, format!("cannot keep the session: {error}"))
+fn unkept(error: std::io::Error) -> (ErrorCode, String) {
+    (
+        ErrorCode::INTERNAL_ERROR,
+        format!("cannot keep the session: {error}"),
+    )
 }
 
-fn refused(id: &Value, code: i64, message: &str) -> Value {
+fn refused(id: &Value, code: ErrorCode, message: &str) -> Value {
     let error = json!({"code": code, "message": message});
     json!({"jsonrpc": "2.0", "id": id, "error": error})
 }

@@ -22,7 +22,7 @@ impl Default for Settings {
 
 impl Settings {
     /// All options with their values.
-    pub(super) fn told(&self) -> Value {
+    pub(super) fn listed(&self) -> Value {
         let mode = |value: &str, name: &str| json!({"value": value, "name": name});
         json!([
             {"configId": "mode", "name": "Mode", "category": "mode", "type": "select",

@@ -46,7 +46,7 @@ impl Agent {
                 self.done(id, "I did what I planned.");
             }
             "config" => {
-                let options = self.sessions.get(id).map(|it| it.stored.settings.told());
+                let options = self.sessions.get(id).map(|it| it.stored.settings.listed());
                 let options = options.unwrap_or_default();
                 let update = json!({"sessionUpdate": "config_option_update",
                     "configOptions": options});
@@ -98,7 +98,7 @@ impl Agent {
                 self.done(&id, "Then I look away.");
             }
             About::Page(page) if accepted => {
-                self.told
+                self.queued
                     .push(json!({"jsonrpc": "2.0", "method": "elicitation/complete",
                     "params": {"elicitationId": page}}));
                 self.done(&id, "You are connected.");
@@ -162,7 +162,7 @@ impl Agent {
     fn ask(&mut self, id: &str, method: &str, params: Value, about: About) {
         self.state(id, "requires_action", None);
         let request = self.number("request");
-        self.told
+        self.queued
             .push(json!({"jsonrpc": "2.0", "id": request, "method": method, "params": params}));
         self.work(id, Work::Asking(request, about));
     }

@@ -278,7 +278,7 @@ async fn serve(sound: Router, shared: Arc<Shared>, fault: Fault, request: Reques
     let limit = if fault.reads_all {
         usize::MAX
     } else {
-        16 << 20
+        acp_sdk::limits::MAX_MESSAGE_BYTES
     };
     let Ok(body) = to_bytes(body, limit).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
