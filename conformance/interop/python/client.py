@@ -117,6 +117,8 @@ class Drive(Steps):
         turns = [self._ask("stream 300", id) for id in (self._session, other)]
         self._host.updates.clear()
         await asyncio.gather(*turns)
+        for id in (self._session, other):
+            await self._until(lambda updates: len(updates) == 300, id)
         assert [len(self._seen(id)) for id in (self._session, other)] == [300, 300], "the sessions got mixed up"
 
     async def cancel(self):
@@ -160,7 +162,9 @@ class Drive(Steps):
     async def load(self):
         self._host.updates.clear()
         await self._agent.load_session(cwd=str(self._folder), session_id=self._session)
-        said = [text(self._seen(), kind) for kind in ("user_message_chunk", "agent_message_chunk")]
+        # The response comes on the stream of the connection, the replay on that of the session.
+        replayed = await self._until(lambda updates: "Hello, wörld 🦀" in text(updates))
+        said = [text(replayed, kind) for kind in ("user_message_chunk", "agent_message_chunk")]
         assert all("Hello, wörld 🦀" in part for part in said), "the first exchange is not replayed"
 
     async def unknown(self):

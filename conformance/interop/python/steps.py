@@ -26,20 +26,26 @@ class Steps:
         """Prompts; yields the stop reason and the updates that came before it."""
         self._host.updates.clear()
         answer = await self._ask(words)
+        # The SDK handles every notification in a task of its own. Where a response comes before `send` of its
+        # request returns, the caller goes on before the tasks that wait already; now they have had their turn.
+        await asyncio.sleep(0)
         return answer.stop_reason, self._seen()
 
     async def _says(self, words, expected):
-        stop, updates = await self._prompt(words)
+        stop, _ = await self._prompt(words)
         assert stop == "end_turn", f"stop reason {stop}"
-        # Until the stream of a session is open its updates come on that of the connection, and there is no
-        # order between two streams.
-        for _ in range(50 if self._has_two_streams else 0):
-            if expected in text(updates):
-                break
-            await asyncio.sleep(0.1)
-            updates = self._seen()
+        updates = await self._until(lambda updates: expected in text(updates))
         assert expected in text(updates), f"{expected[:80]!r} is not in {text(updates)[:80]!r}"
         return updates
+
+    async def _until(self, fulfilled, session=None):
+        """Yields the updates, over HTTP once they fulfil a condition: until the stream of a session is open its
+        updates come on that of the connection, and there is no order between two streams."""
+        for _ in range(50 if self._has_two_streams else 0):
+            if fulfilled(self._seen(session)):
+                break
+            await asyncio.sleep(0.1)
+        return self._seen(session)
 
 
 async def run(drive):
