@@ -22,6 +22,8 @@ pub(crate) struct Types {
     definitions: BTreeMap<String, Path>,
     /// Re-exported when used: types of inline schemas, and the module that is extended.
     on_use: BTreeMap<String, Path>,
+    /// Those that users know by the name of the runtime alone; other names are the definitions'.
+    of_runtime: BTreeSet<String>,
 }
 
 impl Types {
@@ -74,6 +76,11 @@ impl Types {
         Ok(())
     }
 
+    /// Has definitions re-exported by the names that their types have in the runtime.
+    pub(crate) fn name_as_runtime(&mut self, definitions: impl Iterator<Item = String>) {
+        self.of_runtime.extend(definitions);
+    }
+
     /// Has definitions re-exported only when they are used.
     pub(crate) fn reexport_on_use(&mut self) {
         self.on_use.append(&mut self.definitions);
@@ -93,11 +100,21 @@ impl Types {
         let used = self.on_use.iter().filter(|(name, _)| found.contains(*name));
         let items = self.definitions.iter().chain(used).map(|(name, path)| {
             let last = path.segments.last().map(|last| last.ident.to_string());
-            let rename = (last.as_deref() != Some(name)).then(|| {
-                let name = format_ident!("{name}");
-                quote!(as #name)
-            });
-            quote!(#[doc(no_inline)] pub use #path #rename;)
+            let ident = format_ident!("{name}");
+            let alias = quote!(use #path as #ident;);
+            match (
+                last.as_deref() == Some(name),
+                self.of_runtime.contains(name),
+            ) {
+                (true, _) => quote!(#[doc(no_inline)] pub use #path;),
+                (false, false) => quote!(#[doc(no_inline)] pub #alias),
+                (false, true) => quote! {
+                    #[doc(no_inline)]
+                    pub use #path;
+                    #[allow(unused_imports)]
+                    #alias
+                },
+            }
         });
         quote!(#(#items)*)
     }

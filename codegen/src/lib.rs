@@ -219,6 +219,7 @@ fn pipeline(
     let reexports = external.reexports(&chunks);
     chunks.insert(0, emit::imports(&chunks, !calls.is_empty()));
     chunks.insert(1, reexports);
+    chunks.push(runtime_check());
     if options.complete {
         overrides.check_used()?;
     }
@@ -227,6 +228,16 @@ fn pipeline(
         types: model.own_types().count(),
         methods: calls.len(),
     })
+}
+
+/// What fails to compile, with a sentence, where the text meets the runtime of another version.
+fn runtime_check() -> TokenStream {
+    let version = [
+        env!("CARGO_PKG_VERSION_MAJOR"),
+        env!("CARGO_PKG_VERSION_MINOR"),
+    ];
+    let version = version.into_iter().flat_map(str::parse::<TokenStream>);
+    quote::quote!(const _: () = ::acp_sdk::runtime::generated_for(#(#version),*);)
 }
 
 /// The tables of facts, with those of what is not generated.
@@ -261,6 +272,7 @@ fn external_types(
     paths.extend(extension.map(Extension::external).unwrap_or_default());
     paths.extend(options.external.clone());
     let mut types = external::Types::new(document, &paths, &lowered.types)?;
+    types.name_as_runtime(overrides.external(document).map(|(name, _)| name));
     if let Some(extension) = extension {
         types.reexport_on_use();
         for name in roles.iter().flat_map(|role| role.existing()) {

@@ -347,7 +347,7 @@ impl NewTurn<'_> {
             Ok(true) => v2::StopReason::EndTurn,
             Ok(false) => v2::StopReason::Cancelled,
             Err(error) => {
-                let error = v2::Error::new(v2::ErrorCode::INTERNAL_ERROR, error.to_string());
+                let error = v2::RpcError::new(v2::ErrorCode::INTERNAL_ERROR, error.to_string());
                 v2::StopReason::Error(v2::ErrorStopReason::new().with_error(error))
             }
         };

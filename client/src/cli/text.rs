@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn details_are_what_the_message_leaves_out() {
-        use acp_sdk::v1::{Error as RpcError, ErrorCode};
+        use acp_sdk::v1::{ErrorCode, RpcError};
         let told = |data: serde_json::Value| {
             let error = RpcError::new(ErrorCode::INTERNAL_ERROR, "Internal error");
             let error = error.with_data(acp_sdk::Json::from(data));

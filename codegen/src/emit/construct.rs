@@ -82,12 +82,10 @@ fn new(model: &Model<'_>, parts: &[Part<'_>], required: bool, own_defaults: bool
             (Presence::Default(_), None) => values.push(quote!(#ident: Default::default())),
         }
     }
-    let mut ordered: Vec<&Part<'_>> = parts
+    let required_parts = parts
         .iter()
-        .filter(|part| part.field.presence == Presence::Required)
-        .collect();
-    ordered.sort_by_key(|part| rank(model, &part.ty));
-    let parameters = ordered.into_iter().map(|part| {
+        .filter(|part| part.field.presence == Presence::Required);
+    let parameters = required_parts.map(|part| {
         let (ident, parameter) = (part.ident, parameter(model, part.ident, &part.ty).0);
         quote!(#ident: #parameter)
     });
@@ -100,19 +98,6 @@ fn new(model: &Model<'_>, parts: &[Part<'_>], required: bool, own_defaults: bool
         #[doc = #doc]
         #[must_use]
         pub fn new(#(#parameters),*) -> Self { Self { #(#values),* } }
-    }
-}
-
-/// Returns the sort key of a constructor's argument: ids, other values, lists; otherwise in the
-/// order of the document. Documents order the members of related types differently.
-fn rank(model: &Model<'_>, ty: &RustType) -> usize {
-    let (name, _) = head(ty);
-    match name.as_str() {
-        "Vec" | "Map" => 2,
-        _ => match model.get(&name).map(|ty| &ty.shape) {
-            Some(Shape::Id) => 0,
-            _ => 1,
-        },
     }
 }
 

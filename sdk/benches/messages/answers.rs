@@ -1,11 +1,16 @@
 //! The results of requests, by method, and the error.
 
-use acp_sdk::v1 as ours;
 use agent_client_protocol_schema::v1 as official;
 use criterion::Criterion;
 use serde_json::{Value, json};
 
 use crate::{CODE, SESSION, WORDS, compare, config_options};
+
+/// Our types by the names of their definitions.
+mod ours {
+    pub(super) use acp_sdk::RpcError as Error;
+    pub(super) use acp_sdk::v1::*;
+}
 
 /// Compares the two types of one name.
 macro_rules! compare {

@@ -71,6 +71,7 @@ pub use self::patch::Patch;
 #[doc(hidden)]
 pub use self::reader::TextPattern;
 pub(crate) use self::reader::{StrictError, read_members, read_text};
+pub use self::setter::{IntoOption, OfOption, OfValue};
 pub use self::tagged::UnknownVariant;
 pub use self::value::Json;
 pub(crate) use self::writer::{Encode, encode_raw};
@@ -94,7 +95,6 @@ pub mod codegen {
     };
     #[cfg(feature = "schemars")]
     pub use super::schemas::{References, Schemas, schemars};
-    pub use super::setter::IntoOption;
     pub use super::string_types::read_string;
     pub use super::tagged::{
         TaggedUnion, VariantReader, VariantWriter, read_tagged_union, write_tagged,

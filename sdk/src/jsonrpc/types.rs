@@ -210,7 +210,7 @@ mod tests {
     fn the_versions_share_them() {
         fn same<T>(_: &T, _: &T) {}
         let error = RpcError::new(crate::v2::error_codes::UNSUPPORTED_PROTOCOL_VERSION, "m");
-        same::<crate::v1::Error>(&error, &error as &crate::v2::Error);
+        same::<crate::v1::RpcError>(&error, &error as &crate::v2::RpcError);
         same::<crate::v1::RequestId>(&RequestId::Null, &crate::v2::RequestId::Null);
     }
 

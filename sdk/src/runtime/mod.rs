@@ -11,8 +11,8 @@ pub use crate::facts::{
 #[doc(hidden)]
 pub use crate::json::codegen::*;
 pub use crate::json::{
-    DecodeError, Described, EncodeError, Json, Leniency, Map, Meta, Patch, RawValue, TextPattern,
-    TypeDescriptor, UnknownVariant, decode, decode_leniently, decode_result, encode,
+    DecodeError, Described, EncodeError, IntoOption, Json, Leniency, Map, Meta, Patch, RawValue,
+    TextPattern, TypeDescriptor, UnknownVariant, decode, decode_leniently, decode_result, encode,
 };
 pub use crate::jsonrpc::Cancellation;
 pub use crate::peer::Peer;
@@ -26,6 +26,32 @@ pub use crate::version::{IntoAgent, IntoClient, ProtocolVersion, single_version}
 use std::pin::Pin;
 
 use serde_core::{Serialize, de::DeserializeOwned};
+
+/// Fails to compile where generated text meets the runtime of another version. Since generated text
+/// calls what applications must not call, both have the same major and minor version.
+///
+/// # Panics
+///
+/// When the versions differ.
+pub const fn generated_for(major: u64, minor: u64) {
+    assert!(
+        major == number(env!("CARGO_PKG_VERSION_MAJOR"))
+            && minor == number(env!("CARGO_PKG_VERSION_MINOR")),
+        concat!(
+            "this code was generated for another version of acp-sdk than ",
+            env!("CARGO_PKG_VERSION"),
+            ": generate it again with acp-codegen of the same version"
+        )
+    );
+}
+
+/// Returns the number that `digits` are.
+const fn number(digits: &str) -> u64 {
+    match u64::from_str_radix(digits, 10) {
+        Ok(number) => number,
+        Err(_) => panic!("a version is made of numbers"),
+    }
+}
 
 /// A handler that owns what it needs.
 pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -65,4 +91,16 @@ pub trait Notification {
 /// Deserializes a value of the peer whose leniencies are not reported.
 pub(crate) fn decode_quietly<T: Payload>(raw: &RawValue) -> Option<T> {
     decode(raw.get(), &mut |_| {}).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::generated_for;
+
+    #[test]
+    fn text_of_another_version_is_refused_with_a_sentence() {
+        let refused = std::panic::catch_unwind(|| generated_for(0, u64::MAX)).unwrap_err();
+        let sentence = refused.downcast_ref::<&str>().unwrap();
+        assert!(sentence.contains("generate it again"), "{sentence}");
+    }
 }

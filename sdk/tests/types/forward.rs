@@ -117,7 +117,7 @@ fn unknown_fields_are_not_in_the_way() {
 
 #[test]
 fn codes_without_a_name_are_kept() {
-    let error: Error = valid(r#"{"code":400,"message":"m"}"#);
+    let error: RpcError = valid(r#"{"code":400,"message":"m"}"#);
     assert_eq!(error.code, ErrorCode::new(400));
     assert_eq!(ErrorCode::RESOURCE_NOT_FOUND.get(), -32002);
 }

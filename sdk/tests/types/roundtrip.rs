@@ -56,7 +56,7 @@ fn requests_and_answers() {
     same::<RequestPermissionResponse>(
         r#"{"outcome":{"outcome":"selected","optionId":"o"},"_meta":{"k":[null]}}"#,
     );
-    same::<Error>(r#"{"code":-32002,"message":"m","data":{"uri":"file:///a"}}"#);
+    same::<RpcError>(r#"{"code":-32002,"message":"m","data":{"uri":"file:///a"}}"#);
 }
 
 #[test]

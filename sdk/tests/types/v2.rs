@@ -60,7 +60,7 @@ fn a_change_to_a_file_names_one_path_or_two() {
 #[test]
 fn data_of_an_error_is_preserved_and_has_a_type() {
     let text = r#"{"code":-32022,"message":"m","data":{"requested":3,"supported":[1,2]}}"#;
-    let error: Error = valid(text);
+    let error: RpcError = valid(text);
     let data: ErrorData = valid(error.data.as_ref().unwrap().get());
     assert!(
         matches!(data, ErrorData::UnsupportedProtocolVersion(_)),
@@ -68,7 +68,7 @@ fn data_of_an_error_is_preserved_and_has_a_type() {
     );
     assert_eq!(error.code, error_codes::UNSUPPORTED_PROTOCOL_VERSION);
     assert_eq!(json(&error), text);
-    same::<Error>(r#"{"code":-32603,"message":"m","data":[1,"two"]}"#);
+    same::<RpcError>(r#"{"code":-32603,"message":"m","data":[1,"two"]}"#);
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::sync::LazyLock;
 
 use acp_schema::{Document, V1_UNSTABLE};
-use acp_sdk::v1;
 
 use crate::differential::{Kind, Known};
 use crate::types::types;
@@ -16,6 +15,12 @@ static SUITE: LazyLock<Suite> = LazyLock::new(|| {
     let overlay = ("v1.unstable.json", V1_UNSTABLE);
     Suite::new(document, overlay, [STABLE, PROPOSED], KNOWN)
 });
+
+/// Our types by the names of their definitions.
+mod v1 {
+    pub(crate) use acp_sdk::RpcError as Error;
+    pub(crate) use acp_sdk::v1::*;
+}
 
 /// The official types by the same names.
 mod theirs {

@@ -3,7 +3,6 @@
 use std::sync::LazyLock;
 
 use acp_schema::{Document, V2_UNSTABLE};
-use acp_sdk::v2;
 use serde_json::Value;
 
 use crate::differential::{Kind, Known};
@@ -37,6 +36,12 @@ static SUITE: LazyLock<Suite> = LazyLock::new(|| {
         ..Suite::new(document, overlay, [STABLE, PROPOSED], KNOWN)
     }
 });
+
+/// Our types by the names of their definitions.
+mod v2 {
+    pub(crate) use acp_sdk::RpcError as Error;
+    pub(crate) use acp_sdk::v2::*;
+}
 
 /// The official types by the same names.
 mod theirs {
