@@ -37,10 +37,12 @@ use notebook::{
 fn connect(left: impl Service, right: impl Service) -> (Peer, Peer) {
     let (near, far) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(near);
-    let (to_right, driver) = ConnectionBuilder::new().open(left, (reader, writer));
+    let driver = ConnectionBuilder::new().open(left, (reader, writer));
+    let to_right = driver.handle().clone();
     tokio::spawn(driver);
     let (reader, writer) = tokio::io::split(far);
-    let (to_left, driver) = ConnectionBuilder::new().open(right, (reader, writer));
+    let driver = ConnectionBuilder::new().open(right, (reader, writer));
+    let to_left = driver.handle().clone();
     tokio::spawn(driver);
     (to_right, to_left)
 }
@@ -166,7 +168,7 @@ async fn a_request_is_cancelled_as_the_document_says() {
     let (messages, mut heard) = mpsc::channel(8);
     let kernel = KernelService::new(Interpreter { messages });
     let (near, far) = tokio::io::duplex(1 << 16);
-    let (_, driver) = ConnectionBuilder::new().open(kernel, tokio::io::split(far));
+    let driver = ConnectionBuilder::new().open(kernel, tokio::io::split(far));
     tokio::spawn(driver);
     let (reader, mut writer) = tokio::io::split(near);
     let mut lines = BufReader::new(reader).lines();
@@ -197,7 +199,8 @@ async fn a_dropped_call_is_cancelled_as_the_document_says() {
     let (messages, _heard) = mpsc::channel(8);
     let (near, far) = tokio::io::duplex(1 << 16);
     let editor = CodeEditorService::new(Notebook { messages });
-    let (to_kernel, driver) = ConnectionBuilder::new().open(editor, tokio::io::split(near));
+    let driver = ConnectionBuilder::new().open(editor, tokio::io::split(near));
+    let to_kernel = driver.handle().clone();
     tokio::spawn(driver);
     let mut lines = BufReader::new(far).lines();
     let kernel = KernelHandle::new(to_kernel);

@@ -51,7 +51,8 @@ fn round_trip(c: &mut Criterion) {
         let (reader, writer) = tokio::io::split(theirs);
         tokio::spawn(acp_sdk::serve(Echo, (reader, writer)));
         let (reader, writer) = tokio::io::split(ours);
-        let (agent, driver) = acp_sdk::connect(Editor, (reader, writer));
+        let driver = acp_sdk::connect(Editor, (reader, writer));
+        let agent = driver.handle().clone();
         tokio::spawn(driver);
         agent
     });

@@ -82,8 +82,10 @@ async fn phase(agent: &AgentHandle, session: &SessionId, counts: &Counts, arg: &
 async fn run() -> Result<()> {
     let counts = Arc::new(Counts::default());
     let transport = acp_sdk::stdio()?;
-    let (agent, driver) = ConnectionBuilder::new().client(Bench(counts.clone()), transport);
-    let driver = tokio::spawn(driver);
+    let connection = ConnectionBuilder::new()
+        .client(Bench(counts.clone()), transport)
+        .start();
+    let agent = connection.handle().clone();
     agent
         .initialize(InitializeRequest::new(ProtocolVersion::V1))
         .await?;
@@ -93,7 +95,7 @@ async fn run() -> Result<()> {
     for arg in std::env::args().skip(1) {
         phase(&agent, &new.session_id, &counts, &arg).await?;
     }
-    driver.abort();
+    drop(connection);
     Ok(())
 }
 

@@ -88,7 +88,8 @@ pub(crate) async fn talk(
     interrupt: impl Future<Output = ()>,
 ) -> Result<v2::StopReason> {
     let user = Arc::new(user);
-    let (agent, connection) = acp_sdk::connect(Window(user.clone()), (reader, writer));
+    let connection = acp_sdk::connect(Window(user.clone()), (reader, writer));
+    let agent = connection.handle().clone();
     tokio::select! {
         ended = connection => {
             ended?;

@@ -93,8 +93,8 @@ fn agent() -> DuplexStream {
 /// Our client, which checks that each answer is the one to its request.
 async fn typed(requests: u64) -> Result<()> {
     let (reader, writer) = tokio::io::split(agent());
-    let (agent, driver) = acp_sdk::connect(Editor, (reader, writer));
-    let driver = tokio::spawn(driver);
+    let connection = acp_sdk::connect(Editor, (reader, writer)).start();
+    let agent = connection.handle().clone();
     let next = Arc::new(AtomicU64::new(0));
     let mut callers = JoinSet::new();
     for _ in 0..DEEP {
@@ -117,7 +117,7 @@ async fn typed(requests: u64) -> Result<()> {
     while let Some(caller) = callers.join_next().await {
         caller??;
     }
-    driver.abort();
+    drop(connection);
     Ok(())
 }
 

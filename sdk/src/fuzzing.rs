@@ -143,7 +143,7 @@ pub fn dispatch(input: &[u8]) {
     let output = sink.clone();
     let reader = std::io::Cursor::new(input.to_vec());
     runtime.block_on(async move {
-        let (_, driver) = ConnectionBuilder::new()
+        let driver = ConnectionBuilder::new()
             .max_message_bytes(MAX)
             .framing(Framing::Lines)
             .agent(Prober, (reader, sink));

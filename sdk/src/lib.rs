@@ -83,7 +83,7 @@ mod transcript;
 mod transport;
 mod version;
 
-pub use crate::connection::{ConnectionBuilder, Driver, Observer, RunningConnection};
+pub use crate::connection::{Connection, ConnectionBuilder, Observer, RunningConnection};
 pub use crate::error::{CloseReason, Error, HandlerError, HandlerResult, ProcessExit, Result};
 pub use crate::json::{Json, Meta, Patch};
 pub use crate::jsonrpc::{ErrorCode, RequestId, RpcError};
@@ -152,15 +152,15 @@ pub fn stdio() -> Result<Transport> {
 ///
 /// [`Error::Closed`] when reading or writing fails, or the client stops reading.
 pub async fn serve<V, A: IntoAgent<V>>(agent: A, transport: impl Into<Transport>) -> Result<()> {
-    let (_client, driver) = ConnectionBuilder::new().agent(agent, transport);
-    driver.spawned().await
+    let connection = ConnectionBuilder::new().agent(agent, transport);
+    connection.start().closed().await
 }
 
 /// Connects a client to the agent behind a transport, such as a pair `(reader, writer)` of
-/// streams. The driver must be polled, usually by spawning it.
+/// streams. The connection must be started.
 pub fn connect<V, C: IntoClient<V>>(
     client: C,
     transport: impl Into<Transport>,
-) -> (C::Agent, Driver) {
+) -> Connection<C::Agent> {
     ConnectionBuilder::new().client(client, transport)
 }

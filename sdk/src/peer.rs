@@ -146,8 +146,8 @@ impl Peer {
 
     /// Writes everything that was sent and then closes this side's output. The peer may still
     /// send, and the connection goes on until it closes its side too.
-    pub fn finish(&self) {
-        self.shared.finish();
+    pub fn close_output(&self) {
+        self.shared.close_output();
     }
 
     /// Closes the connection: stops reading, fails pending calls with

@@ -69,8 +69,8 @@ async fn main() -> HandlerResult<()> {
     let (near, far) = tokio::io::duplex(1 << 16);
     let _connection = server.attach(tokio::io::split(far));
     let counter = Counter::default();
-    let (agent, driver) = acp_sdk::connect(counter.clone(), tokio::io::split(near));
-    tokio::spawn(driver);
+    let client = acp_sdk::connect(counter.clone(), tokio::io::split(near)).start();
+    let agent = client.handle();
     agent
         .initialize(InitializeRequest::new(ProtocolVersion::V1))
         .await?;

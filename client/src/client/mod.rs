@@ -255,7 +255,7 @@ impl Client {
     /// The agent's process is terminated after the timeouts of
     /// [`AgentCommand::shutdown_grace`](crate::AgentCommand::shutdown_grace). Pending calls fail.
     pub async fn shutdown(&self) -> Option<Exit> {
-        self.inner.agent.peer().finish();
+        self.inner.agent.peer().close_output();
         match &self.inner.wire.endpoint {
             Endpoint::Process(process) => Some(process.await_end().await),
             Endpoint::Bridge { bridge, process } => {

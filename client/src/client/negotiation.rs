@@ -1,10 +1,11 @@
 //! Negotiates the protocol version of a connection.
 
+use std::pin::Pin;
 #[cfg(feature = "v2")]
 use std::sync::Arc;
 
 use acp_sdk::v1::{AgentHandle, InitializeRequest, InitializeResponse, ProtocolVersion};
-use acp_sdk::{ConnectionBuilder, Driver, Transport};
+use acp_sdk::{ConnectionBuilder, Transport};
 #[cfg(feature = "v2")]
 use acp_sdk::{MultiVersion, Offer, V1, V2};
 
@@ -22,25 +23,30 @@ pub(super) enum Opening {
     Any(acp_sdk::Negotiation),
 }
 
+/// Runs a connection.
+type Running = Pin<Box<dyn Future<Output = acp_sdk::Result<()>> + Send>>;
+
 impl Opening {
     pub(super) fn new(
         connection: ConnectionBuilder,
         handler: Handler,
         transport: Transport,
         offers_v2: bool,
-    ) -> (Self, Driver) {
+    ) -> (Self, Running) {
         #[cfg(feature = "v2")]
         if offers_v2 {
             let both = MultiVersion::client()
                 .version::<V1>(handler.clone())
                 .version::<V2>(HandlerV2(Arc::new(handler)));
             let connection = connection.layer(crate::v2::Usage);
-            let (agent, driver) = connection.client(both, transport);
-            return (Self::Any(agent), driver);
+            let connection = connection.client(both, transport);
+            let agent = Self::Any(connection.handle().clone());
+            return (agent, Box::pin(connection));
         }
         let _ = offers_v2;
-        let (agent, driver) = connection.client(handler, transport);
-        (Self::V1(agent), driver)
+        let connection = connection.client(handler, transport);
+        let agent = Self::V1(connection.handle().clone());
+        (agent, Box::pin(connection))
     }
 
     /// Sends `initialize` and returns the caller of the agent and its response.

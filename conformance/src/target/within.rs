@@ -55,9 +55,9 @@ impl Within {
         Self::of(move |connection, reader, writer| {
             let agent = make();
             Box::pin(async move {
-                let (_client, driver) = connection.agent(agent, (reader, writer));
+                let connection = connection.agent(agent, (reader, writer));
                 // The client may be gone.
-                let _ = driver.spawned().await;
+                let _ = connection.start().closed().await;
             })
         })
     }

@@ -51,9 +51,10 @@ async fn select(
 fn an_incoming_request_is_answered_once() {
     check(|| {
         let (near, far) = channel(1 << 10);
-        let (peer, driver) = ConnectionBuilder::new().open(worker(), near);
+        let driver = ConnectionBuilder::new().open(worker(), near);
+        let peer = driver.handle().clone();
         let driver = spawn(driver);
-        let closing = thread::spawn(move || peer.finish());
+        let closing = thread::spawn(move || peer.close_output());
         let mut far = RawPeer(far);
         block_on(async {
             for _ in 0..2 {
@@ -82,7 +83,7 @@ fn an_incoming_request_is_answered_once() {
 fn an_incoming_request_is_answered_once_at_the_end() {
     check(|| {
         let (near, far) = channel(1 << 10);
-        let (_peer, driver) = ConnectionBuilder::new().open(worker(), near);
+        let driver = ConnectionBuilder::new().open(worker(), near);
         let driver = spawn(driver);
         let mut far = RawPeer(far);
         let mut answers = Vec::new();
@@ -105,7 +106,7 @@ fn an_incoming_request_is_answered_once_at_the_end() {
 fn a_cancellation_wakes_the_handler() {
     check(|| {
         let (near, far) = channel(1 << 10);
-        let (_peer, driver) = ConnectionBuilder::new().open(waiter(), near);
+        let driver = ConnectionBuilder::new().open(waiter(), near);
         let driver = spawn(driver);
         let mut far = RawPeer(far);
         block_on(async {
@@ -121,7 +122,8 @@ fn a_cancellation_wakes_the_handler() {
 /// A caller gives up while the answer arrives and the connection is closed.
 fn caller_races_with(closing: bool) {
     let (near, far) = channel(1 << 10);
-    let (peer, driver) = ConnectionBuilder::new().open(worker(), near);
+    let driver = ConnectionBuilder::new().open(worker(), near);
+    let peer = driver.handle().clone();
     let driver = spawn(driver);
     let seen = Log::default();
     let log = seen.clone();
@@ -192,7 +194,8 @@ fn an_outgoing_request_ends_with_the_connection() {
 fn no_caller_waits_for_ever() {
     check(|| {
         let (near, far) = channel(1 << 10);
-        let (peer, driver) = ConnectionBuilder::new().open(worker(), near);
+        let driver = ConnectionBuilder::new().open(worker(), near);
+        let peer = driver.handle().clone();
         let driver = spawn(driver);
         let mut far = RawPeer(far);
         let playing = spawn(async move {

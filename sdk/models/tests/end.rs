@@ -28,7 +28,8 @@ fn senders_race_with(end: End, high_water: usize) {
         }
     });
     let builder = ConnectionBuilder::new().high_water_bytes(high_water);
-    let (peer, driver) = builder.open(service, near);
+    let driver = builder.open(service, near);
+    let peer = driver.handle().clone();
     let driver = spawn(driver);
 
     let senders = ["a", "b"].map(|sender| {
@@ -43,7 +44,7 @@ fn senders_race_with(end: End, high_water: usize) {
         })
     });
     let ending = thread::spawn(move || match end {
-        End::Finish => peer.finish(),
+        End::Finish => peer.close_output(),
         End::Close => peer.close(),
         End::Eof => {}
     });

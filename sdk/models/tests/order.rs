@@ -71,7 +71,8 @@ fn calls_and_notifications(first: u64) {
             Ok(json(Value::Null))
         }
     });
-    let (peer, driver) = ConnectionBuilder::new().open(service, near);
+    let driver = ConnectionBuilder::new().open(service, near);
+    let peer = driver.handle().clone();
     let driver = spawn(driver);
     let playing = spawn(play(RawPeer(far), first));
 
@@ -135,7 +136,7 @@ fn requests_begin_in_the_order_of_arrival() {
                 Ok(json(Value::Null))
             }
         });
-        let (_peer, driver) = ConnectionBuilder::new().open(service, near);
+        let driver = ConnectionBuilder::new().open(service, near);
         let driver = spawn(driver);
         let mut far = RawPeer(far);
         block_on(async {
@@ -191,7 +192,7 @@ fn a_paused_reader_reads_on() {
                 Ok(json(Value::Null))
             }
         });
-        let (_peer, driver) = ConnectionBuilder::new()
+        let driver = ConnectionBuilder::new()
             .max_queued_bytes(1)
             .open(service, near);
         let driver = spawn(driver);

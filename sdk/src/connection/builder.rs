@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use super::coalesce::CoalescingRule;
 use super::observer::{Observer, ObserverSlot};
-use super::{Driver, RunningConnection};
+use super::{Connection, RunningConnection};
 use crate::error::{CloseReason, Error, Result};
-use crate::peer::Peer;
 use crate::service::{Layer, Service};
 use crate::transcript::{Rules, Side, Transcript};
 use crate::transport::{self, Framing, Transport};
@@ -23,7 +22,7 @@ pub(crate) struct Options {
     pub(crate) max_request_bytes: usize,
     pub(crate) hold_timeout: Duration,
     pub(crate) shutdown_timeout: Duration,
-    pub(crate) write_timeout: Duration,
+    pub(crate) drain_timeout: Duration,
     pub(crate) close_timeout: Duration,
     /// The default depends on the side.
     pub(crate) answers_invalid: Option<bool>,
@@ -45,11 +44,10 @@ pub(crate) struct Options {
 /// #     async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> { Ok(()) }
 /// # }
 /// # async fn example(reader: tokio::io::Empty, writer: tokio::io::Sink) -> Result<()> {
-/// let (client, driver) = ConnectionBuilder::new()
+/// let connection = ConnectionBuilder::new()
 ///     .max_message_bytes(1 << 20)
 ///     .agent(Echo, (reader, writer));
-/// # drop(client);
-/// driver.await
+/// connection.start().closed().await
 /// # }
 /// ```
 #[must_use]
@@ -89,7 +87,7 @@ impl ConnectionBuilder {
                 max_request_bytes: 64 << 20,
                 hold_timeout: Duration::from_secs(30),
                 shutdown_timeout: Duration::from_secs(2),
-                write_timeout: Duration::from_secs(30),
+                drain_timeout: Duration::from_secs(30),
                 close_timeout: Duration::from_secs(5),
                 answers_invalid: None,
                 exposes_sources: false,
@@ -166,10 +164,10 @@ impl ConnectionBuilder {
     }
 
     /// Sets how long the peer may accept no output at the end of the connection (default 30 s).
-    /// Then the rest is discarded and the driver fails with
+    /// Then the rest is discarded and the connection fails with
     /// [`CloseReason::WriteTimedOut`].
-    pub fn write_timeout(mut self, limit: Duration) -> Self {
-        self.options.write_timeout = limit;
+    pub fn drain_timeout(mut self, limit: Duration) -> Self {
+        self.options.drain_timeout = limit;
         self
     }
 
@@ -255,8 +253,7 @@ impl ConnectionBuilder {
     /// [`Error::Io`] when standard input or output cannot be used, [`Error::Closed`] when
     /// reading or writing fails later, and when the client does not read the last output.
     pub async fn serve_stdio<V, A: IntoAgent<V>>(self, agent: A) -> Result<()> {
-        let (_client, mut connection) = self.start_stdio(agent)?;
-        connection.closed().await
+        self.start_stdio(agent)?.closed().await
     }
 
     /// Starts serving `agent` on standard input and output, as a task.
@@ -268,52 +265,43 @@ impl ConnectionBuilder {
     /// # Panics
     ///
     /// Outside of a tokio runtime.
-    pub fn start_stdio<V, A: IntoAgent<V>>(
-        self,
-        agent: A,
-    ) -> Result<(A::Client, RunningConnection)> {
+    pub fn start_stdio<V, A: IntoAgent<V>>(self, agent: A) -> Result<RunningConnection<A::Client>> {
         let handles_sigterm = self.handles_sigterm;
         let transport = transport::stdio().map_err(stdio_failed)?;
-        let (client, driver) = self.agent(agent, transport);
-        let mut connection = driver.start();
+        let mut connection = self.agent(agent, transport).start();
         if handles_sigterm {
             connection.close_on_sigterm()?;
         }
-        Ok((client, connection))
+        Ok(connection)
     }
 
-    /// Serves `agent` on a transport, such as a pair `(reader, writer)` of streams. The driver
-    /// must be polled.
+    /// Opens a connection that serves `agent` on a transport, such as a pair `(reader, writer)` of
+    /// streams.
     pub fn agent<V, A: IntoAgent<V>>(
         self,
         agent: A,
         transport: impl Into<Transport>,
-    ) -> (A::Client, Driver) {
+    ) -> Connection<A::Client> {
         let (service, caller) = agent.into_service();
-        let (peer, driver) = self.transcript_as(Side::Agent).open(service, transport);
-        (caller(peer), driver)
+        let connection = self.transcript_as(Side::Agent).open(service, transport);
+        connection.with_handle(caller)
     }
 
-    /// Connects `client` to the agent behind a transport, such as a pair `(reader, writer)` of
-    /// streams. The driver must be polled.
+    /// Opens a connection of `client` to the agent behind a transport, such as a pair
+    /// `(reader, writer)` of streams.
     pub fn client<V, C: IntoClient<V>>(
         self,
         client: C,
         transport: impl Into<Transport>,
-    ) -> (C::Agent, Driver) {
+    ) -> Connection<C::Agent> {
         let mut builder = self.transcript_as(Side::Client);
         builder.options.answers_invalid.get_or_insert(false);
         let (service, caller) = client.into_service();
-        let (peer, driver) = builder.open(service, transport);
-        (caller(peer), driver)
+        builder.open(service, transport).with_handle(caller)
     }
 
     /// Opens a connection for any service, such as one generated from another document.
-    pub fn open(
-        mut self,
-        service: impl Service,
-        transport: impl Into<Transport>,
-    ) -> (Peer, Driver) {
+    pub fn open(mut self, service: impl Service, transport: impl Into<Transport>) -> Connection {
         let protocol: Arc<dyn Service> = Arc::new(service);
         let mut masking_rules = protocol.masking_rules();
         let mut coalescing_rules = protocol.coalescing_rules();
@@ -330,7 +318,7 @@ impl ConnectionBuilder {
         let recorder = self
             .transcript
             .and_then(|transcript| transcript.start(rules));
-        Driver::open(
+        Connection::open(
             protocol,
             service,
             self.options,

@@ -25,24 +25,33 @@ const ROUNDS: usize = 8;
 /// Rounds of reading after the peer has stopped accepting output: more than any pipe holds.
 const LAST_ROUNDS: usize = 128;
 
-/// Runs a connection: await it, spawn it, or [`start`](Self::start) it. Dropping it ends the
-/// connection at once.
+/// A connection that is open and does not run yet: [`start`](Self::start) it as a task, or poll it
+/// as the future that it is. Dropping it ends the connection at once.
 ///
-/// It completes when the connection has ended and everything accepted before is written. It
-/// needs a tokio runtime with time enabled.
-#[must_use = "a connection does nothing until its driver is polled"]
-pub struct Driver {
+/// The future completes when the connection has ended and everything accepted before is written,
+/// with [`Error::Closed`] when reading or writing failed or the peer stopped reading. It needs a
+/// tokio runtime with time enabled. A task saves one system call per round trip beside a future in
+/// `block_on`: its handlers wake it without a detour through the runtime's event queue.
+///
+/// `H` calls the other side: an `AgentHandle` or a `ClientHandle` of the protocol's version, or a
+/// [`Peer`].
+#[must_use = "a connection does nothing until it is started or polled"]
+pub struct Connection<H = Peer> {
+    handle: H,
     peer: Peer,
     future: Pin<Box<dyn Future<Output = Result<()>> + Send>>,
 }
 
-impl std::fmt::Debug for Driver {
+impl<H> std::fmt::Debug for Connection<H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Driver").finish_non_exhaustive()
+        f.debug_struct("Connection").finish_non_exhaustive()
     }
 }
 
-impl Future for Driver {
+/// The caller is not pinned with the future, which is pinned by its box.
+impl<H> Unpin for Connection<H> {}
+
+impl<H> Future for Connection<H> {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -50,57 +59,64 @@ impl Future for Driver {
     }
 }
 
-impl Driver {
-    /// Runs the connection as a task of its own and waits for it. Dropping the future ends the
-    /// connection.
-    ///
-    /// Saves one system call per round trip beside awaiting the driver in `block_on`: a task is
-    /// woken by its handlers without a detour through the runtime's event queue.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`] when reading or writing fails, or the peer stops reading.
+impl<H> Connection<H> {
+    /// Runs the connection as a task of its own.
     ///
     /// # Panics
     ///
     /// Outside of a tokio runtime.
-    pub async fn spawned(self) -> Result<()> {
-        self.start().closed().await
-    }
-
-    /// Runs the connection as a task of its own and returns its handle.
-    ///
-    /// # Panics
-    ///
-    /// Outside of a tokio runtime.
-    pub fn start(self) -> RunningConnection {
-        let peer = self.peer.clone();
+    pub fn start(self) -> RunningConnection<H> {
         let mut task = JoinSet::new();
-        task.spawn(self);
-        RunningConnection::new(peer, task)
+        task.spawn(self.future);
+        RunningConnection::new(self.handle, self.peer, task)
     }
 
-    /// Returns the untyped caller of the connection.
-    pub fn peer(&self) -> Peer {
-        self.peer.clone()
+    /// Returns the caller of the other side. Its clones do not keep the connection open.
+    pub fn handle(&self) -> &H {
+        &self.handle
+    }
+
+    /// Returns the untyped caller of the other side.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
     }
 
     pub(crate) fn new(
+        handle: H,
         peer: Peer,
         future: impl Future<Output = Result<()>> + Send + 'static,
     ) -> Self {
         let future = Box::pin(future);
-        Self { peer, future }
+        Self {
+            handle,
+            peer,
+            future,
+        }
     }
 
-    pub(crate) fn open(
+    pub(crate) fn into_parts(self) -> (H, Peer, impl Future<Output = Result<()>> + Unpin) {
+        (self.handle, self.peer, self.future)
+    }
+
+    /// Gives the connection a caller.
+    pub(super) fn with_handle<G>(self, handle: impl FnOnce(Peer) -> G) -> Connection<G> {
+        Connection {
+            handle: handle(self.peer.clone()),
+            peer: self.peer,
+            future: self.future,
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn open(
         protocol: Arc<dyn Service>,
         service: Arc<dyn Service>,
         options: Options,
         explain_close: Option<ExplainClose>,
         recorder: Option<Recorder>,
         transport: Transport,
-    ) -> (Peer, Self) {
+    ) -> Self {
         let shared = Arc::new(Shared::new(Arc::downgrade(&protocol), options, recorder));
         let peer = Peer::new(shared.clone());
         let state = Loop {
@@ -108,7 +124,7 @@ impl Driver {
             dispatcher: Dispatcher::new(shared, protocol, service),
             hold_timer: None,
         };
-        (peer.clone(), Self::new(peer, state.run(explain_close)))
+        Self::new(peer.clone(), peer, state.run(explain_close))
     }
 }
 

@@ -50,7 +50,7 @@ pub use builder::ConnectionBuilder;
 use builder::Options;
 pub(crate) use builder::stdio_failed;
 pub use coalesce::{CoalescingRule, JoinableText};
-pub use driver::Driver;
+pub use driver::Connection;
 use inbound::Inbound;
 pub(crate) use inbound::RequestState;
 pub(crate) use notification_order::NotificationId;
@@ -88,7 +88,7 @@ pub(crate) struct Shared {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").finish_non_exhaustive()
+        f.debug_struct("Shared").finish_non_exhaustive()
     }
 }
 
@@ -254,7 +254,7 @@ impl Shared {
     }
 
     /// Writes everything out and closes the output.
-    pub(crate) fn finish(&self) {
+    pub(crate) fn close_output(&self) {
         self.outbox.finish(CloseReason::ClosedLocally);
     }
 

@@ -5,16 +5,25 @@ use tokio::task::{JoinError, JoinSet};
 use crate::error::{CloseReason, Error, Result};
 use crate::peer::Peer;
 
-/// A connection that runs as a task. Dropping the handle ends the connection at once.
+/// A connection that runs as a task. Dropping it ends the connection at once; its callers do not
+/// keep it open.
 #[derive(Debug)]
-pub struct RunningConnection {
+#[must_use = "dropping it ends the connection at once"]
+pub struct RunningConnection<H = Peer> {
+    handle: H,
     peer: Peer,
     task: JoinSet<Result<()>>,
 }
 
-impl RunningConnection {
-    pub(super) fn new(peer: Peer, task: JoinSet<Result<()>>) -> Self {
-        Self { peer, task }
+impl<H> RunningConnection<H> {
+    pub(super) fn new(handle: H, peer: Peer, task: JoinSet<Result<()>>) -> Self {
+        Self { handle, peer, task }
+    }
+
+    /// Returns the caller of the other side.
+    #[must_use]
+    pub fn handle(&self) -> &H {
+        &self.handle
     }
 
     /// Returns the untyped caller of the other side.

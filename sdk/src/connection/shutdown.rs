@@ -4,8 +4,8 @@
 //! - handlers have `shutdown_timeout` after the last one that completed; the others are dropped,
 //!   which answers their requests with an error. The time does not count while output waits for
 //!   the peer, because handlers wait for room in it. All handlers together have
-//!   `shutdown_timeout` and `write_timeout` in any case;
-//! - the peer has `write_timeout` for each piece of output that it accepts.
+//!   `shutdown_timeout` and `drain_timeout` in any case;
+//! - the peer has `drain_timeout` for each piece of output that it accepts.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,9 +33,9 @@ impl Loop {
             all_handlers: Stopwatch::new(
                 options
                     .shutdown_timeout
-                    .saturating_add(options.write_timeout),
+                    .saturating_add(options.drain_timeout),
             ),
-            output: Stopwatch::new(options.write_timeout),
+            output: Stopwatch::new(options.drain_timeout),
         };
         std::future::poll_fn(|cx| self.poll_finish(reason, &mut clocks, cx)).await
     }

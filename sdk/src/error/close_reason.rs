@@ -26,7 +26,7 @@ pub enum CloseReason {
     ClosedLocally,
     /// The peer stopped reading: unsent output made no progress for this long.
     WriteTimedOut(Duration),
-    /// The connection's driver was dropped, or its runtime shut down.
+    /// The connection was dropped while it ran, or its runtime shut down.
     Dropped,
     /// A reason that the application supplied.
     Other(String),

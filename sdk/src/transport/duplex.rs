@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use super::channel;
-use crate::connection::{ConnectionBuilder, Driver};
+use crate::connection::{Connection, ConnectionBuilder};
 use crate::error::Result;
 use crate::version::{IntoAgent, IntoClient};
 
@@ -13,14 +13,17 @@ const CAPACITY: usize = 64 << 10;
 
 /// Connects `agent` and `client` by a [`channel`]. Everything but the process boundary is real.
 ///
-/// The driver runs both sides and must be polled, usually by spawning it. It completes after
-/// [`Peer::finish`](crate::Peer::finish) or [`Peer::close`](crate::Peer::close) on the client's
+/// The connection is that of the client and runs both sides. It completes after
+/// [`Peer::close_output`](crate::Peer::close_output) or [`Peer::close`](crate::Peer::close) on the client's
 /// side, with the error of the side that failed.
-pub fn duplex<V, W, A: IntoAgent<V>, C: IntoClient<W>>(agent: A, client: C) -> (C::Agent, Driver) {
+pub fn duplex<V, W, A: IntoAgent<V>, C: IntoClient<W>>(
+    agent: A,
+    client: C,
+) -> Connection<C::Agent> {
     let (near, far) = channel(CAPACITY);
-    let (_, mut serving) = ConnectionBuilder::new().agent(agent, far);
-    let (handle, mut calling) = ConnectionBuilder::new().client(client, near);
-    let peer = calling.peer();
+    let mut serving = ConnectionBuilder::new().agent(agent, far);
+    let calling = ConnectionBuilder::new().client(client, near);
+    let (handle, peer, mut calling) = calling.into_parts();
     let both = async move {
         let (mut served, mut called) = (None, None);
         poll_fn(|cx| {
@@ -33,17 +36,17 @@ pub fn duplex<V, W, A: IntoAgent<V>, C: IntoClient<W>>(agent: A, client: C) -> (
         })
         .await
     };
-    (handle, Driver::new(peer, both))
+    Connection::new(handle, peer, both)
 }
 
-/// Polls a driver until it completes, and keeps its result.
-fn poll_once(
-    driver: &mut Driver,
+/// Polls a connection until it completes, and keeps its result.
+fn poll_once<F: Future<Output = Result<()>> + Unpin>(
+    connection: &mut F,
     outcome: &mut Option<Result<()>>,
     cx: &mut std::task::Context<'_>,
 ) {
     if outcome.is_none()
-        && let Poll::Ready(result) = std::pin::Pin::new(driver).poll(cx)
+        && let Poll::Ready(result) = std::pin::Pin::new(connection).poll(cx)
     {
         *outcome = Some(result);
     }

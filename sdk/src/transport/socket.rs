@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
 use super::message::{Reader, Writer};
-use crate::connection::{ConnectionBuilder, Driver, joined};
+use crate::connection::{Connection, ConnectionBuilder, joined};
 use crate::error::{Error, Result};
 use crate::version::{IntoAgent, IntoClient};
 
@@ -216,9 +216,9 @@ impl Listener {
                 Some(Err(error)) => break Err(Error::io("accept connections", error)),
                 Some(Ok((reader, writer))) => {
                     let reader = Guarded::new(reader, stopped.clone());
-                    let (_, driver) = (self.options)().agent(agent(), (reader, writer));
+                    let connection = (self.options)().agent(agent(), (reader, writer));
                     connections.spawn(async move {
-                        if let Err(error) = driver.await {
+                        if let Err(error) = connection.await {
                             tracing::debug!(%error, "a connection of the listener failed");
                         }
                     });
@@ -290,7 +290,7 @@ pub async fn serve_tcp<V, A: IntoAgent<V>>(
     Listener::tcp(addr).await?.serve(agent).await
 }
 
-/// Connects to the agent behind a Unix socket. The driver must be polled.
+/// Connects to the agent behind a Unix socket. The connection must be started.
 ///
 /// # Errors
 ///
@@ -299,14 +299,14 @@ pub async fn serve_tcp<V, A: IntoAgent<V>>(
 pub async fn connect_unix<V, C: IntoClient<V>>(
     path: impl AsRef<std::path::Path>,
     client: C,
-) -> Result<(C::Agent, Driver)> {
+) -> Result<Connection<C::Agent>> {
     let path = path.as_ref();
     let stream = tokio::net::UnixStream::connect(path).await;
     let (reader, writer) = stream.map_err(failed("connect to", path))?.into_split();
     Ok(ConnectionBuilder::new().client(client, (reader, writer)))
 }
 
-/// Connects to the agent behind a TCP port. The driver must be polled.
+/// Connects to the agent behind a TCP port. The connection must be started.
 ///
 /// # Errors
 ///
@@ -314,7 +314,7 @@ pub async fn connect_unix<V, C: IntoClient<V>>(
 pub async fn connect_tcp<V, C: IntoClient<V>>(
     addr: impl ToSocketAddrs,
     client: C,
-) -> Result<(C::Agent, Driver)> {
+) -> Result<Connection<C::Agent>> {
     let all: Vec<SocketAddr> = resolve(addr).await?;
     let stream = TcpStream::connect(&all[..])
         .await

@@ -54,7 +54,7 @@ pub trait ProtocolVersion: 'static {
 )]
 pub trait IntoAgent<V>: Sized + 'static {
     /// Calls the client.
-    type Client: 'static;
+    type Client: Clone + Send + Sync + 'static;
 
     /// Returns the dispatch of messages to the agent, without version negotiation.
     #[doc(hidden)]
@@ -75,7 +75,7 @@ pub trait IntoAgent<V>: Sized + 'static {
 )]
 pub trait IntoClient<V>: Sized + 'static {
     /// Calls the agent.
-    type Agent: 'static;
+    type Agent: Clone + Send + Sync + 'static;
 
     /// Returns the dispatch of messages to the client, without version negotiation.
     #[doc(hidden)]

@@ -27,17 +27,16 @@ use crate::runtime::Peer;
 /// use acp_sdk::{MultiVersion, Offer, V1};
 ///
 /// let client = MultiVersion::client().version::<V1>(client);
-/// let (agent, driver) = acp_sdk::connect(client, (reader, writer));
-/// tokio::spawn(driver);
+/// let connection = acp_sdk::connect(client, (reader, writer)).start();
 /// let request = v1::InitializeRequest::new(v1::ProtocolVersion::V1);
-/// let negotiated = agent.initialize(Offer::new().version::<V1>(&request)).await?;
+/// let negotiated = connection.handle().initialize(Offer::new().version::<V1>(&request)).await?;
 /// if let Some((agent, response)) = negotiated.as_version::<V1>() {
 ///     // `agent` is a `v1::AgentHandle`.
 /// }
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Negotiation {
     peer: Peer,
     agreement: Agreement,
@@ -86,7 +85,7 @@ impl Negotiation {
             reason: error.message,
         })?;
         let Some(row) = self.rows.iter().find(|row| row.number == version) else {
-            self.peer.finish();
+            self.peer.close_output();
             return Err(Error::UnsupportedVersion { version });
         };
         Ok(Negotiated {

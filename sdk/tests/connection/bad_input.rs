@@ -190,7 +190,7 @@ impl Observer for Watcher {
 async fn who_watches_is_told_of_all_that_is_put_up_with() {
     let watcher = Watcher::default();
     let (reader, mut input) = tokio::io::duplex(1 << 16);
-    let (_, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .max_message_bytes(200)
         .observer(watcher.clone())
         .client(TestClient::default(), (reader, tokio::io::sink()));
@@ -221,7 +221,7 @@ async fn a_client_answers_invalid_input_on_demand() {
         let connection = ConnectionBuilder::new().answer_invalid(answers);
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (reader, writer) = tokio::io::split(ours);
-        let (_, driver) = connection.client(TestClient::default(), (reader, writer));
+        let driver = connection.client(TestClient::default(), (reader, writer));
         let _driver = tokio::spawn(driver);
         let mut peer = raw(theirs);
         peer.write("garbage\n").await;
@@ -247,7 +247,7 @@ impl Observer for Panicking {
 async fn an_observer_that_panics_ends_nothing() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .observer(Panicking)
         .agent(TestAgent::default(), (reader, writer));
     let _driver = tokio::spawn(driver);

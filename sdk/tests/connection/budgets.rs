@@ -81,7 +81,8 @@ async fn held_responses_count_against_the_budget() {
     let (ours, theirs) = tokio::io::duplex(1000);
     let (reader, writer) = tokio::io::split(ours);
     let connection = ConnectionBuilder::new().max_queued_bytes(100_000);
-    let (peer, driver) = connection.open(service, (reader, writer));
+    let driver = connection.open(service, (reader, writer));
+    let peer = driver.handle().clone();
     let _driver = tokio::spawn(driver);
     let mut raw = super::support::raw(theirs);
     let mut calls = Vec::new();
@@ -170,9 +171,10 @@ impl Service for WithRules {
 async fn coalesced(updates: &[Value]) -> Vec<Value> {
     let (ours, mut theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
-    let (peer, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .coalesce_chunks(true)
         .open(WithRules(Handlers::new()), (reader, writer));
+    let peer = driver.handle().clone();
     for update in updates {
         let update = Json::from(update.clone());
         peer.notify_ext("session/update", Some(&update))

@@ -12,14 +12,15 @@ use super::support::{AbortOnDrop, TestAgent, raw, within};
 async fn received(coalesce: bool, updates: Vec<SessionUpdate>) -> Vec<Value> {
     let (ours, mut theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
-    let (client, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .coalesce_chunks(coalesce)
         .agent(TestAgent::default(), (reader, writer));
+    let client = driver.handle().clone();
     for update in updates {
         let note = SessionNotification::new("s", update);
         client.session_update(note).await.unwrap();
     }
-    client.peer().finish();
+    client.peer().close_output();
     let driver = tokio::spawn(driver);
     let mut text = String::new();
     within(theirs.read_to_string(&mut text)).await.unwrap();
@@ -89,7 +90,8 @@ async fn chunks_wait_for_room_too() {
     let (ours, _theirs) = tokio::io::duplex(1 << 10);
     let (reader, writer) = tokio::io::split(ours);
     let connection = ConnectionBuilder::new().coalesce_chunks(true);
-    let (client, driver) = connection.agent(TestAgent::default(), (reader, writer));
+    let driver = connection.agent(TestAgent::default(), (reader, writer));
+    let client = driver.handle().clone();
     let _driver = AbortOnDrop(tokio::spawn(driver));
     // The clock moves once nothing else can, so what was taken by then is all that is taken.
     let (mut taken, large) = (0, say(&"x".repeat(1 << 20)));
@@ -109,7 +111,8 @@ async fn a_chunk_alone_is_written_at_once() {
     let (ours, theirs) = tokio::io::duplex(1 << 10);
     let (reader, writer) = tokio::io::split(ours);
     let connection = ConnectionBuilder::new().coalesce_chunks(true);
-    let (client, driver) = connection.agent(TestAgent::default(), (reader, writer));
+    let driver = connection.agent(TestAgent::default(), (reader, writer));
+    let client = driver.handle().clone();
     let _driver = AbortOnDrop(tokio::spawn(driver));
     let mut raw = raw(theirs);
     for text in ["a", "b"] {

@@ -11,7 +11,7 @@ use acp_sdk::runtime::{
     Described, HandlerFuture, IncomingNotification, IncomingRequest, Method, Params, Service,
     TypeDescriptor,
 };
-use acp_sdk::{ConnectionBuilder, Driver, Error, HandlerResult, Json, v1::*};
+use acp_sdk::{ConnectionBuilder, Error, HandlerResult, Json, v1::*};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -44,7 +44,7 @@ async fn a_question_that_crosses_our_end_of_the_stream_fails_nothing() {
         async move { handle.prompt(prompt("s", "x")).await }
     });
     raw.expect().await;
-    handle.peer().finish();
+    handle.peer().close_output();
     assert_eq!(raw.next().await, None);
     // The agent has not read the end yet; no answer of ours can reach it any more.
     raw.send(json!({"jsonrpc": "2.0", "id": 7, "method": "_down", "params": {"depth": 0}}))
@@ -64,7 +64,7 @@ async fn a_question_that_crosses_our_end_of_the_stream_fails_nothing() {
 #[tokio::test(start_paused = true)]
 async fn both_sides_may_close_at_once() {
     let (handle, mut raw, driver) = client(TestClient::default());
-    handle.peer().finish();
+    handle.peer().close_output();
     raw.close_writing().await;
     within(driver).await.unwrap().unwrap();
     assert_eq!(raw.next().await, None);
@@ -73,7 +73,7 @@ async fn both_sides_may_close_at_once() {
 /// A driver that runs on whichever thread wakes it, in the middle of what that one does.
 #[derive(Default)]
 struct AtOnce {
-    driver: Mutex<Option<Driver>>,
+    driver: Mutex<Option<acp_sdk::Connection>>,
     woken: AtomicBool,
 }
 
@@ -158,7 +158,7 @@ async fn an_id_may_be_used_again_in_the_instant_of_its_answer() {
         may_ask: Arc::new(AtomicBool::new(true)),
         heard: Arc::default(),
     };
-    let (_, driver) = ConnectionBuilder::new().open(Yielding, (peer.clone(), peer.clone()));
+    let driver = ConnectionBuilder::new().open(Yielding, (peer.clone(), peer.clone()));
     let running = Arc::new(AtOnce::default());
     *running.driver.lock().unwrap() = Some(driver);
     running.clone().wake();
@@ -246,7 +246,7 @@ impl Service for Broken {
 async fn a_result_that_cannot_be_written_is_answered_with_an_error() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) = ConnectionBuilder::new().open(Broken, (reader, writer));
+    let driver = ConnectionBuilder::new().open(Broken, (reader, writer));
     let _driver = tokio::spawn(driver);
     let mut raw: Raw = raw(theirs);
     for (params, reason) in [
@@ -283,7 +283,7 @@ impl Service for Hotheaded {
 async fn a_handler_that_panics_before_its_future_costs_its_message_alone() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) = ConnectionBuilder::new().open(Hotheaded, (reader, writer));
+    let driver = ConnectionBuilder::new().open(Hotheaded, (reader, writer));
     let _driver = tokio::spawn(driver);
     let mut raw: Raw = raw(theirs);
     for id in 0..2 {

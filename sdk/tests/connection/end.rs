@@ -38,9 +38,10 @@ async fn the_reason_can_come_from_whoever_knows_better() {
     let (ours, theirs) = tokio::io::duplex(100);
     let (reader, writer) = tokio::io::split(ours);
     let why = async { CloseReason::other("the agent exited with status 3") };
-    let (handle, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .explain_close(why)
         .client(TestClient::default(), (reader, writer));
+    let handle = driver.handle().clone();
     drop(theirs);
     let (call, _) = tokio::join!(handle.prompt(prompt("s", "x")), driver);
     let error = call.unwrap_err().to_string();
@@ -53,7 +54,8 @@ async fn the_reason_can_come_from_whoever_knows_better() {
     let why = async { CloseReason::other("the agent exited with status 4") };
     let connection = ConnectionBuilder::new().explain_close(why);
     let (nothing, all) = (tokio::io::empty(), tokio::io::sink());
-    let (handle, driver) = connection.client(TestClient::default(), (nothing, all));
+    let driver = connection.client(TestClient::default(), (nothing, all));
+    let handle = driver.handle().clone();
     let (call, _) = tokio::join!(handle.prompt(prompt("s", "x")), driver);
     let error = call.unwrap_err().to_string();
     assert!(error.contains("exited with status 4"), "{error}");
@@ -147,7 +149,8 @@ fn a_peer_that_talks_on_without_listening_is_not_heard_for_ever() {
         let (gone, theirs) = tokio::io::duplex(100);
         drop(theirs);
         let watcher = TestClient::default();
-        let (handle, driver) = ConnectionBuilder::new().client(watcher, (Endless, gone));
+        let driver = ConnectionBuilder::new().client(watcher, (Endless, gone));
+        let handle = driver.handle().clone();
         let (call, driver) = tokio::join!(handle.prompt(prompt("s", "x")), driver);
         assert!(call.unwrap_err().is_closed() && driver.unwrap_err().is_closed());
     });
@@ -158,7 +161,8 @@ fn a_peer_that_talks_without_pause_lets_others_have_their_turns() {
     on_its_own_thread(|| async {
         let (writer, mut theirs) = tokio::io::duplex(1 << 16);
         let watcher = TestClient::default();
-        let (handle, driver) = ConnectionBuilder::new().client(watcher, (Endless, writer));
+        let driver = ConnectionBuilder::new().client(watcher, (Endless, writer));
+        let handle = driver.handle().clone();
         let driver = tokio::spawn(driver);
         let call = tokio::spawn(async move { handle.prompt(prompt("s", "x")).await });
         // The request is written between two reads.

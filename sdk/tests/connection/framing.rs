@@ -65,9 +65,10 @@ async fn a_client_may_begin_with_headers() {
     let _agent = tokio::spawn(acp_sdk::serve(TestAgent::default(), (reader, writer)));
     let (reader, writer) = tokio::io::split(theirs);
     let watcher = TestClient::default();
-    let (handle, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .framing(Framing::ContentLength)
         .client(watcher.clone(), (reader, writer));
+    let handle = driver.handle().clone();
     let _client = tokio::spawn(driver);
     let answer = handle.prompt(prompt("s", "over headers")).await.unwrap();
     assert_eq!(answer.stop_reason, StopReason::EndTurn);
@@ -86,7 +87,7 @@ async fn a_client_says_nothing_to_noise_between_headers() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
     let connection = ConnectionBuilder::new().framing(Framing::ContentLength);
-    let (_handle, driver) = connection.client(TestClient::default(), (reader, writer));
+    let driver = connection.client(TestClient::default(), (reader, writer));
     let _driver = tokio::spawn(driver);
     let (reader, mut writer) = tokio::io::split(theirs);
     writer.write_all(b"Starting up!\n").await.unwrap();

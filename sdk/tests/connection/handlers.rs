@@ -84,7 +84,8 @@ pub fn open(
 ) -> (Peer, Raw, JoinHandle<Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (peer, driver) = connection.open(service, (reader, writer));
+    let driver = connection.open(service, (reader, writer));
+    let peer = driver.handle().clone();
     (peer, raw(theirs), tokio::spawn(driver))
 }
 

@@ -148,7 +148,8 @@ async fn small_client(watcher: &TestClient) -> (AgentHandle, DuplexStream, Abort
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
     let connection = ConnectionBuilder::new().max_queued_bytes(50_000);
-    let (handle, driver) = connection.client(watcher.clone(), (reader, writer));
+    let driver = connection.client(watcher.clone(), (reader, writer));
+    let handle = driver.handle().clone();
     (handle, theirs, AbortOnDrop(tokio::spawn(driver)))
 }
 
@@ -220,7 +221,7 @@ async fn more_requests_at_once_than_agreed_are_refused() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
     let connection = ConnectionBuilder::new().max_requests(2);
-    let (_client, driver) = connection.agent(subject.clone(), (reader, writer));
+    let driver = connection.agent(subject.clone(), (reader, writer));
     let _driver = AbortOnDrop(tokio::spawn(driver));
     let (reader, mut writer) = tokio::io::split(theirs);
     let mut lines = BufReader::new(reader).lines();

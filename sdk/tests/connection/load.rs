@@ -92,7 +92,8 @@ async fn ten_thousand_calls_hear_of_the_end() {
     let watcher = TestClient::default();
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (handle, driver) = acp_sdk::connect(watcher, (reader, writer));
+    let driver = acp_sdk::connect(watcher, (reader, writer));
+    let handle = driver.handle().clone();
     let driver = tokio::spawn(driver);
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..10_000 {

@@ -56,7 +56,8 @@ fn open(
     max_bytes: usize,
 ) -> (Peer, RawMessages, JoinHandle<Result<()>>) {
     let (near, far) = channel(max_bytes);
-    let (peer, driver) = connection.open(service, near);
+    let driver = connection.open(service, near);
+    let peer = driver.handle().clone();
     (peer, RawMessages(far), tokio::spawn(driver))
 }
 
@@ -93,7 +94,8 @@ async fn a_peer_that_does_not_receive_stops_senders_by_bytes() {
     const SIZE: usize = 1000;
     let (near, far) = channel(10 * SIZE);
     let connection = ConnectionBuilder::new().high_water_bytes(5 * SIZE);
-    let (peer, driver) = connection.open(Handlers::new(), near);
+    let driver = connection.open(Handlers::new(), near);
+    let peer = driver.handle().clone();
     let _driver = tokio::spawn(driver);
     let sent = Arc::new(AtomicU64::new(0));
     let sender = tokio::spawn({
@@ -270,7 +272,8 @@ async fn a_transport_by_hand_is_flushed_once_and_closed() {
         scripted.give(Ok(message.into()));
     }
     let transport = Transport::messages(scripted.clone());
-    let (peer, driver) = ConnectionBuilder::new().open(Handlers::new(), transport);
+    let driver = ConnectionBuilder::new().open(Handlers::new(), transport);
+    let peer = driver.handle().clone();
     let driver = tokio::spawn(driver);
     until("answers", || scripted.0.lock().unwrap().output.len() == 3).await;
     peer.close();
@@ -290,7 +293,8 @@ async fn errors_of_a_transport_are_the_reason_of_the_end() {
     for operation in ["ready", "send", "flush"] {
         let scripted = Scripted::failing(operation);
         let transport = Transport::messages(scripted);
-        let (peer, driver) = ConnectionBuilder::new().open(Handlers::new(), transport);
+        let driver = ConnectionBuilder::new().open(Handlers::new(), transport);
+        let peer = driver.handle().clone();
         peer.notify_ext("_x", None).await.unwrap();
         driver.await.unwrap_err();
         let reason = peer.closed().await;
@@ -299,7 +303,8 @@ async fn errors_of_a_transport_are_the_reason_of_the_end() {
     }
     let scripted = Scripted::default();
     let transport = Transport::messages(scripted.clone());
-    let (peer, driver) = ConnectionBuilder::new().open(Handlers::new(), transport);
+    let driver = ConnectionBuilder::new().open(Handlers::new(), transport);
+    let peer = driver.handle().clone();
     let driver = tokio::spawn(driver);
     scripted.give(Err(io::Error::other("received")));
     driver.await.unwrap().unwrap_err();
@@ -321,9 +326,11 @@ on_every_runtime!(
 async fn two_ends_in_one_process_call_each_other() {
     let (near, far) = channel(100);
     let service = || Handlers::new().on_request(|_, _, params| async move { Ok(params) });
-    let (left, driver) = ConnectionBuilder::new().open(service(), near);
+    let driver = ConnectionBuilder::new().open(service(), near);
+    let left = driver.handle().clone();
     let left_driver = tokio::spawn(driver);
-    let (right, driver) = ConnectionBuilder::new().open(service(), far);
+    let driver = ConnectionBuilder::new().open(service(), far);
+    let right = driver.handle().clone();
     let right_driver = tokio::spawn(driver);
     let large = Json::from(json!("x".repeat(10_000)));
     for _ in 0..10 {

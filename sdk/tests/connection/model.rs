@@ -342,7 +342,8 @@ proptest! {
             let pacer = Pacer::default();
             let (ours, theirs) = tokio::io::duplex(1 << 16);
             let (reader, writer) = tokio::io::split(ours);
-            let (handle, driver) = acp_sdk::connect(pacer.clone(), (reader, writer));
+            let driver = acp_sdk::connect(pacer.clone(), (reader, writer));
+            let handle = driver.handle().clone();
             let driver = tokio::spawn(driver);
             // The requests go out in the order of the sessions, so ids and sessions agree.
             let calls: Vec<_> = (0..SESSIONS)

@@ -94,9 +94,10 @@ async fn start(alive: &Alive) -> Connection {
     let socket = std::fs::read_link(socket).unwrap();
     assert!(is_open(&socket));
     let (reader, writer) = ours.into_split();
-    let (peer, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .shutdown_timeout(Duration::from_millis(10))
         .open(alive.service(), (reader, writer));
+    let peer = driver.handle().clone();
     let driver = tokio::spawn(driver);
     let call = tokio::spawn({
         let peer = peer.clone();
@@ -191,8 +192,9 @@ async fn nothing_is_alive_after_the_driver_is_dropped() {
 
 async fn nothing_is_alive_after_a_driver_that_never_ran_is_dropped() {
     let alive = Alive::default();
-    let (peer, driver) =
+    let driver =
         ConnectionBuilder::new().open(alive.service(), (tokio::io::empty(), tokio::io::sink()));
+    let peer = driver.handle().clone();
     assert!(alive.counts()[0] > 0);
     drop(driver);
     assert_eq!(alive.counts(), [0; 4]);

@@ -98,7 +98,7 @@ fn ids(output: &[u8]) -> Vec<u64> {
 async fn answer_all(writer: SlowWriter) -> (Result<()>, Duration, Arc<Mutex<Output>>) {
     let output = writer.output.clone();
     let reader = std::io::Cursor::new(requests(16));
-    let (_peer, driver) = ConnectionBuilder::new().open(Handlers::new(), (reader, writer));
+    let driver = ConnectionBuilder::new().open(Handlers::new(), (reader, writer));
     let begin = Instant::now();
     (driver.await, begin.elapsed(), output)
 }
@@ -136,7 +136,7 @@ async fn a_buffered_writer_over_a_slow_pipe_loses_nothing() {
     let (pipe, mut theirs) = tokio::io::duplex(64);
     let reader = std::io::Cursor::new(requests(16));
     let writer = BufWriter::with_capacity(1 << 20, pipe);
-    let (_peer, driver) = ConnectionBuilder::new().open(Handlers::new(), (reader, writer));
+    let driver = ConnectionBuilder::new().open(Handlers::new(), (reader, writer));
     let driver = tokio::spawn(driver);
     sleep(Duration::from_secs(20)).await;
     assert!(!driver.is_finished());
@@ -189,7 +189,7 @@ async fn the_clock_of_handlers_stands_still_while_output_is_blocked() {
     };
     let output = writer.output.clone();
     let input = format!("{}\n", request(1, "_work", json!(null)));
-    let (_peer, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .high_water_bytes(100)
         .shutdown_timeout(Duration::from_secs(2))
         .open(service, (std::io::Cursor::new(input), writer));
@@ -227,7 +227,7 @@ async fn options_may_be_as_large_as_a_duration_can_be() {
     let service = Handlers::new().on_notification(|_, _, _| std::future::pending());
     let connection = ConnectionBuilder::new()
         .hold_timeout(NEVER)
-        .write_timeout(NEVER)
+        .drain_timeout(NEVER)
         .close_timeout(NEVER)
         .shutdown_timeout(NEVER);
     let (peer, mut raw, driver) = open(connection, service);
@@ -271,9 +271,10 @@ fn a_handler_that_blocks_its_thread_is_left_behind() {
     runtime.block_on(async move {
         let (ours, mut theirs) = tokio::io::duplex(1 << 16);
         let (reader, writer) = tokio::io::split(ours);
-        let (peer, driver) = ConnectionBuilder::new()
+        let driver = ConnectionBuilder::new()
             .shutdown_timeout(Duration::from_millis(10))
             .open(service, (reader, writer));
+        let peer = driver.handle().clone();
         let line = format!("{}\n", request(1, "_block", json!(null)));
         theirs.write_all(line.as_bytes()).await.unwrap();
         let close = async {
@@ -291,10 +292,11 @@ fn a_handler_that_blocks_its_thread_is_left_behind() {
 async fn a_reason_that_never_comes_delays_calls_up_to_its_limit() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (peer, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .explain_close(std::future::pending())
         .close_timeout(Duration::from_secs(9))
         .open(Handlers::new(), (reader, writer));
+    let peer = driver.handle().clone();
     let driver = tokio::spawn(driver);
     let call = tokio::spawn({
         let peer = peer.clone();
@@ -383,27 +385,30 @@ async fn every_end_has_its_reason() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let connection = ConnectionBuilder::new;
 
-    let (peer, driver) =
-        connection().open(Handlers::new(), (tokio::io::empty(), SlowWriter::default()));
+    let driver = connection().open(Handlers::new(), (tokio::io::empty(), SlowWriter::default()));
+    let peer = driver.handle().clone();
     driver.await.unwrap();
     let reason = peer.closed().await;
     assert!(matches!(reason, CloseReason::EndOfInput), "{reason}");
     assert!(reason.is_orderly());
 
-    let (peer, driver) = connection().open(Handlers::new(), (Faulty, SlowWriter::default()));
+    let driver = connection().open(Handlers::new(), (Faulty, SlowWriter::default()));
+    let peer = driver.handle().clone();
     driver.await.unwrap_err();
     let reason = peer.closed().await;
     assert!(matches!(reason, CloseReason::ReadFailed(_)), "{reason}");
     assert_eq!(reason.io_error().unwrap().to_string(), "a fault");
 
-    let (peer, driver) = connection().open(Handlers::new(), (ours, Faulty));
+    let driver = connection().open(Handlers::new(), (ours, Faulty));
+    let peer = driver.handle().clone();
     peer.notify_ext("_x", None).await.unwrap();
     driver.await.unwrap_err();
     let reason = peer.closed().await;
     assert!(matches!(reason, CloseReason::WriteFailed(_)), "{reason}");
     assert!(!reason.is_orderly());
 
-    let (peer, driver) = connection().open(Handlers::new(), (theirs, SlowWriter::default()));
+    let driver = connection().open(Handlers::new(), (theirs, SlowWriter::default()));
+    let peer = driver.handle().clone();
     let waiting = peer.closed();
     drop(driver);
     let reason = waiting.await;
@@ -420,7 +425,7 @@ async fn a_running_connection_is_shut_down_gracefully_or_dropped() {
     let start = || {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (reader, writer) = tokio::io::split(ours);
-        let (_, driver) = ConnectionBuilder::new().open(service.clone(), (reader, writer));
+        let driver = ConnectionBuilder::new().open(service.clone(), (reader, writer));
         (driver.start(), super::support::raw(theirs))
     };
     let (running, mut raw) = start();
@@ -477,7 +482,8 @@ async fn nothing_accepted_is_lost_when_senders_race_with_the_end() {
     for round in 0..50 {
         let (ours, mut theirs) = tokio::io::duplex(1 << 20);
         let (reader, writer) = tokio::io::split(ours);
-        let (peer, driver) = ConnectionBuilder::new().open(Handlers::new(), (reader, writer));
+        let driver = ConnectionBuilder::new().open(Handlers::new(), (reader, writer));
+        let peer = driver.handle().clone();
         let driver = tokio::spawn(driver);
         let senders = [(); 4].map(|()| {
             let peer = peer.clone();
@@ -527,8 +533,8 @@ crate::on_every_runtime!(
 #[tokio::test]
 async fn a_task_that_sends_without_end_does_not_postpone_the_end() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
-    let (client, driver) =
-        ConnectionBuilder::new().agent(TestAgent::default(), tokio::io::split(ours));
+    let driver = ConnectionBuilder::new().agent(TestAgent::default(), tokio::io::split(ours));
+    let client = driver.handle().clone();
     let connection = driver.start();
     let (mut reader, _writer) = tokio::io::split(theirs);
     let reading = tokio::spawn(async move {

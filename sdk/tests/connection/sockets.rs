@@ -15,12 +15,13 @@ use super::support::{TestAgent, TestClient, prompt, within};
 
 async fn an_agent_in_memory_is_a_whole_connection() {
     let watcher = TestClient::default();
-    let (handle, driver) = duplex(TestAgent::default(), watcher.clone());
+    let driver = duplex(TestAgent::default(), watcher.clone());
+    let handle = driver.handle().clone();
     let driver = tokio::spawn(driver);
     let answer = handle.prompt(prompt("s", "near")).await.unwrap();
     assert_eq!(answer.stop_reason, StopReason::EndTurn);
     assert_eq!(watcher.texts(), ["near"]);
-    handle.peer().finish();
+    handle.peer().close_output();
     within(driver).await.unwrap().unwrap();
     assert!(
         handle
@@ -33,14 +34,15 @@ async fn an_agent_in_memory_is_a_whole_connection() {
 
 async fn in_memory_too_an_answer_after_our_end_is_heard() {
     let subject = TestAgent::default();
-    let (handle, driver) = duplex(subject.clone(), TestClient::default());
+    let driver = duplex(subject.clone(), TestClient::default());
+    let handle = driver.handle().clone();
     let driver = tokio::spawn(driver);
     let call = tokio::spawn({
         let handle = handle.clone();
         async move { handle.prompt(prompt("s", "hang")).await }
     });
     subject.hanging.notified().await;
-    handle.peer().finish();
+    handle.peer().close_output();
     let answer = within(call).await.unwrap().unwrap();
     assert_eq!(answer.stop_reason, StopReason::Cancelled);
     within(driver).await.unwrap().unwrap();
@@ -48,7 +50,8 @@ async fn in_memory_too_an_answer_after_our_end_is_heard() {
 
 async fn in_memory_one_side_may_end_long_before_the_other() {
     let watcher = TestClient::default();
-    let (handle, driver) = duplex(TestAgent::default(), watcher.clone());
+    let driver = duplex(TestAgent::default(), watcher.clone());
+    let handle = driver.handle().clone();
     let driver = tokio::spawn(driver);
     let call = tokio::spawn({
         let handle = handle.clone();
@@ -56,7 +59,7 @@ async fn in_memory_one_side_may_end_long_before_the_other() {
     });
     watcher.reached_gate.notified().await;
     // The agent has nothing left to do; the client is still at an update.
-    handle.peer().finish();
+    handle.peer().close_output();
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
@@ -78,12 +81,13 @@ async fn every_connection_has_an_agent_of_its_own() {
     }));
     for number in 1..=3 {
         let watcher = TestClient::default();
-        let (handle, driver) = connect_tcp(addr, watcher.clone()).await.unwrap();
+        let driver = connect_tcp(addr, watcher.clone()).await.unwrap();
+        let handle = driver.handle().clone();
         let driver = tokio::spawn(driver);
         handle.prompt(prompt("s", "over tcp")).await.unwrap();
         assert_eq!(watcher.texts(), ["over tcp"]);
         assert_eq!(made.load(Ordering::Relaxed), number);
-        handle.peer().finish();
+        handle.peer().close_output();
         within(driver).await.unwrap().unwrap();
     }
     serving.abort();
@@ -96,18 +100,20 @@ async fn connections_above_the_bound_wait_for_their_turn() {
         .max_connections(1);
     let addr = listener.local_addr().unwrap();
     let _serving = tokio::spawn(listener.serve(TestAgent::default));
-    let (first, first_driver) = connect_tcp(addr, TestClient::default()).await.unwrap();
+    let first_driver = connect_tcp(addr, TestClient::default()).await.unwrap();
+    let first = first_driver.handle().clone();
     let first_driver = tokio::spawn(first_driver);
     first.prompt(prompt("s", "x")).await.unwrap();
 
-    let (second, second_driver) = connect_tcp(addr, TestClient::default()).await.unwrap();
+    let second_driver = connect_tcp(addr, TestClient::default()).await.unwrap();
+    let second = second_driver.handle().clone();
     let _second_driver = tokio::spawn(second_driver);
     let waiting = tokio::spawn(async move { second.prompt(prompt("s", "x")).await });
     for _ in 0..100 {
         first.prompt(prompt("s", "x")).await.unwrap();
     }
     assert!(!waiting.is_finished());
-    first.peer().finish();
+    first.peer().close_output();
     within(first_driver).await.unwrap().unwrap();
     waiting.await.unwrap().unwrap();
 }
@@ -122,7 +128,8 @@ async fn a_shutdown_lets_requests_end_and_refuses_new_connections() {
     };
     let agent = subject.clone();
     let serving = tokio::spawn(listener.serve_until(stopped, move || agent.clone()));
-    let (handle, driver) = connect_tcp(addr, TestClient::default()).await.unwrap();
+    let driver = connect_tcp(addr, TestClient::default()).await.unwrap();
+    let handle = driver.handle().clone();
     let driver = tokio::spawn(driver);
     let call = tokio::spawn(async move { handle.prompt(prompt("s", "hang")).await });
     subject.hanging.notified().await;
@@ -169,7 +176,8 @@ async fn a_running_listener_is_shut_down_gracefully() {
     let agent = subject.clone();
     let running = listener.start(move || agent.clone());
     let addr = running.local_addr().unwrap();
-    let (handle, driver) = connect_tcp(addr, TestClient::default()).await.unwrap();
+    let driver = connect_tcp(addr, TestClient::default()).await.unwrap();
+    let handle = driver.handle().clone();
     let mut connection = driver.start();
     let call = tokio::spawn(async move { handle.prompt(prompt("s", "hang")).await });
     subject.hanging.notified().await;
@@ -252,7 +260,8 @@ mod unix {
         };
         let serving = tokio::spawn(listener.serve_until(stopped, TestAgent::default));
         let watcher = TestClient::default();
-        let (handle, driver) = connect_unix(&path, watcher.clone()).await.unwrap();
+        let driver = connect_unix(&path, watcher.clone()).await.unwrap();
+        let handle = driver.handle().clone();
         let _driver = tokio::spawn(driver);
         handle.prompt(prompt("s", "over unix")).await.unwrap();
         assert_eq!(watcher.texts(), ["over unix"]);

@@ -86,8 +86,8 @@ async fn what_is_written_is_flushed_before_the_loop_sleeps() {
 async fn many_answers_take_one_flush_and_the_end_one_shutdown() {
     let (reader, mut input) = tokio::io::duplex(1 << 16);
     let output = Counting::default();
-    let (handle, driver) =
-        ConnectionBuilder::new().agent(TestAgent::default(), (reader, output.clone()));
+    let driver = ConnectionBuilder::new().agent(TestAgent::default(), (reader, output.clone()));
+    let handle = driver.handle().clone();
     let driver = tokio::spawn(driver);
     let settle = || async {
         for _ in 0..100 {
@@ -102,7 +102,7 @@ async fn many_answers_take_one_flush_and_the_end_one_shutdown() {
     input.write_all(b"\n").await.unwrap();
     settle().await;
     assert_eq!(output.flushes.load(Ordering::Relaxed), 1);
-    handle.peer().finish();
+    handle.peer().close_output();
     settle().await;
     input.write_all(b"\n").await.unwrap();
     drop(input);
@@ -118,7 +118,8 @@ async fn a_stream_that_takes_nothing_is_broken() {
         takes_nothing: true,
         ..Counting::default()
     };
-    let (handle, driver) = ConnectionBuilder::new().client(TestClient::default(), (reader, output));
+    let driver = ConnectionBuilder::new().client(TestClient::default(), (reader, output));
+    let handle = driver.handle().clone();
     let both = async { tokio::join!(handle.prompt(prompt("s", "x")), driver) };
     let (call, driver) = within(both).await;
     for error in [call.unwrap_err(), driver.unwrap_err()] {
@@ -133,8 +134,9 @@ async fn a_stream_that_takes_nothing_is_broken() {
 /// What becomes of a call and of the connection when reading fails like this.
 async fn ended_by(kind: io::ErrorKind) -> (Error, Result<()>) {
     let reader = Reads::new([Err(kind)]);
-    let (handle, driver) =
+    let driver =
         ConnectionBuilder::new().client(TestClient::default(), (reader, Counting::default()));
+    let handle = driver.handle().clone();
     let both = async { tokio::join!(handle.prompt(prompt("s", "x")), driver) };
     let (call, driver) = within(both).await;
     (call.unwrap_err(), driver)

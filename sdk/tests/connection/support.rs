@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use acp_sdk::runtime::Json;
-use acp_sdk::{Driver, HandlerError, HandlerResult, Result, v1::*};
+use acp_sdk::{HandlerError, HandlerResult, Result, v1::*};
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
@@ -72,7 +72,8 @@ pub fn agent(agent: TestAgent) -> (Raw, JoinHandle<Result<()>>) {
 pub fn client(client: impl Client) -> (AgentHandle, Raw, JoinHandle<Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (handle, driver) = acp_sdk::connect(client, (reader, writer));
+    let driver = acp_sdk::connect(client, (reader, writer));
+    let handle = driver.handle().clone();
     (handle, raw(theirs), tokio::spawn(driver))
 }
 
@@ -82,7 +83,8 @@ pub fn pair(agent: TestAgent, client: impl Client) -> (AgentHandle, [JoinHandle<
     let (reader, writer) = tokio::io::split(theirs);
     let agent = tokio::spawn(acp_sdk::serve(agent, (reader, writer)));
     let (reader, writer) = tokio::io::split(ours);
-    let (handle, driver): (_, Driver) = acp_sdk::connect(client, (reader, writer));
+    let driver = acp_sdk::connect(client, (reader, writer));
+    let handle = driver.handle().clone();
     (handle, [agent, tokio::spawn(driver)])
 }
 

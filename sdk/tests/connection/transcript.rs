@@ -46,7 +46,7 @@ async fn run_with(
 ) -> Vec<u8> {
     let (ours, mut theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) = connection
+    let driver = connection
         .max_message_bytes(1000)
         .transcript(transcript)
         .agent(TestAgent::default(), (reader, writer));
@@ -122,12 +122,13 @@ async fn a_client_is_told_apart_from_an_agent() {
     let (reader, writer) = tokio::io::split(ours);
     let _agent = tokio::spawn(acp_sdk::serve(TestAgent::default(), (reader, writer)));
     let (reader, writer) = tokio::io::split(theirs);
-    let (handle, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .transcript(Transcript::new(memory.clone()))
         .client(TestClient::default(), (reader, writer));
+    let handle = driver.handle().clone();
     let driver = tokio::spawn(driver);
     handle.prompt(prompt("s", "x")).await.unwrap();
-    handle.peer().finish();
+    handle.peer().close_output();
     within(driver).await.unwrap().unwrap();
     let dirs: Vec<Value> = memory
         .records()
@@ -236,7 +237,7 @@ async fn what_does_not_fit_is_counted() {
     });
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .transcript(transcript)
         .agent(TestAgent::default(), (reader, writer));
     let driver = tokio::spawn(driver);
@@ -310,7 +311,7 @@ impl Write for Held {
 
 async fn a_connection_that_is_dropped_ends_its_transcript_whoever_still_has_a_handle() {
     let (ended, end) = mpsc::channel();
-    let (_handle, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .transcript(Transcript::new(Held(ended)))
         .client(
             TestClient::default(),

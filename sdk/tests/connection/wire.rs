@@ -278,7 +278,7 @@ async fn a_line_of_32_mib_is_accepted_and_a_longer_one_is_not() {
     let too_long = TooLong::default();
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .observer(too_long.clone())
         .agent(TestAgent::default(), (reader, writer));
     let driver = tokio::spawn(driver);

@@ -9,7 +9,7 @@ mod stdio;
 use std::process::Stdio;
 use std::time::Duration;
 
-use acp_sdk::{CloseReason, ConnectionBuilder, Driver, HandlerError, HandlerResult, Result, v1::*};
+use acp_sdk::{CloseReason, ConnectionBuilder, HandlerError, HandlerResult, Result, v1::*};
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -46,9 +46,10 @@ fn start(script: &str) -> (AgentHandle, JoinHandle<Result<()>>) {
         .spawn()
         .unwrap();
     let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let (handle, driver): (_, Driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .explain_close(explain(child))
         .client(Nobody, (output, input));
+    let handle = driver.handle().clone();
     (handle, tokio::spawn(driver))
 }
 

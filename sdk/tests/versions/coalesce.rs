@@ -25,9 +25,10 @@ async fn received_with<V, A: IntoAgent<V>>(
     send: impl AsyncFnOnce(A::Client),
 ) -> Vec<Value> {
     let (ours, mut theirs) = tokio::io::duplex(1 << 20);
-    let (client, driver) = connection
+    let driver = connection
         .coalesce_chunks(true)
         .agent(agent, tokio::io::split(ours));
+    let client = driver.handle().clone();
     send(client).await;
     let driver = tokio::spawn(driver);
     let mut text = vec![0; 1 << 16];

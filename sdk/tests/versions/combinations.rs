@@ -1,6 +1,6 @@
 //! Real agents with real clients: each of version 1, version 2 or both.
 
-use acp_sdk::{AgentSide, Driver, IntoAgent, MultiVersion, Offer, Result, V1, V2, duplex, v1, v2};
+use acp_sdk::{AgentSide, IntoAgent, MultiVersion, Offer, Result, V1, V2, duplex, v1, v2};
 
 use crate::support::{Log, New, NewClient, Old, OldClient, ask_v1, ask_v2};
 
@@ -8,12 +8,13 @@ use crate::support::{Log, New, NewClient, Old, OldClient, ask_v1, ask_v2};
 /// seen an update of it.
 async fn client_of_both<V>(agent: impl IntoAgent<V>) -> (Result<String>, Log) {
     let log = Log::default();
-    let (agent, driver) = duplex(
+    let driver = duplex(
         agent,
         MultiVersion::client()
             .version(OldClient(log.clone()))
             .version(NewClient(log.clone())),
     );
+    let agent = driver.handle().clone();
     let driver = tokio::spawn(driver);
     let offer = Offer::new()
         .version::<V1>(&ask_v1())
@@ -36,7 +37,8 @@ async fn client_of_both<V>(agent: impl IntoAgent<V>) -> (Result<String>, Log) {
 
 async fn client_of_one<V>(agent: impl IntoAgent<V>) -> (Result<String>, Log) {
     let log = Log::default();
-    let (agent, driver): (_, Driver) = duplex(agent, OldClient(log.clone()));
+    let driver = duplex(agent, OldClient(log.clone()));
+    let agent = driver.handle().clone();
     tokio::spawn(driver);
     let session = match agent.initialize(ask_v1()).await {
         Ok(answer) => {
@@ -50,7 +52,8 @@ async fn client_of_one<V>(agent: impl IntoAgent<V>) -> (Result<String>, Log) {
 
 async fn client_of_two<V>(agent: impl IntoAgent<V>) -> (Result<String>, Log) {
     let log = Log::default();
-    let (agent, driver): (_, Driver) = duplex(agent, NewClient(log.clone()));
+    let driver = duplex(agent, NewClient(log.clone()));
+    let agent = driver.handle().clone();
     tokio::spawn(driver);
     let session = match agent.initialize(ask_v2()).await {
         Ok(answer) => {

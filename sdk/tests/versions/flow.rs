@@ -88,7 +88,8 @@ async fn set_up(allows: bool) -> Setup {
     let (reader, writer) = tokio::io::split(far);
     tokio::spawn(acp_sdk::serve(example::agent(), (reader, writer)));
     let (reader, writer) = tokio::io::split(near);
-    let (agent, driver) = ConnectionBuilder::new().client(client, (reader, writer));
+    let driver = ConnectionBuilder::new().client(client, (reader, writer));
+    let agent = driver.handle().clone();
     tokio::spawn(driver);
     let info = Implementation::new("watcher", "1");
     let request = InitializeRequest::new(ProtocolVersion::V2, info);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use acp_sdk::{
-    ConnectionBuilder, Driver, HandlerError, HandlerResult, IntoAgent, IntoClient, Result, v1, v2,
+    ConnectionBuilder, HandlerError, HandlerResult, IntoAgent, IntoClient, Result, v1, v2,
 };
 use serde_json::{Value, json};
 use tokio::io::{
@@ -69,7 +69,7 @@ pub fn agent_with<V>(
 ) -> (Raw, JoinHandle<Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (_, driver) = connection.agent(agent, (reader, writer));
+    let driver = connection.agent(agent, (reader, writer));
     (raw(theirs), tokio::spawn(driver))
 }
 
@@ -77,7 +77,8 @@ pub fn agent_with<V>(
 pub fn client<V, C: IntoClient<V>>(client: C) -> (C::Agent, Raw, JoinHandle<Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
-    let (handle, driver): (_, Driver) = acp_sdk::connect(client, (reader, writer));
+    let driver = acp_sdk::connect(client, (reader, writer));
+    let handle = driver.handle().clone();
     (handle, raw(theirs), tokio::spawn(driver))
 }
 

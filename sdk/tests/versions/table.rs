@@ -127,7 +127,8 @@ async fn an_agent_of_later_versions_names_all_of_them_when_it_refuses() {
 
 /// The version that a client of all versions speaks with `agent`, and the name it has there.
 async fn negotiated<V>(agent: impl IntoAgent<V>) -> (u16, String) {
-    let (agent, driver) = duplex(agent, all_clients(&Log::default()));
+    let driver = duplex(agent, all_clients(&Log::default()));
+    let agent = driver.handle().clone();
     let _driver = tokio::spawn(driver);
     let negotiated = agent.initialize(offer()).await.unwrap();
     let name = if let Some((agent, response)) = negotiated.as_version::<V3>() {
@@ -157,7 +158,8 @@ async fn a_client_of_three_versions_speaks_that_of_its_agent() {
 async fn a_client_of_one_version_needs_an_agent_that_has_it() {
     async fn initialize<V>(agent: impl IntoAgent<V>) -> Result<v3::InitializeResponse> {
         let client = v3::ClientService::new(NewestClient::default());
-        let (agent, driver) = duplex(agent, client);
+        let driver = duplex(agent, client);
+        let agent = driver.handle().clone();
         let _driver = tokio::spawn(driver);
         let request = v3::InitializeRequest::new(V3::NUMBER, "editor");
         agent.initialize(request).await
@@ -178,7 +180,8 @@ async fn an_offer_of_a_version_without_a_client_is_an_error() {
         let client = MultiVersion::client()
             .version::<V1>(OldClient::default())
             .version::<V2>(NewClient::default());
-        let (agent, _driver) = duplex(Old::default(), client);
+        let _driver = duplex(Old::default(), client);
+        let agent = _driver.handle().clone();
         let error = agent.initialize(offered).await.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
@@ -205,12 +208,13 @@ async fn the_document_decides_what_its_transcripts_show() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
     let newest = v3::AgentService::new(Newest::default());
-    let (_, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .transcript(Transcript::new(memory.clone()))
         .agent(newest, (reader, writer));
     let (reader, writer) = tokio::io::split(theirs);
     let client = v3::ClientService::new(NewestClient::default());
-    let (peer, client) = acp_sdk::connect(client, (reader, writer));
+    let client = acp_sdk::connect(client, (reader, writer));
+    let peer = client.handle().clone();
     let client = tokio::spawn(client);
     let driver = tokio::spawn(driver);
     let request = v3::InitializeRequest::new(3u16, "s3cret");
@@ -218,7 +222,7 @@ async fn the_document_decides_what_its_transcripts_show() {
     let credentials = v3::Credentials::new("s3cret", 5_318_008);
     let request = v3::EchoRequest::new("weather").with_credentials(credentials);
     peer.echo(request).await.unwrap();
-    peer.peer().finish();
+    peer.peer().close_output();
     driver.await.unwrap().unwrap();
     drop(client);
     let text = String::from_utf8(memory.0.lock().unwrap().clone()).unwrap();

@@ -81,7 +81,7 @@ pub struct Serve {
     /// Seconds that the client may leave output unread after it has closed its side; then the
     /// rest is lost, and the exit code is 1
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    pub write_timeout: u64,
+    pub drain_timeout: u64,
     /// Seconds for the agent to end a cancelled turn by itself
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub cancel_deadline: u64,

@@ -114,7 +114,7 @@ async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure
         server = server.next_session(next);
     }
     let connection =
-        ConnectionBuilder::new().write_timeout(Duration::from_secs(args.write_timeout));
+        ConnectionBuilder::new().drain_timeout(Duration::from_secs(args.drain_timeout));
     Ok(server.build().serve_stdio_with(connection).await?)
 }
 

@@ -62,17 +62,17 @@ impl Process {
         let (output, input) = streams.ok_or_else(no_streams)?;
         let routes = Arc::new(Routes::default());
         let faults = Arc::new(Faults::new(limits.invalid_lines, spec.stderr.clone()));
-        let (peer, driver) = ConnectionBuilder::new()
+        let connection = ConnectionBuilder::new()
             .observer(Watched(faults.clone()))
             .max_message_bytes(limits.message_bytes)
             .answer_invalid(false)
             .explain_close(process.explain_close())
-            .open(Incoming::new(routes.clone()), (output, input));
-        let connection = driver.start();
+            .open(Incoming::new(routes.clone()), (output, input))
+            .start();
         let hello = InitializeRequest::new(ProtocolVersion::V1)
             .with_client_capabilities(offered.capabilities())
             .with_client_info(Implementation::new("acp-server", env!("CARGO_PKG_VERSION")));
-        let agent = AgentHandle::new(peer);
+        let agent = AgentHandle::new(connection.peer().clone());
         let initialized = tokio::select! {
             biased;
             initialized = timeout(limits.start_timeout, agent.initialize(hello)) => initialized,

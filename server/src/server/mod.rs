@@ -338,8 +338,7 @@ impl Server {
             false => connection,
         };
         let connection = connection.layer(Answers::of(&agent));
-        let (_client, driver) = connection.agent(agent.every_version(), transport);
-        driver.start()
+        connection.agent(agent.every_version(), transport).start()
     }
 
     /// Serves one client on standard input and output until it closes its side, then

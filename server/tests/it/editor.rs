@@ -294,7 +294,8 @@ pub fn connect_to(agent: impl Agent, editor: &Editor) -> AgentHandle {
     let (reader, writer) = tokio::io::split(theirs);
     tokio::spawn(acp_sdk::serve(agent, (reader, writer)));
     let (reader, writer) = tokio::io::split(ours);
-    let (agent, driver) = acp_sdk::connect(editor.clone(), (reader, writer));
+    let driver = acp_sdk::connect(editor.clone(), (reader, writer));
+    let agent = driver.handle().clone();
     tokio::spawn(driver);
     agent
 }

@@ -331,7 +331,8 @@ async fn a_long_conversation_comes_back_whole() {
     let counter = Counter::default();
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let _served = server.attach(tokio::io::split(theirs));
-    let (agent, driver) = acp_sdk::connect(counter.clone(), tokio::io::split(ours));
+    let driver = acp_sdk::connect(counter.clone(), tokio::io::split(ours));
+    let agent = driver.handle().clone();
     tokio::spawn(driver);
     let hello = InitializeRequest::new(ProtocolVersion::V1);
     agent.initialize(hello).await.unwrap();

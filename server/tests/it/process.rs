@@ -178,7 +178,7 @@ fn exit_code(mut child: Child) -> Option<i32> {
 
 #[test]
 fn an_agent_whose_output_is_stuck_ends_and_says_that_output_is_lost() {
-    let mut agent = Agent::start_with(&["--write-timeout", "1"]);
+    let mut agent = Agent::start_with(&["--drain-timeout", "1"]);
     agent.prompt("stream 100000000");
     agent.input.take();
     // The other end of the output stays open, but nobody reads it.

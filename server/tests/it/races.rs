@@ -189,7 +189,7 @@ async fn whatever_happens_at_once_every_request_is_answered() {
         let request = PromptRequest::new(session.clone(), text("ping"));
         desk.agent.prompt(request).await.unwrap();
     }
-    desk.agent.peer().finish();
+    desk.agent.peer().close_output();
     let gone = async {
         while Handle::current().metrics().num_alive_tasks() > before {
             tokio::task::yield_now().await;

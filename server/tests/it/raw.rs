@@ -14,7 +14,7 @@ impl Raw {
     /// The same on a connection with settings.
     pub fn serve_with(connection: acp_sdk::ConnectionBuilder, agent: impl Agent) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 12);
-        let (_client, driver) = connection.agent(agent, tokio::io::split(theirs));
+        let driver = connection.agent(agent, tokio::io::split(theirs));
         tokio::spawn(driver);
         Self(BufReader::new(ours))
     }

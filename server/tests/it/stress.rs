@@ -128,7 +128,8 @@ async fn a_client_that_dies_leaves_nothing_behind() {
         let (reader, writer) = tokio::io::split(theirs);
         let served = tokio::spawn(acp_sdk::serve(reference_agent(), (reader, writer)));
         let (reader, writer) = tokio::io::split(ours);
-        let (agent, driver) = acp_sdk::connect(editor.clone(), (reader, writer));
+        let driver = acp_sdk::connect(editor.clone(), (reader, writer));
+        let agent = driver.handle().clone();
         let client = tokio::spawn(driver);
         let hello = InitializeRequest::new(ProtocolVersion::V1);
         agent

@@ -186,7 +186,8 @@ pub async fn connect(
         server.connection(link),
         tokio::io::split(theirs),
     ));
-    let (agent, driver) = acp_sdk::connect(client.clone(), tokio::io::split(ours));
+    let driver = acp_sdk::connect(client.clone(), tokio::io::split(ours));
+    let agent = driver.handle().clone();
     tokio::spawn(driver);
     let hello = InitializeRequest::new(ProtocolVersion::V1).with_client_capabilities(offered);
     agent.initialize(hello).await.unwrap();

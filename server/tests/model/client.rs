@@ -105,7 +105,8 @@ impl Caller {
         let transport = tokio::io::split(stream);
         match version {
             Version::V1 => {
-                let (agent, driver) = acp_sdk::connect::<V1, _>(viewer, transport);
+                let driver = acp_sdk::connect::<V1, _>(viewer, transport);
+                let agent = driver.handle().clone();
                 let driver = tokio::spawn(driver);
                 let hello = InitializeRequest::new(ProtocolVersion::V1);
                 agent.initialize(hello).await.unwrap();
@@ -113,7 +114,8 @@ impl Caller {
             }
             #[cfg(feature = "v2")]
             Version::V2 => {
-                let (agent, driver) = acp_sdk::connect::<v2::V2, _>(viewer, transport);
+                let driver = acp_sdk::connect::<v2::V2, _>(viewer, transport);
+                let agent = driver.handle().clone();
                 let driver = tokio::spawn(driver);
                 let info = v2::Implementation::new("model", "1");
                 let hello = v2::InitializeRequest::new(v2::ProtocolVersion::V2, info);

@@ -193,7 +193,8 @@ impl ClientV1 {
             view: view.clone(),
             answers,
         };
-        let (agent, driver) = acp_sdk::connect::<v1::V1, _>(watcher, tokio::io::split(ours));
+        let driver = acp_sdk::connect::<v1::V1, _>(watcher, tokio::io::split(ours));
+        let agent = driver.handle().clone();
         let driver = tokio::spawn(driver);
         let hello = v1::InitializeRequest::new(v1::ProtocolVersion::V1);
         agent.initialize(hello).await.unwrap();
@@ -235,7 +236,8 @@ impl ClientV2 {
             view: view.clone(),
             answers,
         };
-        let (agent, driver) = acp_sdk::connect::<v2::V2, _>(watcher, tokio::io::split(ours));
+        let driver = acp_sdk::connect::<v2::V2, _>(watcher, tokio::io::split(ours));
+        let agent = driver.handle().clone();
         let driver = tokio::spawn(driver);
         let capabilities = json!({"elicitation": {"form": {}}});
         let info = v2::Implementation::new("test", "1");

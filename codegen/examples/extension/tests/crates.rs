@@ -45,7 +45,7 @@ async fn a_client_of_acp_client_and_an_agent_on_stdio() {
 #[tokio::test]
 async fn an_agent_of_acp_server() {
     let (near, far) = tokio::io::duplex(1 << 16);
-    let (_client, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .layer(AgentExtensionLayer::new(Librarian))
         .coalesce_chunks(true)
         .agent(

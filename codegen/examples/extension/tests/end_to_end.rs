@@ -19,14 +19,15 @@ use tokio::sync::mpsc;
 fn pair() -> (AgentHandle, mpsc::Receiver<Event>) {
     let (near, far) = tokio::io::duplex(1 << 16);
     let (events, receiver) = mpsc::channel(8);
-    let (_client, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .layer(AgentExtensionLayer::new(Librarian))
         .agent(Librarian, tokio::io::split(far));
     tokio::spawn(driver);
     let desk = Desk(events);
-    let (agent, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .layer(ClientExtensionLayer::new(desk.clone()))
         .client(desk, tokio::io::split(near));
+    let agent = driver.handle().clone();
     tokio::spawn(driver);
     (agent, receiver)
 }
@@ -50,10 +51,11 @@ async fn an_extension_method_on_both_sides() {
 #[tokio::test]
 async fn texts_of_the_extension_are_joined() {
     let (mut near, far) = tokio::io::duplex(1 << 16);
-    let (client, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .layer(AgentExtensionLayer::new(Librarian))
         .coalesce_chunks(true)
         .agent(Librarian, tokio::io::split(far));
+    let client = driver.handle().clone();
     for (session, text) in [("s", "a"), ("s", "b"), ("t", "c")] {
         let note = NoteNotification::new(session, text);
         client.note(note).await.unwrap();
@@ -64,7 +66,7 @@ async fn texts_of_the_extension_are_joined() {
         let note = SessionNotification::new("t", update);
         client.session_update(note).await.unwrap();
     }
-    client.peer().finish();
+    client.peer().close_output();
     let driver = tokio::spawn(driver);
     let mut text = String::new();
     near.read_to_string(&mut text).await.unwrap();
@@ -97,15 +99,16 @@ impl std::io::Write for Memory {
 async fn a_transcript_masks_the_members_of_the_extension() {
     let transcript = Memory::default();
     let (near, far) = tokio::io::duplex(1 << 16);
-    let (_client, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .layer(AgentExtensionLayer::new(Librarian))
         .transcript(Transcript::new(transcript.clone()))
         .agent(Librarian, tokio::io::split(far));
     let recorded = tokio::spawn(driver);
     let (events, _receiver) = mpsc::channel(8);
-    let (agent, driver) = ConnectionBuilder::new()
+    let driver = ConnectionBuilder::new()
         .layer(ClientExtensionLayer::new(Desk(events.clone())))
         .client(Desk(events), tokio::io::split(near));
+    let agent = driver.handle().clone();
     let driver = tokio::spawn(driver);
     let request = IndexRequest::new("session-1", "three small words");
     assert_eq!(agent.index(request).await.unwrap().words, 3);

@@ -75,7 +75,7 @@ async fn serve(connections: &Connections, caller: Caller, mut socket: WebSocket)
     };
     let builder = connections
         .builder()
-        .write_timeout(connections.settings.write_timeout);
+        .drain_timeout(connections.settings.write_timeout);
     let mut running =
         connections
             .server

@@ -37,8 +37,8 @@ pub(super) async fn call(
     let (ours, theirs) = acp_sdk::channel(WAITING);
     let builder = || ConnectionBuilder::new().handle_sigterm(false);
     let mut served = server.attach_role(builder(), theirs, role);
-    let (peer, driver) = builder().open(Deaf, ours);
-    let _client = driver.start();
+    let client = builder().open(Deaf, ours).start();
+    let peer = client.peer();
     let mut hello = InitializeRequest::new(ProtocolVersion::V1);
     hello.client_info = info;
     let hello = to_json("initialize", &hello)?;
@@ -51,9 +51,9 @@ pub(super) async fn call(
         let facts = AGENT_METHODS.get(method);
         let joins = facts.filter(|facts| facts.scope == Scope::Session);
         match joins.map(|facts| facts.joins) {
-            Some(Attachment::Keeps) => attach(&peer, params).await?,
+            Some(Attachment::Keeps) => attach(peer, params).await?,
             // A session can be deleted that cannot be opened.
-            Some(Attachment::Leaves) => _ = attach(&peer, params).await,
+            Some(Attachment::Leaves) => _ = attach(peer, params).await,
             Some(Attachment::Creates | Attachment::Joins) | None => {}
         }
         peer.call_ext(method, Some(params)).await

@@ -40,7 +40,8 @@ impl Guest {
     async fn offering(server: &Server, editor: Editor, offered: ClientCapabilities) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let served = server.attach(tokio::io::split(theirs));
-        let (agent, driver) = acp_sdk::connect(editor.clone(), tokio::io::split(ours));
+        let driver = acp_sdk::connect(editor.clone(), tokio::io::split(ours));
+        let agent = driver.handle().clone();
         let client = tokio::spawn(async move { drop(driver.await) });
         let hello = InitializeRequest::new(ProtocolVersion::V1).with_client_capabilities(offered);
         agent.initialize(hello).await.unwrap();
