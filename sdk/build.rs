@@ -1,5 +1,6 @@
-//! Generates the types and traits of the protocol's versions into `OUT_DIR`.
+//! Selects the text of the protocol's types: `generated`, or what is generated now (`generate`).
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -7,40 +8,53 @@ fn main() -> ExitCode {
     println!("cargo::rustc-check-cfg=cfg(fuzzing, shuttle)");
     // Cargo would otherwise run the script again for any change to the crate.
     println!("cargo::rerun-if-changed=build.rs");
-    #[cfg(feature = "generate")]
-    if let Err(error) = generate() {
-        eprintln!("acp-codegen: {error}");
-        return ExitCode::FAILURE;
+    match generated() {
+        Ok(folder) => {
+            println!("cargo::rustc-env=ACP_SDK_GENERATED={}", folder.display());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("acp-sdk: {error}");
+            ExitCode::FAILURE
+        }
     }
-    ExitCode::SUCCESS
 }
 
-#[cfg(feature = "generate")]
-fn generate() -> Result<(), acp_codegen::Error> {
-    use acp_codegen::Builder;
+/// Returns the folder with the texts for the features.
+#[cfg(not(feature = "generate"))]
+fn generated() -> Result<PathBuf, Box<dyn std::error::Error>> {
+    let kept = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("generated");
+    Ok(match feature("UNSTABLE") {
+        true => kept.join("unstable"),
+        false => kept,
+    })
+}
 
-    write(Builder::v1(), "v1.rs")?;
+/// Generates the texts for the features into `OUT_DIR`.
+#[cfg(feature = "generate")]
+fn generated() -> Result<PathBuf, Box<dyn std::error::Error>> {
+    use acp_codegen::{Builder, generate_bundled_conversions};
+
+    let folder = PathBuf::from(std::env::var("OUT_DIR")?);
+    let version = |mut builder: Builder| {
+        if feature("UNSTABLE") {
+            builder = builder.unstable();
+        }
+        if feature("SCHEMARS") {
+            builder = builder.json_schemas();
+        }
+        builder.generate()
+    };
+    std::fs::write(folder.join("v1.rs"), version(Builder::v1())?)?;
     if feature("V2") {
-        write(Builder::v2(), "v2.rs")?;
-        acp_codegen::write_conversions_to_out_dir("convert.rs", feature("UNSTABLE"))?;
+        std::fs::write(folder.join("v2.rs"), version(Builder::v2())?)?;
+        let conversions = generate_bundled_conversions(feature("UNSTABLE"))?;
+        std::fs::write(folder.join("convert.rs"), conversions)?;
     }
-    Ok(())
-}
-
-/// Writes a version with what the features ask for.
-#[cfg(feature = "generate")]
-fn write(mut builder: acp_codegen::Builder, file: &str) -> Result<(), acp_codegen::Error> {
-    if feature("UNSTABLE") {
-        builder = builder.unstable();
-    }
-    if feature("SCHEMARS") {
-        builder = builder.json_schemas();
-    }
-    builder.write_to_out_dir(file)
+    Ok(folder)
 }
 
 /// Whether a feature of this package is on.
-#[cfg(feature = "generate")]
 fn feature(name: &str) -> bool {
     std::env::var_os(format!("CARGO_FEATURE_{name}")).is_some()
 }

@@ -58,7 +58,7 @@ pub use self::diff::{Change, Diff, diff};
 pub use self::error::Error;
 pub use self::export::export;
 use self::extension::Extension;
-pub use self::mapping::{generate_conversions, write_conversions_to_out_dir};
+pub use self::mapping::{generate_bundled_conversions, generate_conversions};
 use self::overrides::{Overrides, Table};
 pub use self::source::{read, read_stdin};
 

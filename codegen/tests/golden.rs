@@ -4,14 +4,29 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use acp_codegen::{Builder, Options, generate};
+use acp_codegen::{Builder, Options, generate, generate_bundled_conversions};
 use acp_schema::Document;
 
+/// The texts that `acp-sdk` is built from, without and with the proposals.
 #[test]
-fn the_bundled_document_gives_the_kept_text() {
-    let text = Builder::v1().generate().unwrap();
-    let kept = support::tests("../../sdk/generated/v1.rs");
-    support::compare(&kept, &text, "golden").unwrap_or_else(|diff| panic!("{diff}"));
+fn the_bundled_documents_give_the_kept_texts() {
+    for (folder, unstable) in [("", false), ("unstable/", true)] {
+        let version = |builder: Builder| match unstable {
+            true => builder.unstable().generate().unwrap(),
+            false => builder.generate().unwrap(),
+        };
+        for (file, text) in [
+            ("v1.rs", version(Builder::v1())),
+            ("v2.rs", version(Builder::v2())),
+            (
+                "convert.rs",
+                generate_bundled_conversions(unstable).unwrap(),
+            ),
+        ] {
+            let kept = support::tests(&format!("../../sdk/generated/{folder}{file}"));
+            support::compare(&kept, &text, "golden").unwrap_or_else(|diff| panic!("{diff}"));
+        }
+    }
 }
 
 /// The version that the SDK's tests add to those of its own.

@@ -106,17 +106,14 @@ pub use crate::version::{
 
 /// Protocol version 1: types, traits and typed callers, generated from its schema.
 pub mod v1 {
-    #[cfg(feature = "generate")]
-    include!(concat!(env!("OUT_DIR"), "/v1.rs"));
-    #[cfg(not(feature = "generate"))]
-    include!("../generated/v1.rs");
+    include!(concat!(env!("ACP_SDK_GENERATED"), "/v1.rs"));
 }
 
 /// The draft of protocol version 2: types, traits and typed callers, generated from its
 /// schema. It may change with any release.
 #[cfg(feature = "v2")]
 pub mod v2 {
-    include!(concat!(env!("OUT_DIR"), "/v2.rs"));
+    include!(concat!(env!("ACP_SDK_GENERATED"), "/v2.rs"));
 }
 
 /// Serves an agent on standard input and output until the client closes them.

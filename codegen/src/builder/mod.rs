@@ -296,7 +296,12 @@ impl Builder {
         for path in base.into_iter().chain(overlays) {
             println!("cargo::rerun-if-changed={}", path.display());
         }
-        write_to_out_dir(file, &self.generate()?)
+        let directory = std::env::var_os("OUT_DIR").ok_or_else(|| Error::Io {
+            path: PathBuf::from("OUT_DIR"),
+            source: std::io::Error::other("not set; call this from a build script"),
+        })?;
+        let path = Path::new(&directory).join(file);
+        fs::write(&path, self.generate()?).map_err(|source| Error::Io { path, source })
     }
 
     fn extend(self, extension: Extension) -> Self {
@@ -307,17 +312,4 @@ impl Builder {
         self.steps.push(step);
         self
     }
-}
-
-/// Writes generated text to `file` in the build script's `OUT_DIR`.
-///
-/// # Errors
-/// Fails when the file cannot be written or `OUT_DIR` is not set.
-pub(crate) fn write_to_out_dir(file: &str, text: &str) -> Result<(), Error> {
-    let directory = std::env::var_os("OUT_DIR").ok_or_else(|| Error::Io {
-        path: PathBuf::from("OUT_DIR"),
-        source: std::io::Error::other("not set; call this from a build script"),
-    })?;
-    let path = Path::new(&directory).join(file);
-    fs::write(&path, text).map_err(|source| Error::Io { path, source })
 }

@@ -19,7 +19,6 @@ use quote::{format_ident, quote};
 use self::document::{Both, Mapping, Pair, Version};
 use self::pairs::Pairs;
 use self::values::Values;
-use crate::builder::write_to_out_dir;
 use crate::emit::Model;
 use crate::ir::{Shape, Type};
 use crate::overrides::{self, Overrides, Table};
@@ -71,12 +70,11 @@ pub fn generate_conversions(
     format::format(chunks)
 }
 
-/// Generates the conversions between the bundled documents into `file` in the build script's
-/// `OUT_DIR`, with the proposals if asked for.
+/// Generates the conversions between the bundled documents, with the proposals if asked for.
 ///
 /// # Errors
-/// Fails as [`generate_conversions`], and when the file cannot be written.
-pub fn write_conversions_to_out_dir(file: &str, unstable: bool) -> Result<(), Error> {
+/// Fails as [`generate_conversions`].
+pub fn generate_bundled_conversions(unstable: bool) -> Result<String, Error> {
     let (mut v1, mut v2) = (Document::v1()?, Document::v2()?);
     let mut mapping = vec![("v1-v2.json", V1_V2)];
     if unstable {
@@ -84,7 +82,7 @@ pub fn write_conversions_to_out_dir(file: &str, unstable: bool) -> Result<(), Er
         v2 = v2.overlay("v2.unstable.json", V2_UNSTABLE)?;
         mapping.push(("v1-v2.unstable.json", V1_V2_UNSTABLE));
     }
-    write_to_out_dir(file, &generate_conversions(&v1, &v2, &mapping)?)
+    generate_conversions(&v1, &v2, &mapping)
 }
 
 /// The lowered document and its Rust types.

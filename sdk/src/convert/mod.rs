@@ -81,5 +81,5 @@ mod generated {
     use super::{Convert, Losses, to_v1, to_v2};
     use crate::{v1, v2};
 
-    include!(concat!(env!("OUT_DIR"), "/convert.rs"));
+    include!(concat!(env!("ACP_SDK_GENERATED"), "/convert.rs"));
 }

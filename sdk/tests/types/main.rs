@@ -3,9 +3,6 @@
 mod facts;
 mod formats;
 mod forward;
-// The kept text is that of the protocol without proposals.
-#[cfg(not(feature = "unstable"))]
-mod golden;
 mod hand_written;
 mod leniency;
 mod paths;
