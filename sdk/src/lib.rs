@@ -45,6 +45,11 @@
 //! [`conversation`] folds the updates of a session into messages, tool calls and settings, for user
 //! interfaces.
 //!
+//! The default feature `stdio` adds [`serve_stdio`] and [`stdio`]; disable it for other transports
+//! and for WebAssembly (`wasm32-unknown-unknown`), where a connection has a [`MessageTransport`].
+//! The feature `sockets` adds `Listener`, which serves on TCP and Unix sockets, and what connects to
+//! them.
+//!
 //! The feature `files` adds the module `files`: reading and writing text files inside some
 //! directories, for handlers that serve `fs/*`.
 //!
@@ -84,6 +89,8 @@ mod transport;
 mod version;
 
 pub use crate::connection::{Connection, ConnectionBuilder, Observer, RunningConnection};
+#[cfg(feature = "stdio")]
+pub use crate::connection::{serve_stdio, stdio};
 pub use crate::error::{CloseReason, Error, HandlerError, HandlerResult, ProcessExit, Result};
 pub use crate::json::{Json, Meta, Patch};
 pub use crate::jsonrpc::{ErrorCode, RequestId, RpcError};
@@ -91,10 +98,11 @@ pub use crate::peer::Peer;
 pub use crate::service::Context;
 pub use crate::transcript::{Recording, Transcript};
 pub use crate::transport::{
-    ChannelTransport, Framing, Listener, MessageTransport, RunningListener, Transport, channel,
-    connect_tcp, duplex, serve_tcp,
+    ChannelTransport, Framing, MessageTransport, Transport, channel, duplex,
 };
-#[cfg(unix)]
+#[cfg(feature = "sockets")]
+pub use crate::transport::{Listener, RunningListener, connect_tcp, serve_tcp};
+#[cfg(all(feature = "sockets", unix))]
 pub use crate::transport::{connect_unix, serve_unix};
 pub use crate::v1::V1;
 #[cfg(feature = "v2")]
@@ -114,32 +122,6 @@ pub mod v1 {
 #[cfg(feature = "v2")]
 pub mod v2 {
     include!(concat!(env!("ACP_SDK_GENERATED"), "/v2.rs"));
-}
-
-/// Serves an agent on standard input and output until the client closes them.
-///
-/// Takes both over: what the process prints by accident goes to standard error. On `SIGTERM` the
-/// connection is closed gracefully ([`ConnectionBuilder::handle_sigterm`]).
-///
-/// # Errors
-///
-/// [`Error::Io`] when standard input or output cannot be used, [`Error::Closed`] when reading
-/// or writing fails later, and when the client does not read the last output.
-pub async fn serve_stdio<V, A: IntoAgent<V>>(agent: A) -> Result<()> {
-    ConnectionBuilder::new().serve_stdio(agent).await
-}
-
-/// Takes over standard input and output as a transport, for [`connect`] and
-/// [`ConnectionBuilder`].
-///
-/// What the process prints by accident goes to standard error. Must be called within a tokio
-/// runtime.
-///
-/// # Errors
-///
-/// [`Error::Io`] when one of them is closed or cannot be used.
-pub fn stdio() -> Result<Transport> {
-    transport::stdio().map_err(connection::stdio_failed)
 }
 
 /// Serves an agent on a transport, such as a pair `(reader, writer)` of streams, until the

@@ -4,13 +4,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Connection;
 use super::coalesce::CoalescingRule;
 use super::observer::{Observer, ObserverSlot};
-use super::{Connection, RunningConnection};
-use crate::error::{CloseReason, Error, Result};
+use crate::error::CloseReason;
 use crate::service::{Layer, Service};
 use crate::transcript::{Rules, Side, Transcript};
-use crate::transport::{self, Framing, Transport};
+use crate::transport::{Framing, Transport};
 use crate::version::{IntoAgent, IntoClient};
 
 pub(crate) struct Options {
@@ -56,7 +56,8 @@ pub struct ConnectionBuilder {
     explain_close: Option<ExplainClose>,
     transcript: Option<Transcript>,
     layers: Vec<Box<dyn Layer>>,
-    handles_sigterm: bool,
+    #[cfg(feature = "stdio")]
+    pub(super) handles_sigterm: bool,
 }
 
 /// Yields why the peer closed its side.
@@ -98,6 +99,7 @@ impl ConnectionBuilder {
             explain_close: None,
             transcript: None,
             layers: Vec::new(),
+            #[cfg(feature = "stdio")]
             handles_sigterm: true,
         }
     }
@@ -200,16 +202,6 @@ impl ConnectionBuilder {
         self
     }
 
-    /// Sets whether [`serve_stdio`](Self::serve_stdio) and [`start_stdio`](Self::start_stdio)
-    /// close the connection on `SIGTERM` (default: yes, on Unix): handlers are cancelled and
-    /// pending responses written. A second `SIGTERM` ends the connection at once. After its end the
-    /// signal ends the process, as without a handler: an application with a handler of its own says
-    /// no here.
-    pub fn handle_sigterm(mut self, handle: bool) -> Self {
-        self.handles_sigterm = handle;
-        self
-    }
-
     /// Sets whether adjacent text chunks of one message are joined while they wait to be written
     /// (default: no). The text stays the same; a slow client receives fewer, longer chunks, of at
     /// most 16 KiB.
@@ -243,36 +235,6 @@ impl ConnectionBuilder {
     ) -> Self {
         self.explain_close = Some(Box::pin(reason));
         self
-    }
-
-    /// Serves `agent` on standard input and output until the client closes them, as
-    /// [`acp_sdk::serve_stdio`](crate::serve_stdio) does with the defaults.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`] when standard input or output cannot be used, [`Error::Closed`] when
-    /// reading or writing fails later, and when the client does not read the last output.
-    pub async fn serve_stdio<V, A: IntoAgent<V>>(self, agent: A) -> Result<()> {
-        self.start_stdio(agent)?.closed().await
-    }
-
-    /// Starts serving `agent` on standard input and output, as a task.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`] when standard input or output cannot be used.
-    ///
-    /// # Panics
-    ///
-    /// Outside of a tokio runtime.
-    pub fn start_stdio<V, A: IntoAgent<V>>(self, agent: A) -> Result<RunningConnection<A::Client>> {
-        let handles_sigterm = self.handles_sigterm;
-        let transport = transport::stdio().map_err(stdio_failed)?;
-        let mut connection = self.agent(agent, transport).start();
-        if handles_sigterm {
-            connection.close_on_sigterm()?;
-        }
-        Ok(connection)
     }
 
     /// Opens a connection that serves `agent` on a transport, such as a pair `(reader, writer)` of
@@ -334,9 +296,4 @@ impl ConnectionBuilder {
         }
         self
     }
-}
-
-/// Standard input or output cannot be taken over.
-pub(crate) fn stdio_failed(error: std::io::Error) -> Error {
-    Error::io("use standard input and output as the transport", error)
 }

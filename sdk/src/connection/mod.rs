@@ -34,9 +34,11 @@ mod outbox;
 mod pending;
 mod running;
 mod shutdown;
-#[cfg(unix)]
+#[cfg(all(feature = "stdio", unix))]
 mod sigterm;
 mod start;
+#[cfg(feature = "stdio")]
+mod stdio;
 mod trace;
 
 use std::sync::{Arc, Weak};
@@ -48,7 +50,6 @@ pub(crate) use batch::Batch;
 use batch::CompleteBatch;
 pub use builder::ConnectionBuilder;
 use builder::Options;
-pub(crate) use builder::stdio_failed;
 pub use coalesce::{CoalescingRule, JoinableText};
 pub use driver::Connection;
 use inbound::Inbound;
@@ -60,7 +61,10 @@ use outbox::{Outbox, unwritable};
 pub(crate) use pending::{Hooks, Preview};
 use pending::{Pending, Reply};
 pub use running::RunningConnection;
+#[cfg(feature = "sockets")]
 pub(crate) use running::joined;
+#[cfg(feature = "stdio")]
+pub use stdio::{serve_stdio, stdio};
 pub(crate) use trace::Trace;
 
 use crate::error::{CloseReason, Error, HandlerError, HandlerResult, Result};

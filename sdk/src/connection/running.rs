@@ -11,8 +11,8 @@ use crate::peer::Peer;
 #[must_use = "dropping it ends the connection at once"]
 pub struct RunningConnection<H = Peer> {
     handle: H,
-    peer: Peer,
-    task: JoinSet<Result<()>>,
+    pub(super) peer: Peer,
+    pub(super) task: JoinSet<Result<()>>,
 }
 
 impl<H> RunningConnection<H> {
@@ -61,35 +61,6 @@ impl<H> RunningConnection<H> {
     pub async fn shutdown(mut self) -> Result<()> {
         self.close();
         self.closed().await
-    }
-
-    /// Closes the connection on `SIGTERM`, and aborts it on a second one.
-    #[cfg(unix)]
-    pub(super) fn close_on_sigterm(&mut self) -> Result<()> {
-        use std::task::Poll;
-
-        use super::sigterm::Sigterm;
-
-        let mut sigterm = Sigterm::handle().map_err(|error| Error::io("handle SIGTERM", error))?;
-        let (peer, mut connection) = (self.peer.clone(), std::mem::take(&mut self.task));
-        let mut closing = false;
-        self.task.spawn(std::future::poll_fn(move |cx| {
-            while let Poll::Ready(Some(())) = sigterm.received.poll_recv(cx) {
-                if closing {
-                    return Poll::Ready(Err(Error::Closed(CloseReason::Dropped)));
-                }
-                closing = true;
-                peer.close();
-            }
-            connection.poll_join_next(cx).map(joined)
-        }));
-        Ok(())
-    }
-
-    #[cfg(not(unix))]
-    #[allow(clippy::unnecessary_wraps, reason = "the signature is that of Unix")]
-    pub(super) fn close_on_sigterm(&mut self) -> Result<()> {
-        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Transports: byte streams with framing, whole messages, and where both come from.
 
-#[cfg(unix)]
+#[cfg(all(feature = "stdio", unix))]
 mod blocking;
 mod buffer;
 mod channel;
@@ -10,9 +10,11 @@ mod framing;
 mod lines;
 mod message;
 mod oversized;
+#[cfg(feature = "sockets")]
 mod socket;
+#[cfg(feature = "stdio")]
 mod stdio;
-#[cfg(unix)]
+#[cfg(all(feature = "sockets", unix))]
 mod unix;
 
 pub use channel::{ChannelTransport, channel};
@@ -22,7 +24,9 @@ pub(crate) use framing::{Frame, FrameDecoder, with_headers};
 pub use message::{MessageTransport, Transport};
 pub(crate) use message::{Reader, TransportKind, Writer};
 pub(crate) use oversized::Oversized;
+#[cfg(feature = "sockets")]
 pub use socket::{Listener, RunningListener, connect_tcp, serve_tcp};
-#[cfg(unix)]
+#[cfg(all(feature = "sockets", unix))]
 pub use socket::{connect_unix, serve_unix};
+#[cfg(feature = "stdio")]
 pub(crate) use stdio::stdio;

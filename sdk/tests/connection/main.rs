@@ -28,6 +28,7 @@ mod ownership;
 mod requests_in_order;
 mod responses;
 mod shutdown;
+#[cfg(feature = "sockets")]
 mod sockets;
 mod spans;
 mod streams;

@@ -106,9 +106,7 @@ impl Connections {
 
     /// Settings of a connection, whatever carries it.
     pub(super) fn builder(&self) -> ConnectionBuilder {
-        ConnectionBuilder::new()
-            .max_message_bytes(self.settings.message_bytes)
-            .handle_sigterm(false)
+        ConnectionBuilder::new().max_message_bytes(self.settings.message_bytes)
     }
 
     /// Ends a connection: what was sent is still handled. `false` if there is none.

@@ -35,9 +35,8 @@ pub(super) async fn call(
         ..Role::new(access.clone())
     };
     let (ours, theirs) = acp_sdk::channel(WAITING);
-    let builder = || ConnectionBuilder::new().handle_sigterm(false);
-    let mut served = server.attach_role(builder(), theirs, role);
-    let client = builder().open(Deaf, ours).start();
+    let mut served = server.attach_role(ConnectionBuilder::new(), theirs, role);
+    let client = ConnectionBuilder::new().open(Deaf, ours).start();
     let peer = client.peer();
     let mut hello = InitializeRequest::new(ProtocolVersion::V1);
     hello.client_info = info;
