@@ -85,3 +85,8 @@ pub use crate::session::{
     SessionSettings, TokenUsage, Turn,
 };
 pub use crate::workspace::Workspace;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -281,3 +281,8 @@ fn external_types(
     }
     Ok(types)
 }
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

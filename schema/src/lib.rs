@@ -53,3 +53,8 @@ pub const V1_UNSTABLE: &str = include_str!("../v1.unstable.json");
 
 /// The overlay with the extension methods of this project (`_acp-sdk/...`), for every version.
 pub const EXTENSIONS: &str = include_str!("../extensions.json");
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

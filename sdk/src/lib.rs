@@ -143,3 +143,8 @@ pub fn connect<V, C: IntoClient<V>>(
 ) -> Connection<C::Agent> {
     ConnectionBuilder::new().client(client, transport)
 }
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

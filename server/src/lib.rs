@@ -98,3 +98,8 @@ pub async fn serve_stdio(handler: impl Handler) -> acp_sdk::Result<()> {
 /// The environment variable with the token of `acp-server serve`. Processes that an agent starts do not
 /// inherit it.
 pub(crate) const TOKEN_VARIABLE: &str = "ACP_SERVER_TOKEN";
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
