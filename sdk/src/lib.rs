@@ -45,10 +45,10 @@
 //! [`conversation`] folds the updates of a session into messages, tool calls and settings, for user
 //! interfaces.
 //!
-//! The default feature `stdio` adds [`serve_stdio`] and [`stdio`]; disable it for other transports
-//! and for WebAssembly (`wasm32-unknown-unknown`), where a connection has a [`MessageTransport`].
-//! The feature `sockets` adds `Listener`, which serves on TCP and Unix sockets, and what connects to
-//! them.
+//! The default feature `stdio` adds [`serve_stdio`] and [`stdio`]. The feature `sockets` adds
+//! `Listener`, which serves on TCP and Unix sockets, and functions that connect to them. Without
+//! both the crate compiles for `wasm32-unknown-unknown`, for reading and writing types: the standard
+//! library has no clock there, which a connection needs.
 //!
 //! The feature `files` adds the module `files`: reading and writing text files inside some
 //! directories, for handlers that serve `fs/*`.
