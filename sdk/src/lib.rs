@@ -50,9 +50,6 @@
 //! both the crate compiles for `wasm32-unknown-unknown`, for reading and writing types: the standard
 //! library has no clock there, which a connection needs.
 //!
-//! The feature `files` adds the module `files`: reading and writing text files inside some
-//! directories, for handlers that serve `fs/*`.
-//!
 //! # Lenient and strict reading
 //!
 //! Messages are read leniently: an invalid value that the schema allows to be dropped is dropped
@@ -71,8 +68,6 @@ pub mod conversation;
 pub mod convert;
 mod error;
 pub mod facts;
-#[cfg(feature = "files")]
-pub mod files;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;

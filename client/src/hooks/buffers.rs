@@ -46,7 +46,7 @@ impl<O: OpenFiles, F: Files> Files for Buffers<O, F> {
         if is_inside(session, &request.path).await
             && let Some(text) = self.open.text(&request.path).await
         {
-            let lines = acp_sdk::files::lines(&text, request.line, request.limit);
+            let lines = acp_files::lines(&text, request.line, request.limit);
             return Ok(ReadTextFileResponse::new(lines));
         }
         self.others.read(session, request).await

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use acp_sdk::files::Roots;
+use acp_files::Roots;
 use acp_sdk::v1::SessionId;
 
 /// The session of an agent's request, as this client opened it.

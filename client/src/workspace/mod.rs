@@ -1,6 +1,6 @@
 //! Serves files and commands inside the directories of a session.
 //!
-//! A [`Workspace`] handles `fs/*` and `terminal/*`. Files are served by [`acp_sdk::files`], which holds
+//! A [`Workspace`] handles `fs/*` and `terminal/*`. Files are served by [`acp_files`], which holds
 //! the directories open, so a directory that is renamed or replaced later is still served under its
 //! former name. This restricts an agent to its directories; it does not confine a hostile process
 //! that runs with the user's rights. Clones share their terminals; dropping the last clone kills
@@ -15,7 +15,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use acp_sdk::files::{self, Roots};
+use acp_files::Roots;
 use acp_sdk::v1::{
     CreateTerminalRequest, CreateTerminalResponse, KillTerminalRequest, KillTerminalResponse,
     ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
@@ -110,7 +110,8 @@ impl Workspace {
         request: ReadTextFileRequest,
     ) -> HandlerResult<ReadTextFileResponse> {
         let (line, limit) = (request.line, request.limit);
-        let read = move |roots: &Roots| files::read(roots, &request.path, line, limit, MOST_TEXT);
+        let read =
+            move |roots: &Roots| acp_files::read(roots, &request.path, line, limit, MOST_TEXT);
         let content = self.blocking(session, read).await?;
         Ok(ReadTextFileResponse::new(content))
     }
@@ -127,7 +128,7 @@ impl Workspace {
         request: WriteTextFileRequest,
     ) -> HandlerResult<WriteTextFileResponse> {
         self.changing(&format!("writing {}", request.path))?;
-        let write = move |roots: &Roots| files::write(roots, &request.path, &request.content);
+        let write = move |roots: &Roots| acp_files::write(roots, &request.path, &request.content);
         self.blocking(session, write).await?;
         Ok(WriteTextFileResponse::new())
     }

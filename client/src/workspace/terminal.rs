@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use acp_sdk::files::Directory;
+use acp_files::Directory;
 use acp_sdk::v1::{
     CreateTerminalRequest, SessionId, TerminalExitStatus, TerminalId, TerminalOutputResponse,
 };
@@ -351,7 +351,7 @@ fn shared_pipe() -> io::Result<(tokio::fs::File, Stdio, Stdio)> {
 mod tests {
     use std::path::Path;
 
-    use acp_sdk::files::Roots;
+    use acp_files::Roots;
 
     use super::*;
 

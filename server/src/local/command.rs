@@ -11,8 +11,8 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use acp_files::Directory;
 use acp_sdk::RpcError;
-use acp_sdk::files::Directory;
 use acp_sdk::v1::{CreateTerminalRequest, TerminalExitStatus, TerminalId, TerminalOutputResponse};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::{OwnedSemaphorePermit, watch};

@@ -14,8 +14,8 @@ pub(crate) use command::Command;
 
 use std::path::PathBuf;
 
+use acp_files::Directory;
 use acp_sdk::RpcError;
-use acp_sdk::files::{self, Directory};
 use acp_sdk::v1::{ErrorCode, ReadTextFileRequest};
 
 use crate::limits::LocalLimits;
@@ -43,8 +43,8 @@ impl Roots {
         self.open().directory(path)
     }
 
-    fn open(&self) -> files::Roots {
-        let mut roots = files::Roots::new();
+    fn open(&self) -> acp_files::Roots {
+        let mut roots = acp_files::Roots::new();
         for directory in &self.0 {
             // One that cannot be opened contains nothing.
             let _ = roots.add(directory);
@@ -66,7 +66,7 @@ pub(crate) fn read(
     limits: &LocalLimits,
 ) -> Result<String, RpcError> {
     let (path, most) = (&request.path, limits.file_bytes);
-    files::read(&roots.open(), path, request.line, request.limit, most)
+    acp_files::read(&roots.open(), path, request.line, request.limit, most)
 }
 
 /// Answers `fs/write_text_file`. Blocks. Readers of the file see the old text or the new one.
@@ -77,7 +77,7 @@ pub(crate) fn read(
 /// -32602 if the path is refused or names no regular file; -32002 if a file is in the place of a
 /// directory; -32603 if the file cannot be written.
 pub(crate) fn write(roots: &Roots, path: &str, text: &str) -> Result<(), RpcError> {
-    files::write(&roots.open(), path, text)
+    acp_files::write(&roots.open(), path, text)
 }
 
 fn invalid(reason: impl Into<String>) -> RpcError {

@@ -21,7 +21,7 @@
 //! - A directory that is moved out of its root while a call is working in it is used until that
 //!   call ends.
 //! - A hard link to a file outside is inside.
-//! - The process that named the path may have rights of its own. This module confines paths, not
+//! - The process that named the path may have rights of its own. This crate confines paths, not
 //!   processes.
 //!
 //! # Text
@@ -30,16 +30,16 @@
 //! file that is not UTF-8 is refused rather than repaired, because its text may be written back.
 //!
 //! ```
-//! use acp_sdk::files::{self, Roots};
+//! use acp_files::Roots;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let project = tempfile::tempdir()?;
 //! # let path = project.path().join("notes/today");
 //! # let path = path.to_str().ok_or("no text")?;
 //! let roots = Roots::open([project.path()])?;
-//! files::write(&roots, path, "one\ntwo\n")?;
-//! assert_eq!(files::read(&roots, path, Some(2), Some(1), 1 << 20)?, "two\n");
-//! assert!(files::read(&roots, "/etc/passwd", None, None, 1 << 20).is_err());
+//! acp_files::write(&roots, path, "one\ntwo\n")?;
+//! assert_eq!(acp_files::read(&roots, path, Some(2), Some(1), 1 << 20)?, "two\n");
+//! assert!(acp_files::read(&roots, "/etc/passwd", None, None, 1 << 20).is_err());
 //! # Ok(()) }
 //! ```
 
@@ -56,7 +56,7 @@ use std::io;
 pub use self::read::{lines, read};
 pub use self::roots::{Directory, Roots};
 pub use self::write::write;
-use crate::{ErrorCode, Json, RpcError};
+use acp_sdk::{ErrorCode, Json, RpcError};
 
 fn invalid(reason: impl Into<String>) -> RpcError {
     RpcError::new(ErrorCode::INVALID_PARAMS, reason)
@@ -97,3 +97,8 @@ fn regular(metadata: &cap_std::fs::Metadata, path: &str) -> Result<(), RpcError>
     };
     Err(invalid(format!("{path} is {kind}")))
 }
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -13,7 +13,7 @@ use super::access::{self, Rights};
 use super::roots::Roots;
 use super::walk::End;
 use super::{internal, invalid, refused, regular};
-use crate::RpcError;
+use acp_sdk::RpcError;
 
 /// Names that are tried for the new file, should others be taken.
 const ATTEMPTS: u32 = 8;

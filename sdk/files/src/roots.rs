@@ -10,7 +10,7 @@ use cap_std::fs::Dir;
 
 use super::walk::{End, Found, Place};
 use super::{invalid, not_found};
-use crate::RpcError;
+use acp_sdk::RpcError;
 
 /// Directories with everything below them, held open.
 ///

@@ -19,7 +19,7 @@ mod unix {
 
     /// The rights on a file.
     #[derive(Debug)]
-    pub(in crate::files) struct Rights {
+    pub(crate) struct Rights {
         mode: u32,
         owner: Uid,
         group: Gid,
@@ -27,7 +27,7 @@ mod unix {
     }
 
     impl Rights {
-        pub(in crate::files) fn of(dir: &Dir, name: &OsStr, metadata: &Metadata) -> Self {
+        pub(crate) fn of(dir: &Dir, name: &OsStr, metadata: &Metadata) -> Self {
             Self {
                 mode: metadata.mode(),
                 owner: Uid::from_raw(metadata.uid()),
@@ -39,7 +39,7 @@ mod unix {
 
     /// Gives a file that only its owner may use, and that is empty, the rights of another one, or
     /// fewer.
-    pub(in crate::files) fn give(new: &File, rights: &Rights) -> io::Result<()> {
+    pub(crate) fn give(new: &File, rights: &Rights) -> io::Result<()> {
         let metadata = new.metadata()?;
         let mut mode = rights.mode & 0o777;
         let owner = Uid::from_raw(metadata.uid());
@@ -70,7 +70,7 @@ mod unix {
         use rustix::io::Errno;
 
         use super::*;
-        use crate::files::read;
+        use crate::read;
 
         /// The extended attribute of a file's access list. The group's permission bits are the
         /// list's mask where there is one, so that a copy of the bits alone would allow more.
@@ -148,15 +148,15 @@ mod other {
 
     /// A new file has the rights that its directory gives.
     #[derive(Debug)]
-    pub(in crate::files) struct Rights;
+    pub(crate) struct Rights;
 
     impl Rights {
-        pub(in crate::files) fn of(_: &Dir, _: &OsStr, _: &Metadata) -> Self {
+        pub(crate) fn of(_: &Dir, _: &OsStr, _: &Metadata) -> Self {
             Self
         }
     }
 
-    pub(in crate::files) fn give(_: &File, _: &Rights) -> io::Result<()> {
+    pub(crate) fn give(_: &File, _: &Rights) -> io::Result<()> {
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ mod playground;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use acp_sdk::files::{self, Roots};
+use acp_files::Roots;
 use acp_sdk::{ErrorCode, RpcError};
 
 use crate::paths::{Paths, Random};
@@ -114,11 +114,11 @@ impl Drop for Done {
 
 fn try_one(roots: &Roots, outside: &Outside, path: &str, random: u64, counts: &Counts) {
     let result = match random % 8 {
-        0..3 => files::read(roots, path, None, None, 1 << 16).map(|text| {
+        0..3 => acp_files::read(roots, path, None, None, 1 << 16).map(|text| {
             assert!(!text.contains(SECRET), "{path:?} was read");
             &counts.read
         }),
-        3..6 => files::write(roots, path, "written by the test").map(|()| &counts.written),
+        3..6 => acp_files::write(roots, path, "written by the test").map(|()| &counts.written),
         6 => roots.directory(path).map(|directory| {
             let metadata = std::fs::metadata(directory.start_path());
             outside.does_not_contain(&metadata.unwrap(), path);

@@ -8,7 +8,7 @@ use cap_std::fs::{Dir, File, OpenOptions};
 use super::roots::Roots;
 use super::walk::End;
 use super::{internal, invalid, refused, regular};
-use crate::RpcError;
+use acp_sdk::RpcError;
 
 /// Bytes that are read at a time.
 const CHUNK: usize = 64 << 10;

@@ -9,7 +9,7 @@ use cap_std::fs::{Dir, Metadata};
 
 use super::roots::{Root, Roots};
 use super::{internal, invalid, not_found, refused};
-use crate::RpcError;
+use acp_sdk::RpcError;
 
 /// Symbolic links that are followed in one path, as in Linux.
 const MAX_LINKS: u32 = 40;
