@@ -344,10 +344,11 @@ fn defaults_of_every_type() {
 
 #[test]
 fn parts_of_all_of_are_one_type() {
-    use case::composed::{Event, OneOfTwo, Pair, Stopped, Untyped};
+    use case::composed::{Event, OneOfTwo, Pair, Same, Stopped, Untyped};
     same::<Event>(r#"{"seq":1,"type":"event","body":"b"}"#);
     assert_eq!(fails::<Event>(r#"{"type":"event","body":"b"}"#), "/seq");
     same::<Stopped>(r#"{"seq":1,"type":"event","body":"b","reason":"r"}"#);
+    same::<Same>(r#"{"seq":1,"type":"t"}"#);
     same::<OneOfTwo>(r#"{"b":"x"}"#);
     same::<Pair>(r#"["a",1]"#);
     same::<Untyped>(r#"{"a":{"any":1}}"#);
@@ -410,7 +411,12 @@ fn a_union_of_objects_takes_the_one_that_knows_all_members() {
 #[test]
 fn recursive_types_are_boxed_and_bounded() {
     use case::recursive::Tree;
-    same::<Tree>(r#"{"value":1,"left":{"value":2},"children":[{"value":3}]}"#);
+    let tree: Tree = same(
+        r#"{"value":1,"left":{"value":2},"next":{"value":3,"next":{"value":4}},"children":[{"value":5}]}"#,
+    );
+    // An optional member is indirect whether or not it may be null.
+    let next = tree.next.and_then(|next| next.next);
+    assert_eq!(next, Some(Box::new(Tree::new(4))));
     let deep = format!(
         "{}{}",
         r#"{"value":1,"left":"#.repeat(100_000),

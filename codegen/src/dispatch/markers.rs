@@ -69,26 +69,29 @@ pub(super) fn params(model: &Model<'_>, calls: &[Call<'_>]) -> TokenStream {
         .filter(|call| model.is_own(&call.params.to_string()));
     let impls = typed.filter(|call| seen.insert(&call.params)).map(|call| {
         let params = &call.params;
-        let name = params.to_string();
-        let fields = match model.get(&name).map(|ty| &ty.shape) {
-            Some(Shape::Struct(fields)) => fields.as_slice(),
-            _ => &[],
-        };
-        let session = fields
-            .iter()
-            .find(|field| field.wire == SESSION && field.presence == Presence::Required)
-            .and_then(|field| model.skeletons.slot(&name, &field.wire).ok());
-        match session {
-            Some(slot) => {
-                let ident = &slot.ident;
-                quote! {
-                    impl Params for #params {
-                        fn session_id(&self) -> Option<&str> { Some(self.#ident.as_ref()) }
-                    }
+        match session(model, &params.to_string()) {
+            Some(member) => quote! {
+                impl Params for #params {
+                    fn session_id(&self) -> Option<&str> { Some(self #member.as_ref()) }
                 }
-            }
+            },
             None => quote!(impl Params for #params {}),
         }
     });
     quote!(#(#impls)*)
+}
+
+/// Returns the access of the required member with the session's id, also inside of newtypes.
+fn session(model: &Model<'_>, name: &str) -> Option<TokenStream> {
+    let (name, newtypes) = model.unwrapped(name)?;
+    let Shape::Struct(fields) = &model.get(&name)?.shape else {
+        return None;
+    };
+    let mut fields = fields.iter();
+    let field =
+        fields.find(|field| field.wire == SESSION && field.presence == Presence::Required)?;
+    let slot = model.skeletons.slot(&name, &field.wire).ok()?;
+    let ident = &slot.ident;
+    let newtypes = (0..newtypes).map(|_| quote!(.0));
+    Some(quote!(#(#newtypes)* .#ident))
 }

@@ -54,19 +54,22 @@ impl<'a> Model<'a> {
 
     /// Returns whether the JSON form of a type is an object, also by another name.
     pub(super) fn is_object(&self, name: &str) -> bool {
+        let inner = self.unwrapped(name).and_then(|(name, _)| self.get(&name));
+        inner.is_some_and(|ty| ty.shape.is_object())
+    }
+
+    /// Returns the type inside of a newtype and the number of newtypes around it; a type that is no
+    /// newtype as it is.
+    pub(crate) fn unwrapped(&self, name: &str) -> Option<(String, usize)> {
         let mut name = name.to_owned();
         // A chain of names has no cycle, which would have no value.
-        for _ in 0..self.types.len() {
-            match self.get(&name).map(|ty| &ty.shape) {
-                Some(Shape::Wrapper) => match self.skeletons.get(&name) {
-                    Some(Skeleton::Newtype(inner)) => name = head(inner).0,
-                    _ => return false,
-                },
-                Some(shape) => return shape.is_object(),
-                None => return false,
+        for newtypes in 0..self.types.len() {
+            match (&self.get(&name)?.shape, self.skeletons.get(&name)) {
+                (Shape::Wrapper, Some(Skeleton::Newtype(inner))) => name = head(inner).0,
+                _ => return Some((name, newtypes)),
             }
         }
-        false
+        None
     }
 
     pub(super) fn is_eq(&self, name: &str) -> bool {

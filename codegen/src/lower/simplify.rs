@@ -225,7 +225,9 @@ pub(super) fn has_form(schema: &Value) -> bool {
 /// Returns whether a schema has more than one part with members or a type.
 fn is_composed(keywords: &Map<String, Value>) -> bool {
     let beside = ["properties", "additionalProperties", "anyOf", "oneOf"];
-    let beside = beside.iter().any(|keyword| keywords.contains_key(*keyword));
+    // With `type` beside it, a single part would not be recognized as another name of its target.
+    let beside = beside.iter().any(|keyword| keywords.contains_key(*keyword))
+        || keywords.get("type").is_some_and(|kind| kind == "object");
     match (
         keywords.get("allOf").and_then(Value::as_array),
         keywords.get("$ref"),

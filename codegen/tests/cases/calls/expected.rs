@@ -74,6 +74,32 @@ impl ProgressNotification {
 
 runtime::members!(ProgressNotification { percent "percent": u8 = required });
 
+/// The object `Place`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// The member `sessionId`.
+    pub session_id: SessionId,
+}
+
+impl Place {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(session_id: impl Into<SessionId>) -> Self {
+        Self {
+            session_id: session_id.into(),
+        }
+    }
+}
+
+runtime::members!(Place { session_id "sessionId": SessionId = required });
+
+/// A newtype.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedNotification(pub Place);
+
+runtime::wrapper!(MovedNotification, Place, members);
+
 /// An identifier.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(Arc<str>);
@@ -87,6 +113,12 @@ impl Params for AskRequest {
 }
 
 impl Params for ProgressNotification {}
+
+impl Params for MovedNotification {
+    fn session_id(&self) -> Option<&str> {
+        Some(self.0.session_id.as_ref())
+    }
+}
 
 /// One type per method, with the method's name, params and result.
 pub mod methods {
@@ -113,6 +145,15 @@ pub mod methods {
     impl runtime::Notification for Progress {
         const NAME: &'static str = "_example/progress";
         type Params = super::ProgressNotification;
+    }
+
+    /// Method `_example/moved`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Moved;
+
+    impl runtime::Notification for Moved {
+        const NAME: &'static str = "_example/moved";
+        type Params = super::MovedNotification;
     }
 }
 
@@ -200,6 +241,16 @@ pub trait Client: Send + Sync + 'static {
         &self,
         ctx: &ClientContext,
         notification: ProgressNotification,
+    ) -> impl Future<Output = runtime::HandlerResult<()>> + Send {
+        let _ = (ctx, notification);
+        async { Ok(()) }
+    }
+
+    /// Method `_example/moved`.
+    fn moved(
+        &self,
+        ctx: &ClientContext,
+        notification: MovedNotification,
     ) -> impl Future<Output = runtime::HandlerResult<()>> + Send {
         let _ = (ctx, notification);
         async { Ok(()) }
@@ -358,6 +409,14 @@ impl ClientHandle {
         self.0.notify::<methods::Progress>(&notification).await
     }
 
+    /// Method `_example/moved`.
+    ///
+    /// # Errors
+    /// Fails when the connection is closed.
+    pub async fn moved(&self, notification: MovedNotification) -> runtime::Result<()> {
+        self.0.notify::<methods::Moved>(&notification).await
+    }
+
     /// Sends a request that the protocol does not define and returns the result.
     ///
     /// # Errors
@@ -471,6 +530,12 @@ impl<T: Client> Service for ClientService<T> {
                         T::progress(&handler, &ClientContext::new(ctx), params).await
                     })
             }
+            "_example/moved" => {
+                notification
+                    .handle(move |ctx, params| async move {
+                        T::moved(&handler, &ClientContext::new(ctx), params).await
+                    })
+            }
             _ => {
                 notification
                     .handle_ext(move |ctx, method, params| async move {
@@ -502,6 +567,17 @@ pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
             result: runtime::PayloadMasking {
                 visible: runtime::Visible::Members,
                 types: &[<AskResponse as runtime::Described>::descriptor],
+            },
+        },
+        runtime::MethodMasking {
+            method: "_example/moved",
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<MovedNotification as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[],
             },
         },
         runtime::MethodMasking {

@@ -116,6 +116,26 @@ pub enum StoppedType {
 
 runtime::string_enum!(StoppedType { Event = "event", ..Unknown });
 
+/// The object `Same`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Same {
+    /// The member `seq`.
+    pub seq: i64,
+    /// The member `type`.
+    pub type_: String,
+}
+
+impl Same {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(seq: i64, type_: impl Into<String>) -> Self {
+        Self { seq, type_: type_.into() }
+    }
+}
+
+runtime::members!(Same { seq "seq": i64 = required, type_ "type": String = required });
+
 /// An identifier.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Short(Arc<str>);

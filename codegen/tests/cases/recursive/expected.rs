@@ -10,6 +10,8 @@ pub struct Tree {
     pub value: i64,
     /// The member `left`.
     pub left: Option<Box<Tree>>,
+    /// The member `next`.
+    pub next: Option<Box<Tree>>,
     /// The member `children`.
     pub children: Vec<Tree>,
 }
@@ -21,6 +23,7 @@ impl Tree {
         Self {
             value,
             left: None,
+            next: None,
             children: Vec::new(),
         }
     }
@@ -29,6 +32,13 @@ impl Tree {
     #[must_use]
     pub fn with_left(mut self, left: impl Into<Option<Box<Tree>>>) -> Self {
         self.left = left.into();
+        self
+    }
+
+    /// Sets [`next`](Self::next).
+    #[must_use]
+    pub fn with_next(mut self, next: impl Into<Option<Box<Tree>>>) -> Self {
+        self.next = next.into();
         self
     }
 
@@ -43,6 +53,7 @@ impl Tree {
 runtime::members!(Tree {
     value "value": i64 = required,
     left "left": Option<Box<Tree>> = optional,
+    next "next": Option<Box<Tree>> = optional,
     children "children": Vec<Tree> = optional,
 });
 
