@@ -1,4 +1,4 @@
-//! Facts of methods that peers act on, from `x-scope`, `x-access`, `x-retry` and `x-joins`.
+//! Facts of methods that peers act on, from `x-scope`, `x-access`, `x-retry`, `x-joins`, `x-login`.
 //! Receivers treat methods without facts as unknown.
 
 use std::collections::BTreeSet;
@@ -12,13 +12,16 @@ use crate::{Document, Error};
 /// The member of params and results that names a session.
 const SESSION: &str = "sessionId";
 
-/// The keywords, in the order of the members of [`MethodFacts`].
+/// The required keywords, in the order of the members of [`MethodFacts`].
 const KEYWORDS: [&str; 4] = ["x-scope", "x-access", "x-retry", "x-joins"];
+
+/// The optional keyword, which needs the required ones.
+const LOGIN: &str = "x-login";
 
 /// Facts of a method that do not depend on an implementation.
 ///
 /// A document states them with four keywords at the params of the method: `x-scope`, `x-access`,
-/// `x-retry` and `x-joins`, all four or none. A file (document or overlay) states them for all of
+/// `x-retry` and `x-joins`, all four or none; `x-login` may stand beside them. A file (document or overlay) states them for all of
 /// its methods or for none: documents of other protocols, and overlays with methods that only their
 /// author knows, need none. [`Protocol::from_document`](crate::Protocol::from_document) checks
 /// that, and that they agree with the definitions: a method of a session requires `sessionId` in its
@@ -33,6 +36,8 @@ pub struct MethodFacts {
     pub retry: Retry,
     /// How the method changes the client's attachment to a session.
     pub joins: Attachment,
+    /// Whether the method logs the user in or out.
+    pub login: Option<Login>,
 }
 
 /// Declares an enum whose variants are the values of a keyword.
@@ -104,6 +109,16 @@ keyword! {
     }
 }
 
+keyword! {
+    /// How a method that succeeds changes whether the user is logged in: `x-login`.
+    Login {
+        /// The user is logged in.
+        In = "in",
+        /// The user is logged out.
+        Out = "out",
+    }
+}
+
 impl MethodFacts {
     /// Reads the facts of a definition; `None` if it has none of the keywords.
     pub(crate) fn of(
@@ -112,7 +127,8 @@ impl MethodFacts {
         schema: &Value,
     ) -> Result<Option<Self>, Error> {
         let at = |keyword: &str| format!("/$defs/{}/{keyword}", escaped(definition));
-        let Some(present) = KEYWORDS.iter().find(|key| schema.get(**key).is_some()) else {
+        let mut keywords = KEYWORDS.iter().chain([&LOGIN]);
+        let Some(present) = keywords.find(|key| schema.get(**key).is_some()) else {
             return Ok(None);
         };
         if schema.get("x-method").is_none() || definition.ends_with("Response") {
@@ -144,6 +160,10 @@ impl MethodFacts {
             access: read!("x-access", AccessRight),
             retry: read!("x-retry", Retry),
             joins: read!("x-joins", Attachment),
+            login: match schema.get(LOGIN) {
+                Some(_) => Some(read!("x-login", Login)),
+                None => None,
+            },
         }))
     }
 }

@@ -22,7 +22,7 @@ pub use self::coalescing::{CoalescingInfo, TextPattern};
 pub use self::content::{Content, ContentInfo};
 pub use self::document::Document;
 pub use self::error::Error;
-pub use self::facts::{AccessRight, Attachment, MethodFacts, Retry, Scope};
+pub use self::facts::{AccessRight, Attachment, Login, MethodFacts, Retry, Scope};
 pub use self::protocol::{Kind, Method, Protocol};
 pub use self::side::Side;
 pub use self::transcript::TranscriptRules;

@@ -1,8 +1,8 @@
 //! Facts of methods are complete, and agree with the definitions.
 
 use acp_schema::{
-    AccessRight, Attachment, Content, ContentInfo, Document, EXTENSIONS, MethodFacts, Protocol,
-    Retry, Scope, Side, V1_UNSTABLE, V2_UNSTABLE,
+    AccessRight, Attachment, Content, ContentInfo, Document, EXTENSIONS, Login, MethodFacts,
+    Protocol, Retry, Scope, Side, V1_UNSTABLE, V2_UNSTABLE,
 };
 
 #[track_caller]
@@ -36,8 +36,18 @@ fn facts_are_complete_and_agree_with_the_params() {
         access: AccessRight::Owner,
         retry: Retry::Never,
         joins: Attachment::Leaves,
+        login: None,
     };
     assert_eq!(method.facts, Some(expected));
+
+    let login =
+        |word: &str| with_facts(&format!(r#"{ALL}, "x-login": {word}"#), r#"["sessionId"]"#);
+    let document = Document::parse("base.json", &login(r#""out""#)).expect("an object");
+    let protocol = Protocol::from_document(&document).expect("valid");
+    let facts = protocol
+        .method(Side::AGENT, "do")
+        .and_then(|method| method.facts);
+    assert_eq!(facts.and_then(|facts| facts.login), Some(Login::Out));
 
     let replaced = |old: &str, new: &str| with_facts(&ALL.replace(old, new), r#"["sessionId"]"#);
     for (text, expected) in [
@@ -64,6 +74,14 @@ fn facts_are_complete_and_agree_with_the_params() {
         (
             replaced("leaves", "creates"),
             "DoRequest/x-joins: the result does not require `sessionId`",
+        ),
+        (
+            login(r#""again""#),
+            "DoRequest/x-login: unknown `again`; expected one of in, out",
+        ),
+        (
+            with_facts(r#", "x-login": "in""#, "[]"),
+            "DoRequest/x-scope: missing beside `x-login`",
         ),
         (
             with_facts("", "[]").replace(

@@ -42,6 +42,7 @@ const KEYWORDS: &[&str] = &[
     "x-deserialize-skip-invalid-items",
     "x-docs-ignore",
     "x-joins",
+    "x-login",
     "x-method",
     "x-retry",
     "x-scope",

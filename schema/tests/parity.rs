@@ -74,7 +74,10 @@ fn facts(schema: &Value) -> Value {
                 match (key.as_str(), member) {
                     ("description" | "title", Value::String(_))
                     | ("x-cancels" | "x-coalesce" | "x-sensitive" | "x-tri-state", _)
-                    | ("x-scope" | "x-access" | "x-retry" | "x-joins" | "x-content", _) => {}
+                    | (
+                        "x-scope" | "x-access" | "x-retry" | "x-joins" | "x-login" | "x-content",
+                        _,
+                    ) => {}
                     // A reference beside other keywords may be wrapped.
                     ("allOf", Value::Array(all)) if lone_reference(all).is_some() => {
                         let target = lone_reference(all).unwrap_or(&Value::Null);

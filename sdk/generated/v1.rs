@@ -10475,6 +10475,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/prompt_result",
@@ -10482,6 +10483,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/resume",
@@ -10489,6 +10491,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state",
@@ -10496,6 +10499,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "auth/status",
@@ -10503,6 +10507,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "authenticate",
@@ -10510,6 +10515,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: Some(runtime::Login::In),
         },
         runtime::MethodFacts {
             name: "initialize",
@@ -10517,6 +10523,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "logout",
@@ -10524,6 +10531,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: Some(runtime::Login::Out),
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -10531,6 +10539,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "providers/disable",
@@ -10538,6 +10547,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "providers/list",
@@ -10545,6 +10555,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "providers/set",
@@ -10552,6 +10563,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -10559,6 +10571,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -10566,6 +10579,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/archive",
@@ -10573,6 +10587,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/cancel",
@@ -10580,6 +10595,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/close",
@@ -10587,6 +10603,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/delete",
@@ -10594,6 +10611,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/fork",
@@ -10601,6 +10619,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/list",
@@ -10608,6 +10627,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/load",
@@ -10615,6 +10635,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/new",
@@ -10622,6 +10643,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/prompt",
@@ -10629,6 +10651,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/resume",
@@ -10636,6 +10659,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/set_config_option",
@@ -10643,6 +10667,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/set_mode",
@@ -10650,6 +10675,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/set_title",
@@ -10657,6 +10683,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/status",
@@ -10664,6 +10691,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/unarchive",
@@ -10671,6 +10699,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
     ],
 );
@@ -10684,6 +10713,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state_changed",
@@ -10691,6 +10721,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "auth/status_update",
@@ -10698,6 +10729,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "elicitation/complete",
@@ -10705,6 +10737,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "elicitation/create",
@@ -10712,6 +10745,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "fs/read_text_file",
@@ -10719,6 +10753,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "fs/write_text_file",
@@ -10726,6 +10761,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -10733,6 +10769,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -10740,6 +10777,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -10747,6 +10785,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/request_permission",
@@ -10754,6 +10793,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/update",
@@ -10761,6 +10801,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "terminal/create",
@@ -10768,6 +10809,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "terminal/kill",
@@ -10775,6 +10817,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "terminal/output",
@@ -10782,6 +10825,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "terminal/release",
@@ -10789,6 +10833,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "terminal/wait_for_exit",
@@ -10796,6 +10841,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
     ],
 );

@@ -10678,6 +10678,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/prompt_result",
@@ -10685,6 +10686,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/resume",
@@ -10692,6 +10694,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state",
@@ -10699,6 +10702,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "auth/login",
@@ -10706,6 +10710,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: Some(runtime::Login::In),
         },
         runtime::MethodFacts {
             name: "auth/logout",
@@ -10713,6 +10718,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: Some(runtime::Login::Out),
         },
         runtime::MethodFacts {
             name: "auth/status",
@@ -10720,6 +10726,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "initialize",
@@ -10727,6 +10734,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -10734,6 +10742,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "providers/disable",
@@ -10741,6 +10750,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "providers/list",
@@ -10748,6 +10758,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "providers/set",
@@ -10755,6 +10766,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -10762,6 +10774,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -10769,6 +10782,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/archive",
@@ -10776,6 +10790,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/cancel",
@@ -10783,6 +10798,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/close",
@@ -10790,6 +10806,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/delete",
@@ -10797,6 +10814,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/fork",
@@ -10804,6 +10822,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/list",
@@ -10811,6 +10830,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/new",
@@ -10818,6 +10838,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/prompt",
@@ -10825,6 +10846,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Keyed,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/resume",
@@ -10832,6 +10854,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/set_config_option",
@@ -10839,6 +10862,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/set_title",
@@ -10846,6 +10870,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/status",
@@ -10853,6 +10878,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/unarchive",
@@ -10860,6 +10886,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "terminal/cancel",
@@ -10867,6 +10894,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "tool_call/cancel",
@@ -10874,6 +10902,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
     ],
 );
@@ -10887,6 +10916,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state_changed",
@@ -10894,6 +10924,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "auth/status_update",
@@ -10901,6 +10932,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "elicitation/complete",
@@ -10908,6 +10940,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "elicitation/create",
@@ -10915,6 +10948,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -10922,6 +10956,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -10929,6 +10964,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -10936,6 +10972,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/request_permission",
@@ -10943,6 +10980,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/update",
@@ -10950,6 +10988,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
     ],
 );

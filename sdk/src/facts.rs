@@ -1,6 +1,6 @@
 //! Facts of methods and updates that do not depend on an implementation: what a method belongs to,
-//! who may call it, whether it may be sent again, and whether it joins or leaves a session; what an
-//! update contributes to the conversation.
+//! who may call it, whether it may be sent again, whether it joins or leaves a session, and whether
+//! it logs the user in or out; what an update contributes to the conversation.
 //!
 //! They are stated in the document of each protocol version, beside the method. A version has a
 //! table for each side: [`v1::AGENT_METHODS`](crate::v1::AGENT_METHODS) has the methods that an
@@ -61,6 +61,15 @@ pub enum Attachment {
     Keeps,
 }
 
+/// How a method that succeeds changes whether the user is logged in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Login {
+    /// The user is logged in.
+    In,
+    /// The user is logged out.
+    Out,
+}
+
 /// Facts of one method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MethodFacts {
@@ -74,6 +83,8 @@ pub struct MethodFacts {
     pub retry: Retry,
     /// How the method changes the client's attachment to a session.
     pub joins: Attachment,
+    /// Whether the method logs the user in or out.
+    pub login: Option<Login>,
 }
 
 /// The methods that one side handles, by name.
@@ -164,7 +175,7 @@ pub struct NamedValue<T> {
 /// Returns the facts of a method that agents handle, before the version of a connection is known.
 /// `None` if no version has the method.
 ///
-/// Versions agree on scope, access and attachment of a method; the retry class is that of the
+/// Versions agree on scope, access, attachment and login of a method; the retry class is that of the
 /// lowest version that has the method.
 #[must_use]
 pub fn of_agent(name: &str) -> Option<&'static MethodFacts> {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use acp_sdk::facts::{self, Attachment};
+use acp_sdk::facts::{self, Attachment, Login};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -103,6 +103,11 @@ fn session(object: &RawValue) -> Option<Cow<'_, str>> {
 /// Returns how a method changes the attachment of this connection to a session.
 pub(crate) fn attachment(method: &str) -> Attachment {
     facts::of_agent(method).map_or(Attachment::Keeps, |facts| facts.joins)
+}
+
+/// Returns whether a method logs the user in or out.
+pub(crate) fn login(method: &str) -> Option<Login> {
+    facts::of_agent(method)?.login
 }
 
 #[cfg(feature = "remote")]

@@ -16,7 +16,7 @@ mod sessions;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use acp_sdk::facts::Attachment;
+use acp_sdk::facts::{Attachment, Login};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -144,7 +144,6 @@ impl Resume {
         let mut sent = message.clone();
         match pending.method.as_str() {
             "initialize" => self.initialize = Some(message),
-            "authenticate" | "auth/login" => pending.message = Some(message),
             "session/prompt" if self.capabilities.prompt_result => {
                 self.last += 1;
                 let name = format!("{}-{}", self.nonce, self.last);
@@ -156,6 +155,9 @@ impl Resume {
                     }
                     pending.prompt = Some(name);
                 }
+            }
+            method if envelope::login(method) == Some(Login::In) => {
+                pending.message = Some(message);
             }
             method => match envelope::attachment(method) {
                 // Opened with the id in the response.
@@ -216,10 +218,13 @@ impl Resume {
             return false;
         };
         let failed = envelope.error.is_some();
+        match envelope::login(&pending.method).filter(|_| !failed) {
+            Some(Login::In) => self.authenticate = pending.message.clone(),
+            Some(Login::Out) => self.authenticate = None,
+            None => {}
+        }
         match pending.method.as_str() {
             "initialize" => self.capabilities = ResumeCapabilities::read(envelope),
-            "authenticate" | "auth/login" if !failed => self.authenticate = pending.message,
-            "logout" | "auth/logout" => self.authenticate = None,
             "session/prompt" => {
                 let session = pending.session.as_deref().unwrap_or_default();
                 if let Some(session) = self.sessions.get_mut(session) {

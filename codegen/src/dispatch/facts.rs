@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use acp_schema::{AccessRight, Attachment, Method, MethodFacts, Protocol, Retry, Scope};
+use acp_schema::{AccessRight, Attachment, Login, Method, MethodFacts, Protocol, Retry, Scope};
 use heck::ToShoutySnakeCase as _;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -68,6 +68,11 @@ fn row(name: &str, facts: &MethodFacts) -> TokenStream {
         Attachment::Leaves => quote!(Leaves),
         Attachment::Keeps => quote!(Keeps),
     };
+    let login = match facts.login {
+        Some(Login::In) => quote!(Some(runtime::Login::In)),
+        Some(Login::Out) => quote!(Some(runtime::Login::Out)),
+        None => quote!(None),
+    };
     quote! {
         runtime::MethodFacts {
             name: #name,
@@ -75,6 +80,7 @@ fn row(name: &str, facts: &MethodFacts) -> TokenStream {
             access: runtime::AccessRight::#access,
             retry: runtime::Retry::#retry,
             joins: runtime::Attachment::#joins,
+            login: #login,
         }
     }
 }

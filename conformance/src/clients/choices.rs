@@ -1,5 +1,6 @@
 //! What a client chooses among: login methods, modes and options.
 
+use acp_schema::Login;
 use serde_json::{Value, json};
 
 use super::Played;
@@ -9,7 +10,7 @@ use super::offers::is_offered;
 use super::table::ClientCheck;
 use crate::harness::{Entry, Outcome, inconclusive};
 use crate::passive::{RuleResult, View, violation};
-use crate::wire::Party;
+use crate::wire::{Party, login as login_of};
 
 pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.all-capabilities", all_capabilities),
@@ -33,8 +34,7 @@ fn all_capabilities(played: &Played) -> Outcome {
 
 /// The login method that the client calls, as the agent offers it, and its id.
 fn login<'a>(view: &View<'a>) -> Option<(Option<&'a Value>, &'a Value)> {
-    let methods = ["authenticate", "auth/login"];
-    if !view.is_call(Party::Client) || !methods.contains(&view.method) {
+    if !view.is_call(Party::Client) || login_of(view.method) != Some(Login::In) {
         return None;
     }
     let wanted = view.params().get("methodId").unwrap_or(&Value::Null);

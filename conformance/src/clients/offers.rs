@@ -202,10 +202,6 @@ pub(super) fn serve(stage: &mut ScriptedAgent, offers: Offers, request: &Value) 
         .and_then(Value::as_str)
         .unwrap_or_default();
     let params = request.get("params").cloned().unwrap_or_default();
-    let logins = match version {
-        Version::V1 => ["authenticate", "logout"],
-        Version::V2 => ["auth/login", "auth/logout"],
-    };
     match method {
         "session/set_config_option" if offers.has_options() => match set(stage, &params) {
             true => {
@@ -232,7 +228,7 @@ pub(super) fn serve(stage: &mut ScriptedAgent, offers: Offers, request: &Value) 
         }
         "session/list" => stage.answer(request, &json!({"sessions": []})),
         "session/close" | "session/delete" => stage.answer(request, &json!({})),
-        _ if logins.contains(&method) => stage.answer(request, &json!({})),
+        _ if crate::wire::login(method).is_some() => stage.answer(request, &json!({})),
         _ => return false,
     }
     true

@@ -245,10 +245,10 @@ fn v2_methods(view: &View<'_>) -> RuleResult {
     if view.calls(Party::Client, "session/delete") {
         return needs(view, "/session/delete", "session/delete");
     }
-    let logs = ["auth/login", "auth/logout"];
-    let Some(method) = logs.iter().find(|method| view.calls(Party::Client, method)) else {
+    let method = view.method;
+    if !view.is_call(Party::Client) || crate::wire::login(method).is_none() {
         return Ok(0);
-    };
+    }
     let Some(agent) = &view.state.agent else {
         return Ok(0);
     };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use acp_sdk::facts::Attachment;
+use acp_schema::Attachment;
 use serde_json::{Value, json};
 
 use super::{Conn, Recording, Waiting};

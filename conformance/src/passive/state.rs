@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use acp_sdk::facts::Attachment;
+use acp_schema::Attachment;
 use serde_json::{Map, Value};
 
 use super::session::bit;

@@ -1,6 +1,6 @@
 //! What a rule sees: a message, and the connection before it.
 
-use acp_sdk::facts::Attachment;
+use acp_schema::Attachment;
 use serde_json::Value;
 
 use super::{Asked, Session, State};

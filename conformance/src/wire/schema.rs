@@ -50,6 +50,15 @@ impl Version {
         })
     }
 
+    /// The schema document of this version with the proposals for it.
+    pub(super) fn with_proposals(self) -> Result<Document> {
+        let document = self.document()?;
+        Ok(match self {
+            Self::V1 => document.overlay("v1.unstable.json", V1_UNSTABLE)?,
+            Self::V2 => document.overlay("v2.unstable.json", V2_UNSTABLE)?,
+        })
+    }
+
     /// The version of this number, if it has a schema here.
     #[must_use]
     pub fn of_number(number: u64) -> Option<Self> {
@@ -115,10 +124,7 @@ impl Schema {
             .filter(|(_, result)| is_empty_object(result))
             .map(|(method, _)| (method.side, method.name.clone()))
             .collect();
-        let proposals = match version {
-            Version::V1 => document.overlay("v1.unstable.json", V1_UNSTABLE)?,
-            Version::V2 => document.overlay("v2.unstable.json", V2_UNSTABLE)?,
-        };
+        let proposals = version.with_proposals()?;
         let proposed = Protocol::from_document(&proposals)?;
         let proposed = proposed.methods().map(|method| method.name.clone());
         Ok(Self {

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
+use acp_schema::Attachment;
 use acp_sdk::ErrorCode;
-use acp_sdk::facts::Attachment;
 use serde_json::{Map, Value};
 
 use super::envelope::{self, Answer, Defect, Message};

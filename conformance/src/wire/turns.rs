@@ -8,8 +8,10 @@
 
 use std::collections::HashMap;
 
-use acp_sdk::facts::{self, Content};
+use acp_schema::Content;
 use serde_json::Value;
+
+use super::facts::content;
 
 /// How many sessions are remembered at once.
 const CAPACITY: usize = 16_384;
@@ -18,16 +20,13 @@ const CAPACITY: usize = 16_384;
 /// commands or usage, describes the session and may come at any time.
 #[must_use]
 pub fn is_output(kind: &str) -> bool {
-    facts::of_update(kind) == Some(Content::Output)
+    content(kind) == Some(Content::Output)
 }
 
 /// Whether an update of this kind is part of the conversation: output, or words of the user.
 #[must_use]
 pub(crate) fn is_conversation(kind: &str) -> bool {
-    matches!(
-        facts::of_update(kind),
-        Some(Content::Input | Content::Output)
-    )
+    matches!(content(kind), Some(Content::Input | Content::Output))
 }
 
 /// How an update stands to a cancelled turn.

@@ -14719,6 +14719,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/prompt_result",
@@ -14726,6 +14727,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/resume",
@@ -14733,6 +14735,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state",
@@ -14740,6 +14743,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "auth/status",
@@ -14747,6 +14751,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "authenticate",
@@ -14754,6 +14759,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: Some(runtime::Login::In),
         },
         runtime::MethodFacts {
             name: "initialize",
@@ -14761,6 +14767,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "logout",
@@ -14768,6 +14775,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: Some(runtime::Login::Out),
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -14775,6 +14783,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "providers/disable",
@@ -14782,6 +14791,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "providers/list",
@@ -14789,6 +14799,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "providers/set",
@@ -14796,6 +14807,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -14803,6 +14815,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -14810,6 +14823,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/archive",
@@ -14817,6 +14831,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/cancel",
@@ -14824,6 +14839,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/close",
@@ -14831,6 +14847,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/delete",
@@ -14838,6 +14855,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/fork",
@@ -14845,6 +14863,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/list",
@@ -14852,6 +14871,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/load",
@@ -14859,6 +14879,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/new",
@@ -14866,6 +14887,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/prompt",
@@ -14873,6 +14895,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/resume",
@@ -14880,6 +14903,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/set_config_option",
@@ -14887,6 +14911,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/set_mode",
@@ -14894,6 +14919,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/set_title",
@@ -14901,6 +14927,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/status",
@@ -14908,6 +14935,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/unarchive",
@@ -14915,6 +14943,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
     ],
 );
@@ -14928,6 +14957,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state_changed",
@@ -14935,6 +14965,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "auth/status_update",
@@ -14942,6 +14973,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "elicitation/complete",
@@ -14949,6 +14981,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "elicitation/create",
@@ -14956,6 +14989,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "fs/read_text_file",
@@ -14963,6 +14997,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "fs/write_text_file",
@@ -14970,6 +15005,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -14977,6 +15013,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -14984,6 +15021,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -14991,6 +15029,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/request_permission",
@@ -14998,6 +15037,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/update",
@@ -15005,6 +15045,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "terminal/create",
@@ -15012,6 +15053,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "terminal/kill",
@@ -15019,6 +15061,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "terminal/output",
@@ -15026,6 +15069,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "terminal/release",
@@ -15033,6 +15077,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "terminal/wait_for_exit",
@@ -15040,6 +15085,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
     ],
 );

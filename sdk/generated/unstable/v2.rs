@@ -14513,6 +14513,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/prompt_result",
@@ -14520,6 +14521,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/resume",
@@ -14527,6 +14529,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state",
@@ -14534,6 +14537,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "auth/login",
@@ -14541,6 +14545,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: Some(runtime::Login::In),
         },
         runtime::MethodFacts {
             name: "auth/logout",
@@ -14548,6 +14553,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: Some(runtime::Login::Out),
         },
         runtime::MethodFacts {
             name: "auth/status",
@@ -14555,6 +14561,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "initialize",
@@ -14562,6 +14569,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -14569,6 +14577,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "providers/disable",
@@ -14576,6 +14585,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "providers/list",
@@ -14583,6 +14593,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "providers/set",
@@ -14590,6 +14601,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -14597,6 +14609,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -14604,6 +14617,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/archive",
@@ -14611,6 +14625,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/cancel",
@@ -14618,6 +14633,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/close",
@@ -14625,6 +14641,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/delete",
@@ -14632,6 +14649,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/fork",
@@ -14639,6 +14657,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/list",
@@ -14646,6 +14665,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/new",
@@ -14653,6 +14673,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/prompt",
@@ -14660,6 +14681,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Keyed,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/resume",
@@ -14667,6 +14689,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/set_config_option",
@@ -14674,6 +14697,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/set_title",
@@ -14681,6 +14705,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/status",
@@ -14688,6 +14713,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/unarchive",
@@ -14695,6 +14721,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "terminal/cancel",
@@ -14702,6 +14729,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "tool_call/cancel",
@@ -14709,6 +14737,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
     ],
 );
@@ -14722,6 +14751,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state_changed",
@@ -14729,6 +14759,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "auth/status_update",
@@ -14736,6 +14767,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "elicitation/complete",
@@ -14743,6 +14775,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "elicitation/create",
@@ -14750,6 +14783,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -14757,6 +14791,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -14764,6 +14799,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -14771,6 +14807,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Owner,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/request_permission",
@@ -14778,6 +14815,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
         runtime::MethodFacts {
             name: "session/update",
@@ -14785,6 +14823,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
+            login: None,
         },
     ],
 );

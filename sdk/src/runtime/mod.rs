@@ -5,8 +5,8 @@
 pub use crate::connection::{CoalescingRule, JoinableText};
 pub use crate::error::{Error, HandlerError, HandlerResult, Result};
 pub use crate::facts::{
-    AccessRight, Attachment, Content, ContentTable, MethodFacts, MethodTable, NamedValue, Retry,
-    Scope,
+    AccessRight, Attachment, Content, ContentTable, Login, MethodFacts, MethodTable, NamedValue,
+    Retry, Scope,
 };
 #[doc(hidden)]
 pub use crate::json::codegen::*;

@@ -12,9 +12,10 @@ fn words(facts: &MethodFacts) -> String {
         access,
         retry,
         joins,
+        login,
         ..
     } = facts;
-    format!("{scope:?} {access:?} {retry:?} {joins:?}")
+    format!("{scope:?} {access:?} {retry:?} {joins:?} {login:?}")
 }
 
 #[track_caller]
@@ -35,8 +36,9 @@ fn assert_same(document: Document, proposals: (&str, &str), tables: [(Side, &Met
                     access,
                     retry,
                     joins,
+                    login,
                 } = method.facts.unwrap();
-                let facts = format!("{scope:?} {access:?} {retry:?} {joins:?}");
+                let facts = format!("{scope:?} {access:?} {retry:?} {joins:?} {login:?}");
                 (method.name.clone(), facts)
             })
             .collect();
@@ -81,7 +83,7 @@ fn the_tables_of_version_2_are_those_of_its_documents() {
 /// What is decided before the version is known must not depend on it.
 #[cfg(feature = "v2")]
 #[test]
-fn the_versions_agree_on_scope_access_and_attachment() {
+fn the_versions_agree_on_scope_access_attachment_and_login() {
     use acp_sdk::{v1, v2};
     for (first, second) in [
         (&v1::AGENT_METHODS, &v2::AGENT_METHODS),
@@ -92,7 +94,7 @@ fn the_versions_agree_on_scope_access_and_attachment() {
             let Some(two) = second.get(one.name) else {
                 continue;
             };
-            let facts = |it: &MethodFacts| (it.scope, it.access, it.joins);
+            let facts = |it: &MethodFacts| (it.scope, it.access, it.joins, it.login);
             assert_eq!(facts(one), facts(two), "{}", one.name);
             shared += 1;
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use acp_schema::Login;
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use crate::clients::scenarios::hello;
 use crate::clients::scripted_agent::ScriptedAgent;
 use crate::clients::table::ClientCheck;
 use crate::harness::{Entry, Outcome, Stop, inconclusive};
-use crate::wire::{Party, sets_up};
+use crate::wire::{Party, login, sets_up};
 
 pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
     ("client.batch", batch),
@@ -178,7 +179,9 @@ fn bad_batch_entry(played: &Played) -> Outcome {
 
 /// Whether messages with this method depend on their order.
 fn is_lifecycle(method: &str) -> bool {
-    matches!(method, "initialize" | "auth/login" | "session/prompt") || sets_up(method)
+    matches!(method, "initialize" | "session/prompt")
+        || login(method) == Some(Login::In)
+        || sets_up(method)
 }
 
 fn no_lifecycle_batch(played: &Played) -> Outcome {

@@ -1,8 +1,7 @@
 //! Takes secrets out of messages before they are written down.
 //!
 //! Taken out are: the values of environment variables and HTTP headers of MCP
-//! servers and terminals, everything that `authenticate` and `auth/login` carry besides the
-//! method's id, strings under names such as `apiKey`, `token` or `password`, and
+//! servers and terminals, everything that requests to log in carry besides the method's id, strings under names such as `apiKey`, `token` or `password`, and
 //! arguments such as `--api-key=…`. Prompts, file contents and the output of
 //! terminals are the conversation itself and stay.
 //!
@@ -11,12 +10,11 @@
 
 mod text;
 
+use acp_schema::Login;
 use serde_json::Value;
 
 pub use self::text::redact_text;
-
-/// The methods that log in, in version 1 and in version 2.
-const LOGINS: [&str; 2] = ["authenticate", "auth/login"];
+use crate::wire::login;
 
 /// What stands in the place of a secret.
 const REDACTED: &str = "[redacted]";
@@ -41,7 +39,7 @@ const SECRETS: [&str; 12] = [
 pub fn redact(message: &mut Value) -> bool {
     let mut changed = false;
     let method = message.get("method").and_then(Value::as_str);
-    if method.is_some_and(|method| LOGINS.contains(&method))
+    if method.and_then(login) == Some(Login::In)
         && let Some(Value::Object(params)) = message.get_mut("params")
     {
         for (name, value) in params {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use acp_sdk::facts::Login;
 use acp_sdk::v1::{AGENT_METHODS, Implementation, SessionId};
 use acp_sdk::{HandlerError, Json, RpcError};
 use jsonrpsee::Extensions;
@@ -80,11 +81,12 @@ impl Context {
         let access = &self.caller.access;
         let called = link::call(&self.server, access, authenticated, info, method, params);
         let answer = called.await.map_err(|error| error_of(&error))?;
-        match method {
-            "initialize" => *self.info() = client_info(params),
-            "authenticate" => self.authenticated.store(true, Ordering::Release),
-            "logout" => self.authenticated.store(false, Ordering::Release),
-            _ => {}
+        if method == "initialize" {
+            *self.info() = client_info(params);
+        }
+        if let Some(login) = AGENT_METHODS.get(method).and_then(|facts| facts.login) {
+            let authenticated = login == Login::In;
+            self.authenticated.store(authenticated, Ordering::Release);
         }
         Ok(answer)
     }
