@@ -269,7 +269,10 @@ fn external_types(
     roles: &[dispatch::Role],
 ) -> Result<external::Types, Error> {
     let mut paths: BTreeMap<String, String> = overrides.external(document).collect();
-    paths.extend(extension.map(Extension::external).unwrap_or_default());
+    for (name, path) in extension.map(Extension::external).unwrap_or_default() {
+        // A type of the runtime may have another name in the module.
+        paths.entry(name).or_insert(path);
+    }
     paths.extend(options.external.clone());
     let mut types = external::Types::new(document, &paths, &lowered.types)?;
     types.name_as_runtime(overrides.external(document).map(|(name, _)| name));

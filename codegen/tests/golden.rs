@@ -29,6 +29,16 @@ fn the_bundled_documents_give_the_kept_texts() {
     }
 }
 
+/// The types are those of `acp_sdk::v1`, and the text is compiled as it is kept.
+#[test]
+fn the_extension_methods_give_the_kept_text() {
+    let overlay = support::tests("../../schema/extensions.json");
+    let builder = Builder::v1().overlay(overlay).extends("::acp_sdk::v1");
+    let kept = support::tests("../../sdk/generated/extensions.rs");
+    support::compare(&kept, &builder.generate().unwrap(), "golden")
+        .unwrap_or_else(|diff| panic!("{diff}"));
+}
+
 /// The version that the SDK's tests add to those of its own.
 #[test]
 fn the_toy_version_gives_the_kept_text() {

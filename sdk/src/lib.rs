@@ -112,6 +112,17 @@ pub mod v1 {
     include!(concat!(env!("ACP_SDK_GENERATED"), "/v1.rs"));
 }
 
+/// The extension methods of this project (`_acp-sdk/...`), for every version: types, traits, layers
+/// and typed callers, generated from `extensions.json` of `acp-schema`.
+///
+/// `acp-server` answers them; agents advertise them in the `_meta` of their capabilities. Requests
+/// are sent by [`AgentHandleExt`](extensions::AgentHandleExt); a client of version 2 calls them by
+/// name, with the same types.
+#[cfg(feature = "extensions")]
+pub mod extensions {
+    include!("../generated/extensions.rs");
+}
+
 /// The draft of protocol version 2: types, traits and typed callers, generated from its
 /// schema. It may change with any release.
 #[cfg(feature = "v2")]

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
+use acp_sdk::extensions::ResumeEventsResponse;
 use acp_sdk::facts::{self, Attachment, Login};
+use acp_sdk::json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -73,15 +75,10 @@ impl<'a> Envelope<'a> {
 
     /// Returns whether the result marks older events as unavailable.
     pub(crate) fn is_truncated(&self) -> bool {
-        #[derive(Deserialize)]
-        struct Resumed {
-            #[serde(default)]
-            truncated: bool,
-        }
-        let resumed = self
-            .result
-            .map(|result| serde_json::from_str::<Resumed>(result.get()));
-        resumed.is_some_and(|resumed| resumed.is_ok_and(|resumed| resumed.truncated))
+        let resumed = self.result.map(|result| json::from_str(result.get()));
+        resumed.is_some_and(|resumed| {
+            resumed.is_ok_and(|resumed: ResumeEventsResponse| resumed.truncated)
+        })
     }
 
     #[cfg(feature = "remote")]

@@ -16,12 +16,14 @@ mod sessions;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use acp_sdk::extensions::methods::{PromptResult, ResumeEvents};
+use acp_sdk::extensions::{PromptResultRequest, ResumeEventsRequest};
 use acp_sdk::facts::{Attachment, Login};
 use bytes::Bytes;
 use serde_json::json;
 
 use self::capabilities::{Continuation, ResumeCapabilities};
-use self::messages::{answer, error, with_id, with_prompt_id};
+use self::messages::{answer, error, request, with_id, with_prompt_id};
 use self::sessions::{EventStatus, Session};
 use super::Refused;
 use super::envelope::{self, Envelope, Kind};
@@ -34,9 +36,6 @@ pub(crate) const RESTARTED: &str = "_acp-client/agent/restarted";
 
 /// The member of an error's data that marks a request as lost with its connection.
 pub(crate) const LOST: &str = "acp-client/connection-lost";
-
-const RESUME: &str = "_acp-sdk/session/resume";
-const PROMPT_RESULT: &str = "_acp-sdk/session/prompt_result";
 
 /// Maximum number of tracked sessions, and of requests in each direction.
 const MAX_TRACKED: usize = 10_000;
@@ -330,8 +329,8 @@ impl Resume {
             }
             let request = match continuation {
                 Continuation::Cursor => {
-                    let params = json!({"sessionId": id, "sinceEventId": cursor});
-                    json!({"jsonrpc": "2.0", "id": null, "method": RESUME, "params": params})
+                    let params = ResumeEventsRequest::new(id.as_str());
+                    request::<ResumeEvents>(&params.with_since_event_id(cursor))
                 }
                 Continuation::Load if self.capabilities.is_v2 => session.replay_request(&id),
                 Continuation::Load => session.open_request("session/load", &id),
@@ -414,9 +413,7 @@ impl Resume {
 
     fn request_result(&mut self, id: String, session: &str, name: &str, out: &mut Outgoing) {
         let layer_id = self.layer_id();
-        let params = json!({"sessionId": session, "promptId": name});
-        let request =
-            json!({"jsonrpc": "2.0", "id": null, "method": PROMPT_RESULT, "params": params});
+        let request = request::<PromptResult>(&PromptResultRequest::new(session, name));
         if let Some(request) = with_id(request.to_string().as_bytes(), &layer_id) {
             out.to_agent.push_back(request);
             self.layer_requests

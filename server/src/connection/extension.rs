@@ -1,6 +1,12 @@
 //! Methods of our own: `_acp-sdk/session/resume`, `state` and `prompt_result`, and `session/fork`,
 //! a proposal that the protocol's version 1 does not contain yet.
 
+use acp_sdk::extensions::methods::{PromptResult, ResumeEvents, SessionState};
+use acp_sdk::extensions::{
+    PromptResultRequest, PromptResultResponse, ResumeEventsRequest, ResumeEventsResponse,
+    SessionStateRequest, SessionStateResponse,
+};
+use acp_sdk::runtime::Method;
 use acp_sdk::v1::{AgentContext, SessionId};
 use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
 use serde::{Deserialize, Serialize};
@@ -42,41 +48,42 @@ pub(super) async fn request(
     params: Option<&Json>,
 ) -> Option<HandlerResult<Json>> {
     Some(match method {
-        "_acp-sdk/session/resume" => resume(connection, ctx, params).await,
-        "_acp-sdk/session/state" => state(connection, params).await,
-        "_acp-sdk/session/prompt_result" => prompt_result(connection, ctx, params).await,
+        ResumeEvents::NAME => {
+            let resume = |params| resume(connection, ctx, params);
+            answered::<ResumeEvents, _>(params, resume).await
+        }
+        SessionState::NAME => {
+            let state = |params| state(connection, params);
+            answered::<SessionState, _>(params, state).await
+        }
+        PromptResult::NAME => {
+            let result = |params| prompt_result(connection, ctx, params);
+            answered::<PromptResult, _>(params, result).await
+        }
         "session/fork" => fork(connection, ctx, params).await,
         _ => return None,
     })
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ResumeParams {
-    session_id: SessionId,
-    #[serde(default)]
-    since_event_id: Value,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Resumed<'a> {
-    session_id: &'a str,
-    replayed: u64,
-    last_event_id: u64,
-    truncated: bool,
+/// Answers a method with its types.
+async fn answered<M: Method, F: Future<Output = HandlerResult<M::Result>>>(
+    params: Option<&Json>,
+    handle: impl FnOnce(M::Params) -> F,
+) -> HandlerResult<Json> {
+    let text = params.map_or("{}", |params| params.get());
+    let params = acp_sdk::json::from_str(text);
+    let params = params.map_err(|error| HandlerError::invalid_params("", error.to_string()))?;
+    answer(&handle(params).await?)
 }
 
 /// Replays the events after a cursor, and leaves the client attached.
 async fn resume(
     connection: &ServerConnection,
     ctx: &AgentContext,
-    params: Option<&Json>,
-) -> HandlerResult<Json> {
+    params: ResumeEventsRequest,
+) -> HandlerResult<ResumeEventsResponse> {
     connection.client.may_open()?;
-    let params: ResumeParams = read(params)?;
-    // A cursor that is negative or no integer counts as none.
-    let since = params.since_event_id.as_u64().unwrap_or(0);
+    let since = params.since_event_id.unwrap_or(0);
     let joining = Joining::Existing {
         id: params.session_id.clone(),
         place: None,
@@ -90,33 +97,24 @@ async fn resume(
         (subscription.sent(), subscription.replayed_until())
     });
     let oldest = connection.core().oldest(session.id()).await?;
-    answer(&Resumed {
-        session_id: session.id().as_str(),
-        replayed: sent - before.min(sent),
-        last_event_id: last,
-        truncated: oldest > since.saturating_add(1),
-    })
+    let replayed = sent - before.min(sent);
+    let truncated = oldest > since.saturating_add(1);
+    Ok(ResumeEventsResponse::new(
+        session.id(),
+        replayed,
+        last,
+        truncated,
+    ))
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct StateParams {
-    session_id: SessionId,
-}
-
-async fn state(connection: &ServerConnection, params: Option<&Json>) -> HandlerResult<Json> {
+async fn state(
+    connection: &ServerConnection,
+    params: SessionStateRequest,
+) -> HandlerResult<SessionStateResponse> {
     connection.client.initialized()?;
-    let params: StateParams = read(params)?;
     let (session, _) = connection.attached(&params.session_id).await?;
     let state = requests::state(&connection.client, &session);
-    state.ok_or_else(|| HandlerError::internal("the state has no JSON form"))
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PromptResultParams {
-    session_id: SessionId,
-    prompt_id: String,
+    Ok(SessionStateResponse(state))
 }
 
 /// Answers as the prompt with this name is answered, once it is: for a client that has lost the
@@ -124,10 +122,9 @@ struct PromptResultParams {
 async fn prompt_result(
     connection: &ServerConnection,
     ctx: &AgentContext,
-    params: Option<&Json>,
-) -> HandlerResult<Json> {
+    params: PromptResultRequest,
+) -> HandlerResult<PromptResultResponse> {
     connection.client.initialized()?;
-    let params: PromptResultParams = read(params)?;
     let (session, subscription) = connection.attached(&params.session_id).await?;
     let progress = session.state().queue.progress_of(&params.prompt_id);
     let name = || HandlerError::resource_not_found(format!("prompt {}", params.prompt_id));
@@ -138,10 +135,8 @@ async fn prompt_result(
     };
     // As for the prompt itself: its events come first.
     let _ = subscription.reached(end.last_event).await;
-    answer(&super::v1::prompt_response(
-        end.stop.clone()?,
-        end.members.as_ref(),
-    ))
+    let answer = super::answer::answer(&end.stop.clone()?, end.members.as_ref())?;
+    answer.parse().map_err(HandlerError::internal)
 }
 
 #[derive(Deserialize)]

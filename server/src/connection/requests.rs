@@ -1,13 +1,14 @@
 //! What a client is asked, and what it asks about a session's state.
 
 use acp_sdk::Json;
+use acp_sdk::extensions::{
+    ClientHandleExt as _, CurrentSessionState, OpenQuestion, OpenQuestionKind, SessionActivity,
+    SessionStateChangedNotification,
+};
 use acp_sdk::v1::{ClientHandle, CreateElicitationRequest, ElicitationMode};
-use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::Client;
-use crate::event::TurnId;
-use crate::session::{Ask, Phase, Reply};
+use crate::session::{Ask, Reply};
 use crate::{Capability, Session};
 
 impl Client {
@@ -58,43 +59,8 @@ pub(crate) fn elicitation_needs(request: &CreateElicitationRequest) -> Capabilit
     }
 }
 
-/// The state of a session, as `_acp-sdk/session/state` returns it.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SessionState<'a> {
-    session_id: &'a str,
-    state: &'static str,
-    /// The number of the event with which the running turn began.
-    turn: Option<u64>,
-    queued: usize,
-    last_event_id: u64,
-    questions: Vec<OpenQuestion>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct OpenQuestion {
-    event_id: u64,
-    kind: &'static str,
-    request: Option<Box<RawValue>>,
-}
-
-/// The state of which a client was notified last.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Notified {
-    phase: Phase,
-    turn: Option<TurnId>,
-    queued: usize,
-    last_event_id: u64,
-    questions: Vec<u64>,
-}
-
-/// Returns the state of a session as JSON, with questions in the form of the client's version.
-pub(super) fn state(client: &Client, session: &Session) -> Option<Json> {
-    Some(current(client, session)?.0)
-}
-
-fn current(client: &Client, session: &Session) -> Option<(Json, Notified)> {
+/// Returns the state of a session, with questions in the form of the client's version.
+pub(super) fn state(client: &Client, session: &Session) -> CurrentSessionState {
     let last_event_id = session.last_event();
     let (phase, turn, queued, questions) = {
         let state = session.state();
@@ -102,44 +68,35 @@ fn current(client: &Client, session: &Session) -> Option<(Json, Notified)> {
         let questions: Vec<_> = state.questions.values().cloned().collect();
         (state.queue.phase(), turn, state.queue.waiting(), questions)
     };
-    let notified = Notified {
-        phase,
-        turn,
-        queued,
-        last_event_id,
-        questions: questions.iter().map(|question| question.id.0).collect(),
-    };
-    let questions = questions.iter().map(|question| OpenQuestion {
-        event_id: question.id.0,
-        kind: match &question.ask {
-            Ask::Permission(_) => "permission",
-            Ask::Elicitation(_) => "elicitation",
-        },
-        request: body(client, &question.ask),
+    let questions = questions.iter().map(|question| {
+        let kind = match &question.ask {
+            Ask::Permission(_) => OpenQuestionKind::Permission,
+            Ask::Elicitation(_) => OpenQuestionKind::Elicitation,
+        };
+        OpenQuestion::new(question.id.0, kind).with_request(body(client, &question.ask))
     });
-    let state = SessionState {
-        session_id: session.id().as_str(),
-        state: phase.name(),
-        turn: turn.map(|turn| turn.0),
-        queued,
+    CurrentSessionState::new(
+        session.id(),
+        phase.name(),
+        turn.map(|turn| turn.0),
+        queued as u64,
         last_event_id,
-        questions: questions.collect(),
-    };
-    Some((Json::new(&state).ok()?, notified))
+        questions.collect(),
+    )
 }
 
 /// Returns a question as this client is asked it; `None` if its version cannot express it.
-fn body(client: &Client, ask: &Ask) -> Option<Box<RawValue>> {
+fn body(client: &Client, ask: &Ask) -> Option<Json> {
     #[cfg(feature = "v2")]
     if client.is_v2() {
         return super::v2::question(ask);
     }
     let _ = client;
-    let text = match ask {
-        Ask::Permission(request) => serde_json::to_string(request),
-        Ask::Elicitation(request) => serde_json::to_string(request),
-    };
-    super::wire::raw(&text.ok()?)
+    match ask {
+        Ask::Permission(request) => Json::new(request),
+        Ask::Elicitation(request) => Json::new(request),
+    }
+    .ok()
 }
 
 /// Notifies a client of a session's state, after the event `number`; unless it is the one that it was
@@ -156,18 +113,21 @@ pub(super) async fn send_state(
     session: &Session,
     number: u64,
 ) -> acp_sdk::Result<()> {
-    let (Some(peer), Some((state, now))) = (client.peer(), current(client, session)) else {
+    let Some(handle) = client.handle() else {
         return Ok(());
     };
+    let now = state(client, session);
     let last_end = session.state().queue.last_end();
     // An end that could not be committed is beyond the last event.
-    if now.phase == Phase::Idle && number < last_end && last_end <= now.last_event_id {
+    let is_idle = now.state == SessionActivity::Idle;
+    if is_idle && number < last_end && last_end <= now.last_event_id {
         return Ok(());
     }
     let subscription = client.subscription(session.id());
-    if subscription.is_some_and(|subscription| !subscription.notifies(now)) {
+    if subscription.is_some_and(|subscription| !subscription.notifies(&now)) {
         return Ok(());
     }
-    peer.notify_ext("_acp-sdk/session/state_changed", Some(&state))
+    handle
+        .session_state_changed(SessionStateChangedNotification(now))
         .await
 }

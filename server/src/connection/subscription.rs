@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use acp_sdk::Peer;
+use acp_sdk::extensions::CurrentSessionState;
 use tokio::sync::oneshot;
 
 use super::Client;
 use super::joining;
-use super::requests::Notified;
 use super::wire::{self, Encoding, Phase};
 use crate::Session;
 use crate::event::{Batch, EventKind};
@@ -32,7 +32,7 @@ pub(crate) struct Subscription {
     /// What the client's link implies for files and terminals that no client offers.
     pub(crate) local_tools: LocalTools,
     /// The state that the client was notified of last.
-    notified: Mutex<Option<Notified>>,
+    notified: Mutex<Option<CurrentSessionState>>,
     /// Whether the client may lose what it was sent, and ask for it again.
     may_lose: bool,
     this: Weak<Subscription>,
@@ -143,10 +143,12 @@ impl Subscription {
     }
 
     /// Returns whether a state differs from the last one, and keeps it.
-    pub(super) fn notifies(&self, state: Notified) -> bool {
+    pub(super) fn notifies(&self, state: &CurrentSessionState) -> bool {
         let mut last = self.notified.lock().unwrap_or_else(PoisonError::into_inner);
-        let differs = last.as_ref() != Some(&state);
-        *last = Some(state);
+        let differs = last.as_ref() != Some(state);
+        if differs {
+            *last = Some(state.clone());
+        }
         differs
     }
 

@@ -10,7 +10,6 @@ use acp_sdk::convert::convert_logged;
 use acp_sdk::v1::{self, Agent as _};
 use acp_sdk::v2::*;
 use acp_sdk::{AgentSide, HandlerError, HandlerResult, Json, MultiVersion, V1, V2};
-use serde_json::value::RawValue;
 
 use super::wire::{self, Encoded, Phase};
 use super::{Client, ServerConnection};
@@ -364,18 +363,18 @@ pub(super) async fn ask(client: &Client, ask: &Ask) -> acp_sdk::Result<Reply> {
 }
 
 /// Returns a question as clients are asked it; `None` if version 2 cannot express it.
-pub(super) fn question(ask: &Ask) -> Option<Box<RawValue>> {
-    let text = match ask {
+pub(super) fn question(ask: &Ask) -> Option<Json> {
+    let request = match ask {
         Ask::Permission(request) => {
             let request: RequestPermissionRequest = convert_logged(request.clone())?;
-            serde_json::to_string(&request)
+            Json::new(&request)
         }
         Ask::Elicitation(request) => {
             let request: CreateElicitationRequest = convert_logged(request.clone())?;
-            serde_json::to_string(&request)
+            Json::new(&request)
         }
     };
-    wire::raw(&text.ok()?)
+    request.ok()
 }
 
 fn inexpressible(method: &str) -> acp_sdk::Error {

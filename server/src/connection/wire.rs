@@ -5,7 +5,6 @@ use acp_sdk::v1::{
     AvailableCommandsUpdate, ClientCapabilities, ContentBlock, ContentChunk, Notice,
     NoticeSeverity, SessionConfigKind, SessionUpdate, TextContent,
 };
-use serde_json::value::RawValue;
 
 use super::{Client, requests};
 use crate::event::{EventKind, split_params};
@@ -271,11 +270,6 @@ fn with_known_block(text: &str) -> Option<String> {
 fn json(update: &SessionUpdate) -> Option<String> {
     // Types of the protocol always have a JSON form.
     serde_json::to_string(update).ok()
-}
-
-/// Returns raw JSON for an update that is JSON already.
-pub(crate) fn raw(text: &str) -> Option<Box<RawValue>> {
-    serde_json::from_str(text).ok()
 }
 
 #[cfg(test)]

@@ -1,11 +1,17 @@
 //! Constructors of this layer's messages, and changes to messages of the client.
 
 use acp_sdk::ErrorCode;
+use acp_sdk::runtime::Method;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::LOST;
+
+/// Returns a request of this layer, without its id.
+pub(super) fn request<M: Method>(params: &M::Params) -> Value {
+    json!({"jsonrpc": "2.0", "id": null, "method": M::NAME, "params": params})
+}
 
 /// Returns the message with its id replaced by `id`, which is JSON.
 pub(super) fn with_id(message: &[u8], id: &str) -> Option<Bytes> {

@@ -1,5 +1,6 @@
 //! The layer without a server.
 
+use acp_sdk::runtime::Method as _;
 use serde_json::{Value, json};
 
 use super::*;
@@ -90,7 +91,7 @@ fn a_session_goes_on_after_its_cursor_and_its_prompt_gets_its_answer() {
     );
     let (to_client, to_agent) = reconnect(&mut layer);
     assert!(to_client.is_empty(), "{to_client:?}");
-    assert_eq!(to_agent[0]["method"], RESUME);
+    assert_eq!(to_agent[0]["method"], ResumeEvents::NAME);
     assert_eq!(
         to_agent[0]["params"],
         json!({"sessionId": "s", "sinceEventId": 3})
@@ -111,7 +112,7 @@ fn a_session_goes_on_after_its_cursor_and_its_prompt_gets_its_answer() {
     let resumed = json!({"id": to_agent[0]["id"], "result": {"truncated": false}});
     let (to_client, to_agent) = receive(&mut layer, bytes(resumed));
     assert!(to_client.is_empty() && !layer.is_resuming());
-    assert_eq!(to_agent[0]["method"], PROMPT_RESULT);
+    assert_eq!(to_agent[0]["method"], PromptResult::NAME);
     assert_eq!(
         to_agent[0]["params"],
         json!({"sessionId": "s", "promptId": name})
@@ -251,7 +252,7 @@ fn a_forked_session_continues_after_its_last_event() {
     let (_, to_agent) = reconnect(&mut layer);
     let of_copy = |message: &&Value| message["params"]["sessionId"] == "copy";
     let request = to_agent.iter().find(of_copy).unwrap();
-    assert_eq!(request["method"], RESUME);
+    assert_eq!(request["method"], ResumeEvents::NAME);
     assert_eq!(request["params"]["sinceEventId"], 9);
 }
 
@@ -280,7 +281,7 @@ fn an_uncertain_prompt_is_asked_for() {
     };
     let mut out = Outgoing::default();
     layer.refused(&refused, &mut out);
-    assert_eq!(values(out.to_agent)[0]["method"], PROMPT_RESULT);
+    assert_eq!(values(out.to_agent)[0]["method"], PromptResult::NAME);
     assert!(out.to_client.is_empty());
     refused.is_uncertain = false;
     let mut out = Outgoing::default();
@@ -305,7 +306,7 @@ fn version_2_has_other_names() {
 
     let mut layer = connected_in(hello(ours()["_meta"].clone()));
     let (_, to_agent) = reconnect(&mut layer);
-    assert_eq!(to_agent[0]["method"], RESUME);
+    assert_eq!(to_agent[0]["method"], ResumeEvents::NAME);
 
     let login = json!({"id": 3, "method": "auth/login", "params": {"methodId": "key"}});
     layer.sent(bytes(login)).unwrap();

@@ -10,6 +10,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_sdk::extensions::methods::SessionState;
+use acp_sdk::runtime::Method as _;
 use bytes::Bytes;
 use tokio::time::timeout;
 
@@ -18,7 +20,7 @@ use super::{Connection, PendingRequest};
 use crate::remote::link::Received;
 
 /// The method of probe requests, and the prefix of their ids, as JSON.
-pub(super) const PROBE: &str = "_acp-sdk/session/state";
+pub(super) const PROBE: &str = SessionState::NAME;
 pub(super) const PROBE_ID: &str = "\"acp-client-probe-";
 
 /// The idle time that ends the wait for a replay, and the limit of that wait.

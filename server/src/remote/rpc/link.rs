@@ -1,16 +1,15 @@
 //! A call of the protocol, made for a client of the facade.
 
+use acp_sdk::extensions::methods::ResumeEvents;
+use acp_sdk::extensions::{AgentHandleExt as _, ResumeEventsRequest, SessionStateRequest};
 use acp_sdk::facts::{Attachment, Scope};
+use acp_sdk::runtime::Method as _;
 use acp_sdk::service::{HandlerFuture, IncomingNotification, IncomingRequest, Service};
-use acp_sdk::v1::{AGENT_METHODS, Implementation, InitializeRequest, ProtocolVersion};
+use acp_sdk::v1::{AGENT_METHODS, AgentHandle, Implementation, InitializeRequest, ProtocolVersion};
 use acp_sdk::{ConnectionBuilder, HandlerError, Json, Peer, Result};
-use serde_json::value::RawValue;
 
 use crate::connection::Role;
 use crate::{Access, Server};
-
-/// The method that attaches to a session.
-const RESUME: &str = "_acp-sdk/session/resume";
 
 /// Bytes that wait in each direction.
 const WAITING: usize = 1 << 20;
@@ -71,31 +70,18 @@ pub(super) async fn call(
 ///
 /// The agent's.
 async fn attach(peer: &Peer, params: &Json) -> Result<()> {
-    let joining = join(params)?;
-    peer.call_ext(RESUME, Some(&joining)).await.map(drop)
-}
-
-/// Returns the parameters that attach to the session of `params` without a replay.
-fn join(params: &Json) -> Result<Json> {
-    #[derive(serde::Serialize, serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Joining<'a> {
-        #[serde(borrow)]
-        session_id: &'a RawValue,
-        #[serde(skip_deserializing)]
-        since_event_id: u64,
-    }
-    let mut joining: Joining<'_> =
-        serde_json::from_str(params.get()).map_err(|error| encode_error(RESUME, &error))?;
-    joining.since_event_id = u64::MAX;
-    to_json(RESUME, &joining)
+    let named: SessionStateRequest = acp_sdk::json::from_str(params.get())
+        .map_err(|error| encode_error(ResumeEvents::NAME, &error))?;
+    let joining = ResumeEventsRequest::new(named.session_id).with_since_event_id(u64::MAX);
+    let agent = AgentHandle::new(peer.clone());
+    agent.resume_events(joining).await.map(drop)
 }
 
 fn to_json(method: &str, value: &impl serde::Serialize) -> Result<Json> {
     Json::new(value).map_err(|error| encode_error(method, &error))
 }
 
-fn encode_error(method: &str, error: &serde_json::Error) -> acp_sdk::Error {
+fn encode_error(method: &str, error: &impl std::fmt::Display) -> acp_sdk::Error {
     acp_sdk::Error::Encode {
         method: method.to_owned(),
         reason: error.to_string(),

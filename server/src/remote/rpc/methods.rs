@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
+use acp_sdk::extensions::methods::SessionState;
 use acp_sdk::facts::{Attachment, MethodFacts};
+use acp_sdk::runtime::Method as _;
 use acp_sdk::v1::AGENT_METHODS;
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
@@ -11,7 +13,7 @@ use super::context::{Answer, Context, object};
 use super::{events, turns};
 
 /// The extension method that is answered as the agent answers it, and its name here.
-const STATE: (&str, &str) = ("session_state", "_acp-sdk/session/state");
+const STATE: (&str, &str) = ("session_state", SessionState::NAME);
 
 /// The methods that are answered as the agent answers them: those of the protocol, with `_` in place
 /// of `/`.

@@ -1,8 +1,8 @@
 //! Several clients of one server, and sessions that outlast them.
 
 mod clients;
-mod documented;
 mod inside;
+mod methods;
 mod policies;
 mod resuming;
 mod state;

@@ -1,0 +1,51 @@
+//! Which methods of the documents the server answers.
+
+use acp_schema::{Document, EXTENSIONS, Protocol, Side, V1_UNSTABLE};
+use acp_sdk::ErrorCode;
+use acp_server::Reference;
+use serde_json::json;
+
+use super::*;
+
+/// Requests that the server does not answer: proposals.
+const UNANSWERED: [&str; 8] = [
+    "auth/status",
+    "providers/disable",
+    "providers/list",
+    "providers/set",
+    "session/archive",
+    "session/set_title",
+    "session/status",
+    "session/unarchive",
+];
+
+/// A method that is added to a document must be added to the server, or to the list above.
+#[tokio::test]
+async fn every_request_of_the_documents_is_answered_or_listed() {
+    let document = Document::v1()
+        .and_then(|document| document.overlay("v1.unstable.json", V1_UNSTABLE))
+        .and_then(|document| document.overlay("extensions.json", EXTENSIONS));
+    let protocol = Protocol::from_document(&document.unwrap()).unwrap();
+    let server = Server::new(Reference);
+    let guest = Guest::new(&server).await;
+    // Valid for all methods that are answered. An error about params is no answer: it precedes the
+    // one about a method without a handler.
+    let params = json!({
+        "protocolVersion": 1, "methodId": "none", "sessionId": "none", "cwd": "/w", "prompt": [],
+        "mcpServers": [], "modeId": "m", "configId": "c", "value": "v", "promptId": "p",
+    });
+    let refusals = [ErrorCode::METHOD_NOT_FOUND, ErrorCode::INVALID_PARAMS];
+    let mut unanswered = Vec::new();
+    for method in protocol.methods() {
+        if !method.side.includes(Side::AGENT) || !method.kind.is_request() {
+            continue;
+        }
+        let answer = guest.ext(&method.name, params.clone()).await;
+        let code = answer.err().and_then(|error| error.code());
+        if code.is_some_and(|code| refusals.contains(&code)) {
+            unanswered.push(method.name.as_str());
+        }
+    }
+    unanswered.sort_unstable();
+    assert_eq!(unanswered, UNANSWERED);
+}
