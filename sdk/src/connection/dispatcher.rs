@@ -9,7 +9,6 @@ use tokio::time::Instant;
 
 use super::notification_order::{Next, Released};
 use super::pending::Reply;
-use super::start::Start;
 use super::{Batch, Shared, lock};
 use crate::json::codegen::read_raw;
 use crate::jsonrpc::{
@@ -152,14 +151,14 @@ impl Dispatcher {
         let reason = format!("a message of {bytes} bytes exceeds the limit of {max}");
         let error = |reason| RpcError::new(ErrorCode::INVALID_REQUEST, reason);
         match read_ends(&message.head, &message.tail) {
-            jsonrpc::Oversized::Response(id) => {
+            jsonrpc::OversizedKind::Response(id) => {
                 self.response(&id, ResponseOutcome::Malformed(reason.into()), 0);
             }
-            jsonrpc::Oversized::Request(id) => {
+            jsonrpc::OversizedKind::Request(id) => {
                 let in_use = lock(&self.shared.inbound).contains(&id);
                 self.answer_invalid((!in_use).then_some(&*id), None, error(reason));
             }
-            jsonrpc::Oversized::Unknown => self.answer_invalid(None, None, error(reason)),
+            jsonrpc::OversizedKind::Unknown => self.answer_invalid(None, None, error(reason)),
         }
     }
 
@@ -276,7 +275,13 @@ impl Dispatcher {
         else {
             return;
         };
-        let start = self.start(params, bytes);
+        // Only this loop opens queues, so what is idle stays so.
+        let is_held = !lock(&self.shared.order).is_idle();
+        let held = if is_held { session_of(params) } else { None };
+        // What the request waits for: earlier notifications of its session, and requests behind these.
+        let start = held
+            .as_deref()
+            .and_then(|session| lock(&self.shared.order).queue_request(session, bytes));
         if start.is_none() {
             match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
                 Ok(Poll::Pending) => {}
@@ -285,10 +290,11 @@ impl Dispatcher {
             }
         }
         if let Some(state) = &state {
-            if self.protocol.cancellation().is_of_session(method)
-                && let Some(session) = session_of(params)
-            {
-                state.set_session(&session);
+            if self.protocol.cancellation().is_of_session(method) {
+                let session = if is_held { held } else { session_of(params) };
+                if let Some(session) = session {
+                    state.set_session(&session);
+                }
             }
             lock(&self.shared.inbound).enter(state);
         }
@@ -299,17 +305,6 @@ impl Dispatcher {
             }
             None => self.tasks.spawn(future),
         };
-    }
-
-    /// Returns what a request waits for: earlier notifications of its session, and requests behind
-    /// these.
-    fn start(&self, params: Option<&RawValue>, bytes: usize) -> Option<Start> {
-        // Only this loop opens queues, so what is idle stays so.
-        if lock(&self.shared.order).is_idle() {
-            return None;
-        }
-        let session = session_of(params)?;
-        lock(&self.shared.order).queue_request(&session, bytes)
     }
 
     /// Returns why a request is not dispatched, and the id to answer with.

@@ -15,7 +15,7 @@ mod types;
 pub(crate) use batch::{BadBatch, MOST as MOST_IN_BATCH, read_batch};
 pub use cancellation::Cancellation;
 pub(crate) use incoming::{Incoming, Outcome, clip, read};
-pub(crate) use oversized::{Oversized, read_ends};
+pub(crate) use oversized::{OversizedKind, read_ends};
 pub use types::{ErrorCode, RequestId, RpcError};
 
 pub(crate) use outgoing::{Notification, Request, Response};

@@ -11,7 +11,7 @@ use super::incoming::is_id;
 
 /// What a message above the limit was.
 #[derive(Debug)]
-pub(crate) enum Oversized {
+pub(crate) enum OversizedKind {
     Request(Box<RawValue>),
     Response(Box<RawValue>),
     /// A notification, no message, or one whose envelope is not at its ends.
@@ -19,14 +19,14 @@ pub(crate) enum Oversized {
 }
 
 /// Reads the ends of a message.
-pub(crate) fn read_ends(head: &[u8], tail: &[u8]) -> Oversized {
+pub(crate) fn read_ends(head: &[u8], tail: &[u8]) -> OversizedKind {
     let mut members = Members::default();
     members.read_head(head);
     members.read_tail(tail);
     match (members.id.filter(|id| is_id(id)), members.is_request) {
-        (Some(id), Some(true)) => Oversized::Request(id),
-        (Some(id), Some(false)) if id.get() != "null" => Oversized::Response(id),
-        _ => Oversized::Unknown,
+        (Some(id), Some(true)) => OversizedKind::Request(id),
+        (Some(id), Some(false)) if id.get() != "null" => OversizedKind::Response(id),
+        _ => OversizedKind::Unknown,
     }
 }
 
@@ -93,17 +93,17 @@ mod tests {
     use super::*;
 
     /// Which part is cut off: all but the first and last `kept` bytes.
-    fn ends(message: &str, kept: usize) -> Oversized {
+    fn ends(message: &str, kept: usize) -> OversizedKind {
         let bytes = message.as_bytes();
         let tail = &bytes[bytes.len().saturating_sub(kept)..];
         read_ends(&bytes[..kept.min(bytes.len())], tail)
     }
 
-    fn name(oversized: &Oversized) -> String {
+    fn name(oversized: &OversizedKind) -> String {
         match oversized {
-            Oversized::Request(id) => format!("request {id}"),
-            Oversized::Response(id) => format!("response {id}"),
-            Oversized::Unknown => "unknown".to_owned(),
+            OversizedKind::Request(id) => format!("request {id}"),
+            OversizedKind::Response(id) => format!("response {id}"),
+            OversizedKind::Unknown => "unknown".to_owned(),
         }
     }
 
