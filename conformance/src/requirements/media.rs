@@ -3,6 +3,10 @@
 //! They are large enough for a model: services refuse pictures of one pixel and sounds without
 //! samples, which is not the agent's fault.
 
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+
 /// The width and height of the picture, in pixels.
 const SIDE: u8 = 32;
 
@@ -29,7 +33,7 @@ pub(super) fn png() -> String {
         chunk(*b"IEND", &[]),
     ]
     .concat();
-    base64(&file)
+    BASE64.encode(file)
 }
 
 /// The rows of the picture, each after the byte that says that it is not filtered.
@@ -111,25 +115,18 @@ pub(super) fn wav() -> String {
         &samples,
     ]
     .concat();
-    base64(&file)
+    BASE64.encode(file)
 }
 
-/// Base64 with padding, as RFC 4648 has it.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let group = |bytes: &[u8]| {
-        let byte = |at: usize| u32::from(bytes.get(at).copied().unwrap_or_default());
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        let digit = |at: usize| {
-            let digit = usize::try_from(bits >> (18 - 6 * at) & 63).unwrap_or_default();
-            match at <= bytes.len() {
-                true => DIGITS.get(digit).copied().map_or('=', char::from),
-                false => '=',
-            }
-        };
-        [0, 1, 2, 3].map(digit)
-    };
-    bytes.chunks(3).flat_map(group).collect()
+/// Base64 with padding, as RFC 4648 has it. Bits behind the last byte may be set.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
+/// Returns whether a text is base64.
+pub(super) fn is_base64(text: &str) -> bool {
+    BASE64.decode(text).is_ok()
 }
 
 #[cfg(test)]
@@ -137,23 +134,16 @@ mod tests {
     use super::*;
 
     fn decoded(base64: &str) -> Vec<u8> {
-        const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let digits: Vec<u32> = base64
-            .chars()
-            .filter_map(|digit| u32::try_from(DIGITS.find(digit)?).ok())
-            .collect();
-        let bytes = digits.chunks(4).flat_map(|four| {
-            let bits = (0..4).fold(0, |bits, at| bits << 6 | four.get(at).copied().unwrap_or(0));
-            bits.to_be_bytes().into_iter().skip(1).take(four.len() - 1)
-        });
-        bytes.collect()
+        BASE64.decode(base64).unwrap_or_default()
     }
 
     #[test]
-    fn base64_pads_what_is_not_a_whole_group() {
-        for (text, digits) in [("", ""), ("a", "YQ=="), ("ab", "YWI="), ("abc", "YWJj")] {
-            assert_eq!(base64(text.as_bytes()), digits);
-            assert_eq!(decoded(digits), text.as_bytes());
+    fn base64_has_whole_groups_and_its_own_letters() {
+        for good in ["", "YQ==", "YR==", "AAEC", "cGFzc2VkDQo=", "a+/9"] {
+            assert!(is_base64(good), "{good}");
+        }
+        for bad in ["YQ", "YQ=", "AAE", "a===", "no bytes", "a_-9"] {
+            assert!(!is_base64(bad), "{bad}");
         }
     }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Consent, Cx, Outcome};
 use crate::passive::{RuleResult, View, violation};
+use crate::requirements::media;
 use crate::requirements::passive::{absolute, is_absolute, items, text, watch};
 use crate::requirements::tool_calls::did_not_run;
 use crate::requirements::{Check, NamedCheck};
@@ -103,13 +104,6 @@ fn absolute_cwd(view: &View<'_>) -> RuleResult {
     absolute(terminal.into_iter().chain(command))
 }
 
-/// Whether a text is base64 with padding, as RFC 4648 has it.
-fn is_base64(text: &str) -> bool {
-    let plain = text.trim_end_matches('=');
-    let letters = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
-    text.len().is_multiple_of(4) && text.len() - plain.len() <= 2 && plain.bytes().all(letters)
-}
-
 fn terminal_bytes(view: &View<'_>) -> RuleResult {
     let whole = view.update_of("terminal_update");
     let whole = whole.and_then(|update| text(update.body, "/output/data"));
@@ -118,7 +112,7 @@ fn terminal_bytes(view: &View<'_>) -> RuleResult {
     let mut seen = 0;
     for data in whole.into_iter().chain(chunk) {
         seen += 1;
-        if !is_base64(data) {
+        if !media::is_base64(data) {
             return violation(format!("expected base64, got {data:?}"));
         }
     }
@@ -165,19 +159,4 @@ fn unknown_outcome(cx: &mut Cx) -> Outcome {
     conn.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     let turn = conn.finish(request)?;
     did_not_run(conn, asked, turn.end)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_has_whole_groups_and_its_own_letters() {
-        for good in ["", "YQ==", "cGFzc2VkDQo=", "a+/9"] {
-            assert!(is_base64(good), "{good}");
-        }
-        for bad in ["YQ", "YQ=", "a===", "no bytes", "a_-9"] {
-            assert!(!is_base64(bad), "{bad}");
-        }
-    }
 }
