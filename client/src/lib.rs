@@ -56,7 +56,6 @@ pub mod remote;
     )
 )]
 mod session;
-mod text;
 #[cfg(feature = "v2")]
 mod v2;
 mod workspace;

@@ -79,6 +79,7 @@ mod peer;
 pub mod runtime;
 pub mod service;
 mod sync;
+pub mod text;
 mod transcript;
 mod transport;
 mod version;

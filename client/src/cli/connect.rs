@@ -14,8 +14,8 @@ use crate::client::{Client, ClientBuilder};
 use crate::error::{Error, Result};
 use crate::permission::{Decision, PermissionRequest, Permissions, Policy, Rules};
 use crate::process::AgentCommand;
-use crate::text::one_line;
 use crate::workspace::Workspace;
+use acp_sdk::text::one_line;
 
 /// Maximum number of reported lines of invalid output.
 const NOISE_SHOWN: u64 = 5;

@@ -14,7 +14,7 @@ use super::{complain, open};
 use crate::client::{Client, ClientBuilder};
 use crate::login::LoginCommand;
 use crate::process::AgentCommand;
-use crate::text::one_line;
+use acp_sdk::text::one_line;
 
 /// Maximum number of displayed characters of the agent's text.
 const LONGEST: usize = 200;

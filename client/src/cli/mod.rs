@@ -12,7 +12,6 @@ mod folders;
 mod json;
 mod kept;
 mod launch;
-mod lines;
 mod login;
 mod manual;
 #[cfg(feature = "mcp")]

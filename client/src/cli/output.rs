@@ -342,7 +342,7 @@ impl Output {
         let printable;
         let mut text = text;
         if self.on_terminal {
-            printable = text::printable(text);
+            printable = acp_sdk::text::printable(text);
             text = &printable;
         }
         self.write(text.as_bytes()).await?;
@@ -355,7 +355,7 @@ impl Output {
 
     /// Writes a line to standard error. Ignores errors.
     async fn write_note(&mut self, line: &str) {
-        let mut line = text::printable(line);
+        let mut line = acp_sdk::text::printable(line);
         if self.shared && !self.tail.is_empty() && !self.tail.ends_with('\n') {
             line.insert(0, '\n');
         }

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use acp_sdk::limits::MAX_MESSAGE_BYTES;
+use acp_sdk::text::{Line, Splitter};
 use acp_sdk::{Recording, Transcript};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
@@ -17,7 +18,6 @@ use tokio::time::timeout;
 use super::args::RecordArgs;
 use super::exit::Code;
 use super::launch::Launch;
-use super::lines::{Line, Splitter};
 use super::notes::Notes;
 use super::stop::Stop;
 use super::task::say;
@@ -158,8 +158,8 @@ async fn forward(
 fn keep(recording: &Recording, from: From, line: &Line<'_>) {
     match (from, line) {
         (_, Line::Whole(b"")) => {}
-        (From::Client, Line::Whole(line)) => recording.from_client(line),
-        (From::Agent, Line::Whole(line)) => recording.from_agent(line),
+        (From::Client, Line::Whole(line) | Line::Cut(line)) => recording.from_client(line),
+        (From::Agent, Line::Whole(line) | Line::Cut(line)) => recording.from_agent(line),
         (from, Line::TooLong(bytes)) => {
             let why = format!("a line of {bytes} bytes, which is more than {MAX_MESSAGE_BYTES}");
             match from {

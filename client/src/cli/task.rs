@@ -134,7 +134,7 @@ async fn report(failure: Failure) -> Code {
 
 /// Writes a line to standard error. Ignores errors.
 pub(super) async fn say(line: &str) {
-    let line = format!("acp: {}\n", text::printable(line));
+    let line = format!("acp: {}\n", acp_sdk::text::printable(line));
     let mut stderr = tokio::io::stderr();
     let _ = stderr.write_all(line.as_bytes()).await;
     let _ = stderr.flush().await;

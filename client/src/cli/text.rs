@@ -12,7 +12,7 @@ use acp_sdk::v1::{
 use crate::error::Error;
 use crate::permission::Reason;
 use crate::session::{Answered, Gap};
-use crate::text::one_line;
+use acp_sdk::text::one_line;
 
 /// Maximum number of displayed characters of a title or line.
 const MOST_SHOWN: usize = 200;
@@ -201,12 +201,6 @@ pub(super) fn details(error: &Error) -> Option<String> {
     (!known && !data.is_null()).then(|| format!("details: {}", one_line(text, 500)))
 }
 
-/// Removes control sequences from text: colours, titles and cursor movements.
-pub(super) fn printable(text: &str) -> String {
-    let harmless = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
-    text.chars().filter(harmless).collect()
-}
-
 /// Returns a line about a printed message that an agent of version 2 has replaced.
 fn replaced(update: &UnknownVariant) -> Option<String> {
     let what = match update.tag() {
@@ -382,10 +376,5 @@ mod tests {
         assert_eq!(other.as_deref(), Some("details: {\"status\":400}"));
         assert_eq!(told(serde_json::json!("Internal error")), None);
         assert_eq!(told(serde_json::Value::Null), None);
-    }
-
-    #[test]
-    fn what_controls_a_terminal_is_not_printed() {
-        assert_eq!(printable("a\u{1b}[2Jb\r\n\tü\u{9b}\u{7}"), "a[2Jb\n\tü");
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::Observer;
 
-use crate::text::one_line;
+use acp_sdk::text::one_line;
 
 /// Maximum number of kept lines.
 const MAX_LINES: usize = 5;
@@ -119,7 +119,7 @@ mod tests {
             listening.invalid_message("ü".repeat(10_000).as_bytes(), "no JSON");
         }
         let lines = stray_output.lines();
-        assert_eq!(lines[0], "[1mLoading[0m ...");
+        assert_eq!(lines[0], "Loading ...");
         assert_eq!(lines[1], "a line of 99 bytes");
         assert_eq!(lines[2].chars().count(), MAX_CHARACTERS + 1);
         assert_eq!(lines[5], "… and 997 more");

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::session::{Answered, Event};
-use crate::text::one_line;
+use acp_sdk::text::one_line;
 
 /// Capacity of the queue of reports. When it is full, reports are dropped; the agent is never
 /// delayed.

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::{Decision, PermissionRequest, Permissions};
-use crate::text::one_line;
+use acp_sdk::text::one_line;
 
 /// The longest line that is read as an answer, in bytes.
 const LONGEST_ANSWER: u64 = 1024;
@@ -296,7 +296,7 @@ mod tests {
         let mut person = Person::new();
         let (decision, shown) = person.asked(&question(ToolKind::Execute), &["2"]).await;
         assert_eq!(decision, Decision::Option("ever".into()));
-        assert!(shown.contains("Run [2Jls (execute)\n"), "{shown:?}");
+        assert!(shown.contains("Run ls (execute)\n"), "{shown:?}");
         assert!(shown.contains("  2  Ever (allow_always)\n"), "{shown:?}");
     }
 

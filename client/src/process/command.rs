@@ -13,7 +13,7 @@ use tokio::process::Command;
 use super::{AgentInput, AgentOutput, AgentProcess, LONGEST_COMMAND};
 use crate::error::{Error, Result};
 use crate::reconnect::Reconnect;
-use crate::text::one_line;
+use acp_sdk::text::one_line;
 
 /// The callback for lines of the agent's standard error.
 pub(super) type OnStderr = Arc<Mutex<dyn FnMut(&str) + Send>>;

@@ -35,7 +35,7 @@ pub use self::pipe::{AgentInput, AgentOutput};
 use self::sweep::{Mark, Sweeper};
 use self::tail::Tail;
 use crate::error::Error;
-use crate::text::one_line;
+use acp_sdk::text::one_line;
 
 /// Maximum number of lines of standard error in an error message.
 const LAST_LINES: usize = 20;

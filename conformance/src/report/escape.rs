@@ -4,11 +4,13 @@
 //! sequences of terminals, or characters that turn the direction of writing: none of
 //! it takes effect, and all of it stays visible.
 
+use acp_sdk::text::is_control;
+
 /// As a terminal may show it: nothing but lines of text.
 pub(super) fn terminal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_hidden(c) && c != '\n' && c != '\t' {
+        if is_control(c) && c != '\n' && c != '\t' {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
@@ -21,7 +23,7 @@ pub(super) fn terminal(text: &str) -> String {
 pub(super) fn html(text: &str) -> String {
     markup(text, |c, out| match c {
         '\n' | '\t' => out.push(c),
-        c if is_hidden(c) => out.extend(c.escape_unicode()),
+        c if is_control(c) => out.extend(c.escape_unicode()),
         c => out.push(c),
     })
 }
@@ -33,7 +35,7 @@ pub(super) fn xml(text: &str) -> String {
         '\n' => out.push_str("&#10;"),
         '\t' => out.push_str("&#9;"),
         '\u{fffe}' | '\u{ffff}' => out.push(char::REPLACEMENT_CHARACTER),
-        c if is_hidden(c) => out.extend(c.escape_unicode()),
+        c if is_control(c) => out.extend(c.escape_unicode()),
         c => out.push(c),
     })
 }
@@ -56,7 +58,7 @@ pub(super) fn markdown(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            c if is_hidden(c) => {
+            c if is_control(c) => {
                 out.push('\\');
                 out.extend(c.escape_unicode());
             }
@@ -101,13 +103,6 @@ fn markup(text: &str, other: impl Fn(char, &mut String)) -> String {
         }
     }
     out
-}
-
-/// Whether a character acts instead of being seen: controls, and what turns the
-/// direction of the text around it.
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn longest_run(text: &str, of: char) -> usize {

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use acp_sdk::conversation::{Change, Conversation, ItemId};
+use acp_sdk::text::printable;
 use acp_sdk::v1::{ContentBlock, SessionUpdate, ToolCallStatus};
 
 use crate::event::{Event, EventBody, TurnEvent};
@@ -168,15 +169,7 @@ impl Text {
     }
 }
 
-/// Returns a text without control characters, which could change what a terminal shows, except
-/// line feeds and tabs.
-fn printable(text: &str) -> String {
-    let kept = |char: &char| !char.is_control() || matches!(char, '\n' | '\t');
-    text.chars().filter(kept).collect()
-}
-
 /// Returns a text as one line without control characters.
 pub(super) fn one_line(text: &str) -> String {
-    let space = |char: char| if char.is_control() { ' ' } else { char };
-    text.chars().map(space).collect()
+    printable(text).replace(['\n', '\t'], " ")
 }

@@ -66,20 +66,11 @@ impl PassOn {
     }
 }
 
-/// Returns a text without what a terminal would obey, and not longer than a screen.
+/// Returns a text as one line that is safe to show in a terminal, of at most `LONGEST` characters.
 pub(super) fn printable(text: &str) -> String {
-    let mut shown: String = text
-        .chars()
-        .take(LONGEST)
-        .map(|c| {
-            if c.is_control() && c != '\t' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect();
-    if text.chars().nth(LONGEST).is_some() {
+    let mut shown = acp_sdk::text::printable(text).replace('\n', " ");
+    if let Some((end, _)) = shown.char_indices().nth(LONGEST) {
+        shown.truncate(end);
         shown.push('…');
     }
     shown
@@ -91,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_line_is_short_and_harmless() {
-        assert_eq!(printable("a\tb\u{1b}[31m"), "a\tb\u{fffd}[31m");
+        assert_eq!(printable("a\tb\u{1b}[31m"), "a\tb");
         let long = printable(&"x".repeat(5_000));
         assert_eq!(long.chars().count(), LONGEST + 1);
     }

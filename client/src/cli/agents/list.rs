@@ -13,7 +13,7 @@ use crate::cli::exit::Code;
 use crate::cli::launch::Launch;
 use crate::cli::open;
 use crate::cli::task::{Failure, Results, say};
-use crate::text::one_line;
+use acp_sdk::text::one_line;
 
 /// Maximum number of agents that run at the same time.
 const AT_ONCE: usize = 4;

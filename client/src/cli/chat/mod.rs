@@ -137,15 +137,15 @@ fn report(failure: &Failure) -> Code {
             Code::of_error(error)
         }
         Failure::Usage(message) => {
-            complain(format_args!("acp: {}", text::printable(message)));
+            complain(format_args!("acp: {}", acp_sdk::text::printable(message)));
             Code::Usage
         }
         Failure::Session(message) => {
-            complain(format_args!("acp: {}", text::printable(message)));
+            complain(format_args!("acp: {}", acp_sdk::text::printable(message)));
             Code::Failed
         }
         Failure::Login(message) => {
-            complain(format_args!("acp: {}", text::printable(message)));
+            complain(format_args!("acp: {}", acp_sdk::text::printable(message)));
             Code::Refused
         }
         Failure::Terminal(message) => {

@@ -1,5 +1,6 @@
 //! Colours, columns, and sanitized text of agents.
 
+use acp_sdk::text::printable;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// The style of text. Several attributes may be set.
@@ -76,30 +77,9 @@ impl Paint {
     }
 }
 
-/// Removes control sequences from text: escape sequences, control characters, and characters that
-/// reverse the direction of text. Tabs become spaces; line feeds stay.
+/// Returns text without control sequences. Tabs become spaces; line feeds stay.
 pub(super) fn clean(text: &str) -> String {
-    let mut cleaned = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    while let Some(c) = characters.next() {
-        match c {
-            '\n' => cleaned.push(c),
-            '\t' => cleaned.push_str("    "),
-            // Removes the whole sequence, because its rest would be shown as text.
-            '\u{1b}' if characters.next_if_eq(&'[').is_some() => {
-                while characters.next_if(|c| matches!(c, ' '..='?')).is_some() {}
-                characters.next_if(|c| matches!(c, '@'..='~'));
-            }
-            c if c.is_control() || reverses(c) => {}
-            c => cleaned.push(c),
-        }
-    }
-    cleaned
-}
-
-/// Returns whether a character changes the direction of the following text.
-fn reverses(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    printable(text).replace('\t', "    ")
 }
 
 /// Returns the first line of text, sanitized, with at most `columns` columns.
@@ -144,16 +124,6 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_controls_the_terminal() {
-        assert_eq!(clean("a\u{1b}[2J\u{1b}[1;31mb\r\u{7}\tc\nd"), "ab    c\nd");
-        assert_eq!(clean("\u{1b}]0;title\u{7}x\u{9b}2J"), "]0;titlex2J");
-        assert_eq!(clean("rm \u{202e}gpj.exe\u{2066}"), "rm gpj.exe");
-        // A sequence in two chunks leaves letters, not a sequence.
-        assert_eq!(clean("\u{1b}[") + &clean("2J"), "2J");
-        assert_eq!(clean("\u{1b}\u{1b}[2Jx"), "x");
-    }
 
     #[test]
     fn a_line_fits_its_columns() {

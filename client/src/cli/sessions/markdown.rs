@@ -11,7 +11,7 @@ use acp_sdk::v1::{
     ToolCallContent,
 };
 
-use crate::text::one_line;
+use acp_sdk::text::one_line;
 
 /// Maximum number of characters of a title.
 const LONGEST_TITLE: usize = 200;

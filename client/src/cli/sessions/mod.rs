@@ -19,7 +19,7 @@ use super::open;
 use super::task::{Failure, Results};
 use crate::client::Client;
 use crate::error::Error;
-use crate::text::one_line;
+use acp_sdk::text::one_line;
 
 /// Maximum number of characters of a title.
 const LONGEST_TITLE: usize = 80;

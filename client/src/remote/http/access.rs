@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::remote::agent::Limits;
 use crate::remote::{RemoteAgent, RemoteError, tls};
-use crate::text::one_line;
+use acp_sdk::text::one_line;
 
 /// Limits of a rejection's body: bytes read, and characters shown in the error.
 const REFUSAL_BYTES: usize = 64 << 10;

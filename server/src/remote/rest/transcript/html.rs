@@ -1,5 +1,7 @@
 //! A transcript as a page without scripts and without anything from elsewhere.
 
+use acp_sdk::text::is_control;
+
 use super::parts::{Part, Speaker};
 use crate::store::SessionRecord;
 
@@ -62,7 +64,7 @@ fn escape(text: &str) -> String {
             '\'' => escaped.push_str("&#39;"),
             // HTML has no form of them, and they could change what a terminal shows.
             '\n' | '\t' => escaped.push(character),
-            control if control.is_control() => escaped.push('\u{fffd}'),
+            control if is_control(control) => escaped.push('\u{fffd}'),
             other => escaped.push(other),
         }
     }

@@ -1,5 +1,7 @@
 //! A transcript as Markdown. What agents say is Markdown already and stays as it is.
 
+use acp_sdk::text::is_control;
+
 use super::parts::Part;
 use crate::store::SessionRecord;
 
@@ -41,7 +43,7 @@ fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            control if control.is_control() => line.push(' '),
+            control if is_control(control) => line.push(' '),
             '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '&' | '#' | '|' => {
                 line.push('\\');
                 line.push(character);

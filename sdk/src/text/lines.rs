@@ -1,13 +1,6 @@
-//! Lines out of bytes, with a limit on what is held.
-//!
-//! The splitter is pushed bytes and calls back for each line, so files and pipes
-//! share it. It holds at most one line; a line over the limit is counted and
-//! thrown away as it arrives. Carriage returns before the newline are cut off.
+//! Splits bytes into lines of bounded length.
 
 use std::io::{self, ErrorKind, Read};
-
-/// The longest line that is held, by default.
-pub const LINE_LIMIT: usize = acp_sdk::limits::MAX_MESSAGE_BYTES;
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +17,9 @@ pub enum Line<'a> {
 const CHUNK: usize = 64 << 10;
 
 /// Splits a stream of bytes into lines.
+///
+/// It buffers at most one line. A line above the limit is counted and dropped as it arrives. Carriage
+/// returns before the line feed are removed.
 #[derive(Debug)]
 pub struct Splitter {
     held: Vec<u8>,
@@ -34,7 +30,7 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// A splitter that holds lines up to `limit` bytes.
+    /// Creates a splitter that buffers lines of up to `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -45,12 +41,11 @@ impl Splitter {
         }
     }
 
-    /// Reads once, and calls `each` for every line that ends in what came. Yields how
-    /// many bytes that was: none at the end of `source`, after a line without a
-    /// newline was reported.
+    /// Reads once and calls `each` for every line that ends in the bytes. Returns their number: 0 at
+    /// the end of `source`, after [`finish`](Self::finish).
     ///
     /// # Errors
-    /// When reading fails for another reason than an interruption.
+    /// Fails when reading fails for another reason than an interruption.
     pub fn pull(
         &mut self,
         source: &mut impl Read,
@@ -73,15 +68,14 @@ impl Splitter {
         read
     }
 
-    /// Returns how many bytes of a line have come whose end has not, and the first of them as far as
-    /// they are held.
+    /// Returns the length of the incomplete last line and its buffered bytes.
     #[must_use]
     pub fn unended(&self) -> (u64, &[u8]) {
         let bytes = self.skipped.unwrap_or(self.held.len() as u64);
         (bytes, &self.held)
     }
 
-    /// Takes the next bytes; calls `each` for every line that ends in them.
+    /// Adds bytes and calls `each` for every line that ends in them.
     pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(Line<'_>)) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = bytes.split_at(end);
@@ -109,14 +103,14 @@ impl Splitter {
         }
     }
 
-    /// Bytes were lost here: forgets the line that has begun. If `open`, what comes
-    /// next is the rest of another one; it ends as [`Line::TooLong`].
+    /// Drops the incomplete line because bytes were lost. With `open`, the next bytes are the rest of
+    /// another line, which ends as [`Line::TooLong`].
     pub fn skip(&mut self, open: bool) {
         self.held = Vec::new();
         self.skipped = open.then_some(0);
     }
 
-    /// The bytes have ended; calls `each` for a line without a newline.
+    /// Calls `each` for an incomplete last line.
     pub fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
         if let Some(skipped) = self.skipped.take() {
             each(Line::TooLong(skipped));

@@ -1,0 +1,86 @@
+//! Text of a peer: lines of bounded length, and text that is safe to show in a terminal.
+
+mod lines;
+
+pub use self::lines::{Line, Splitter};
+
+/// Returns whether a character controls a terminal or the direction of text instead of being shown.
+///
+/// True for line feeds and tabs, which most callers keep.
+#[must_use]
+pub fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Removes escape sequences and [control characters](is_control), except line feeds and tabs.
+///
+/// ```
+/// let shown = acp_sdk::text::printable("\u{1b}[31mred\u{1b}[0m\n\u{202e}txt.exe");
+/// assert_eq!(shown, "red\ntxt.exe");
+/// ```
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '\n' | '\t' => shown.push(c),
+            // Removes the whole sequence, because its rest would be shown as text.
+            '\u{1b}' if characters.next_if_eq(&'[').is_some() => {
+                while characters.next_if(|c| matches!(c, ' '..='?')).is_some() {}
+                characters.next_if(|c| matches!(c, '@'..='~'));
+            }
+            c if is_control(c) => {}
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// Returns [printable](printable) text as one line of at most `most` characters, with white space
+/// collapsed. A longer line ends with `…`.
+#[must_use]
+pub fn one_line(text: &str, most: usize) -> String {
+    let mut line = String::new();
+    let mut length = 0;
+    for word in text.split_whitespace() {
+        let word = printable(word);
+        let space = (length > 0 && !word.is_empty()).then_some(' ');
+        for character in space.into_iter().chain(word.chars()) {
+            if length == most {
+                line.push('…');
+                return line;
+            }
+            line.push(character);
+            length += 1;
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_controls_the_terminal() {
+        let text = "a\u{1b}[2J\u{1b}[1;31mb\r\u{7}\tc\nd";
+        assert_eq!(printable(text), "ab\tc\nd");
+        assert_eq!(printable("\u{1b}]0;title\u{7}x\u{9b}2J"), "]0;titlex2J");
+        assert_eq!(printable("rm \u{202e}gpj.exe\u{2066}"), "rm gpj.exe");
+        // A sequence in two chunks leaves letters, not a sequence.
+        assert_eq!(printable("\u{1b}[") + &printable("2J"), "2J");
+        assert_eq!(printable("\u{1b}\u{1b}[2Jx"), "x");
+    }
+
+    #[test]
+    fn a_line_is_short_and_harmless() {
+        assert_eq!(one_line("  a\n\tb  c ", 9), "a b c");
+        assert_eq!(one_line("a \u{7} b\rc", 9), "a b c");
+        assert_eq!(one_line("\u{1b}]0;title\u{7}rm -rf", 99), "]0;titlerm -rf");
+        assert_eq!(one_line("äöü äöü", 5), "äöü ä…");
+        assert_eq!(one_line("äöü", 3), "äöü");
+        assert_eq!(one_line("", 3), "");
+    }
+}
