@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use acp_client::{Buffers, Client, Elicitation, Extensions, OpenFiles, SessionContext, Workspace};
 use acp_sdk::v1::{
-    CreateElicitationRequest, ElicitationAcceptAction, ElicitationAction, ElicitationContentValue,
-    ElicitationId,
+    CLIENT_METHODS, CreateElicitationRequest, ElicitationAcceptAction, ElicitationAction,
+    ElicitationContentValue, ElicitationId,
 };
 use acp_sdk::{HandlerResult, Json};
 use serde_json::{Value, json};
@@ -254,4 +254,51 @@ async fn methods_of_an_extension_are_answered() {
     let (_client, mut raw) = Raw::connect(Client::builder().extensions(Own)).await;
     let answer = ask(&mut raw, "_own/do", json!({"a": 1})).await;
     assert_eq!(answer, json!({"method": "_own/do", "params": "{\"a\":1}"}));
+}
+
+/// What an agent may send, besides the requests that the hooks answer: notifications, and proposals
+/// without a hook.
+const UNANSWERED: [&str; 8] = [
+    "$/cancel_request",
+    "_acp-sdk/session/state_changed",
+    "auth/status_update",
+    "elicitation/complete",
+    "mcp/message",
+    "proxy/initialize",
+    "proxy/successor",
+    "session/update",
+];
+
+/// A method that is added to the documents must get a hook, or be listed above.
+#[tokio::test]
+async fn every_request_of_the_documents_has_a_hook_or_is_listed() {
+    let user = User("", Arc::default());
+    let builder = Client::builder()
+        .workspace(Workspace::new())
+        .elicitation(user);
+    let (client, mut raw) = Raw::connect(builder).await;
+    let dir = tempfile::tempdir().unwrap();
+    let cwd = dir.path().to_str().unwrap();
+    let _session = open(&client, &mut raw, "s", cwd).await;
+    // Valid for all methods that are answered. An error about params is no answer: it precedes the
+    // one about a method without a hook.
+    let mut params = form("text");
+    for (name, value) in [
+        ("path", json!(format!("{cwd}/file"))),
+        ("content", json!("")),
+        ("command", json!("true")),
+        ("terminalId", json!("t")),
+        ("toolCall", json!({"toolCallId": "1"})),
+        ("options", json!([])),
+    ] {
+        params[name] = value;
+    }
+    let mut unanswered = Vec::new();
+    for facts in CLIENT_METHODS.iter() {
+        let answer = ask(&mut raw, facts.name, params.clone()).await;
+        if answer["code"] == -32601 || answer["code"] == -32602 {
+            unanswered.push(facts.name);
+        }
+    }
+    assert_eq!(unanswered, UNANSWERED);
 }

@@ -273,8 +273,8 @@ impl Observer for TooLong {
     }
 }
 
-async fn a_line_of_32_mib_is_accepted_and_a_longer_one_is_not() {
-    const MAX: usize = 32 << 20;
+async fn a_line_at_the_limit_is_accepted_and_a_longer_one_is_not() {
+    const MAX: usize = acp_sdk::limits::MAX_MESSAGE_BYTES;
     let too_long = TooLong::default();
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(ours);
@@ -300,11 +300,9 @@ async fn a_line_of_32_mib_is_accepted_and_a_longer_one_is_not() {
     writing.await.unwrap();
     driver.await.unwrap().unwrap();
     let answers: Vec<&str> = answers.lines().collect();
-    assert_eq!(answers[0], pong("33554432"));
-    assert!(
-        answers[1].contains("33554433 bytes exceeds the limit of 33554432"),
-        "{answers:?}"
-    );
+    assert_eq!(answers[0], pong(&MAX.to_string()));
+    let refusal = format!("{} bytes exceeds the limit of {MAX}", MAX + 1);
+    assert!(answers[1].contains(&refusal), "{answers:?}");
     assert_eq!(answers.len(), 2);
     assert_eq!(too_long.0.load(Ordering::Relaxed), MAX as u64 + 1);
 }
@@ -330,6 +328,6 @@ crate::on_every_runtime!(
     answers_to_nobody_and_second_answers_change_nothing,
     a_response_that_is_none_is_an_error_of_its_call,
     updates_in_writes_of_one_byte_are_handled_before_the_answer,
-    a_line_of_32_mib_is_accepted_and_a_longer_one_is_not,
+    a_line_at_the_limit_is_accepted_and_a_longer_one_is_not,
     numbers_and_members_nobody_knows_pass_through_unharmed,
 );

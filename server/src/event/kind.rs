@@ -44,3 +44,39 @@ impl EventKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use acp_sdk::v1::SESSION_UPDATE_CONTENT;
+
+    use super::*;
+
+    /// The kinds that every client is sent.
+    const PLAIN: [&str; 13] = [
+        "agent_message_chunk",
+        "agent_thought_chunk",
+        "available_commands_update",
+        "plan",
+        "plan_removed",
+        "plan_update",
+        "session_info_update",
+        "session_message",
+        "session_message_chunk",
+        "subagent_update",
+        "tool_call",
+        "tool_call_update",
+        "usage_update",
+    ];
+
+    /// Whether a kind that is added to the documents needs a capability must be decided here.
+    #[test]
+    fn every_kind_of_update_is_decided() {
+        let documented = SESSION_UPDATE_CONTENT.iter().map(|(kind, _)| kind);
+        let is_plain = |kind: &&str| {
+            let text = format!(r#"{{"sessionUpdate":"{kind}""#);
+            EventKind::of(&text) == EventKind::Update
+        };
+        let plain: Vec<&str> = documented.filter(is_plain).collect();
+        assert_eq!(plain, PLAIN);
+    }
+}

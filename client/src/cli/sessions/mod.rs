@@ -2,6 +2,8 @@
 
 mod export;
 mod history;
+#[cfg(test)]
+mod kinds;
 mod markdown;
 
 use std::collections::BTreeMap;

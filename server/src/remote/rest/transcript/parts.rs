@@ -170,3 +170,55 @@ fn of_turn(event: TurnEvent) -> Option<String> {
         TurnEvent::TurnStarted { .. } => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use acp_sdk::v1::SESSION_UPDATE_CONTENT;
+
+    use super::*;
+
+    const TEXT: &str = r#""content":{"type":"text","text":"t"}"#;
+
+    /// The kinds that a transcript shows, with their other members.
+    const SHOWN: [(&str, &str); 6] = [
+        ("agent_message_chunk", TEXT),
+        ("agent_thought_chunk", TEXT),
+        ("plan", r#""entries":[]"#),
+        ("tool_call", r#""toolCallId":"1","title":"t""#),
+        ("tool_call_update", r#""toolCallId":"1","status":"failed""#),
+        ("user_message_chunk", TEXT),
+    ];
+
+    const HIDDEN: [&str; 13] = [
+        "available_commands_update",
+        "compaction_summary_chunk",
+        "compaction_update",
+        "config_option_update",
+        "current_mode_update",
+        "notice",
+        "plan_removed",
+        "plan_update",
+        "session_info_update",
+        "session_message",
+        "session_message_chunk",
+        "subagent_update",
+        "usage_update",
+    ];
+
+    /// A kind that is added to the documents must be added to one of the lists.
+    #[test]
+    fn every_kind_of_update_is_shown_or_listed_as_hidden() {
+        let mut known: Vec<&str> = SHOWN.iter().map(|(kind, _)| *kind).collect();
+        known.extend(HIDDEN);
+        known.sort_unstable();
+        let documented: Vec<&str> = SESSION_UPDATE_CONTENT
+            .iter()
+            .map(|(kind, _)| kind)
+            .collect();
+        assert_eq!(known, documented);
+        for (kind, members) in SHOWN {
+            let text = format!(r#"{{"sessionUpdate":"{kind}",{members}}}"#);
+            assert!(!parts(Event::parse(1, &text).body).is_empty(), "{kind}");
+        }
+    }
+}
