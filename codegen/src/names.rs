@@ -9,12 +9,12 @@ use crate::ir::{Shape, Type};
 
 /// Names of the runtime that types refer to by their last segment.
 pub(crate) const OF_TYPES: &[&str] = &[
-    "BufferedFields",
     "IntoOption",
     "Json",
     "Map",
     "Meta",
     "Patch",
+    "StrictError",
     "TaggedUnion",
     "UnknownVariant",
     "VariantReader",
@@ -40,7 +40,6 @@ const RUST: &[&str] = &[
     "Clone",
     "Debug",
     "Default",
-    "Deserialize",
     "Eq",
     "Err",
     "From",

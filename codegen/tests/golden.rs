@@ -168,7 +168,7 @@ fn an_overlay_adds_methods_and_union_members() {
     for expected in [
         "fn ping(\n        &self,\n        ctx: &AgentContext,\n        req: PingRequest,",
         "pub async fn ping(&self, req: PingRequest) -> runtime::Result<PingResponse>",
-        "\"video\" => branch.payload().map(Self::Video),",
+        "\"video\" => variant.payload().map(Self::Video),",
         "impl From<Video> for ContentBlock",
     ] {
         assert!(text.contains(expected), "{expected}");

@@ -55,9 +55,8 @@
 //! Messages are read leniently: an invalid value that the schema allows to be dropped is dropped
 //! and reported to the [`Observer`], and the message is accepted. [`json::from_str`] reads text in
 //! the same way, and [`json::from_str_reporting`] also returns what was dropped. Reading a type
-//! with serde directly (`serde_json::from_str`) is strict. With serde the types also work in other
-//! formats such as CBOR and MessagePack, and inside types of your own that use `flatten`,
-//! `untagged` or `tag`.
+//! with serde directly (`serde_json::from_str`) is strict. The types also work inside types of your own, and there with
+//! `flatten`, `untagged` or `tag`, within the limits that the module [`json`] names.
 
 // Generated code refers to this crate by name, so that the same text works in other crates.
 extern crate self as acp_sdk;

@@ -1,5 +1,4 @@
-//! Generates how a struct is read and written: a table with a line per member, and `Deserialize`
-//! where the table does not suffice.
+//! Generates how a struct is read and written: a table with a line per member.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -9,21 +8,9 @@ use super::model::{Model, head, unwrap_option};
 use super::part::{Part, default_name};
 use crate::ir::{Place, Presence, Shape};
 
-pub(super) fn items(
-    model: &Model<'_>,
-    name: &Ident,
-    parts: &[Part<'_>],
-    flattened: bool,
-) -> TokenStream {
+pub(super) fn items(model: &Model<'_>, name: &Ident, parts: &[Part<'_>]) -> TokenStream {
     let members = parts.iter().map(|part| member(model, part));
-    // A struct whose object also holds a union cannot be read member by member.
-    let deserialize = flattened.then(|| shared(model, name, parts));
-    let marker = flattened.then(|| quote!(shared));
-    quote! {
-        runtime::members!(#name #marker { #(#members),* });
-
-        #deserialize
-    }
+    quote!(runtime::members!(#name { #(#members),* });)
 }
 
 /// Returns the line of a member: field, name, type, presence and leniency.
@@ -62,50 +49,6 @@ fn default(part: &Part<'_>) -> TokenStream {
         }
         (Presence::Default(_), None) => quote!((Default::default)),
         _ => quote!(),
-    }
-}
-
-/// Generates `Deserialize` from buffered members.
-fn shared(model: &Model<'_>, name: &Ident, parts: &[Part<'_>]) -> TokenStream {
-    // A union or map reads the remaining members, so it comes last.
-    let (unions, own): (Vec<_>, Vec<_>) = parts
-        .iter()
-        .partition(|part| part.field.place.is_flattened());
-    let reads = own.into_iter().chain(unions).map(|part| {
-        let (ident, read) = (part.ident, read(model, part));
-        quote!(#ident: members.#read?)
-    });
-    quote! {
-        impl<'de> Deserialize<'de> for #name {
-            fn deserialize<D: runtime::serde::Deserializer<'de>>(
-                deserializer: D,
-            ) -> Result<Self, D::Error> {
-                runtime::read_shared_object(deserializer, |members| { Some(Self { #(#reads,)* }) })
-            }
-        }
-    }
-}
-
-fn read(model: &Model<'_>, part: &Part<'_>) -> TokenStream {
-    let required = part.field.presence == Presence::Required;
-    match part.field.place {
-        Place::Member => {}
-        Place::Union if !required => {
-            let tag = tag(model, part);
-            return quote!(read_optional(#tag));
-        }
-        Place::Union | Place::Entries => return quote!(read()),
-    }
-    let wire = &part.field.wire;
-    if part.default.is_some() {
-        let default = default_name(part.ident);
-        return quote!(optional_or(#wire, Self::#default));
-    }
-    match (required, part.field.leniency.on_null) {
-        (false, true) => quote!(nullable(#wire)),
-        (true, true) => quote!(required_nullable(#wire)),
-        (false, false) => quote!(optional(#wire)),
-        (true, false) => quote!(required(#wire)),
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn imports(chunks: &[TokenStream], methods: bool) -> TokenStream {
             use ::std::sync::Arc;
         )
     });
-    let serde = names(&["Deserialize", "Serialize"]);
+    let serde = names(&["Serialize"]);
     let serde = (!serde.is_empty()).then(|| quote!(use ::acp_sdk::runtime::serde::{#(#serde),*};));
     let mut runtime = names(OF_TYPES);
     if methods {

@@ -22,7 +22,6 @@ pub(super) fn items(
         .map(|field| part(model, ty, field))
         .collect::<Result<_, _>>()?;
     let name = format_ident!("{}", ty.name);
-    let flattened = fields.iter().any(|field| field.place.is_flattened());
     let required = parts
         .iter()
         .any(|part| part.field.presence == Presence::Required);
@@ -37,7 +36,7 @@ pub(super) fn items(
     let derives = traits::derives(model, ty, derived);
     let members = parts.iter().map(member);
     let construct = construct::items(model, &name, &parts, required, own_defaults);
-    let decode = decode::items(model, &name, &parts, flattened);
+    let decode = decode::items(model, &name, &parts);
     Ok(quote! {
         #head
         #usage

@@ -81,8 +81,8 @@ fn tagged(name: &Ident, tag: &str, slots: &[(&Variant, &Slot)], other: &Ident) -
     let arms = slots.iter().map(|(variant, slot)| {
         let (key, ident) = (&variant.key, &slot.ident);
         match variant.content {
-            Content::Unit => quote!(#key => branch.unit().map(|()| Self::#ident)),
-            _ => quote!(#key => branch.payload().map(Self::#ident)),
+            Content::Unit => quote!(#key => variant.unit().map(|()| Self::#ident)),
+            _ => quote!(#key => variant.payload().map(Self::#ident)),
         }
     });
     let default = slots
@@ -93,15 +93,15 @@ fn tagged(name: &Ident, tag: &str, slots: &[(&Variant, &Slot)], other: &Ident) -
         });
     let fallback = match default {
         Some((Slot { ident, .. }, true)) => {
-            quote!(branch.payload_or_unknown(other, Self::#ident, Self::#other))
+            quote!(variant.payload_or_unknown(other, Self::#ident, Self::#other))
         }
-        _ => quote!(branch.unknown(other).map(Self::#other)),
+        _ => quote!(variant.unknown(other).map(Self::#other)),
     };
     let untagged = default.map(|(slot, _)| {
         let ident = &slot.ident;
         quote! {
-            fn untagged(members: &BufferedFields<'_>) -> Option<Self> {
-                members.read().map(Self::#ident)
+            fn read_untagged(variant: VariantReader<'_, '_>) -> Result<Self, StrictError> {
+                variant.payload().map(Self::#ident)
             }
         }
     });
@@ -132,7 +132,7 @@ fn tagged(name: &Ident, tag: &str, slots: &[(&Variant, &Slot)], other: &Ident) -
         impl TaggedUnion for #name {
             const TAG: &'static str = #tag;
 
-            fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
+            fn read(tag: &str, variant: VariantReader<'_, '_>) -> Result<Self, StrictError> {
                 match tag {
                     #(#arms,)*
                     other => #fallback,

@@ -101,7 +101,7 @@ mod tests {
     fn short_calls_take_one_line() {
         for call in [
             "runtime::string_id!(SessionId);\n",
-            "runtime::deserialize_with!(A, runtime::read_shared_object);\n",
+            "runtime::members!(A { x \"x\": Option<B> = optional });\n",
             "runtime::string_enum!(A { B = \"b, c\", ..Unknown });\n",
             "runtime::object_union!(A { B: X = [\"x\", \"y\"], C: Y = [] });\n",
             "runtime::members!(A { \"x\": Option<Vec<B>> = optional + or_default });\n",

@@ -492,7 +492,7 @@ fn session_of(params: Option<&RawValue>) -> Option<String> {
         session_id: String,
     }
     runtime::members!(Params { session_id "sessionId": String = required });
-    read_raw::<Params>(params?).map(|params| params.session_id)
+    read_raw::<Params>(params?.get()).map(|params| params.session_id)
 }
 
 /// Reads an error object, or wraps what was sent in its place.

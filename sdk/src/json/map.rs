@@ -1,10 +1,10 @@
 //! A JSON object as a map that keeps the order of its members.
 
 use std::fmt;
-use std::marker::PhantomData;
 
-use serde_core::de::{MapAccess, Visitor};
 use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::decode::{Described, deserialize};
 
 /// A JSON object with members of one type, in the order of the document.
 ///
@@ -108,40 +108,23 @@ impl<V: Serialize> Serialize for Map<V> {
     }
 }
 
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Map<V> {
+impl<'de, V: Described> Deserialize<'de> for Map<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MapVisitor(PhantomData))
+        deserialize(deserializer)
     }
 }
 
-struct MapVisitor<V>(PhantomData<V>);
-
-impl<'de, V: Deserialize<'de>> Visitor<'de> for MapVisitor<V> {
-    type Value = Map<V>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+impl<V> Map<V> {
+    /// Creates a map from members; of those with equal names the last counts.
+    pub(super) fn keep_last(mut members: Vec<(String, V)>) -> Self {
+        let mut seen = std::collections::HashSet::with_capacity(members.len());
+        let keep: Vec<bool> = members
+            .iter()
+            .rev()
+            .map(|(name, _)| seen.insert(name.clone()))
+            .collect();
+        let mut keep = keep.into_iter().rev();
+        members.retain(|_| keep.next().unwrap_or(true));
+        Self(members)
     }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-        // A search per member would take quadratic time. Duplicates are removed at the end.
-        let mut members: Vec<(String, V)> = Vec::new();
-        while let Some(member) = access.next_entry()? {
-            members.push(member);
-        }
-        Ok(Map(keep_last(members)))
-    }
-}
-
-/// Drops all but the last of members with equal names.
-fn keep_last<V>(mut members: Vec<(String, V)>) -> Vec<(String, V)> {
-    let mut seen = std::collections::HashSet::with_capacity(members.len());
-    let keep: Vec<bool> = members
-        .iter()
-        .rev()
-        .map(|(name, _)| seen.insert(name.clone()))
-        .collect();
-    let mut keep = keep.into_iter().rev();
-    members.retain(|_| keep.next().unwrap_or(true));
-    members
 }

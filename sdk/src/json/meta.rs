@@ -8,8 +8,8 @@ use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::decode::RawJson;
 use super::encode_raw;
+use super::reader::RawJson;
 use super::value::write_raw;
 
 /// A JSON object of free content, kept as text and parsed on access.
@@ -28,6 +28,11 @@ impl Meta {
     #[must_use]
     pub fn new() -> Self {
         Self::from(Map::new())
+    }
+
+    /// Creates the object from its text.
+    pub(super) fn from_raw(raw: Box<RawValue>) -> Self {
+        Self(raw)
     }
 
     /// Returns the JSON text.
@@ -139,7 +144,7 @@ impl<'de> Deserialize<'de> for Meta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let RawJson(raw) = RawJson::deserialize(deserializer)?;
         if raw.get().starts_with('{') {
-            Ok(Self(raw.into_owned()))
+            Ok(Self(raw))
         } else {
             Err(D::Error::custom("invalid type: expected an object"))
         }

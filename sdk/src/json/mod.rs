@@ -4,9 +4,10 @@
 //! declares; reading a type with serde directly is strict. [`encode`] writes.
 //!
 //! [`Json`] and [`Meta`] hold JSON of free content as text, so that numbers of any size, the
-//! order of members and nesting of any depth survive. In formats other than JSON (CBOR,
-//! MessagePack), and where serde buffers a value (`flatten`, `untagged`, internally tagged
-//! enums), they are built from serde's data model.
+//! order of members and nesting of any depth survive. Every type is read from JSON text. Where
+//! serde buffers a value (`flatten`, `untagged`, internally tagged enums), and in formats other
+//! than JSON, it is first made a [`serde_json::Value`]: numbers beyond 64 bits lose precision, the
+//! order of members can change, and a second flattened field also gets the members of the first.
 //!
 //! A type written by hand travels in messages when it implements serde's traits and
 //! [`Described`]:
@@ -31,10 +32,10 @@
 //! # Ok::<(), acp_sdk::json::DecodeError>(())
 //! ```
 
-// Two passes decode a text. The strict pass is serde, which streams from `reader`. Only when it
-// fails does `decode` run the lenient pass: it goes through the text by the type's descriptor,
-// applies and reports leniency, and finds the JSON Pointer of what it cannot accept. What it
-// writes, the strict pass reads.
+// Two passes decode a text. The strict pass reads it by `reader`. Only when it fails does `decode`
+// run the lenient pass: it goes through the text by the type's descriptor, applies and reports
+// leniency, and finds the JSON Pointer of what it cannot accept. What it writes, the strict pass
+// reads.
 
 mod decode;
 mod extension;
@@ -43,7 +44,6 @@ mod map;
 mod meta;
 mod object;
 mod patch;
-mod raw_value;
 mod reader;
 mod scan;
 #[cfg(feature = "schemars")]
@@ -51,7 +51,6 @@ mod schemas;
 mod setter;
 mod string_types;
 mod tagged;
-mod transcode;
 mod value;
 mod writer;
 
@@ -84,18 +83,17 @@ pub use serde_json::value::RawValue;
 pub mod codegen {
     pub use serde_core as serde;
 
-    pub use super::decode::{
-        BufferedFields, DescriptorFn, Field, JsonKind, TaggedVariants, read_object_union, read_raw,
-        read_shared_object, read_value_union,
-    };
+    pub use super::decode::{DescriptorFn, Field, JsonKind, TaggedVariants, deserialize, read_raw};
     pub use super::extension::{payload_of, variant_of};
     pub use super::object::{
-        MemberWriter, Members, Object, Omissible, next_member, read_member, read_nullable_member,
-        read_object, required_member, skip_member, write_object, write_optional,
+        MemberWriter, Members, Omissible, read_member, read_nullable_member, required_member,
+        skip_member, write_object, write_optional,
+    };
+    pub use super::reader::{
+        Object, OpenObject, Position, Reader, StrictError, read_object_union, read_value_union,
     };
     #[cfg(feature = "schemars")]
     pub use super::schemas::{References, Schemas, schemars};
-    pub use super::string_types::read_string;
     pub use super::tagged::{
         TaggedUnion, VariantReader, VariantWriter, read_tagged_union, write_tagged,
         write_tagged_members,
@@ -103,11 +101,10 @@ pub mod codegen {
     pub use super::value::json_literal;
     pub use crate::__acp_json_schemas as json_schemas;
     pub use crate::{
-        __acp_descriptor_of as descriptor_of, __acp_deserialize_with as deserialize_with,
-        __acp_integer as integer, __acp_members as members, __acp_object_union as object_union,
-        __acp_string_enum as string_enum, __acp_string_id as string_id,
-        __acp_tagged_union as tagged_union, __acp_value_union as value_union,
-        __acp_wrapper as wrapper,
+        __acp_described as described, __acp_integer as integer, __acp_members as members,
+        __acp_object_union as object_union, __acp_string_enum as string_enum,
+        __acp_string_id as string_id, __acp_tagged_union as tagged_union,
+        __acp_value_union as value_union, __acp_wrapper as wrapper,
     };
 }
 

@@ -1,37 +1,5 @@
 //! Impls shared by generated string types: ids and extensible enums.
 
-use std::fmt;
-use std::marker::PhantomData;
-
-use serde_core::Deserializer;
-use serde_core::de::{Error, Visitor};
-
-/// Deserializes a string into `T` without an intermediate `String`.
-///
-/// # Errors
-/// Fails when the input is not a string.
-pub fn read_string<'de, T, D>(deserializer: D) -> Result<T, D::Error>
-where
-    T: for<'a> From<&'a str>,
-    D: Deserializer<'de>,
-{
-    deserializer.deserialize_str(StringVisitor(PhantomData))
-}
-
-struct StringVisitor<T>(PhantomData<T>);
-
-impl<T: for<'a> From<&'a str>> Visitor<'_> for StringVisitor<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        Ok(T::from(text))
-    }
-}
-
 /// Implements an identifier as a newtype over `Arc<str>`, which is cheap to clone.
 #[doc(hidden)]
 #[macro_export]
@@ -161,22 +129,10 @@ macro_rules! __acp_string_type {
             }
         }
 
-        $crate::__acp_deserialize_with!($name, $crate::runtime::read_string);
-        $crate::__acp_descriptor_of!($name, ::std::string::String);
-    };
-}
-
-/// Implements `Deserialize` with a given function.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __acp_deserialize_with {
-    ($name:ident, $read:path) => {
-        impl<'de> $crate::runtime::serde::Deserialize<'de> for $name {
-            fn deserialize<D: $crate::runtime::serde::Deserializer<'de>>(
-                deserializer: D,
-            ) -> ::core::result::Result<Self, D::Error> {
-                $read(deserializer)
-            }
-        }
+        $crate::__acp_described!(
+            $name,
+            <::std::string::String as $crate::runtime::Described>::descriptor(),
+            |reader| reader.text_as()
+        );
     };
 }

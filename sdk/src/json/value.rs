@@ -8,16 +8,15 @@ use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::decode::RawJson;
-use super::reader::Reader;
-use super::transcode::transcode;
+use super::reader::RawJson;
 use super::writer::{Writer, encode_raw};
 
 /// Any JSON value, kept as text.
 ///
 /// Numbers of any size, the order of members and nesting of any depth survive a round trip
-/// through JSON. Two values are equal when their texts are. Formats other than JSON get and give
-/// the value in serde's data model: numbers of at most 64 bits, nesting of at most 128 levels.
+/// through JSON text. Two values are equal when their texts are. Where serde buffers a value
+/// (`flatten`, `untagged`, internally tagged enums), it is what a [`Value`] is: numbers of at most
+/// 64 bits, members in that type's order, nesting of at most 128 levels.
 #[derive(Clone)]
 pub struct Json(Box<RawValue>);
 
@@ -120,7 +119,7 @@ impl Serialize for Json {
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let RawJson(raw) = RawJson::deserialize(deserializer)?;
-        Ok(Self(raw.into_owned()))
+        Ok(Self(raw))
     }
 }
 
@@ -130,11 +129,13 @@ pub fn json_literal(text: &str) -> Json {
     Json::from(serde_json::from_str::<Value>(text).unwrap_or_default())
 }
 
-/// Writes `raw` verbatim as JSON text, or transcodes it for other formats.
+/// Writes `raw` verbatim as JSON text, or as a [`Value`] to serde's buffers.
 pub(super) fn write_raw<S: Serializer>(raw: &RawValue, serializer: S) -> Result<S::Ok, S::Error> {
     match takes_text::<S>() {
         true => raw.serialize(serializer),
-        false => transcode(&mut Reader::new(raw.get()), serializer),
+        false => serde_json::from_str::<Value>(raw.get())
+            .map_err(serde_core::ser::Error::custom)?
+            .serialize(serializer),
     }
 }
 
@@ -142,7 +143,7 @@ pub(super) fn write_raw<S: Serializer>(raw: &RawValue, serializer: S) -> Result<
 /// of serde_json.
 ///
 /// Serializers have type parameters and are not `'static`, so they are recognized by their type
-/// names. A serializer that wraps one of serde_json is not recognized; it gets transcoded values.
+/// names. A serializer that wraps one of serde_json is not recognized; it gets a [`Value`].
 #[inline]
 pub(super) fn takes_text<S>() -> bool {
     let name = type_name::<S>();

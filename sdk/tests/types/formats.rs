@@ -1,14 +1,9 @@
-//! Protocol types inside users' own types, and in formats other than JSON text.
+//! Protocol types inside users' own types.
 
-use std::fmt::Debug;
-
-use acp_sdk::v1::{
-    ContentBlock, ContentChunk, RequestId, SessionNotification, SessionUpdate, ToolCallUpdate,
-};
+use acp_sdk::v1::{SessionUpdate, ToolCallUpdate};
 use acp_sdk::{Json, Meta};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 #[derive(Debug, PartialEq, Deserialize, Serialize)]
 struct Flattened {
@@ -83,75 +78,6 @@ fn raw_json_survives_in_types_that_serde_buffers() {
     round::<Tagged>(r#"{"event":"Data","a":{"b":[null]}}"#);
     round::<Adjacent>(&format!(r#"{{"data":{{{CALL}}},"event":"Call"}}"#));
     round::<Adjacent>(r#"{"data":[{"x":1},[2]],"event":"Data"}"#);
-}
-
-/// Writes `value` as CBOR and as MessagePack, with names and without, and reads it again.
-fn formats<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
-    let mut cbor = Vec::new();
-    ciborium::into_writer(value, &mut cbor).expect("the format carries the value");
-    let read: T = ciborium::from_reader(&*cbor).expect("the format carries the value");
-    assert_eq!(&read, value);
-    let named = rmp_serde::to_vec_named(value).expect("the format carries the value");
-    assert_eq!(
-        &rmp_serde::from_slice::<T>(&named).expect("the format carries the value"),
-        value
-    );
-    let compact = rmp_serde::to_vec(value).expect("the format carries the value");
-    assert_eq!(
-        &rmp_serde::from_slice::<T>(&compact).expect("the format carries the value"),
-        value
-    );
-}
-
-#[test]
-fn other_formats_carry_every_type() {
-    let call: ToolCallUpdate = serde_json::from_str(&format!("{{{CALL}}}")).unwrap();
-    formats(&call);
-    let chunk = ContentChunk::new("text").with_meta(Meta::new().with("a", &json!({"b": 1.5})));
-    for update in [
-        SessionUpdate::AgentMessageChunk(chunk),
-        SessionUpdate::ToolCallUpdate(call),
-        serde_json::from_str(r#"{"x":[{"y":1}],"sessionUpdate":"later"}"#).unwrap(),
-    ] {
-        formats(&SessionNotification::new("session", update));
-    }
-    for id in [RequestId::Null, RequestId::Number(-7), RequestId::from("a")] {
-        formats(&id);
-    }
-    formats(&ContentBlock::from("text"));
-    formats(&Json::from(
-        json!({"a": [1, -2, 0.5, null, true, "x\n", {}, []]}),
-    ));
-    formats(&Json::from(json!(null)));
-    formats(&Meta::new());
-}
-
-#[test]
-fn data_that_json_lacks_takes_the_form_that_serde_json_gives_it() {
-    #[derive(Serialize)]
-    struct Odd {
-        bytes: Bytes,
-        not_a_number: f64,
-        by_number: std::collections::BTreeMap<i8, char>,
-        large: u64,
-    }
-    struct Bytes;
-    impl Serialize for Bytes {
-        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.serialize_bytes(&[1, 2])
-        }
-    }
-    let odd = Odd {
-        bytes: Bytes,
-        not_a_number: f64::NAN,
-        by_number: [(-1, 'x')].into(),
-        large: u64::MAX,
-    };
-    let mut cbor = Vec::new();
-    ciborium::into_writer(&odd, &mut cbor).unwrap();
-    let read: Json = ciborium::from_reader(&*cbor).unwrap();
-    assert_eq!(read.get(), serde_json::to_string(&odd).unwrap());
-    assert!(ciborium::from_reader::<Meta, _>(&[0x80][..]).is_err());
 }
 
 #[test]

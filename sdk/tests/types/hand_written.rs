@@ -161,7 +161,7 @@ fn an_error_names_the_place_and_the_fault() {
             "/Turn/degrees",
             "invalid type: sequence, expected u16",
         ),
-        ("7", "", "invalid type: integer `7`, expected enum Command"),
+        ("7", "", "expected value at line 1 column 1"),
     ] {
         let error = error::<Command>(text);
         assert_eq!((&*error.path, &*error.message), (path, message), "{text}");
@@ -184,5 +184,6 @@ fn depth_is_still_limited() {
     }
     let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     valid::<Tree>(&nested(120));
-    assert_eq!(error::<Tree>(&nested(200)).message, "nested too deeply");
+    let error = error::<Tree>(&nested(200)).message;
+    assert!(error.starts_with("recursion limit exceeded"), "{error}");
 }

@@ -21,7 +21,7 @@ fn of_missing_and_mistyped_members() {
         (
             r#"{"cwd":"/w","mcpServers":[{"name":"n","command":"c","args":[],"env":{"K":"V"}}]}"#,
             "/mcpServers/0/env",
-            "invalid type: map, expected an array",
+            "invalid type: object, expected an array",
         ),
         (
             r#"{"cwd":"/w","mcpServers":[{"type":"http","name":"n","url":"u","headers":[{"name":1}]}]}"#,

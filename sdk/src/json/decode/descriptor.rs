@@ -2,15 +2,23 @@
 //!
 //! A type returns its descriptor from a function, so that descriptors can be recursive.
 
-use serde_json::value::RawValue;
+use serde_core::de::DeserializeOwned;
+
+use crate::json::reader::{Reader, StrictError};
 
 /// A type with a descriptor of its JSON form.
 ///
 /// Generated types implement it. A type written by hand implements it to travel in messages;
 /// with [`TypeDescriptor::Any`] it is read strictly by serde.
-pub trait Described {
+pub trait Described: DeserializeOwned {
     /// Returns the descriptor.
     fn descriptor() -> &'static TypeDescriptor;
+
+    /// Reads a value. Types written by hand leave it to serde_json.
+    #[doc(hidden)]
+    fn read(reader: &mut Reader<'_>) -> Result<Self, StrictError> {
+        reader.parse()
+    }
 }
 
 /// Returns the descriptor of a type.
@@ -24,7 +32,7 @@ pub enum TypeDescriptor {
     Any,
     /// A value that a function checks as a whole.
     #[doc(hidden)]
-    Scalar(fn(&RawValue) -> Result<(), serde_json::Error>),
+    Scalar(fn(&str) -> Result<(), serde_json::Error>),
     /// `null` or a value of the given type.
     #[doc(hidden)]
     Nullable(DescriptorFn),
@@ -73,7 +81,7 @@ const MERGED: usize = 8;
 impl TypeDescriptor {
     /// Whether an object of this type names each of the members. What takes any member is no
     /// better than a type that drops an unknown one.
-    pub(super) fn knows<'a>(&self, mut names: impl Iterator<Item = &'a str>) -> bool {
+    pub(in crate::json) fn knows<'a>(&self, mut names: impl Iterator<Item = &'a str>) -> bool {
         names.all(|name| {
             let mut known = false;
             self.members(name, MERGED, &mut |_| known = true);
@@ -238,29 +246,58 @@ pub enum JsonKind {
 }
 
 impl JsonKind {
-    /// Whether `raw` is of this kind, by its first byte.
-    pub(super) fn has(self, raw: &RawValue) -> bool {
-        let first = raw.get().as_bytes().first();
+    /// Whether a value with this first byte is of this kind.
+    pub(in crate::json) fn has(self, first: u8) -> bool {
         match self {
-            Self::Null => first == Some(&b'n'),
-            Self::Boolean => matches!(first, Some(b't' | b'f')),
-            Self::Number => matches!(first, Some(b'-' | b'0'..=b'9')),
-            Self::String => first == Some(&b'"'),
-            Self::Array => first == Some(&b'['),
-            Self::Object => first == Some(&b'{'),
+            Self::Null => first == b'n',
+            Self::Boolean => matches!(first, b't' | b'f'),
+            Self::Number => matches!(first, b'-' | b'0'..=b'9'),
+            Self::String => first == b'"',
+            Self::Array => first == b'[',
+            Self::Object => first == b'{',
             Self::Any => true,
         }
     }
 }
 
-/// Implements `Described` with the descriptor of another type.
+/// Implements `Described` and `Deserialize` from a descriptor and how the type is read. `object`:
+/// the type is read from the members of an object.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __acp_descriptor_of {
-    ($name:ident, $ty:ty) => {
+macro_rules! __acp_described {
+    ($name:ident, $descriptor:expr, object |$reader:ident, $object:ident| $read:expr) => {
+        impl $crate::runtime::Object for $name {
+            fn read_members(
+                $reader: &mut $crate::runtime::Reader<'_>,
+                $object: $crate::runtime::OpenObject<'_>,
+            ) -> ::core::result::Result<Self, $crate::runtime::StrictError> {
+                $read
+            }
+        }
+
+        $crate::__acp_described!($name, $descriptor, |reader| {
+            let object = reader.open()?;
+            <Self as $crate::runtime::Object>::read_members(reader, object)
+        });
+    };
+    ($name:ident, $descriptor:expr, |$reader:ident| $read:expr) => {
         impl $crate::runtime::Described for $name {
             fn descriptor() -> &'static $crate::runtime::TypeDescriptor {
-                <$ty as $crate::runtime::Described>::descriptor()
+                $descriptor
+            }
+
+            fn read(
+                $reader: &mut $crate::runtime::Reader<'_>,
+            ) -> ::core::result::Result<Self, $crate::runtime::StrictError> {
+                $read
+            }
+        }
+
+        impl<'de> $crate::runtime::serde::Deserialize<'de> for $name {
+            fn deserialize<__D: $crate::runtime::serde::Deserializer<'de>>(
+                deserializer: __D,
+            ) -> ::core::result::Result<Self, __D::Error> {
+                $crate::runtime::deserialize(deserializer)
             }
         }
     };
@@ -280,6 +317,15 @@ macro_rules! __acp_wrapper {
             }
         }
 
+        impl $crate::runtime::Object for $name {
+            fn read_members(
+                reader: &mut $crate::runtime::Reader<'_>,
+                object: $crate::runtime::OpenObject<'_>,
+            ) -> ::core::result::Result<Self, $crate::runtime::StrictError> {
+                <$ty as $crate::runtime::Object>::read_members(reader, object).map(Self)
+            }
+        }
+
         $crate::__acp_wrapper!($name, $ty);
     };
     ($name:ident, $ty:ty) => {
@@ -292,15 +338,11 @@ macro_rules! __acp_wrapper {
             }
         }
 
-        impl<'de> $crate::runtime::serde::Deserialize<'de> for $name {
-            fn deserialize<__D: $crate::runtime::serde::Deserializer<'de>>(
-                deserializer: __D,
-            ) -> ::core::result::Result<Self, __D::Error> {
-                <$ty as $crate::runtime::serde::Deserialize>::deserialize(deserializer).map(Self)
-            }
-        }
-
-        $crate::__acp_descriptor_of!($name, $ty);
+        $crate::__acp_described!(
+            $name,
+            <$ty as $crate::runtime::Described>::descriptor(),
+            |reader| <$ty as $crate::runtime::Described>::read(reader).map(Self)
+        );
     };
 }
 
@@ -326,20 +368,18 @@ macro_rules! __acp_tagged_union {
         );
     };
     (@ $name:ident [$tag:literal] $default:expr, $takes:literal, { $($key:literal: $ty:ty),* }) => {
-        impl $crate::runtime::Described for $name {
-            fn descriptor() -> &'static $crate::runtime::TypeDescriptor {
-                const DESCRIPTOR: &$crate::runtime::TypeDescriptor =
-                    &$crate::runtime::TypeDescriptor::TaggedUnion($crate::runtime::TaggedVariants {
-                        tag: $tag,
-                        known: &[$(($key, <$ty as $crate::runtime::Described>::descriptor)),*],
-                        default: $default,
-                        takes_unknown: $takes,
-                    });
-                DESCRIPTOR
-            }
-        }
-
-        $crate::__acp_deserialize_with!($name, $crate::runtime::read_tagged_union);
+        $crate::__acp_described!(
+            $name,
+            const {
+                &$crate::runtime::TypeDescriptor::TaggedUnion($crate::runtime::TaggedVariants {
+                    tag: $tag,
+                    known: &[$(($key, <$ty as $crate::runtime::Described>::descriptor)),*],
+                    default: $default,
+                    takes_unknown: $takes,
+                })
+            },
+            object |reader, object| $crate::runtime::read_tagged_union(reader, object)
+        );
 
         impl $crate::runtime::Members for $name {
             #[inline]
@@ -367,15 +407,25 @@ macro_rules! __acp_tagged_union {
 #[macro_export]
 macro_rules! __acp_object_union {
     ($name:ident { $($variant:ident: $ty:ty = [$($member:literal),*]),* $(,)? }) => {
-        $crate::__acp_untagged_union!(
-            $name [$($variant),*]
-            ObjectUnion [$((&[$($member),*], <$ty as $crate::runtime::Described>::descriptor)),*]
-            $crate::runtime::read_object_union,
-            [$((
+        $crate::__acp_described!(
+            $name,
+            const {
+                &$crate::runtime::TypeDescriptor::ObjectUnion {
+                    expected: concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
+                    branches: &[$((
+                        &[$($member),*],
+                        <$ty as $crate::runtime::Described>::descriptor,
+                    )),*],
+                }
+            },
+            object |reader, object| $crate::runtime::read_object_union(reader, object, &[$((
                 &[$($member),*],
                 <$ty as $crate::runtime::Described>::descriptor,
-                |kept| kept.read().map(Self::$variant),
-            )),*]
+                |reader, object| {
+                    <$ty as $crate::runtime::Object>::read_members(reader, object)
+                        .map(Self::$variant)
+                },
+            )),*])
         );
 
         impl $crate::runtime::Members for $name {
@@ -413,53 +463,29 @@ macro_rules! __acp_object_union {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __acp_value_union {
-    (@read $variant:ident Null) => {
-        |raw| $crate::runtime::read_raw(raw).map(|()| Self::$variant)
+    (@read $reader:ident $ty:ty, $variant:ident Null) => {
+        <$ty as $crate::runtime::Described>::read($reader).map(|()| Self::$variant)
     };
-    (@read $variant:ident $form:ident) => {
-        |raw| $crate::runtime::read_raw(raw).map(Self::$variant)
+    (@read $reader:ident $ty:ty, $variant:ident $form:ident) => {
+        <$ty as $crate::runtime::Described>::read($reader).map(Self::$variant)
     };
     ($name:ident { $($variant:ident: $ty:ty = $form:ident),* $(,)? }) => {
-        $crate::__acp_untagged_union!(
-            $name [$($variant),*]
-            ValueUnion [$((
+        $crate::__acp_described!(
+            $name,
+            const {
+                &$crate::runtime::TypeDescriptor::ValueUnion {
+                    expected: concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
+                    branches: &[$((
+                        $crate::runtime::JsonKind::$form,
+                        <$ty as $crate::runtime::Described>::descriptor,
+                    )),*],
+                }
+            },
+            |reader| $crate::runtime::read_value_union(reader, &[$((
                 $crate::runtime::JsonKind::$form,
                 <$ty as $crate::runtime::Described>::descriptor,
-            )),*]
-            $crate::runtime::read_value_union,
-            [$((
-                $crate::runtime::JsonKind::$form,
-                <$ty as $crate::runtime::Described>::descriptor,
-                $crate::__acp_value_union!(@read $variant $form),
-            )),*]
+                |reader| $crate::__acp_value_union!(@read reader $ty, $variant $form),
+            )),*])
         );
-    };
-}
-
-/// Implements `Described` and `Deserialize` of an untagged union from its variants, the branches
-/// of its descriptor, and the function that reads it with a reader for each branch.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __acp_untagged_union {
-    ($name:ident [$($variant:ident),*] $union:ident $branches:tt $read:path, $readers:tt) => {
-        impl $crate::runtime::Described for $name {
-            fn descriptor() -> &'static $crate::runtime::TypeDescriptor {
-                const DESCRIPTOR: &$crate::runtime::TypeDescriptor =
-                    &$crate::runtime::TypeDescriptor::$union {
-                        expected: concat!(stringify!($name), " (", stringify!($($variant),*), ")"),
-                        branches: &$branches,
-                    };
-                DESCRIPTOR
-            }
-        }
-
-        impl<'de> $crate::runtime::serde::Deserialize<'de> for $name {
-            fn deserialize<__D: $crate::runtime::serde::Deserializer<'de>>(
-                deserializer: __D,
-            ) -> ::core::result::Result<Self, __D::Error> {
-                let expected = concat!(stringify!($name), " (", stringify!($($variant),*), ")");
-                $read(deserializer, expected, &$readers)
-            }
-        }
     };
 }

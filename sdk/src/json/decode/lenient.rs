@@ -2,16 +2,15 @@
 //!
 //! The strict pass accepts the written text. A failed attempt reverts its output and reports.
 
-use std::fmt;
+use std::collections::HashMap;
 
-use serde_core::Deserializer as _;
-use serde_core::de::{SeqAccess, Visitor};
+use serde_core::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::descriptor::TypeDescriptor;
 use super::members::{Member, collect};
 use super::{DecodeError, Leniency};
-use crate::json::reader::{self, Reader, StrictError};
+use crate::json::reader::items;
 use crate::json::scan::special;
 
 /// The deepest nesting of typed values, as in the strict reader.
@@ -78,16 +77,28 @@ impl LenientReader {
     /// # Errors
     /// Fails when `text` is not JSON, or another value is invalid.
     pub(super) fn repair(text: &str, descriptor: &TypeDescriptor) -> Result<Repaired, DecodeError> {
+        Self::run(text, descriptor, false)
+    }
+
+    /// Runs the pass; with `strict`, no value may be dropped.
+    ///
+    /// # Errors
+    /// Fails as [`Self::repair`] does.
+    pub(super) fn run(
+        text: &str,
+        descriptor: &TypeDescriptor,
+        strict: bool,
+    ) -> Result<Repaired, DecodeError> {
         let mut reader = Self {
-            strict: false,
+            strict,
             depth: 0,
             path: Vec::new(),
             reports: Vec::new(),
             unreported: 0,
             out: String::with_capacity(text.len()),
         };
-        let raw = reader.either(reader::read_deep(text), || serde_json::from_str(text))?;
-        reader.value(raw, descriptor)?;
+        let raw: &RawValue = serde_json::from_str(text).map_err(|error| reader.invalid(&error))?;
+        reader.value(raw.get(), descriptor)?;
         Ok(Repaired {
             text: reader.out,
             reports: reader.reports,
@@ -98,7 +109,7 @@ impl LenientReader {
     /// Reads and writes a value of the described type.
     pub(super) fn value(
         &mut self,
-        raw: &RawValue,
+        raw: &str,
         descriptor: &TypeDescriptor,
     ) -> Result<(), DecodeError> {
         match descriptor {
@@ -107,7 +118,7 @@ impl LenientReader {
                 check(raw).map_err(|error| self.invalid(&error))?;
                 self.write(raw);
             }
-            TypeDescriptor::Nullable(_) if raw.get() == "null" => self.write(raw),
+            TypeDescriptor::Nullable(_) if raw == "null" => self.write(raw),
             TypeDescriptor::Nullable(of) => return self.value(raw, of()),
             TypeDescriptor::List(of) => return self.list(raw, of(), false),
             TypeDescriptor::ValueUnion { expected, branches } => {
@@ -126,24 +137,20 @@ impl LenientReader {
     /// Writes the valid items of a list, and any other value as [`Self::value`] does.
     pub(super) fn valid_items(
         &mut self,
-        raw: &RawValue,
+        raw: &str,
         descriptor: &TypeDescriptor,
     ) -> Result<(), DecodeError> {
         match descriptor {
-            TypeDescriptor::Nullable(of) if raw.get() != "null" => self.valid_items(raw, of()),
+            TypeDescriptor::Nullable(of) if raw != "null" => self.valid_items(raw, of()),
             TypeDescriptor::List(of) => self.list(raw, of(), true),
             _ => self.value(raw, descriptor),
         }
     }
 
-    fn list(
-        &mut self,
-        raw: &RawValue,
-        item: &TypeDescriptor,
-        skip: bool,
-    ) -> Result<(), DecodeError> {
-        let items = Reader::deep(raw.get()).deserialize_seq(Items);
-        let items = self.either(items, || raw.deserialize_seq(Items))?;
+    fn list(&mut self, raw: &str, item: &TypeDescriptor, skip: bool) -> Result<(), DecodeError> {
+        let Ok(items) = items(raw) else {
+            return Err(self.error(format!("invalid type: {}, expected an array", kind(raw))));
+        };
         self.nested('[', ']', |reader| {
             for (index, raw) in items.into_iter().enumerate() {
                 reader.at(Step::Item(index), |reader| {
@@ -163,29 +170,23 @@ impl LenientReader {
     }
 
     /// Collects the members of the object `raw`.
-    pub(super) fn collect<'a>(&self, raw: &'a RawValue) -> Result<Vec<Member<'a>>, DecodeError> {
-        if !raw.get().starts_with('{') {
+    pub(super) fn collect<'a>(&self, raw: &'a str) -> Result<Vec<Member<'a>>, DecodeError> {
+        if !raw.starts_with('{') {
             let wrong = format!("invalid type: {}, expected an object", kind(raw));
             return Err(self.error(wrong));
         }
-        self.either(collect(&mut Reader::deep(raw.get())), || collect(raw))
-    }
-
-    /// Returns the strict reader's result, or the error message of serde_json.
-    fn either<T>(
-        &self,
-        fast: Result<T, StrictError>,
-        explain: impl FnOnce() -> serde_json::Result<T>,
-    ) -> Result<T, DecodeError> {
-        match fast {
-            Ok(value) => Ok(value),
-            Err(_) => explain().map_err(|error| self.invalid(&error)),
-        }
+        let members = collect(raw);
+        members.map_err(
+            |_| match serde_json::from_str::<HashMap<String, IgnoredAny>>(raw) {
+                Ok(_) => self.error("invalid JSON"),
+                Err(error) => self.invalid(&error),
+            },
+        )
     }
 
     /// Writes a value unchanged.
-    pub(super) fn write(&mut self, raw: &RawValue) {
-        self.out.push_str(raw.get());
+    pub(super) fn write(&mut self, raw: &str) {
+        self.out.push_str(raw);
     }
 
     /// Writes the empty value of the described type.
@@ -226,13 +227,7 @@ impl LenientReader {
 
     /// Returns an error of serde_json at the current path.
     pub(super) fn invalid(&self, error: &serde_json::Error) -> DecodeError {
-        let text = error.to_string();
-        // Line and column would be relative to a fragment of the message.
-        let message = match text.rfind(" at line ") {
-            Some(end) if !error.is_syntax() && !error.is_eof() => &text[..end],
-            _ => &text,
-        };
-        self.error(message)
+        self.error(message(error))
     }
 
     /// Drops the value that caused `error`, or fails in strict mode.
@@ -336,33 +331,26 @@ pub(in crate::json) fn push_escaped(pointer: &mut String, name: &str) {
     }
 }
 
+/// Returns the message of serde_json. Line and column would be relative to a fragment of the text.
+pub(in crate::json) fn message(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(end) = text.rfind(" at line ")
+        && !error.is_syntax()
+        && !error.is_eof()
+    {
+        text.truncate(end);
+    }
+    text
+}
+
 /// Names the kind of a JSON value for errors.
-pub(super) fn kind(raw: &RawValue) -> &'static str {
-    match raw.get().as_bytes().first() {
+pub(in crate::json) fn kind(raw: &str) -> &'static str {
+    match raw.as_bytes().first() {
         Some(b'{') => "object",
         Some(b'[') => "array",
         Some(b'"') => "string",
         Some(b'n') => "null",
         Some(b't' | b'f') => "boolean",
         _ => "number",
-    }
-}
-
-/// Collects the unparsed items of a list.
-struct Items;
-
-impl<'de> Visitor<'de> for Items {
-    type Value = Vec<&'de RawValue>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element()? {
-            items.push(item);
-        }
-        Ok(items)
     }
 }

@@ -6,32 +6,26 @@
 //! the result. Time is linear in the input per level of nesting. Memory is the text written and
 //! the members of one object per level.
 
-mod buffered;
 mod descriptor;
 mod lenient;
 mod members;
 mod object;
-mod scalars;
 #[cfg(test)]
 mod tests;
 mod union;
 
 use std::fmt;
 
-use serde_core::de::DeserializeOwned;
+use serde_core::Deserializer;
+use serde_core::de::Error as _;
 
-pub use self::buffered::{
-    BufferedFields, read_object_union, read_raw, read_shared_object, read_value_union,
-};
 pub(crate) use self::descriptor::DescribedMember;
 pub use self::descriptor::{
     Described, DescriptorFn, Field, JsonKind, TaggedVariants, TypeDescriptor,
 };
 use self::lenient::LenientReader;
-pub(super) use self::lenient::push_escaped;
-pub(crate) use self::members::MemberName;
-pub(super) use self::members::{Member, RawJson};
-use crate::json::reader;
+pub(super) use self::lenient::{kind, message, push_escaped};
+use crate::json::reader::{self, RawJson};
 
 /// Error of decoding a value, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +65,7 @@ pub struct Leniency {
 ///
 /// # Errors
 /// Fails when `text` is not JSON or not a `T`; the error names the place.
-pub fn decode<T: DeserializeOwned + Described>(
+pub fn decode<T: Described>(
     text: &str,
     observer: &mut dyn FnMut(Leniency),
 ) -> Result<T, DecodeError> {
@@ -84,7 +78,7 @@ pub fn decode<T: DeserializeOwned + Described>(
 /// # Errors
 /// Fails as [`decode()`] does.
 #[inline(always)]
-pub(crate) fn decode_or<T: DeserializeOwned + Described, E>(
+pub(crate) fn decode_or<T: Described, E>(
     text: &str,
     observer: &mut dyn FnMut(Leniency),
     convert: impl FnOnce(DecodeError) -> E,
@@ -112,7 +106,7 @@ pub(crate) fn decode_or<T: DeserializeOwned + Described, E>(
 ///
 /// # Errors
 /// Fails when `text` is not JSON or not a `T`; the error names the place.
-pub fn from_str<T: DeserializeOwned + Described>(text: &str) -> Result<T, DecodeError> {
+pub fn from_str<T: Described>(text: &str) -> Result<T, DecodeError> {
     decode(text, &mut |_| {})
 }
 
@@ -131,9 +125,7 @@ pub fn from_str<T: DeserializeOwned + Described>(text: &str) -> Result<T, Decode
 ///
 /// # Errors
 /// Fails when `text` is not JSON or not a `T`; the error names the place.
-pub fn from_str_reporting<T: DeserializeOwned + Described>(
-    text: &str,
-) -> Result<(T, Vec<Leniency>), DecodeError> {
+pub fn from_str_reporting<T: Described>(text: &str) -> Result<(T, Vec<Leniency>), DecodeError> {
     let mut dropped = Vec::new();
     let value = decode(text, &mut |leniency| dropped.push(leniency))?;
     Ok((value, dropped))
@@ -145,19 +137,45 @@ pub fn from_str_reporting<T: DeserializeOwned + Described>(
 ///
 /// # Errors
 /// Fails as [`decode()`] does.
-pub fn decode_leniently<T: DeserializeOwned + Described>(
+pub fn decode_leniently<T: Described>(
     text: &str,
     observer: &mut dyn FnMut(Leniency),
 ) -> Result<T, DecodeError> {
     let repaired = LenientReader::repair(text, T::descriptor())?;
     // The lenient pass checks no more than the descriptor says. A type written by hand may
-    // require more, and buffered members may nest too deeply for the strict reader.
-    let value = reader::read_or_locate(&repaired.text).map_err(|(path, error)| DecodeError {
-        path,
+    // require more.
+    let value = reader::read(&repaired.text).map_err(|error| DecodeError {
+        path: error.path(&repaired.text),
         message: error.to_string(),
     })?;
     repaired.report(observer);
     Ok(value)
+}
+
+/// Deserializes a `T` from any deserializer, without leniency.
+///
+/// This is how every generated type implements `Deserialize`: it is read from JSON text alone, and
+/// the deserializer is asked for that.
+///
+/// # Errors
+/// Fails when the input is not a `T`; the error names the place.
+pub fn deserialize<'de, T: Described, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let RawJson(raw) = serde_core::Deserialize::deserialize(deserializer)?;
+    let text = raw.get();
+    reader::read(text).map_err(
+        |error| match LenientReader::run(text, T::descriptor(), true) {
+            Err(error) => D::Error::custom(error),
+            Ok(_) => D::Error::custom(error),
+        },
+    )
+}
+
+/// Returns the value of a text, which is read strictly.
+#[must_use]
+pub fn read_raw<T: Described>(text: &str) -> Option<T> {
+    reader::read(text).ok()
 }
 
 /// Reads the result of a request as [`decode()`] does, and `null` as an empty object.
@@ -167,7 +185,7 @@ pub fn decode_leniently<T: DeserializeOwned + Described>(
 ///
 /// # Errors
 /// Fails as [`decode()`] does.
-pub fn decode_result<T: DeserializeOwned + Described>(
+pub fn decode_result<T: Described>(
     text: &str,
     observer: &mut dyn FnMut(Leniency),
 ) -> Result<T, DecodeError> {

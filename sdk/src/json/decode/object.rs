@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use serde_json::value::RawValue;
-
 use super::DecodeError;
 use super::descriptor::{Field, TypeDescriptor};
 use super::lenient::{LenientReader, Step};
@@ -15,7 +13,7 @@ pub(super) type Members<'a> = [Member<'a>];
 impl LenientReader {
     pub(super) fn object(
         &mut self,
-        raw: &RawValue,
+        raw: &str,
         descriptor: &TypeDescriptor,
     ) -> Result<(), DecodeError> {
         self.nested('{', '}', |reader| {
@@ -60,12 +58,12 @@ impl LenientReader {
         };
         let member = &mut members[index];
         member.taken = true;
-        let raw = &*member.raw;
+        let raw = member.raw;
         self.at(Step::Field(field.name), |reader| {
             let strict = reader.strict;
             let result = reader.attempt(strict, |reader| {
                 reader.name(field.name);
-                if field.nullable && raw.get() == "null" {
+                if field.nullable && raw == "null" {
                     reader.write(raw);
                     return Ok(());
                 }
@@ -95,7 +93,7 @@ impl LenientReader {
         let strict = self.strict;
         let result = self.attempt_members(members, strict, |reader, members| {
             match reader.find(members, field.name)? {
-                Some(index) if members[index].raw.get() == "null" => {
+                Some(index) if members[index].raw == "null" => {
                     members[index].taken = true;
                     Ok(())
                 }
@@ -129,7 +127,7 @@ impl LenientReader {
         last.into_iter().rev().try_for_each(|member| {
             self.name(&member.name);
             let step = Step::Key(member.name.to_string());
-            self.at(step, |reader| reader.value(&member.raw, value))
+            self.at(step, |reader| reader.value(member.raw, value))
         })
     }
 

@@ -1,12 +1,9 @@
 //! Lenient reading of unions: by tag, or as the first branch that accepts the value.
 
-use serde_json::value::RawValue;
-
 use super::DecodeError;
-use super::buffered::members_of;
 use super::descriptor::{DescriptorFn, JsonKind, TaggedVariants};
 use super::lenient::{LenientReader, Step, kind};
-use super::members::{Member, MemberName};
+use super::members::{Member, collect};
 use super::object::Members;
 
 impl LenientReader {
@@ -49,11 +46,9 @@ impl LenientReader {
         index: usize,
         name: &'static str,
     ) -> Result<String, DecodeError> {
-        let raw = members[index].raw.get();
-        let tag = serde_json::from_str::<MemberName<'_>>(raw);
+        let tag = serde_json::from_str::<String>(members[index].raw);
         self.at(Step::Field(name), |reader| {
-            tag.map(|MemberName(tag)| tag.into_owned())
-                .map_err(|error| reader.invalid(&error))
+            tag.map_err(|error| reader.invalid(&error))
         })
     }
 
@@ -72,7 +67,7 @@ impl LenientReader {
             for (index, member) in tags.enumerate() {
                 member.taken = true;
                 if index == 0 {
-                    self.write(&member.raw);
+                    self.write(member.raw);
                 }
             }
             return self.members(members, payload());
@@ -86,7 +81,7 @@ impl LenientReader {
         }
         for member in members.iter().filter(|member| !member.taken) {
             self.name(&member.name);
-            self.write(&member.raw);
+            self.write(member.raw);
         }
         Ok(())
     }
@@ -140,14 +135,18 @@ impl LenientReader {
     /// know all members of an object come first.
     pub(super) fn first_value(
         &mut self,
-        raw: &RawValue,
+        raw: &str,
         expected: &str,
         branches: &[(JsonKind, DescriptorFn)],
     ) -> Result<(), DecodeError> {
         let mut error = None;
-        let members = members_of(raw);
+        let first = raw.as_bytes().first().copied().unwrap_or_default();
+        let members = collect(raw).unwrap_or_default();
         let names = || members.iter().map(|member| &*member.name);
-        let mut branches: Vec<_> = branches.iter().filter(|(form, _)| form.has(raw)).collect();
+        let mut branches: Vec<_> = branches
+            .iter()
+            .filter(|(form, _)| form.has(first))
+            .collect();
         branches.sort_by_key(|(_, of)| !of().knows(names()));
         for &strict in self.rounds() {
             error = None;

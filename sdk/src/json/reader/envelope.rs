@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde_core::de::Error as _;
 use serde_json::value::RawValue;
 
-use super::string::Text;
 use super::{Reader, StrictError, raw};
+use crate::json::decode::kind;
 
 /// Reads an object and returns the text of the members `names`, in their order.
 ///
@@ -20,11 +19,11 @@ pub(crate) fn read_members<'de, const N: usize>(
     names: &[&'static str; N],
     begin: &'static str,
 ) -> Result<[Option<&'de RawValue>; N], StrictError> {
-    let mut reader = Reader::deep(text);
+    let mut reader = Reader::new(text);
     let mut found = [None; N];
     if !reader.begins(begin, names, &mut found)? {
         if reader.next()? != b'{' {
-            return Err(reader.mismatch(&"an object"));
+            return Err(StrictError::new(reader.at, "expected an object"));
         }
         reader.enter()?;
     }
@@ -32,19 +31,16 @@ pub(crate) fn read_members<'de, const N: usize>(
     while reader.more(b'}', &mut first)? {
         let slot = reader.member(names, &mut found)?;
         reader.expect(b':')?;
-        reader.next()?;
-        let start = reader.at;
-        reader.skip()?;
+        let value = reader.value()?;
         if let Some(slot) = slot {
-            let value = text.get(start..reader.at).ok_or(StrictError::SYNTAX)?;
-            *slot = Some(raw(value)?);
+            *slot = Some(raw(value));
         }
     }
     reader.expect(b'}')?;
     reader.blank();
     match reader.at == text.len() {
         true => Ok(found),
-        false => Err(StrictError::SYNTAX),
+        false => Err(StrictError::INVALID),
     }
 }
 
@@ -55,12 +51,12 @@ pub(crate) fn read_members<'de, const N: usize>(
 pub(crate) fn read_text(value: &RawValue) -> Result<Cow<'_, str>, StrictError> {
     let mut reader = Reader::new(value.get());
     if reader.next()? != b'"' {
-        return Err(reader.mismatch(&"a string"));
+        return Err(StrictError::new(
+            reader.at,
+            format!("expected a string, got {}", kind(value.get())),
+        ));
     }
-    Ok(match reader.string()? {
-        Text::Borrowed(text) => Cow::Borrowed(text),
-        Text::Owned(text) => Cow::Owned(text),
-    })
+    reader.string().map(Into::into)
 }
 
 impl<'de> Reader<'de> {
@@ -81,7 +77,7 @@ impl<'de> Reader<'de> {
         }
         // Around the name and the value are a brace, two quotes, a colon and a comma.
         let value = self.text.get(name.len() + 4..begin.len() - 1);
-        *slot = Some(raw(value.ok_or(StrictError::SYNTAX)?)?);
+        *slot = Some(raw(value.ok_or(StrictError::INVALID)?));
         self.at = begin.len();
         self.depth += 1;
         Ok(true)
@@ -94,12 +90,15 @@ impl<'de> Reader<'de> {
         found: &'f mut [Option<T>],
     ) -> Result<Option<&'f mut Option<T>>, StrictError> {
         if self.next()? != b'"' {
-            return Err(StrictError::SYNTAX);
+            return Err(StrictError::INVALID);
         }
         let name = self.string()?;
         let mut slots = names.iter().zip(found);
         match slots.find(|(known, _)| **known == name.as_str()) {
-            Some((known, Some(_))) => Err(StrictError::duplicate_field(known)),
+            Some((known, Some(_))) => Err(StrictError::new(
+                self.at,
+                format!("duplicate field `{known}`"),
+            )),
             Some((_, slot)) => Ok(Some(slot)),
             None => Ok(None),
         }

@@ -31,7 +31,7 @@ impl<'a> TextPattern<'a> {
     /// Returns the position of the text in `json`, between its quotes; `None` when `json` does not
     /// match the pattern.
     pub(crate) fn find(&self, json: &str) -> Option<Range<usize>> {
-        let (mut reader, mut text) = (Reader::deep(json), None);
+        let (mut reader, mut text) = (Reader::new(json), None);
         reader.matches(self, &mut text)?;
         reader.blank();
         text.filter(|_| reader.at == json.len())
@@ -76,8 +76,7 @@ impl Reader<'_> {
                     self.expect(b':').ok()?;
                     self.matches(&members.get(index)?.1, text)?;
                 }
-                self.depth -= 1;
-                self.expect(b'}').ok()?;
+                self.leave();
                 let mut all = members.iter().enumerate();
                 let is_there = |(index, member): (usize, &(&str, TextPattern<'_>))| {
                     member.1 == TextPattern::Equal || seen >> index & 1 == 1

@@ -5,19 +5,16 @@ use serde_core::de::IgnoredAny;
 use super::{Reader, StrictError};
 
 impl Reader<'_> {
-    /// Skips a value.
-    pub(super) fn skip(&mut self) -> Result<(), StrictError> {
+    /// Skips a value of any depth.
+    pub(in crate::json) fn skip(&mut self) -> Result<(), StrictError> {
         // One bit per open object (1) or list (0), the innermost lowest.
         let mut open: u128 = 0;
         let mut depth = 0;
         loop {
             match self.next()? {
                 b'"' => self.skip_string()?,
-                b'{' | b'[' if depth == u128::BITS && self.deep => self.skip_deep()?,
+                b'{' | b'[' if depth == u128::BITS => self.skip_deep()?,
                 first @ (b'{' | b'[') => {
-                    if depth == u128::BITS {
-                        return Err(StrictError::too_deep());
-                    }
                     let object = first == b'{';
                     open = open << 1 | u128::from(object);
                     depth += 1;
@@ -53,28 +50,27 @@ impl Reader<'_> {
                         open >>= 1;
                         depth -= 1;
                     }
-                    _ => return Err(StrictError::SYNTAX),
+                    _ => return Err(StrictError::INVALID),
                 }
             }
         }
     }
 
-    /// Skips a value of any depth.
     #[cold]
     fn skip_deep(&mut self) -> Result<(), StrictError> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
         values
             .next()
-            .ok_or(StrictError::SYNTAX)?
-            .map_err(|_| StrictError::SYNTAX)?;
+            .ok_or(StrictError::INVALID)?
+            .map_err(|_| StrictError::INVALID)?;
         self.at += values.byte_offset();
         Ok(())
     }
 
     fn skip_name(&mut self) -> Result<(), StrictError> {
         if self.next()? != b'"' {
-            return Err(StrictError::SYNTAX);
+            return Err(StrictError::INVALID);
         }
         self.skip_string()?;
         self.expect(b':')

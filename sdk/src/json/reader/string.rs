@@ -1,5 +1,7 @@
 //! Strings and their escapes.
 
+use std::borrow::Cow;
+
 use super::{Reader, StrictError};
 use crate::json::scan::{BLOCK, in_block, special};
 
@@ -14,17 +16,35 @@ const ESCAPE: usize = char::MAX.len_utf8();
 const STEP: usize = 8;
 
 /// The text of a string.
-pub(super) enum Text<'de> {
+pub(in crate::json) enum Text<'de> {
     /// Without escapes, borrowed from the input.
     Borrowed(&'de str),
     Owned(String),
 }
 
 impl Text<'_> {
-    pub(super) fn as_str(&self) -> &str {
+    pub(in crate::json) fn as_str(&self) -> &str {
         match self {
             Self::Borrowed(text) => text,
             Self::Owned(text) => text,
+        }
+    }
+}
+
+impl<'de> From<Text<'de>> for Cow<'de, str> {
+    fn from(text: Text<'de>) -> Self {
+        match text {
+            Text::Borrowed(text) => Cow::Borrowed(text),
+            Text::Owned(text) => Cow::Owned(text),
+        }
+    }
+}
+
+impl From<Text<'_>> for String {
+    fn from(text: Text<'_>) -> Self {
+        match text {
+            Text::Borrowed(text) => text.to_owned(),
+            Text::Owned(text) => text,
         }
     }
 }
@@ -62,9 +82,9 @@ impl<'de> Reader<'de> {
                 Some(b'\\') => {}
                 Some(b'"') => break,
                 // A control character, or the end of the text.
-                _ => return Err(StrictError::SYNTAX),
+                _ => return Err(StrictError::INVALID),
             }
-            let (c, length) = escape(bytes, at).ok_or(StrictError::SYNTAX)?;
+            let (c, length) = escape(bytes, at).ok_or(StrictError::INVALID)?;
             text.push(c);
             at = copy_piece(&mut text, input, at + length);
         }
@@ -80,7 +100,7 @@ impl<'de> Reader<'de> {
         let bytes = self.text.as_bytes();
         let mut at = self.at + 1;
         loop {
-            let rest = bytes.get(at..).ok_or(StrictError::SYNTAX)?;
+            let rest = bytes.get(at..).ok_or(StrictError::INVALID)?;
             at += special(rest);
             match bytes.get(at) {
                 Some(b'"') => {
@@ -88,7 +108,7 @@ impl<'de> Reader<'de> {
                     return Ok(());
                 }
                 Some(b'\\') => {}
-                _ => return Err(StrictError::SYNTAX),
+                _ => return Err(StrictError::INVALID),
             }
             let length = match bytes.get(at + 1) {
                 // A lone surrogate is valid JSON, although it is not text.
@@ -96,17 +116,17 @@ impl<'de> Reader<'de> {
                 Some(byte) => simple(*byte).map(|_| 2),
                 None => None,
             };
-            at += length.ok_or(StrictError::SYNTAX)?;
+            at += length.ok_or(StrictError::INVALID)?;
         }
     }
 
     /// Consumes the text up to an escape, or up to and including the closing quote.
     #[inline]
     fn piece(&mut self) -> Result<(&'de str, End), StrictError> {
-        let rest = self.text.get(self.at..).ok_or(StrictError::SYNTAX)?;
+        let rest = self.text.get(self.at..).ok_or(StrictError::INVALID)?;
         let (piece, rest) = rest
             .split_at_checked(special(rest.as_bytes()))
-            .ok_or(StrictError::SYNTAX)?;
+            .ok_or(StrictError::INVALID)?;
         self.at += piece.len();
         match rest.as_bytes().first() {
             Some(b'"') => {
@@ -115,7 +135,7 @@ impl<'de> Reader<'de> {
             }
             Some(b'\\') => Ok((piece, End::Escape)),
             // A control character, or the end of the text.
-            _ => Err(StrictError::SYNTAX),
+            _ => Err(StrictError::INVALID),
         }
     }
 }

@@ -1,38 +1,27 @@
 //! Tests of tagged unions: position of the tag, unknown variants, written text.
 
-use serde::{Deserialize, Serialize};
+use super::{TaggedUnion, UnknownVariant, VariantReader, VariantWriter};
+use crate::json::reader::{StrictError, read};
+use crate::runtime;
 
-use super::{
-    TaggedUnion, UnknownVariant, VariantReader, VariantWriter, read_tagged_union, write_tagged,
-};
-use crate::json::decode::BufferedFields;
-use crate::json::object::{MemberWriter, Members};
-use crate::json::reader::read;
-
-#[derive(Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, PartialEq)]
 struct Entry {
     name: String,
     count: Option<u8>,
 }
 
-impl Members for Entry {
-    fn write<W: MemberWriter>(&self, out: &mut W) -> Result<(), W::Error> {
-        out.member("name", &self.name)?;
-        out.member("count", &self.count)
-    }
-}
+runtime::members!(Entry {
+    name "name": String = required,
+    count "count": Option<u8> = optional,
+});
 
 /// A payload that says itself what it is, as one for unknown tags may.
-#[derive(Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, PartialEq)]
 struct Loose {
     n: u8,
 }
 
-impl Members for Loose {
-    fn write<W: MemberWriter>(&self, out: &mut W) -> Result<(), W::Error> {
-        out.member("n", &self.n)
-    }
-}
+runtime::members!(Loose { n "n": u8 = required });
 
 #[derive(Debug, PartialEq)]
 enum Union {
@@ -45,11 +34,11 @@ enum Union {
 impl TaggedUnion for Union {
     const TAG: &'static str = "type";
 
-    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
+    fn read(tag: &str, variant: VariantReader<'_, '_>) -> Result<Self, StrictError> {
         match tag {
-            "entry" => branch.payload().map(Self::Entry),
-            "nothing" => branch.unit().map(|()| Self::Nothing),
-            other => branch.unknown(other).map(Self::Unknown),
+            "entry" => variant.payload().map(Self::Entry),
+            "nothing" => variant.unit().map(|()| Self::Nothing),
+            other => variant.unknown(other).map(Self::Unknown),
         }
     }
 
@@ -62,22 +51,12 @@ impl TaggedUnion for Union {
         }
     }
 
-    fn untagged(members: &BufferedFields<'_>) -> Option<Self> {
-        members.read().map(Self::Default)
+    fn read_untagged(variant: VariantReader<'_, '_>) -> Result<Self, StrictError> {
+        variant.payload().map(Self::Default)
     }
 }
 
-impl Serialize for Union {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        write_tagged(self, serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Union {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read_tagged_union(deserializer)
-    }
-}
+runtime::tagged_union!(Union ["type"] or Entry { "entry": Entry, "nothing": () });
 
 #[derive(Debug, PartialEq)]
 enum Open {
@@ -88,8 +67,8 @@ enum Open {
 impl TaggedUnion for Open {
     const TAG: &'static str = "type";
 
-    fn read<B: VariantReader>(tag: &str, branch: B) -> Result<Self, B::Error> {
-        branch.payload_or_unknown(tag, Self::Loose, Self::Unknown)
+    fn read(tag: &str, variant: VariantReader<'_, '_>) -> Result<Self, StrictError> {
+        variant.payload_or_unknown(tag, Self::Loose, Self::Unknown)
     }
 
     fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
@@ -100,11 +79,7 @@ impl TaggedUnion for Open {
     }
 }
 
-impl<'de> Deserialize<'de> for Open {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read_tagged_union(deserializer)
-    }
-}
+runtime::tagged_union!(Open ["type"] otherwise Loose {});
 
 fn entry(name: &str, count: Option<u8>) -> Entry {
     Entry {
@@ -202,12 +177,41 @@ fn a_tag_is_written_before_the_members() {
             r#"{"type":"entry","name":"n","count":1}"#,
         ),
         (Union::Nothing, r#"{"type":"nothing"}"#),
-        (
-            Union::Default(entry("n", None)),
-            r#"{"name":"n","count":null}"#,
-        ),
+        (Union::Default(entry("n", None)), r#"{"name":"n"}"#),
     ] {
         assert_eq!(serde_json::to_string(&union).unwrap(), text);
         assert_eq!(read(text), Ok(union));
     }
+}
+
+/// An object that a union and a map share, with a member that both of them must not see.
+#[derive(Debug, PartialEq)]
+struct Shared {
+    name: String,
+    union: Union,
+    rest: crate::json::Map<crate::json::Json>,
+}
+
+runtime::members!(Shared {
+    name "name": String = required,
+    union "type": Union = required + flattened,
+    rest "": crate::json::Map<crate::json::Json> = required + flattened,
+});
+
+#[test]
+fn types_that_share_an_object_read_its_members_again() {
+    for text in [
+        r#"{"name":"n","type":"later","x":[1]}"#,
+        r#"{"x":[1],"type":"later","name":"n"}"#,
+    ] {
+        let shared: Shared = read(text).unwrap();
+        let Union::Unknown(unknown) = &shared.union else {
+            panic!("{shared:?}");
+        };
+        assert!(unknown.get("name").is_none(), "{shared:?}");
+        assert_eq!(unknown.get("x").map(crate::json::Json::get), Some("[1]"));
+        assert!(shared.rest.get("name").is_none() && shared.rest.get("x").is_some());
+    }
+    // The payload has a member that the outer type has claimed.
+    assert!(read::<Shared>(r#"{"type":"entry","name":"n"}"#).is_err());
 }

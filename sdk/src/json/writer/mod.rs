@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 
 use self::compound::Compound;
 use self::string::{Escaping, name, string};
-use super::{raw_value, reader};
+use super::reader;
 
 /// Error of encoding a value that has no JSON form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub(crate) fn encode_raw(value: &dyn Encode) -> Result<Box<RawValue>> {
     let mut bytes = Vec::new();
     value.encode(&mut bytes)?;
     let text = String::from_utf8(bytes).map_err(serde_core::ser::Error::custom)?;
-    reader::boxed(text).map_err(serde_core::ser::Error::custom)
+    Ok(reader::boxed(text))
 }
 
 /// Writes one value to the end of a buffer.
@@ -264,8 +264,9 @@ impl<'b> Serializer for Writer<'b> {
         if members == 0 {
             return Ok(Compound::empty(self.bytes));
         }
-        // Types that hold JSON text serialize as a struct of one member.
-        if members != 1 || !raw_value::is_text(name) {
+        // serde_json's types that hold JSON text serialize as a struct of one member, whose name
+        // is in its namespace: `RawValue`, and `Number` where a feature keeps numbers as text.
+        if members != 1 || !name.starts_with("$serde_json::") {
             return Ok(Compound::object(self.bytes));
         }
         // JSON text may be a string, but serde_json does not accept it as a name either.

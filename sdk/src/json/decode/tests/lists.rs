@@ -52,7 +52,7 @@ fn odd_items_are_left_out_wherever_they_stand() {
     // The list itself must be one.
     assert_eq!(
         refused(r#"{"list":{}}"#, &descriptor),
-        "/list: invalid type: map, expected an array"
+        "/list: invalid type: object, expected an array"
     );
 }
 
@@ -136,6 +136,7 @@ fn what_was_only_counted_is_forgotten_with_the_value_it_was_in() {
         &TypeDescriptor::Object(FIELDS)
     }
     const FIELDS: &[Field] = &[Field::optional("rows", Vec::<Row>::descriptor).valid_items()];
+    #[derive(serde::Deserialize)]
     struct Row;
     impl Described for Row {
         fn descriptor() -> &'static TypeDescriptor {

@@ -50,7 +50,7 @@ fn what_must_be_there_gets_its_default_in_place_of_an_odd_value() {
     assert_eq!(
         reports,
         [
-            "/list: invalid type: integer `1`, expected an array",
+            "/list: invalid type: number, expected an array",
             "/map: invalid type: array, expected an object",
             "/option: invalid type: map, expected u8",
         ]
@@ -199,7 +199,7 @@ fn null_and_what_is_inside_an_option_are_told_apart() {
     assert_eq!(whole(r#"["a"]"#, option), r#"["a"]"#);
     assert_eq!(
         refused("1", option),
-        ": invalid type: integer `1`, expected an array"
+        ": invalid type: number, expected an array"
     );
     assert_eq!(whole("\"null\"", TEXT()), "\"null\"");
 }

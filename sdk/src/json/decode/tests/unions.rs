@@ -421,6 +421,7 @@ fn a_union_that_may_be_absent_is_so_without_its_tag() {
         Field::optional("type", Option::<Closed>::descriptor).flattened(),
         Field::required("id", NUMBER),
     ];
+    #[derive(serde::Deserialize)]
     struct Closed;
     impl Described for Closed {
         fn descriptor() -> &'static TypeDescriptor {
