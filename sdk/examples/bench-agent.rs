@@ -79,11 +79,6 @@ async fn permission(client: &ClientHandle, session: &SessionId) -> HandlerResult
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let runtime = runtime::runtime()?;
-    let coalesce = std::env::var_os("BENCH_COALESCE").is_some();
-    runtime.block_on(
-        ConnectionBuilder::new()
-            .coalesce_chunks(coalesce)
-            .serve_stdio(Bench::default()),
-    )?;
+    runtime.block_on(ConnectionBuilder::new().serve_stdio(Bench::default()))?;
     Ok(())
 }

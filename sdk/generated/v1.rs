@@ -9755,10 +9755,6 @@ impl<T: Agent> Service for AgentService<T> {
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
-
-    fn coalescing_rules(&self) -> Vec<runtime::CoalescingRule> {
-        COALESCING.to_vec()
-    }
 }
 
 /// Dispatches the messages of a connection to an implementation of [`Client`].
@@ -9899,10 +9895,6 @@ impl<T: Client> Service for ClientService<T> {
 
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
-    }
-
-    fn coalescing_rules(&self) -> Vec<runtime::CoalescingRule> {
-        COALESCING.to_vec()
     }
 }
 

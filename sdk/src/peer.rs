@@ -165,14 +165,6 @@ impl Peer {
         self.shared.end_reason().is_some()
     }
 
-    /// Returns whether adjacent text chunks are to be joined, see
-    /// [`coalesce_chunks`](crate::ConnectionBuilder::coalesce_chunks).
-    #[doc(hidden)]
-    #[must_use]
-    pub fn coalesces_chunks(&self) -> bool {
-        self.shared.options.coalesce
-    }
-
     /// Returns whether the connection reads no more: the peer has closed its side, or the
     /// connection is being closed. Requests in progress are cancelled then, and can still be
     /// answered for a while.

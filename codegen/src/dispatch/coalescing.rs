@@ -28,13 +28,6 @@ pub(super) fn items(
     }))
 }
 
-/// Generates the method of a service that returns the table.
-pub(super) fn method() -> TokenStream {
-    quote! {
-        fn coalescing_rules(&self) -> Vec<runtime::CoalescingRule> { COALESCING.to_vec() }
-    }
-}
-
 fn pattern(of: &TextPattern) -> TokenStream {
     match of {
         TextPattern::Text => quote!(runtime::TextPattern::Text),

@@ -32,7 +32,7 @@ pub(crate) fn extension(
         if handled_by(role, calls).next().is_some() {
             chunks.push(handlers(role, calls)?);
             chunks.push(callers(role, calls));
-            chunks.push(layer(role, calls, coalescing.is_some()));
+            chunks.push(layer(role, calls));
         }
     }
     chunks.extend(coalescing);
@@ -114,7 +114,7 @@ fn caller(call: &Call<'_>) -> (TokenStream, TokenStream) {
 }
 
 /// The layer, and the service that it makes.
-fn layer(role: Role, calls: &[Call<'_>], coalesces: bool) -> TokenStream {
+fn layer(role: Role, calls: &[Call<'_>]) -> TokenStream {
     let (name, handler) = (role.ident("ExtensionLayer"), role.ident("Extension"));
     let service = role.ident("ExtensionService");
     let arm = |call: &Call<'_>| {
@@ -136,7 +136,6 @@ fn layer(role: Role, calls: &[Call<'_>], coalesces: bool) -> TokenStream {
         &quote!(notification.method()),
         &quote!(self.inner.notification(notification)),
     );
-    let coalescing = coalesces.then(coalescing::method);
     let head = written(&format!(
         "A layer that dispatches the methods of [`{handler}`] and passes all others on."
     ));
@@ -174,8 +173,6 @@ fn layer(role: Role, calls: &[Call<'_>], coalesces: bool) -> TokenStream {
             }
 
             fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> { Vec::from([&MASKING]) }
-
-            #coalescing
         }
     }
 }

@@ -64,10 +64,7 @@ pub(crate) fn dispatch(
             *role,
             calls,
             version,
-            services::Marks {
-                cancels: cancellation.is_some(),
-                coalesces: coalescing.is_some(),
-            },
+            cancellation.is_some(),
         ));
     }
     chunks.extend(cancellation.map(services::cancellation));

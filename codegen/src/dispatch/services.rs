@@ -5,23 +5,15 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::call::{Call, handled_by};
-use super::coalescing;
 use super::role::Role;
 use super::version::Version;
 use crate::emit::written;
-
-/// The tables that a document has.
-#[derive(Clone, Copy)]
-pub(super) struct Marks {
-    pub(super) cancels: bool,
-    pub(super) coalesces: bool,
-}
 
 pub(super) fn items(
     role: Role,
     calls: &[Call<'_>],
     version: Option<&Version>,
-    marks: Marks,
+    cancels: bool,
 ) -> TokenStream {
     let service = role.ident("Service");
     let (name, ctx) = (role.ident(""), role.ident("Context"));
@@ -51,12 +43,11 @@ pub(super) fn items(
             fn takes_batches(&self) -> bool { true }
         }
     });
-    let cancellation = marks.cancels.then(|| {
+    let cancellation = cancels.then(|| {
         quote! {
             fn cancellation(&self) -> &'static runtime::Cancellation { &CANCELLATION }
         }
     });
-    let coalescing = marks.coalesces.then(coalescing::method);
     let head = written(&format!(
         "Dispatches the messages of a connection to an implementation of [`{name}`]."
     ));
@@ -91,8 +82,6 @@ pub(super) fn items(
             #cancellation
 
             fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> { Vec::from([&MASKING]) }
-
-            #coalescing
         }
     }
 }

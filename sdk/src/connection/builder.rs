@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Connection;
-use super::coalesce::CoalescingRule;
 use super::observer::{Observer, ObserverSlot};
 use crate::error::CloseReason;
 use crate::service::{Layer, Service};
@@ -27,9 +26,6 @@ pub(crate) struct Options {
     /// The default depends on the side.
     pub(crate) answers_invalid: Option<bool>,
     pub(crate) exposes_sources: bool,
-    pub(crate) coalesce: bool,
-    /// Of the service's documents, unless `coalesce` is off.
-    pub(crate) coalescing_rules: Vec<CoalescingRule>,
     pub(crate) observer: ObserverSlot,
 }
 
@@ -92,8 +88,6 @@ impl ConnectionBuilder {
                 close_timeout: Duration::from_secs(5),
                 answers_invalid: None,
                 exposes_sources: false,
-                coalesce: false,
-                coalescing_rules: Vec::new(),
                 observer: ObserverSlot::default(),
             },
             explain_close: None,
@@ -202,17 +196,6 @@ impl ConnectionBuilder {
         self
     }
 
-    /// Sets whether adjacent text chunks of one message are joined while they wait to be written
-    /// (default: no). The text stays the same; a slow client receives fewer, longer chunks, of at
-    /// most 16 KiB.
-    ///
-    /// The service states which notifications are joined, in
-    /// [`Service::coalescing_rules`]; for generated services, the document does (`x-coalesce`).
-    pub fn coalesce_chunks(mut self, join: bool) -> Self {
-        self.options.coalesce = join;
-        self
-    }
-
     /// Sets the callbacks for invalid input that was tolerated (default: none; `tracing` reports it
     /// at level debug).
     pub fn observer(mut self, observer: impl Observer) -> Self {
@@ -263,18 +246,13 @@ impl ConnectionBuilder {
     }
 
     /// Opens a connection for any service, such as one generated from another document.
-    pub fn open(mut self, service: impl Service, transport: impl Into<Transport>) -> Connection {
+    pub fn open(self, service: impl Service, transport: impl Into<Transport>) -> Connection {
         let protocol: Arc<dyn Service> = Arc::new(service);
         let mut masking_rules = protocol.masking_rules();
-        let mut coalescing_rules = protocol.coalescing_rules();
         let mut service = protocol.clone();
         for layer in self.layers.iter().rev() {
             service = layer.layer(service);
             masking_rules.extend(service.masking_rules());
-            coalescing_rules.extend(service.coalescing_rules());
-        }
-        if self.options.coalesce {
-            self.options.coalescing_rules = coalescing_rules;
         }
         let rules = Rules::new(masking_rules);
         let recorder = self

@@ -23,7 +23,6 @@
 
 mod batch;
 mod builder;
-mod coalesce;
 mod dispatcher;
 mod driver;
 mod inbound;
@@ -50,7 +49,6 @@ pub(crate) use batch::Batch;
 use batch::CompleteBatch;
 pub use builder::ConnectionBuilder;
 use builder::Options;
-pub use coalesce::{CoalescingRule, JoinableText};
 pub use driver::Connection;
 use inbound::Inbound;
 pub(crate) use inbound::RequestState;
@@ -156,14 +154,9 @@ impl Shared {
         result
     }
 
-    /// Sends a notification, or joins its text to the last one where that is permitted; the
-    /// caller has waited for room.
+    /// Sends a notification; the caller has waited for room.
     pub(crate) fn notify(&self, method: &str, params: Option<&dyn Encode>) -> Result<()> {
         let notification = Notification::new(method, params);
-        let rules = &self.options.coalescing_rules;
-        if rules.iter().any(|rule| rule.method == method) {
-            return self.outbox.push_coalescing(method, &notification, rules);
-        }
         self.outbox.push(method, &notification)
     }
 

@@ -10,7 +10,6 @@ use std::task::Waker;
 
 use tokio::sync::Semaphore;
 
-use super::coalesce::{CoalescingRule, LastText};
 use crate::error::{CloseReason, Error, Result};
 use crate::json::{Encode, EncodeError};
 use crate::sync::{Mutex, MutexGuard, Notify, PoisonError};
@@ -32,8 +31,6 @@ struct State {
     whole: usize,
     /// Bytes added above the high-water mark by senders that cannot wait.
     excess: usize,
-    /// The last message, if more text may be joined to it.
-    last_text: Option<LastText>,
     /// Wakes the connection's loop.
     writer: Option<Waker>,
     /// Whether the loop waits to be woken. While it runs, it looks here before it waits.
@@ -104,27 +101,10 @@ impl Outbox {
     /// [`Error::Closed`] when the connection has ended, [`Error::Encode`] when
     /// the message cannot be serialized; nothing is appended then.
     pub(crate) fn push(&self, method: &str, message: &dyn Encode) -> Result<()> {
-        self.push_coalescing(method, message, &[])
-    }
-
-    /// Appends a message, or joins its text to the last one as `rules` permit.
-    ///
-    /// # Errors
-    ///
-    /// As [`push`](Self::push).
-    pub(crate) fn push_coalescing(
-        &self,
-        method: &str,
-        message: &dyn Encode,
-        rules: &[CoalescingRule],
-    ) -> Result<()> {
         let mut state = self.accepting()?;
         let full = state.bytes.len() >= self.high_water;
         let before = state.bytes.len();
         state.write(method, message)?;
-        if !rules.is_empty() {
-            state.coalesce(before, rules);
-        }
         if full {
             state.excess += state.bytes.len() - before;
         }
@@ -150,7 +130,6 @@ impl Outbox {
         batch.clear();
         std::mem::swap(batch, &mut state.bytes);
         (state.whole, state.excess) = (0, 0);
-        state.last_text = None;
         let full = batch.len() >= self.high_water;
         drop(state);
         if full {
@@ -235,7 +214,6 @@ impl Outbox {
     pub(crate) fn close(&self, reason: &CloseReason) {
         let mut state = self.lock();
         state.closed.get_or_insert_with(|| reason.clone());
-        state.last_text = None;
         (state.bytes, state.whole, state.excess) = (Vec::new(), 0, 0);
         drop(state);
         self.drained.notify_waiters();
@@ -269,20 +247,6 @@ impl State {
             Some(registered) => registered.clone_from(waker),
             none => *none = Some(waker.clone()),
         }
-    }
-
-    /// Joins the message from `begin` on with the one before, if `rules` permit it.
-    fn coalesce(&mut self, begin: usize, rules: &[CoalescingRule]) {
-        let Self {
-            bytes, last_text, ..
-        } = self;
-        if !last_text
-            .as_mut()
-            .is_some_and(|last| last.join(bytes, begin))
-        {
-            *last_text = LastText::find(bytes, begin, rules);
-        }
-        self.whole = self.bytes.len();
     }
 
     fn write(&mut self, method: &str, message: &dyn Encode) -> Result<()> {

@@ -40,6 +40,7 @@
 mod decode;
 mod extension;
 mod integer;
+mod joinable;
 mod map;
 mod meta;
 mod object;
@@ -64,10 +65,10 @@ pub use self::decode::{
 pub(crate) use self::decode::{DescribedMember, decode_or};
 #[doc(hidden)]
 pub use self::decode::{decode, decode_leniently, decode_result};
+pub use self::joinable::{CoalescingRule, JoinableText};
 pub use self::map::Map;
 pub use self::meta::Meta;
 pub use self::patch::Patch;
-#[doc(hidden)]
 pub use self::reader::TextPattern;
 pub(crate) use self::reader::{StrictError, read_members, read_text};
 pub use self::setter::{IntoOption, OfOption, OfValue};

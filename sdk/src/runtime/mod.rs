@@ -2,7 +2,6 @@
 //!
 //! Generated text calls this module only; behaviour is written by hand elsewhere.
 
-pub use crate::connection::{CoalescingRule, JoinableText};
 pub use crate::error::{Error, HandlerError, HandlerResult, Result};
 pub use crate::facts::{
     AccessRight, Attachment, Content, ContentTable, Login, MethodFacts, MethodTable, NamedValue,
@@ -11,8 +10,9 @@ pub use crate::facts::{
 #[doc(hidden)]
 pub use crate::json::codegen::*;
 pub use crate::json::{
-    DecodeError, Described, EncodeError, IntoOption, Json, Leniency, Map, Meta, Patch, RawValue,
-    TextPattern, TypeDescriptor, UnknownVariant, decode, decode_leniently, decode_result, encode,
+    CoalescingRule, DecodeError, Described, EncodeError, IntoOption, Json, Leniency, Map, Meta,
+    Patch, RawValue, TextPattern, TypeDescriptor, UnknownVariant, decode, decode_leniently,
+    decode_result, encode,
 };
 pub use crate::jsonrpc::Cancellation;
 pub use crate::peer::Peer;

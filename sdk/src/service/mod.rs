@@ -19,7 +19,6 @@ pub use self::incoming::{IncomingNotification, IncomingRequest};
 #[doc(hidden)]
 pub use self::incoming::{unsupported, unsupported_ext};
 pub use self::layer::Layer;
-pub use crate::connection::CoalescingRule;
 pub use crate::json::TextPattern;
 pub use crate::jsonrpc::Cancellation;
 pub use crate::runtime::{Method, Notification, Params, Payload};
@@ -51,13 +50,6 @@ pub trait Service: Send + Sync + 'static {
     /// Returns what transcripts show of the messages, by the documents of the protocol. Without
     /// rules they show the form of messages and no text.
     fn masking_rules(&self) -> Vec<&'static MaskingRules> {
-        Vec::new()
-    }
-
-    /// Returns which notifications are joined while they wait to be written, by the documents of
-    /// the protocol (default: none); see
-    /// [`coalesce_chunks`](crate::ConnectionBuilder::coalesce_chunks).
-    fn coalescing_rules(&self) -> Vec<CoalescingRule> {
         Vec::new()
     }
 }

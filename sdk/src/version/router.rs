@@ -12,8 +12,8 @@ use crate::error::{HandlerError, Result};
 use crate::json::encode_raw;
 use crate::jsonrpc::{ErrorCode, RpcError};
 use crate::runtime::{
-    Cancellation, CoalescingRule, HandlerFuture, IncomingNotification, IncomingRequest, Json,
-    MaskingRules, Peer, Service, decode,
+    Cancellation, HandlerFuture, IncomingNotification, IncomingRequest, Json, MaskingRules, Peer,
+    Service, decode,
 };
 
 /// The request that negotiates the version, in every version.
@@ -212,13 +212,6 @@ impl Service for VersionRouter {
             .flat_map(|service| service.masking_rules())
             .collect()
     }
-
-    fn coalescing_rules(&self) -> Vec<CoalescingRule> {
-        let services = self.entries.iter().map(|entry| &entry.service);
-        services
-            .flat_map(|service| service.coalescing_rules())
-            .collect()
-    }
 }
 
 /// Whether agents of a version answer clients that ask for `requested`.
@@ -287,13 +280,6 @@ impl<S: Service> Service for SingleVersion<S> {
         match self {
             Self::Direct(service) => service.masking_rules(),
             Self::Routed(router) => router.masking_rules(),
-        }
-    }
-
-    fn coalescing_rules(&self) -> Vec<CoalescingRule> {
-        match self {
-            Self::Direct(service) => service.coalescing_rules(),
-            Self::Routed(router) => router.coalescing_rules(),
         }
     }
 }

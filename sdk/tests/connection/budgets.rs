@@ -1,14 +1,10 @@
-//! Budgets in bytes: requests in progress, held responses. Coalescing of untyped updates.
+//! Budgets in bytes: requests in progress, held responses.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use acp_sdk::service::{
-    CoalescingRule, HandlerFuture, IncomingNotification, IncomingRequest, Service,
-};
-use acp_sdk::{ConnectionBuilder, Json, Peer};
-use serde_json::{Value, json};
-use tokio::io::AsyncReadExt as _;
+use acp_sdk::{ConnectionBuilder, Peer};
+use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -150,70 +146,7 @@ async fn reading_goes_on_when_held_responses_are_delivered_at_the_limit() {
     assert_eq!(begin.elapsed().as_secs(), 12, "not read before");
 }
 
-/// A service written by hand with the coalescing rules of version 1.
-struct WithRules(Handlers);
-
-impl Service for WithRules {
-    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
-        self.0.request(request)
-    }
-
-    fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
-        self.0.notification(notification)
-    }
-
-    fn coalescing_rules(&self) -> Vec<CoalescingRule> {
-        acp_sdk::v1::COALESCING.to_vec()
-    }
-}
-
-/// Returns what the peer receives when all these updates are sent before the first write.
-async fn coalesced(updates: &[Value]) -> Vec<Value> {
-    let (ours, mut theirs) = tokio::io::duplex(1 << 20);
-    let (reader, writer) = tokio::io::split(ours);
-    let driver = ConnectionBuilder::new()
-        .coalesce_chunks(true)
-        .open(WithRules(Handlers::new()), (reader, writer));
-    let peer = driver.handle().clone();
-    for update in updates {
-        let update = Json::from(update.clone());
-        peer.notify_ext("session/update", Some(&update))
-            .await
-            .unwrap();
-    }
-    peer.close();
-    driver.await.unwrap();
-    let mut text = String::new();
-    theirs.read_to_string(&mut text).await.unwrap();
-    text.lines()
-        .map(|line| {
-            let mut message: Value = serde_json::from_str(line).unwrap();
-            assert_eq!(message["method"], "session/update");
-            message["params"].take()
-        })
-        .collect()
-}
-
-fn say(text: &str) -> Value {
-    let content = json!({"type": "text", "text": text});
-    let update = json!({"sessionUpdate": "agent_message_chunk", "content": content});
-    json!({"sessionId": "s", "update": update})
-}
-
-async fn untyped_updates_are_joined_if_nothing_of_them_is_lost() {
-    assert_eq!(
-        coalesced(&[say("a"), say("b"), say("c")]).await,
-        [say("abc")]
-    );
-    let mut novel = say("b");
-    novel["update"]["novel"] = json!(1);
-    let updates = [say("a"), novel.clone(), say("c"), say("d")];
-    let expected = [say("a"), novel, say("cd")];
-    assert_eq!(coalesced(&updates).await, expected);
-}
-
 on_every_runtime!(
     requests_beyond_the_budget_are_refused_until_there_is_room,
     held_responses_count_against_the_budget,
-    untyped_updates_are_joined_if_nothing_of_them_is_lost,
 );

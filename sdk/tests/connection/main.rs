@@ -11,7 +11,6 @@ mod answered;
 mod bad_input;
 mod budgets;
 mod calls;
-mod coalesce;
 mod crossing;
 mod depth;
 mod end;

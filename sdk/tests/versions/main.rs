@@ -11,7 +11,6 @@
 mod agents;
 mod batches;
 mod clients;
-mod coalesce;
 mod combinations;
 mod flow;
 mod support;

@@ -1,10 +1,10 @@
 //! Joins adjacent text chunks of one message that a slow client has not been sent yet, if its
-//! connection asks for it (`coalesce_chunks`).
+//! server is set to (`ServerBuilder::coalesce_chunks`).
 //!
 //! Lossless: the texts are concatenated as they are encoded, and only chunks that are equal except
 //! for their text are joined. The joined chunk has the number of the last one.
 
-use acp_sdk::runtime::{JoinableText, TextPattern};
+use acp_sdk::json::{JoinableText, TextPattern};
 
 use crate::event::Batch;
 

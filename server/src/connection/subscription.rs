@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use acp_sdk::Peer;
 use acp_sdk::extensions::CurrentSessionState;
 use tokio::sync::oneshot;
 
@@ -408,8 +407,10 @@ impl Subscription {
         encoding: Encoding,
         turn_events: &mut Vec<u64>,
     ) -> acp_sdk::Result<()> {
-        let joins =
-            matches!(encoding, Encoding::V1) && client.peer().is_some_and(Peer::coalesces_chunks);
+        // A gate's stream has a place for each event.
+        let joins = matches!(encoding, Encoding::V1)
+            && client.core().coalesces_chunks
+            && client.gate().is_none();
         let mut next = (after + 1).max(batch.first());
         while next <= last
             && let Some(text) = batch.get(next)

@@ -98,6 +98,8 @@ pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) limits: Limits,
     pub(crate) policies: Policies,
+    /// Whether slow clients are sent joined text chunks.
+    pub(crate) coalesces_chunks: bool,
     pub(crate) sessions: Sessions,
     /// What the next `session/new` opens, if it is no new session.
     pub(crate) next_session: Mutex<Option<NextSession>>,
@@ -169,6 +171,7 @@ pub struct ServerBuilder {
     limits: Limits,
     policies: Policies,
     next_session: Option<NextSession>,
+    coalesces_chunks: bool,
 }
 
 /// What the first `session/new` opens: for clients that start the agent anew for each of the
@@ -197,6 +200,14 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets whether adjacent text chunks of one message are joined when a client is slower than
+    /// the agent (default: no). The text stays the same; such a client receives fewer, longer
+    /// chunks, of at most 16 KiB. Applies to clients of version 1, but not over HTTP.
+    pub fn coalesce_chunks(mut self, join: bool) -> Self {
+        self.coalesces_chunks = join;
+        self
+    }
+
     /// Sets the policies of new sessions.
     pub fn policies(mut self, policies: Policies) -> Self {
         self.policies = policies;
@@ -222,6 +233,7 @@ impl ServerBuilder {
             policies: self.policies,
             sessions: Sessions::default(),
             next_session: Mutex::new(self.next_session),
+            coalesces_chunks: self.coalesces_chunks,
             clients: AtomicU64::new(0),
             closed: CancellationToken::new(),
             draining: AtomicBool::new(false),
@@ -265,6 +277,7 @@ impl Server {
             limits: Limits::default(),
             policies: Policies::default(),
             next_session: None,
+            coalesces_chunks: false,
         }
     }
 

@@ -8,12 +8,8 @@ pub struct Raw(BufReader<DuplexStream>);
 
 impl Raw {
     pub fn serve(agent: impl Agent) -> Self {
-        Self::serve_with(acp_sdk::ConnectionBuilder::new(), agent)
-    }
-
-    /// The same on a connection with settings.
-    pub fn serve_with(connection: acp_sdk::ConnectionBuilder, agent: impl Agent) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 12);
+        let connection = acp_sdk::ConnectionBuilder::new();
         let driver = connection.agent(agent, tokio::io::split(theirs));
         tokio::spawn(driver);
         Self(BufReader::new(ours))

@@ -1,7 +1,7 @@
 //! What an author says and changes in a turn, and what the client makes of the errors in it.
 
 use acp_sdk::v1::*;
-use acp_server::{Error, Handler, HandlerResult, Opening, Settings, Turn};
+use acp_server::{Error, Handler, HandlerResult, Link, Opening, Settings, Turn};
 use serde_json::{Value, json};
 
 use crate::editor::{Desk, Editor, agent, everything};
@@ -145,11 +145,13 @@ async fn the_answer_to_a_call_is_not_the_answer_to_the_prompt() {
 }
 
 #[tokio::test]
-async fn chunks_for_a_slow_client_are_joined_if_its_connection_asks_for_it() {
+async fn chunks_for_a_slow_client_are_joined_if_the_server_is_set_to() {
     let mut joined = Vec::new();
     for join in [false, true] {
-        let connection = acp_sdk::ConnectionBuilder::new().coalesce_chunks(join);
-        let mut raw = crate::raw::Raw::serve_with(connection, acp_server::reference_agent());
+        let server = acp_server::Reference::server()
+            .coalesce_chunks(join)
+            .build();
+        let mut raw = crate::raw::Raw::serve(server.connection(Link::Stdio));
         let session = raw.open_session().await;
         let prompt = [json!({ "type": "text", "text": "stream 1000" })];
         let params = json!({ "sessionId": session, "prompt": prompt });

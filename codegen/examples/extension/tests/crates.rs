@@ -47,7 +47,6 @@ async fn an_agent_of_acp_server() {
     let (near, far) = tokio::io::duplex(1 << 16);
     let driver = ConnectionBuilder::new()
         .layer(AgentExtensionLayer::new(Librarian))
-        .coalesce_chunks(true)
         .agent(
             Server::new(Echo).connection(Link::Stdio),
             tokio::io::split(far),

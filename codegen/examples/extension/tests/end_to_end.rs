@@ -4,15 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use acp_extension_example::extension::{
     AgentExtensionLayer, AgentHandleExt as _, ClientExtensionLayer, ClientHandleExt as _,
-    IndexRequest, NoteNotification, PromptRequestExt as _, Table, Trace,
+    IndexRequest, PromptRequestExt as _, Table, Trace,
 };
 use acp_extension_example::{Desk, Event, Librarian};
-use acp_sdk::v1::{
-    AgentHandle, ContentChunk, NewSessionRequest, PromptRequest, SessionId, SessionNotification,
-    SessionUpdate, TextContent,
-};
+use acp_sdk::v1::{AgentHandle, NewSessionRequest, PromptRequest, SessionId, TextContent};
 use acp_sdk::{ConnectionBuilder, Transcript};
-use tokio::io::AsyncReadExt as _;
 use tokio::sync::mpsc;
 
 /// Connects both ends, in tasks of their own.
@@ -45,38 +41,6 @@ async fn an_extension_method_on_both_sides() {
     let response = agent.index(request).await.unwrap();
     assert_eq!(response.words, 3);
     assert_eq!(events.recv().await, Some(Event::Progress(100)));
-}
-
-/// The rule comes from the extension's document, and those of the protocol stay.
-#[tokio::test]
-async fn texts_of_the_extension_are_joined() {
-    let (mut near, far) = tokio::io::duplex(1 << 16);
-    let driver = ConnectionBuilder::new()
-        .layer(AgentExtensionLayer::new(Librarian))
-        .coalesce_chunks(true)
-        .agent(Librarian, tokio::io::split(far));
-    let client = driver.handle().clone();
-    for (session, text) in [("s", "a"), ("s", "b"), ("t", "c")] {
-        let note = NoteNotification::new(session, text);
-        client.note(note).await.unwrap();
-    }
-    for text in ["d", "e"] {
-        let chunk = ContentChunk::new(TextContent::new(text));
-        let update = SessionUpdate::AgentMessageChunk(chunk);
-        let note = SessionNotification::new("t", update);
-        client.session_update(note).await.unwrap();
-    }
-    client.peer().close_output();
-    let driver = tokio::spawn(driver);
-    let mut text = String::new();
-    near.read_to_string(&mut text).await.unwrap();
-    driver.abort();
-    let texts: Vec<bool> = ["\"ab\"", "\"c\"", "\"de\""]
-        .iter()
-        .zip(text.lines())
-        .map(|(expected, line)| line.contains(expected))
-        .collect();
-    assert_eq!((texts, text.lines().count()), (vec![true; 3], 3), "{text}");
 }
 
 /// Keeps what is written.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Reader;
 
-/// A value of a notification whose text may be joined, generated from `x-coalesce`.
+/// The form of a value whose text may be joined, generated from `x-coalesce`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextPattern<'a> {
     /// The text that is joined.

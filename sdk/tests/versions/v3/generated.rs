@@ -667,10 +667,6 @@ impl<T: Agent> Service for AgentService<T> {
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
-
-    fn coalescing_rules(&self) -> Vec<runtime::CoalescingRule> {
-        COALESCING.to_vec()
-    }
 }
 
 /// Dispatches the messages of a connection to an implementation of [`Client`].
@@ -732,10 +728,6 @@ impl<T: Client> Service for ClientService<T> {
 
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
-    }
-
-    fn coalescing_rules(&self) -> Vec<runtime::CoalescingRule> {
-        COALESCING.to_vec()
     }
 }
 

@@ -75,7 +75,7 @@ impl Connections {
         let streams = Streams::new(self.settings.clone());
         let (incoming, received) = mpsc::channel(INCOMING);
         let transport = streams::Transport::new(streams.clone(), received);
-        let builder = self.builder().coalesce_chunks(false);
+        let builder = self.builder();
         let transport = Transport::messages(transport);
         let role = Role {
             gate: Some(streams.clone()),

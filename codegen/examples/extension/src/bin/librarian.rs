@@ -7,7 +7,6 @@ use acp_sdk::ConnectionBuilder;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> acp_sdk::Result<()> {
     ConnectionBuilder::new()
-        .coalesce_chunks(true)
         .layer(AgentExtensionLayer::new(Librarian))
         .serve_stdio(Librarian)
         .await
