@@ -18,7 +18,6 @@ pub(crate) const OF_TYPES: &[&str] = &[
     "TaggedUnion",
     "UnknownVariant",
     "VariantReader",
-    "VariantWriter",
 ];
 
 /// Names of the runtime that methods and their dispatch refer to by their last segment.

@@ -5,7 +5,7 @@ use ::acp_sdk::runtime::serde::Serialize;
 use ::acp_sdk::runtime::{
     self, Context, HandlerFuture, IncomingNotification, IncomingRequest, IntoOption,
     Json, Map, Meta, Params, Patch, Peer, Service, StrictError, TaggedUnion,
-    UnknownVariant, VariantReader, VariantWriter,
+    UnknownVariant, VariantReader,
 };
 #[doc(no_inline)]
 pub use ::acp_sdk::RpcError;
@@ -450,13 +450,22 @@ impl TaggedUnion for ToolCallContent {
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
+}
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+impl runtime::Members for ToolCallContent {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
         match self {
-            Self::Content(payload) => to.payload("content", payload),
-            Self::Diff(payload) => to.payload("diff", payload),
-            Self::Terminal(payload) => to.payload("terminal", payload),
-            Self::Unknown(variant) => to.unknown(variant),
+            Self::Content(payload) => {
+                runtime::write_variant(out, ["type", "content"], payload)
+            }
+            Self::Diff(payload) => runtime::write_variant(out, ["type", "diff"], payload),
+            Self::Terminal(payload) => {
+                runtime::write_variant(out, ["type", "terminal"], payload)
+            }
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
 }
@@ -545,15 +554,28 @@ impl TaggedUnion for ContentBlock {
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
+}
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+impl runtime::Members for ContentBlock {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
         match self {
-            Self::Text(payload) => to.payload("text", payload),
-            Self::Image(payload) => to.payload("image", payload),
-            Self::Audio(payload) => to.payload("audio", payload),
-            Self::ResourceLink(payload) => to.payload("resource_link", payload),
-            Self::Resource(payload) => to.payload("resource", payload),
-            Self::Unknown(variant) => to.unknown(variant),
+            Self::Text(payload) => runtime::write_variant(out, ["type", "text"], payload),
+            Self::Image(payload) => {
+                runtime::write_variant(out, ["type", "image"], payload)
+            }
+            Self::Audio(payload) => {
+                runtime::write_variant(out, ["type", "audio"], payload)
+            }
+            Self::ResourceLink(payload) => {
+                runtime::write_variant(out, ["type", "resource_link"], payload)
+            }
+            Self::Resource(payload) => {
+                runtime::write_variant(out, ["type", "resource"], payload)
+            }
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
 }
@@ -1750,12 +1772,17 @@ impl TaggedUnion for ElicitationMode {
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
+}
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+impl runtime::Members for ElicitationMode {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
         match self {
-            Self::Form(payload) => to.payload("form", payload),
-            Self::Url(payload) => to.payload("url", payload),
-            Self::Unknown(variant) => to.unknown(variant),
+            Self::Form(payload) => runtime::write_variant(out, ["mode", "form"], payload),
+            Self::Url(payload) => runtime::write_variant(out, ["mode", "url"], payload),
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
 }
@@ -2005,15 +2032,30 @@ impl TaggedUnion for ElicitationPropertySchema {
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
+}
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+impl runtime::Members for ElicitationPropertySchema {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
         match self {
-            Self::String(payload) => to.payload("string", payload),
-            Self::Number(payload) => to.payload("number", payload),
-            Self::Integer(payload) => to.payload("integer", payload),
-            Self::Boolean(payload) => to.payload("boolean", payload),
-            Self::Array(payload) => to.payload("array", payload),
-            Self::Unknown(variant) => to.unknown(variant),
+            Self::String(payload) => {
+                runtime::write_variant(out, ["type", "string"], payload)
+            }
+            Self::Number(payload) => {
+                runtime::write_variant(out, ["type", "number"], payload)
+            }
+            Self::Integer(payload) => {
+                runtime::write_variant(out, ["type", "integer"], payload)
+            }
+            Self::Boolean(payload) => {
+                runtime::write_variant(out, ["type", "boolean"], payload)
+            }
+            Self::Array(payload) => {
+                runtime::write_variant(out, ["type", "array"], payload)
+            }
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
 }
@@ -2492,16 +2534,23 @@ impl TaggedUnion for MultiSelectItems {
         }
     }
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
-        match self {
-            Self::String(payload) => to.payload("string", payload),
-            Self::Titled(payload) => to.untagged(payload),
-            Self::Unknown(variant) => to.unknown(variant),
-        }
-    }
-
     fn read_untagged(variant: VariantReader<'_, '_>) -> Result<Self, StrictError> {
         variant.payload().map(Self::Titled)
+    }
+}
+
+impl runtime::Members for MultiSelectItems {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
+        match self {
+            Self::String(payload) => {
+                runtime::write_variant(out, ["type", "string"], payload)
+            }
+            Self::Titled(payload) => runtime::Members::write(payload, out),
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
+        }
     }
 }
 
@@ -3408,16 +3457,23 @@ impl TaggedUnion for AuthMethod {
         }
     }
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
-        match self {
-            Self::Terminal(payload) => to.payload("terminal", payload),
-            Self::Agent(payload) => to.untagged(payload),
-            Self::Unknown(variant) => to.unknown(variant),
-        }
-    }
-
     fn read_untagged(variant: VariantReader<'_, '_>) -> Result<Self, StrictError> {
         variant.payload().map(Self::Agent)
+    }
+}
+
+impl runtime::Members for AuthMethod {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
+        match self {
+            Self::Terminal(payload) => {
+                runtime::write_variant(out, ["type", "terminal"], payload)
+            }
+            Self::Agent(payload) => runtime::Members::write(payload, out),
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
+        }
     }
 }
 
@@ -3953,12 +4009,21 @@ impl TaggedUnion for SessionConfigKind {
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
+}
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+impl runtime::Members for SessionConfigKind {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
         match self {
-            Self::Select(payload) => to.payload("select", payload),
-            Self::Boolean(payload) => to.payload("boolean", payload),
-            Self::Unknown(variant) => to.unknown(variant),
+            Self::Select(payload) => {
+                runtime::write_variant(out, ["type", "select"], payload)
+            }
+            Self::Boolean(payload) => {
+                runtime::write_variant(out, ["type", "boolean"], payload)
+            }
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
 }
@@ -4819,38 +4884,97 @@ impl TaggedUnion for SessionUpdate {
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
+}
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+impl runtime::Members for SessionUpdate {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
         match self {
-            Self::UserMessageChunk(payload) => to.payload("user_message_chunk", payload),
+            Self::UserMessageChunk(payload) => {
+                runtime::write_variant(
+                    out,
+                    ["sessionUpdate", "user_message_chunk"],
+                    payload,
+                )
+            }
             Self::AgentMessageChunk(payload) => {
-                to.payload("agent_message_chunk", payload)
+                runtime::write_variant(
+                    out,
+                    ["sessionUpdate", "agent_message_chunk"],
+                    payload,
+                )
             }
             Self::AgentThoughtChunk(payload) => {
-                to.payload("agent_thought_chunk", payload)
+                runtime::write_variant(
+                    out,
+                    ["sessionUpdate", "agent_thought_chunk"],
+                    payload,
+                )
             }
-            Self::ToolCall(payload) => to.payload("tool_call", payload),
-            Self::ToolCallUpdate(payload) => to.payload("tool_call_update", payload),
-            Self::Plan(payload) => to.payload("plan", payload),
+            Self::ToolCall(payload) => {
+                runtime::write_variant(out, ["sessionUpdate", "tool_call"], payload)
+            }
+            Self::ToolCallUpdate(payload) => {
+                runtime::write_variant(
+                    out,
+                    ["sessionUpdate", "tool_call_update"],
+                    payload,
+                )
+            }
+            Self::Plan(payload) => {
+                runtime::write_variant(out, ["sessionUpdate", "plan"], payload)
+            }
             Self::AvailableCommandsUpdate(payload) => {
-                to.payload("available_commands_update", payload)
+                runtime::write_variant(
+                    out,
+                    ["sessionUpdate", "available_commands_update"],
+                    payload,
+                )
             }
             Self::CurrentModeUpdate(payload) => {
-                to.payload("current_mode_update", payload)
+                runtime::write_variant(
+                    out,
+                    ["sessionUpdate", "current_mode_update"],
+                    payload,
+                )
             }
             Self::ConfigOptionUpdate(payload) => {
-                to.payload("config_option_update", payload)
+                runtime::write_variant(
+                    out,
+                    ["sessionUpdate", "config_option_update"],
+                    payload,
+                )
             }
             Self::SessionInfoUpdate(payload) => {
-                to.payload("session_info_update", payload)
+                runtime::write_variant(
+                    out,
+                    ["sessionUpdate", "session_info_update"],
+                    payload,
+                )
             }
-            Self::UsageUpdate(payload) => to.payload("usage_update", payload),
-            Self::Notice(payload) => to.payload("notice", payload),
-            Self::CompactionUpdate(payload) => to.payload("compaction_update", payload),
+            Self::UsageUpdate(payload) => {
+                runtime::write_variant(out, ["sessionUpdate", "usage_update"], payload)
+            }
+            Self::Notice(payload) => {
+                runtime::write_variant(out, ["sessionUpdate", "notice"], payload)
+            }
+            Self::CompactionUpdate(payload) => {
+                runtime::write_variant(
+                    out,
+                    ["sessionUpdate", "compaction_update"],
+                    payload,
+                )
+            }
             Self::CompactionSummaryChunk(payload) => {
-                to.payload("compaction_summary_chunk", payload)
+                runtime::write_variant(
+                    out,
+                    ["sessionUpdate", "compaction_summary_chunk"],
+                    payload,
+                )
             }
-            Self::Unknown(variant) => to.unknown(variant),
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
 }
@@ -6511,17 +6635,22 @@ impl TaggedUnion for McpServer {
         }
     }
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
-        match self {
-            Self::Http(payload) => to.payload("http", payload),
-            Self::Sse(payload) => to.payload("sse", payload),
-            Self::Stdio(payload) => to.untagged(payload),
-            Self::Unknown(variant) => to.unknown(variant),
-        }
-    }
-
     fn read_untagged(variant: VariantReader<'_, '_>) -> Result<Self, StrictError> {
         variant.payload().map(Self::Stdio)
+    }
+}
+
+impl runtime::Members for McpServer {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
+        match self {
+            Self::Http(payload) => runtime::write_variant(out, ["type", "http"], payload),
+            Self::Sse(payload) => runtime::write_variant(out, ["type", "sse"], payload),
+            Self::Stdio(payload) => runtime::Members::write(payload, out),
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
+        }
     }
 }
 
@@ -7135,16 +7264,23 @@ impl TaggedUnion for SessionConfigOptionValue {
         }
     }
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
-        match self {
-            Self::Boolean(payload) => to.payload("boolean", payload),
-            Self::ValueId(payload) => to.untagged(payload),
-            Self::Unknown(variant) => to.unknown(variant),
-        }
-    }
-
     fn read_untagged(variant: VariantReader<'_, '_>) -> Result<Self, StrictError> {
         variant.payload().map(Self::ValueId)
+    }
+}
+
+impl runtime::Members for SessionConfigOptionValue {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
+        match self {
+            Self::Boolean(payload) => {
+                runtime::write_variant(out, ["type", "boolean"], payload)
+            }
+            Self::ValueId(payload) => runtime::Members::write(payload, out),
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
+        }
     }
 }
 
@@ -7368,12 +7504,19 @@ impl TaggedUnion for RequestPermissionOutcome {
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
+}
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+impl runtime::Members for RequestPermissionOutcome {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
         match self {
-            Self::Cancelled => to.unit("cancelled"),
-            Self::Selected(payload) => to.payload("selected", payload),
-            Self::Unknown(variant) => to.unknown(variant),
+            Self::Cancelled => runtime::write_variant(out, ["outcome", "cancelled"], &()),
+            Self::Selected(payload) => {
+                runtime::write_variant(out, ["outcome", "selected"], payload)
+            }
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
 }
@@ -7739,13 +7882,20 @@ impl TaggedUnion for ElicitationAction {
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
+}
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+impl runtime::Members for ElicitationAction {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
         match self {
-            Self::Accept(payload) => to.payload("accept", payload),
-            Self::Decline => to.unit("decline"),
-            Self::Cancel => to.unit("cancel"),
-            Self::Unknown(variant) => to.unknown(variant),
+            Self::Accept(payload) => {
+                runtime::write_variant(out, ["action", "accept"], payload)
+            }
+            Self::Decline => runtime::write_variant(out, ["action", "decline"], &()),
+            Self::Cancel => runtime::write_variant(out, ["action", "cancel"], &()),
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
 }

@@ -123,9 +123,15 @@ fn tagged(name: &Ident, tag: &str, slots: &[(&Variant, &Slot)], other: &Ident) -
     let written = slots.iter().map(|(variant, slot)| {
         let (key, ident) = (&variant.key, &slot.ident);
         match variant.content {
-            Content::Default { .. } => quote!(Self::#ident(payload) => to.untagged(payload)),
-            Content::Unit => quote!(Self::#ident => to.unit(#key)),
-            _ => quote!(Self::#ident(payload) => to.payload(#key, payload)),
+            Content::Default { .. } => quote! {
+                Self::#ident(payload) => runtime::Members::write(payload, out)
+            },
+            Content::Unit => quote! {
+                Self::#ident => runtime::write_variant(out, [#tag, #key], &())
+            },
+            _ => quote! {
+                Self::#ident(payload) => runtime::write_variant(out, [#tag, #key], payload)
+            },
         }
     });
     quote! {
@@ -139,14 +145,19 @@ fn tagged(name: &Ident, tag: &str, slots: &[(&Variant, &Slot)], other: &Ident) -
                 }
             }
 
-            fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+            #untagged
+        }
+
+        impl runtime::Members for #name {
+            fn write<M: runtime::serde::ser::SerializeMap>(
+                &self,
+                out: &mut M,
+            ) -> Result<(), M::Error> {
                 match self {
                     #(#written,)*
-                    Self::#other(variant) => to.unknown(variant),
+                    Self::#other(variant) => runtime::Members::write(variant, out),
                 }
             }
-
-            #untagged
         }
 
         runtime::tagged_union!(#name [#tag] #or { #(#known),* });

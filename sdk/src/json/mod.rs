@@ -41,6 +41,7 @@ mod decode;
 mod extension;
 mod integer;
 mod joinable;
+mod macros;
 mod map;
 mod meta;
 mod object;
@@ -87,18 +88,15 @@ pub mod codegen {
     pub use super::decode::{DescriptorFn, Field, JsonKind, TaggedVariants, deserialize, read_raw};
     pub use super::extension::{payload_of, variant_of};
     pub use super::object::{
-        MemberWriter, Members, Omissible, read_member, read_nullable_member, required_member,
-        skip_member, write_object, write_optional,
+        Members, Omissible, read_member, read_nullable_member, required_member, skip_member,
+        write_member, write_object, write_optional, write_variant,
     };
     pub use super::reader::{
         Object, OpenObject, Position, Reader, StrictError, read_object_union, read_value_union,
     };
     #[cfg(feature = "schemars")]
     pub use super::schemas::{References, Schemas, schemars};
-    pub use super::tagged::{
-        TaggedUnion, VariantReader, VariantWriter, read_tagged_union, write_tagged,
-        write_tagged_members,
-    };
+    pub use super::tagged::{TaggedUnion, VariantReader, read_tagged_union};
     pub use super::value::json_literal;
     pub use crate::__acp_json_schemas as json_schemas;
     pub use crate::{

@@ -2,7 +2,6 @@
 
 use ::acp_sdk::runtime::{
     self, IntoOption, Json, Map, StrictError, TaggedUnion, UnknownVariant, VariantReader,
-    VariantWriter,
 };
 
 /// Lines by name.
@@ -267,12 +266,21 @@ impl TaggedUnion for Part {
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
+}
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+impl runtime::Members for Part {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
         match self {
-            Self::Headers(payload) => to.payload("headers", payload),
-            Self::Scores(payload) => to.payload("scores", payload),
-            Self::Unknown(variant) => to.unknown(variant),
+            Self::Headers(payload) => {
+                runtime::write_variant(out, ["kind", "headers"], payload)
+            }
+            Self::Scores(payload) => {
+                runtime::write_variant(out, ["kind", "scores"], payload)
+            }
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
 }

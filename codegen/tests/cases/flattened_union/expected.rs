@@ -2,7 +2,6 @@
 
 use ::acp_sdk::runtime::{
     self, IntoOption, StrictError, TaggedUnion, UnknownVariant, VariantReader,
-    VariantWriter,
 };
 
 /// A setting and its value.
@@ -73,11 +72,16 @@ impl TaggedUnion for SettingType {
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
+}
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+impl runtime::Members for SettingType {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
         match self {
-            Self::Flag(payload) => to.payload("flag", payload),
-            Self::Unknown(variant) => to.unknown(variant),
+            Self::Flag(payload) => runtime::write_variant(out, ["type", "flag"], payload),
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
 }

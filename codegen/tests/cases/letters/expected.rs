@@ -4,7 +4,6 @@ use ::std::sync::Arc;
 use ::acp_sdk::runtime::serde::Serialize;
 use ::acp_sdk::runtime::{
     self, IntoOption, Map, StrictError, TaggedUnion, UnknownVariant, VariantReader,
-    VariantWriter,
 };
 
 /// The object `A`.
@@ -1192,17 +1191,22 @@ impl TaggedUnion for ABC {
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
+}
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+impl runtime::Members for ABC {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
         match self {
-            Self::A(payload) => to.payload("A", payload),
-            Self::B(payload) => to.payload("B", payload),
-            Self::D(payload) => to.payload("D", payload),
-            Self::S(payload) => to.payload("S", payload),
-            Self::W(payload) => to.payload("W", payload),
-            Self::E(payload) => to.payload("E", payload),
-            Self::M(payload) => to.payload("M", payload),
-            Self::Unknown(variant) => to.unknown(variant),
+            Self::A(payload) => runtime::write_variant(out, ["kind", "A"], payload),
+            Self::B(payload) => runtime::write_variant(out, ["kind", "B"], payload),
+            Self::D(payload) => runtime::write_variant(out, ["kind", "D"], payload),
+            Self::S(payload) => runtime::write_variant(out, ["kind", "S"], payload),
+            Self::W(payload) => runtime::write_variant(out, ["kind", "W"], payload),
+            Self::E(payload) => runtime::write_variant(out, ["kind", "E"], payload),
+            Self::M(payload) => runtime::write_variant(out, ["kind", "M"], payload),
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
 }

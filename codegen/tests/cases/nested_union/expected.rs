@@ -2,7 +2,6 @@
 
 use ::acp_sdk::runtime::{
     self, IntoOption, StrictError, TaggedUnion, UnknownVariant, VariantReader,
-    VariantWriter,
 };
 
 /// A union.
@@ -33,12 +32,19 @@ impl TaggedUnion for State {
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
+}
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+impl runtime::Members for State {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
         match self {
-            Self::Idle(payload) => to.payload("idle", payload),
-            Self::Busy => to.unit("busy"),
-            Self::Unknown(variant) => to.unknown(variant),
+            Self::Idle(payload) => {
+                runtime::write_variant(out, ["state", "idle"], payload)
+            }
+            Self::Busy => runtime::write_variant(out, ["state", "busy"], &()),
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
 }
@@ -94,11 +100,16 @@ impl TaggedUnion for IdleWhy {
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
+}
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+impl runtime::Members for IdleWhy {
+    fn write<M: runtime::serde::ser::SerializeMap>(
+        &self,
+        out: &mut M,
+    ) -> Result<(), M::Error> {
         match self {
-            Self::Done => to.unit("done"),
-            Self::Unknown(variant) => to.unknown(variant),
+            Self::Done => runtime::write_variant(out, ["why", "done"], &()),
+            Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
 }

@@ -6,7 +6,9 @@
 
 mod write;
 
-pub use self::write::{MemberWriter, Members, Omissible, write_object, write_optional};
+pub use self::write::{
+    Members, Omissible, write_member, write_object, write_optional, write_variant,
+};
 use super::decode::Described;
 use super::reader::{Reader, StrictError};
 
@@ -122,24 +124,15 @@ macro_rules! __acp_members {
 
         impl $crate::runtime::Members for $name {
             #[inline]
-            fn write<W: $crate::runtime::MemberWriter>(
+            fn write<__M: $crate::runtime::serde::ser::SerializeMap>(
                 &self,
-                out: &mut W,
-            ) -> ::core::result::Result<(), W::Error> {
+                out: &mut __M,
+            ) -> ::core::result::Result<(), __M::Error> {
                 $($crate::__acp_members!(
                     @write (out, $member, &self.$field) $presence $(($default))? $($leniency)*
                 );)*
                 let _ = out;
                 ::core::result::Result::Ok(())
-            }
-        }
-
-        impl $crate::runtime::serde::Serialize for $name {
-            fn serialize<S: $crate::runtime::serde::Serializer>(
-                &self,
-                serializer: S,
-            ) -> ::core::result::Result<S::Ok, S::Error> {
-                $crate::runtime::write_object(self, stringify!($name), serializer)
             }
         }
     };
@@ -158,7 +151,7 @@ macro_rules! __acp_members {
         $crate::runtime::write_optional $arguments?
     };
     (@always ($out:ident, $member:literal, $value:expr)) => {
-        $crate::runtime::MemberWriter::member($out, $member, $value)?
+        $crate::runtime::write_member($out, $member, $value)?
     };
     (@read $arguments:tt) => { $crate::runtime::read_member $arguments? };
     (@read ($reader:ident, $slot:expr) flattened $($leniency:ident)*) => {

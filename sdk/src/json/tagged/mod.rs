@@ -7,12 +7,10 @@
 mod read;
 #[cfg(test)]
 mod tests;
-mod write;
 
 use serde_core::{Serialize, Serializer};
 
 pub use self::read::{VariantReader, read_tagged_union};
-pub use self::write::{VariantWriter, write_tagged, write_tagged_members};
 use super::Json;
 use super::reader::StrictError;
 
@@ -81,10 +79,4 @@ pub trait TaggedUnion: Sized {
     fn read_untagged(_: VariantReader<'_, '_>) -> Result<Self, StrictError> {
         Err(StrictError::INVALID)
     }
-
-    /// Writes the variant.
-    ///
-    /// # Errors
-    /// Fails when the output does.
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error>;
 }

@@ -1,6 +1,9 @@
 //! Tests of tagged unions: position of the tag, unknown variants, written text.
 
-use super::{TaggedUnion, UnknownVariant, VariantReader, VariantWriter};
+use serde::ser::SerializeMap;
+
+use super::{TaggedUnion, UnknownVariant, VariantReader};
+use crate::json::object::{Members, write_variant};
 use crate::json::reader::{StrictError, read};
 use crate::runtime;
 
@@ -42,17 +45,19 @@ impl TaggedUnion for Union {
         }
     }
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
-        match self {
-            Self::Entry(entry) => to.payload("entry", entry),
-            Self::Nothing => to.unit("nothing"),
-            Self::Default(entry) => to.untagged(entry),
-            Self::Unknown(variant) => to.unknown(variant),
-        }
-    }
-
     fn read_untagged(variant: VariantReader<'_, '_>) -> Result<Self, StrictError> {
         variant.payload().map(Self::Default)
+    }
+}
+
+impl Members for Union {
+    fn write<M: SerializeMap>(&self, out: &mut M) -> Result<(), M::Error> {
+        match self {
+            Self::Entry(entry) => write_variant(out, ["type", "entry"], entry),
+            Self::Nothing => write_variant(out, ["type", "nothing"], &()),
+            Self::Default(entry) => entry.write(out),
+            Self::Unknown(variant) => variant.write(out),
+        }
     }
 }
 
@@ -70,11 +75,13 @@ impl TaggedUnion for Open {
     fn read(tag: &str, variant: VariantReader<'_, '_>) -> Result<Self, StrictError> {
         variant.payload_or_unknown(tag, Self::Loose, Self::Unknown)
     }
+}
 
-    fn write_variant<W: VariantWriter>(&self, to: W) -> Result<W::Ok, W::Error> {
+impl Members for Open {
+    fn write<M: SerializeMap>(&self, out: &mut M) -> Result<(), M::Error> {
         match self {
-            Self::Loose(loose) => to.untagged(loose),
-            Self::Unknown(variant) => to.unknown(variant),
+            Self::Loose(loose) => loose.write(out),
+            Self::Unknown(variant) => variant.write(out),
         }
     }
 }
