@@ -81,6 +81,11 @@ impl<H> Connection<H> {
         &self.peer
     }
 
+    /// Returns the connection with the untyped caller, so that those of several versions have one type.
+    pub fn untyped(self) -> Connection {
+        self.with_handle(|peer| peer)
+    }
+
     pub(crate) fn new(
         handle: H,
         peer: Peer,

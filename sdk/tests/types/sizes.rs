@@ -34,7 +34,7 @@ fn hot_types_stay_small() {
         NewSessionResponse <= 128,
         SessionConfigOption <= 192,
         CreateElicitationRequest <= 256,
-        Error <= 64,
+        RpcError <= 64,
     };
     assert!(too_large.is_empty(), "box a part of {too_large:?}");
 }

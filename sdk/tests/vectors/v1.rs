@@ -17,7 +17,7 @@ static SUITE: LazyLock<Suite> = LazyLock::new(|| {
 });
 
 /// Our types by the names of their definitions.
-mod v1 {
+mod ours {
     pub(crate) use acp_sdk::RpcError as Error;
     pub(crate) use acp_sdk::v1::*;
 }
@@ -56,7 +56,7 @@ const KNOWN: &[Known] = &[
 ];
 
 types! {
-    STABLE: v1, theirs:
+    STABLE: ours, theirs:
         AgentAuthCapabilities AgentCapabilities Annotations AudioContent AuthCapabilities
         AuthMethod AuthMethodAgent AuthMethodId AuthMethodTerminal AuthenticateRequest
         AuthenticateResponse AvailableCommand AvailableCommandInput AvailableCommandsUpdate
@@ -106,7 +106,7 @@ const PROPOSED: &[crate::types::Type] = &[];
 
 #[cfg(feature = "unstable")]
 types! {
-    PROPOSED: v1, theirs:
+    PROPOSED: ours, theirs:
     ArchiveSessionRequest ArchiveSessionResponse AuthAccount AuthState
     AuthStatusCapabilities AuthStatusRequest AuthStatusResponse AuthStatusUpdateNotification
     DisableProviderRequest DisableProviderResponse ErrorStopReason ForkSessionRequest

@@ -38,7 +38,7 @@ static SUITE: LazyLock<Suite> = LazyLock::new(|| {
 });
 
 /// Our types by the names of their definitions.
-mod v2 {
+mod ours {
     pub(crate) use acp_sdk::RpcError as Error;
     pub(crate) use acp_sdk::v2::*;
 }
@@ -85,7 +85,7 @@ const KNOWN: &[Known] = &[
 ];
 
 types! {
-    STABLE: v2, theirs:
+    STABLE: ours, theirs:
         AbsolutePath AgentAuthCapabilities AgentCapabilities AgentMessage AgentThought
         Annotations AudioContent AuthMethod AuthMethodAgent AuthMethodId AuthMethodTerminal
         AvailableCommand AvailableCommandInput AvailableCommandsUpdate BackgroundTerminal
@@ -136,7 +136,7 @@ const PROPOSED: &[crate::types::Type] = &[];
 
 #[cfg(feature = "unstable")]
 types! {
-    PROPOSED: v2, theirs:
+    PROPOSED: ours, theirs:
         ArchiveSessionRequest ArchiveSessionResponse AuthAccount AuthState
         AuthStatusCapabilities AuthStatusRequest AuthStatusResponse AuthStatusUpdateNotification
         BackgroundSubagent DisableProviderRequest DisableProviderResponse ForkSessionRequest

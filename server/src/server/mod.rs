@@ -351,7 +351,8 @@ impl Server {
             false => connection,
         };
         let connection = connection.layer(Answers::of(&agent));
-        connection.agent(agent.every_version(), transport).start()
+        let connection = connection.agent(agent.every_version(), transport);
+        connection.untyped().start()
     }
 
     /// Serves one client on standard input and output until it closes its side, then

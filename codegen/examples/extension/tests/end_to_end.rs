@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use acp_extension_example::extension::{
-    AgentExtensionLayer, AgentHandleExt as _, ClientExtensionLayer, ClientHandleExt as _,
-    IndexRequest, PromptRequestExt as _, Table, Trace,
+    AgentExtensionLayer, AgentHandleExt as _, ClientExtensionLayer, IndexRequest,
+    PromptRequestExt as _, Table, Trace,
 };
 use acp_extension_example::{Desk, Event, Librarian};
 use acp_sdk::v1::{AgentHandle, NewSessionRequest, PromptRequest, SessionId, TextContent};
