@@ -36,7 +36,7 @@ fn methods_types_members_and_meta() {
     assert_has(
         &text,
         &[
-            "\"_example/table\" => branch.payload().map(Self::ExampleTable),",
+            "\"_example/table\" => variant.payload().map(Self::ExampleTable),",
             "pub fn meta_first(&self) -> Option<Table>",
             "pub fn with_meta_second_one(mut self, value: &Table) -> Self",
             "pub async fn confirm(",

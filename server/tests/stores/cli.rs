@@ -22,7 +22,7 @@ const EVENTS: &str = r#"{"event":"turn_started","turn":1}
 const TEXT: &str = "[1] turn started
 
 User (2):
-Hello[2J, agent
+Hello, agent
 
 Agent (4):
 Two
@@ -87,7 +87,7 @@ async fn sessions_are_listed_and_shown() {
     assert_eq!(lines.len(), 2, "{listed}");
     assert!(lines[1].starts_with("b "), "{listed}");
     assert!(
-        lines[1].ends_with("      10  [bee] title of b , /b"),
+        lines[1].ends_with("      10  [bee] title of b, /b"),
         "{listed}"
     );
 
