@@ -38,7 +38,7 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// Returns [printable](printable) text as one line of at most `most` characters, with white space
+/// Returns [`printable`] text as one line of at most `most` characters, with white space
 /// collapsed. A longer line ends with `…`.
 #[must_use]
 pub fn one_line(text: &str, most: usize) -> String {
