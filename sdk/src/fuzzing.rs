@@ -61,7 +61,9 @@ fn cut(
             out.push(own(frame));
         }
     }
-    out.extend(frames.rest().map(own));
+    while let Some(frame) = frames.rest() {
+        out.push(own(frame));
+    }
     out
 }
 
@@ -97,10 +99,14 @@ pub fn envelope(line: &[u8]) {
 /// Returns the kind of message that a tree is.
 fn kind(tree: &Value) -> &'static str {
     let has = |name: &str| tree.get(name).is_some();
-    match (has("method"), has("id"), has("result") || has("error")) {
+    let has_method = tree.get("method").is_some_and(|method| !method.is_null());
+    match (has_method, has("id"), has("result") || has("error")) {
         (true, true, _) => "request",
         (true, false, _) => "notification",
-        (false, _, true) if tree.get("id").is_some_and(|id| !id.is_null()) => "response",
+        // Without a result and an error it fails its call, unless params show that it is none.
+        (false, true, answers) if !tree["id"].is_null() && (answers || !has("params")) => {
+            "response"
+        }
         (false, _, true) => "complaint",
         _ => "none",
     }

@@ -46,7 +46,8 @@ pub(super) fn detect(input: &[u8], max: usize) -> Detection {
     let mut length = None;
     let mut rest = input;
     while let Some(end) = memchr::memchr(b'\n', rest) {
-        let line = rest[..end].trim_ascii();
+        // Only at its end: a line that has arrived in part is judged by how it begins.
+        let line = rest[..end].trim_ascii_end();
         rest = &rest[end + 1..];
         if line.is_empty() {
             return match length {
