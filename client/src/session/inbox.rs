@@ -11,6 +11,7 @@ mod v2;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use acp_sdk::json::encoded_len;
 use acp_sdk::v1::{ContentBlock, RequestPermissionRequest, SessionUpdate, StopReason};
 
 use super::calls::Calls;
@@ -20,7 +21,7 @@ use super::reader::{OVERHEAD, Offer, Queue, Reader};
 use super::settings::SessionSettings;
 use super::table::Sessions;
 use super::turn_state::TurnState;
-use super::weight::{counted, weight};
+use super::weight::weight;
 use crate::hooks::Place;
 use crate::permission::PermissionRequest;
 
@@ -220,7 +221,7 @@ impl Inbox {
 
     /// Delivers an answered permission request.
     pub(crate) async fn answered(&self, answered: Answered, reader_timeout: &ReaderTimeout<'_>) {
-        let bytes = OVERHEAD + counted(&answered.question.request);
+        let bytes = OVERHEAD + encoded_len(&answered.question.request);
         if let Some(waiting) = self.take_in_other(Event::Permission(answered), bytes) {
             self.put_in(waiting, reader_timeout).await;
         }

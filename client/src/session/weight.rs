@@ -1,7 +1,6 @@
 //! The size of events in bytes.
 
-use std::io;
-
+use acp_sdk::json::encoded_len;
 use acp_sdk::v1::{ContentBlock, SessionUpdate};
 
 use super::reader::OVERHEAD;
@@ -13,28 +12,10 @@ pub(super) fn weight(update: &SessionUpdate) -> usize {
         SessionUpdate::AgentMessageChunk(chunk) | SessionUpdate::AgentThoughtChunk(chunk) => {
             match &chunk.content {
                 ContentBlock::Text(text) => text.text.len(),
-                other => counted(other),
+                other => encoded_len(other),
             }
         }
-        other => counted(other),
+        other => encoded_len(other),
     };
     OVERHEAD + content
-}
-
-/// The length of a value as JSON.
-pub(super) fn counted(value: &impl serde::Serialize) -> usize {
-    struct Count(usize);
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // A value that cannot be serialized was not received as JSON.
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
 }

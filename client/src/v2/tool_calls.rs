@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use acp_sdk::convert::convert_logged;
+use acp_sdk::json::encoded_len;
 use acp_sdk::{Patch, v1, v2};
 
 use super::digest;
@@ -193,9 +194,9 @@ fn weight(item: &v1::ToolCallContent) -> usize {
     let bytes = match item {
         v1::ToolCallContent::Content(item) => match &item.content {
             v1::ContentBlock::Text(text) => text.text.len(),
-            _ => serde_json::to_vec(item).map_or(0, |text| text.len()),
+            _ => encoded_len(item),
         },
-        item => serde_json::to_vec(item).map_or(0, |text| text.len()),
+        item => encoded_len(item),
     };
     64 + bytes
 }

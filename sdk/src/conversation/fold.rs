@@ -3,7 +3,7 @@
 use super::item::{Change, Item, ItemId, ItemKind};
 use super::message::{Message, Role};
 use super::{Conversation, merge, tool_call, weight};
-use crate::json::{Map, UnknownVariant};
+use crate::json::{Map, UnknownVariant, encoded_len};
 use crate::v1::{
     ContentBlock, ContentChunk, MessageId, SessionUpdate, ToolCall, ToolCallContent, ToolCallId,
     ToolCallUpdate,
@@ -209,7 +209,7 @@ impl Conversation {
     pub(super) fn other(&mut self, update: &SessionUpdate) -> Change {
         // It is not part of what is said, so it does not end a message.
         let open = self.open;
-        let bytes = size_of::<SessionUpdate>() + weight::json(update);
+        let bytes = size_of::<SessionUpdate>() + encoded_len(update);
         let item = self.add(ItemKind::Other(Box::new(update.clone())), bytes);
         self.open = open;
         Change::Added(item)

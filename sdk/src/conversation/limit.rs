@@ -2,6 +2,7 @@
 
 use super::item::{Change, Changes, Item, ItemId, ItemKind};
 use super::{Conversation, tool_call, weight};
+use crate::json::encoded_len;
 
 /// The number of parts that are not items.
 pub(super) const PARTS: usize = 6;
@@ -64,12 +65,12 @@ impl Conversation {
         let Some(part) = part(changed) else { return };
         let settings = &self.settings;
         let bytes = match changed {
-            Change::Plan => weight::json(&self.plan),
-            Change::Modes => weight::json(&settings.modes),
-            Change::ConfigOptions => weight::json(&settings.config_options),
-            Change::Commands => weight::json(&settings.commands),
-            Change::Info => weight::json(&(&settings.title, &settings.updated_at)),
-            _ => weight::json(&self.usage),
+            Change::Plan => encoded_len(&self.plan),
+            Change::Modes => encoded_len(&settings.modes),
+            Change::ConfigOptions => encoded_len(&settings.config_options),
+            Change::Commands => encoded_len(&settings.commands),
+            Change::Info => encoded_len(&(&settings.title, &settings.updated_at)),
+            _ => encoded_len(&self.usage),
         };
         let before = std::mem::replace(&mut self.parts[part], bytes);
         self.bytes = self.bytes + bytes - before;

@@ -1,35 +1,16 @@
 //! Sizes of values in bytes, for the limit of a conversation.
 
-use std::io;
-
 use serde_core::Serialize;
 
+use crate::json::encoded_len;
 use crate::v1::{ContentBlock, ToolCall, ToolCallContent, ToolCallLocation};
 
 /// Added to each item for its place in the list and the table of ids.
 pub(super) const ITEM: usize = 256;
 
-/// Returns the length of a value as JSON.
-pub(super) fn json(value: &impl Serialize) -> usize {
-    struct Count(usize);
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // Types of the protocol have a JSON form.
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
-}
-
 /// Returns the size of a list. The JSON of an element may be much shorter than the element.
 fn list<T: Serialize>(list: &[T]) -> usize {
-    size_of_val(list) + list.iter().map(json).sum::<usize>()
+    size_of_val(list) + list.iter().map(encoded_len).sum::<usize>()
 }
 
 pub(super) fn block(block: &ContentBlock) -> usize {
@@ -38,7 +19,7 @@ pub(super) fn block(block: &ContentBlock) -> usize {
         ContentBlock::Text(text) if text.annotations.is_none() && text.meta.is_none() => {
             text.text.len()
         }
-        other => json(other),
+        other => encoded_len(other),
     };
     size_of::<ContentBlock>() + content
 }

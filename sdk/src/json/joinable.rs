@@ -79,7 +79,7 @@ mod tests {
         ),
     ]);
 
-    /// Returns what becomes of these values when each is joined with those before.
+    /// Joins each of these values with those before, where the rule permits it.
     fn joined(values: &[&str]) -> Vec<String> {
         let mut joined: Vec<String> = Vec::new();
         for value in values {

@@ -41,6 +41,7 @@ mod decode;
 mod extension;
 mod integer;
 mod joinable;
+mod length;
 mod macros;
 mod map;
 mod meta;
@@ -67,6 +68,7 @@ pub(crate) use self::decode::{DescribedMember, decode_or};
 #[doc(hidden)]
 pub use self::decode::{decode, decode_leniently, decode_result};
 pub use self::joinable::{CoalescingRule, JoinableText};
+pub use self::length::encoded_len;
 pub use self::map::Map;
 pub use self::meta::Meta;
 pub use self::patch::Patch;
