@@ -1,11 +1,10 @@
 //! Negotiates the protocol version of a connection.
 
-use std::pin::Pin;
 #[cfg(feature = "v2")]
 use std::sync::Arc;
 
 use acp_sdk::v1::{AgentHandle, InitializeRequest, InitializeResponse, ProtocolVersion};
-use acp_sdk::{ConnectionBuilder, Transport};
+use acp_sdk::{Connection, ConnectionBuilder, Transport};
 #[cfg(feature = "v2")]
 use acp_sdk::{MultiVersion, Offer, V1, V2};
 
@@ -23,16 +22,13 @@ pub(super) enum Opening {
     Any(acp_sdk::Negotiation),
 }
 
-/// Runs a connection.
-type Running = Pin<Box<dyn Future<Output = acp_sdk::Result<()>> + Send>>;
-
 impl Opening {
     pub(super) fn new(
         connection: ConnectionBuilder,
         handler: Handler,
         transport: Transport,
         offers_v2: bool,
-    ) -> (Self, Running) {
+    ) -> (Self, Connection) {
         #[cfg(feature = "v2")]
         if offers_v2 {
             let both = MultiVersion::client()
@@ -41,12 +37,12 @@ impl Opening {
             let connection = connection.layer(crate::v2::Usage);
             let connection = connection.client(both, transport);
             let agent = Self::Any(connection.handle().clone());
-            return (agent, Box::pin(connection));
+            return (agent, connection.untyped());
         }
         let _ = offers_v2;
         let connection = connection.client(handler, transport);
         let agent = Self::V1(connection.handle().clone());
-        (agent, Box::pin(connection))
+        (agent, connection.untyped())
     }
 
     /// Sends `initialize` and returns the caller of the agent and its response.
