@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use acp_sdk::service::Service;
 use acp_sdk::v1::{PromptRequest, methods};
 use acp_sdk::{ConnectionBuilder, Context, channel};
 use serde_json::Value;
@@ -36,6 +37,18 @@ async fn handle(ctx: Context, params: Value, log: Log) {
     log.add(format!("end {session} {number}"));
 }
 
+/// Whose handlers record, and return null.
+fn recording(log: &Log) -> impl Service {
+    let log = log.clone();
+    service(move |ctx, params| {
+        let log = log.clone();
+        async move {
+            handle(ctx, params, log).await;
+            Ok(json(Value::Null))
+        }
+    })
+}
+
 /// Answers a prompt of session `a` between notifications, and a nested call whenever it comes.
 async fn play(mut far: RawPeer, first: u64) {
     let mut answered = 0;
@@ -63,14 +76,7 @@ async fn play(mut far: RawPeer, first: u64) {
 fn calls_and_notifications(first: u64) {
     let (near, far) = channel(1 << 12);
     let log = Log::default();
-    let handled = log.clone();
-    let service = service(move |ctx, params| {
-        let log = handled.clone();
-        async move {
-            handle(ctx, params, log).await;
-            Ok(json(Value::Null))
-        }
-    });
+    let service = recording(&log);
     let driver = ConnectionBuilder::new().open(service, near);
     let peer = driver.handle().clone();
     let driver = spawn(driver);
@@ -128,14 +134,7 @@ fn requests_begin_in_the_order_of_arrival() {
     check(|| {
         let (near, far) = channel(1 << 12);
         let log = Log::default();
-        let handled = log.clone();
-        let service = service(move |ctx, params| {
-            let log = handled.clone();
-            async move {
-                handle(ctx, params, log).await;
-                Ok(json(Value::Null))
-            }
-        });
+        let service = recording(&log);
         let driver = ConnectionBuilder::new().open(service, near);
         let driver = spawn(driver);
         let mut far = RawPeer(far);
