@@ -6,7 +6,7 @@ use acp_sdk::conversation::{Change, Conversation, ItemId};
 use acp_sdk::text::printable;
 use acp_sdk::v1::{ContentBlock, SessionUpdate, ToolCallStatus};
 
-use crate::event::{Event, EventBody, TurnEvent};
+use crate::event::{EventBody, StoredEvent, TurnEvent};
 
 /// Limit in bytes of the conversation. What was written is not written again.
 const REMEMBERED: usize = 1 << 20;
@@ -35,14 +35,19 @@ impl Default for Text {
 impl Text {
     pub(super) fn event(
         &mut self,
-        number: u64,
-        text: &str,
+        event: StoredEvent<'_>,
         output: &mut impl Write,
     ) -> io::Result<()> {
-        let Event { body, .. } = Event::parse(number, text);
-        match &body {
+        let number = event.number;
+        match &event.parse().body {
             EventBody::Update(update) => self.update(number, update, output),
-            EventBody::Turn(turn) => self.turn(number, turn, output),
+            EventBody::Turn(turn) => {
+                self.turn(number, turn, output)?;
+                match event.time_text() {
+                    Some(time) => writeln!(output, ", {time}"),
+                    None => writeln!(output),
+                }
+            }
             EventBody::Unknown(json) => self.note(number, json.get(), output),
         }
     }
@@ -101,24 +106,25 @@ impl Text {
         }
     }
 
+    /// Writes what happened, without the end of the line.
     fn turn(&mut self, number: u64, event: &TurnEvent, output: &mut impl Write) -> io::Result<()> {
         if let TurnEvent::TurnEnded { stop_reason, .. } = event {
             let _ = self.conversation.end_turn(stop_reason.clone());
         }
         match event {
-            TurnEvent::TurnStarted { .. } => self.note(number, "turn started", output),
+            TurnEvent::TurnStarted { .. } => self.begin_note(number, "turn started", output),
             TurnEvent::TurnEnded {
                 error: Some(error), ..
-            } => self.note(number, &format!("turn failed: {error}"), output),
+            } => self.begin_note(number, &format!("turn failed: {error}"), output),
             TurnEvent::TurnEnded { stop_reason, .. } => {
                 let reason = stop_reason
                     .as_ref()
                     .map_or("unknown", |reason| reason.as_str());
-                self.note(number, &format!("turn ended: {reason}"), output)
+                self.begin_note(number, &format!("turn ended: {reason}"), output)
             }
             TurnEvent::PermissionAsked { request, .. } => {
                 let call = &request.tool_call.tool_call_id;
-                self.note(
+                self.begin_note(
                     number,
                     &format!("permission asked for tool call {call}"),
                     output,
@@ -129,10 +135,12 @@ impl Text {
                     Some(outcome) => serde_json::to_string(outcome).unwrap_or_default(),
                     None => "withdrawn".to_owned(),
                 };
-                self.note(number, &format!("permission answered: {answer}"), output)
+                self.begin_note(number, &format!("permission answered: {answer}"), output)
             }
-            TurnEvent::ElicitationAsked { .. } => self.note(number, "question asked", output),
-            TurnEvent::ElicitationAnswered { .. } => self.note(number, "question answered", output),
+            TurnEvent::ElicitationAsked { .. } => self.begin_note(number, "question asked", output),
+            TurnEvent::ElicitationAnswered { .. } => {
+                self.begin_note(number, "question answered", output)
+            }
         }
     }
 
@@ -164,8 +172,13 @@ impl Text {
 
     /// Writes a line about something that nobody said.
     fn note(&mut self, number: u64, note: &str, output: &mut impl Write) -> io::Result<()> {
+        self.begin_note(number, note, output)?;
+        writeln!(output)
+    }
+
+    fn begin_note(&mut self, number: u64, note: &str, output: &mut impl Write) -> io::Result<()> {
         self.end(output)?;
-        writeln!(output, "[{number}] {}", one_line(note))
+        write!(output, "[{number}] {}", one_line(note))
     }
 }
 

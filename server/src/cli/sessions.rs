@@ -162,7 +162,8 @@ pub async fn show(
 
 /// Writes the events of a session.
 ///
-/// As JSON a line is `{"eventId":N,"event":EVENT}` with the text that the store keeps, unchanged.
+/// As JSON a line is `{"eventId":N,"time":TIME,"event":EVENT}` with the text that the store keeps,
+/// unchanged. The time is ISO 8601 in UTC; the member is absent if the time is unknown.
 ///
 /// # Errors
 ///
@@ -178,12 +179,19 @@ pub async fn export(
     let mut after = 0;
     loop {
         let page = store.read(&id, after, PAGE_BYTES).await?;
-        for (number, event) in page.batches.iter().flat_map(|batch| batch.after(after)) {
+        for event in page
+            .batches
+            .iter()
+            .flat_map(|batch| batch.stored_after(after))
+        {
             match format {
                 Format::Json => {
-                    writeln!(output, r#"{{"eventId":{number},"event":{event}}}"#)?;
+                    let time = event.time_text();
+                    let time = time.map_or_else(String::new, |time| format!(r#""time":"{time}","#));
+                    let (number, json) = (event.number, event.text);
+                    writeln!(output, r#"{{"eventId":{number},{time}"event":{json}}}"#)?;
                 }
-                Format::Text => text.event(number, event, output)?,
+                Format::Text => text.event(event, output)?,
             }
         }
         match page.batches.last() {

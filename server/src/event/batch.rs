@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+use super::times::Times;
+use super::{Event, StoredEvent};
+
 /// What the events of a turn without updates need: fewer would be allocated in many steps.
 const FIRST_BYTES: usize = 480;
 const FIRST_EVENTS: usize = 4;
@@ -18,6 +21,7 @@ pub struct Batch {
     lines: Vec<u8>,
     /// The end of each line, with its line feed.
     ends: Vec<u32>,
+    times: Times,
 }
 
 impl Batch {
@@ -31,6 +35,7 @@ impl Batch {
             first,
             lines: Vec::new(),
             ends: Vec::new(),
+            times: Times::default(),
         }
     }
 
@@ -49,6 +54,48 @@ impl Batch {
             first,
             ends: ends.ok()?,
             lines: lines.into_bytes(),
+            times: Times::default(),
+        })
+    }
+
+    /// Sets the time of all events, in milliseconds since 1970-01-01 00:00 UTC (`None`: unknown).
+    #[must_use]
+    pub fn with_time(mut self, time: Option<u64>) -> Self {
+        self.times = Times::of(time);
+        self
+    }
+
+    /// Sets the times of events that were committed one after the other.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn with_times(mut self, times: Times) -> Self {
+        self.times = times;
+        self
+    }
+
+    /// Sets the time of all events to the current time.
+    pub(crate) fn set_time_to_now(&mut self) {
+        self.times = Times::of(Some(crate::clock::milliseconds()));
+    }
+
+    /// Returns when an event was committed, in milliseconds since 1970-01-01 00:00 UTC; `None` if
+    /// that is unknown.
+    #[must_use]
+    pub fn time(&self, number: u64) -> Option<u64> {
+        self.times.get(number)
+    }
+
+    /// Reads an event, if it is in this batch.
+    #[must_use]
+    pub fn event(&self, number: u64) -> Option<Event> {
+        Some(self.stored(number)?.parse())
+    }
+
+    /// Returns an event with its time, if it is in this batch.
+    pub(crate) fn stored(&self, number: u64) -> Option<StoredEvent<'_>> {
+        Some(StoredEvent {
+            number,
+            time: self.time(number),
+            text: self.get(number)?,
         })
     }
 
@@ -157,8 +204,14 @@ impl Batch {
 
     /// Returns the events after the number `after`, with their numbers.
     pub fn after(&self, after: u64) -> impl Iterator<Item = (u64, &str)> {
+        let events = self.stored_after(after);
+        events.map(|event| (event.number, event.text))
+    }
+
+    /// Returns the events after the number `after`, with their times.
+    pub(crate) fn stored_after(&self, after: u64) -> impl Iterator<Item = StoredEvent<'_>> {
         let from = self.first.max(after.saturating_add(1));
-        (from..=self.last()).map_while(|number| Some((number, self.get(number)?)))
+        (from..=self.last()).map_while(|number| self.stored(number))
     }
 
     /// Returns the events up to the number `last`, that included.
@@ -174,6 +227,7 @@ impl Batch {
             first: self.first,
             lines: self.lines[..bytes].to_owned(),
             ends,
+            times: self.times.clone(),
         }
     }
 }
@@ -193,6 +247,21 @@ impl fmt::Debug for Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_have_the_time_of_their_batch() {
+        let batch = batch(7, &["{}", "{}"]);
+        assert_eq!(batch.time(7), None);
+        let timed = batch.with_time(Some(1_500));
+        assert_eq!(
+            (timed.time(7), timed.up_to(7).time(7)),
+            (Some(1_500), Some(1_500))
+        );
+        let event = timed.event(8).unwrap();
+        let since = event.time.unwrap().duration_since(std::time::UNIX_EPOCH);
+        assert_eq!(since.unwrap().as_millis(), 1_500);
+        assert_eq!(timed.event(9), None);
+    }
 
     fn batch(first: u64, texts: &[&str]) -> Batch {
         let mut batch = Batch::new(first);

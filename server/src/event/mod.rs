@@ -5,12 +5,18 @@ mod kind;
 mod notification_params;
 #[cfg(feature = "hosted")]
 mod raw_update;
+mod times;
 
 pub use batch::Batch;
 pub(crate) use kind::EventKind;
 pub(crate) use notification_params::split_params;
 #[cfg(feature = "hosted")]
 pub(crate) use raw_update::RawUpdate;
+
+#[cfg(feature = "sqlite")]
+pub(crate) use times::Times;
+
+use std::time::SystemTime;
 
 use acp_sdk::Json;
 use acp_sdk::v1::{
@@ -25,6 +31,9 @@ use serde::{Deserialize, Serialize};
 pub struct Event {
     /// The number: 1, 2, 3 and so on, in the session.
     pub number: u64,
+    /// When it was committed, with a precision of milliseconds; `None` if that is unknown, because
+    /// an earlier version of this crate stored it or [`parse`](Self::parse) read it.
+    pub time: Option<SystemTime>,
     /// What happened.
     pub body: EventBody,
 }
@@ -119,8 +128,32 @@ impl std::fmt::Display for TurnId {
     }
 }
 
+/// An event of a batch that is not read yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoredEvent<'a> {
+    pub(crate) number: u64,
+    /// When it was committed, in milliseconds since 1970, if that is known.
+    pub(crate) time: Option<u64>,
+    /// JSON.
+    pub(crate) text: &'a str,
+}
+
+impl StoredEvent<'_> {
+    pub(crate) fn parse(&self) -> Event {
+        let mut event = Event::parse(self.number, self.text);
+        event.time = self.time.and_then(crate::clock::system_time);
+        event
+    }
+
+    /// Returns the time as ISO 8601 in UTC.
+    pub(crate) fn time_text(&self) -> Option<String> {
+        self.time.map(crate::clock::text)
+    }
+}
+
 impl Event {
-    /// Reads an event from the JSON text that a store keeps.
+    /// Reads an event from the JSON text that a store keeps. Its time is that of its
+    /// [batch](Batch::event).
     #[must_use]
     pub fn parse(number: u64, text: &str) -> Self {
         let body = match EventKind::of(text) {
@@ -128,7 +161,11 @@ impl Event {
             _ => serde_json::from_str(text).map(EventBody::Update).ok(),
         };
         let body = body.unwrap_or_else(|| EventBody::Unknown(unknown(text)));
-        Self { number, body }
+        Self {
+            number,
+            time: None,
+            body,
+        }
     }
 }
 

@@ -102,7 +102,10 @@ impl State {
             return None;
         }
         let next = Batch::new(self.open.last() + 1);
-        let batch = std::mem::replace(&mut self.open, next);
+        let mut batch = std::mem::replace(&mut self.open, next);
+        if !batch.is_empty() {
+            batch.set_time_to_now();
+        }
         self.in_flight = batch.bytes();
         Some(Commit {
             events: (!batch.is_empty()).then(|| Arc::new(batch)),

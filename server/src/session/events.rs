@@ -95,8 +95,8 @@ impl Events {
         let received = self.next_text_now().await?;
         Ok(received.map(|received| match received {
             ReceivedText::Event(number, batch) => {
-                let text = batch.get(number).unwrap_or_default();
-                Received::Event(Event::parse(number, text))
+                let event = batch.event(number);
+                Received::Event(event.unwrap_or_else(|| Event::parse(number, "")))
             }
             ReceivedText::Gap(last) => Received::Gap(last),
         }))

@@ -125,6 +125,27 @@ async fn events_are_exported_unchanged_or_as_text() {
 }
 
 #[tokio::test]
+async fn exported_events_have_their_times() {
+    let store = MemoryStore::new();
+    let record = SessionRecord::new("s", "/");
+    let lease = store.create(&record).await.unwrap();
+    let line = r#"{"event":"turn_started","turn":1}"#;
+    let batch = Batch::from_lines(1, format!("{line}\n")).unwrap();
+    let mut commit = Commit::default();
+    commit.events = Some(Arc::new(batch.with_time(Some(1_735_689_599_250))));
+    store.commit(&lease, commit).await.unwrap();
+    let mut output = Vec::new();
+    for format in [Format::Json, Format::Text] {
+        sessions::export(&store, "s", format, &mut output)
+            .await
+            .unwrap();
+    }
+    let time = "2024-12-31T23:59:59.250Z";
+    let json = format!(r#"{{"eventId":1,"time":"{time}","event":{line}}}"#);
+    assert_eq!(text(output), format!("{json}\n[1] turn started, {time}\n"));
+}
+
+#[tokio::test]
 async fn a_fork_is_made_and_deleted() {
     let store = store().await;
     let mut output = Vec::new();

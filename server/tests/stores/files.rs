@@ -105,12 +105,37 @@ async fn a_later_version_is_refused_with_both_versions() {
     let error = SqliteStore::open(&path).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Corrupt);
     drop(later);
-    let words = ["version 9", "up to 2"];
+    let words = ["version 9", "up to 3"];
     assert!(
         words.iter().all(|word| error.to_string().contains(word)),
         "{error}"
     );
     refused(&folder, StoreErrorKind::Corrupt, &words);
+}
+
+#[tokio::test]
+async fn events_of_a_file_without_times_have_none() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open(&path).unwrap();
+    let lease = create(&store, "s").await;
+    store.commit(&lease, events(1, 2, 9)).await.unwrap();
+    store.release(&lease).await.unwrap();
+    drop(store);
+    let earlier = Connection::open(&path).unwrap();
+    let sql = "ALTER TABLE batches DROP COLUMN time; PRAGMA user_version = 2";
+    earlier.execute_batch(sql).unwrap();
+    drop(earlier);
+    let store = SqliteStore::open(&path).unwrap();
+    let (_, lease) = store.acquire(&"s".into()).await.unwrap();
+    let mut later = events(3, 1, 9);
+    let batch = later.events.take().map(Arc::unwrap_or_clone).unwrap();
+    later.events = Some(Arc::new(batch.with_time(Some(7))));
+    store.commit(&lease, later).await.unwrap();
+    let page = store.read(&"s".into(), 0, 1 << 20).await.unwrap();
+    let batches = page.batches.iter();
+    let times = batches.flat_map(|batch| batch.after(0).map(|(number, _)| batch.time(number)));
+    assert_eq!(times.collect::<Vec<_>>(), [None, None, Some(7)]);
 }
 
 /// The version is in the log, and nobody else has the file open who would move it from there.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use acp_sdk::v1::SessionId;
 
 use crate::Server;
-use crate::event::Batch;
+use crate::event::{Batch, StoredEvent};
 use crate::store::StoreError;
 
 /// Bytes that are read at a time.
@@ -72,9 +72,9 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Returns the events with their numbers.
-    pub(super) fn events(&self) -> impl Iterator<Item = (u64, &str)> {
-        (self.first..=self.last).filter_map(|number| Some((number, self.batch.get(number)?)))
+    /// Returns the events.
+    pub(super) fn events(&self) -> impl Iterator<Item = StoredEvent<'_>> {
+        (self.first..=self.last).filter_map(|number| self.batch.stored(number))
     }
 
     pub(super) fn last(&self) -> u64 {

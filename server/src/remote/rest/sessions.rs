@@ -20,6 +20,7 @@ use super::state::{Id, Rest, seconds};
 use super::stream;
 use super::summary::is_model;
 use super::turns::{AcceptedTurn, accepted, prompt};
+use crate::event::StoredEvent;
 use crate::remote::caller::Caller;
 use crate::store::SessionRecord;
 use crate::{Session, SettingsChange};
@@ -189,11 +190,11 @@ pub(super) async fn whole(rest: &Rest, record: SessionRecord) -> Result<Response
     // The list of events is the last member.
     head.truncate(head.len() - "]}".len());
     let mut is_first = true;
-    let event = move |number, text: &str, output: &mut String| {
+    let event = move |event: StoredEvent<'_>, output: &mut String| {
         if !std::mem::take(&mut is_first) {
             output.push(',');
         }
-        output.push_str(&DocumentedEvent::json(number, text));
+        output.push_str(&DocumentedEvent::json(event));
     };
     let body = Body::from_stream(stream::pieces(pages, head, event, "]}".to_owned()));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 
 use super::log::Pages;
+use crate::event::StoredEvent;
 use crate::store::StoreError;
 
 /// Returns the pieces of a response: a head, what `event` writes of each event, and a tail.
@@ -16,7 +17,7 @@ pub(super) fn pieces<F>(
     tail: String,
 ) -> impl Stream<Item = Result<Bytes, StoreError>>
 where
-    F: FnMut(u64, &str, &mut String),
+    F: FnMut(StoredEvent<'_>, &mut String),
 {
     enum Part {
         Head(String),
@@ -31,8 +32,8 @@ where
             Part::Pages => match pages.next().await {
                 Ok(Some(page)) => {
                     let mut output = String::new();
-                    for (number, text) in page.events() {
-                        event(number, text, &mut output);
+                    for stored in page.events() {
+                        event(stored, &mut output);
                     }
                     Some((Ok(output.into()), (Part::Pages, pages, event, tail)))
                 }

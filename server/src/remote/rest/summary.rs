@@ -141,8 +141,8 @@ impl Rest {
                 let page = pages.next().await;
                 let page = page.map_err(|error| Failure::store("session_read_failed", &error))?;
                 let Some(page) = page else { break };
-                for (number, text) in page.events() {
-                    summary.observe(&Event::parse(number, text));
+                for stored in page.events() {
+                    summary.observe(&stored.parse());
                 }
                 last = page.last();
             }

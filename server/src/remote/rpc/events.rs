@@ -165,7 +165,7 @@ async fn next(
 
 /// Returns an event with its number, and a question with the id to answer it by.
 fn to_json(session: &Session, received: &Received) -> Value {
-    let Event { number, body } = match received {
+    let Event { number, time, body } = match received {
         Received::Event(event) => event,
         Received::Gap(last) => return json!({ "type": "gap", "eventId": last }),
     };
@@ -175,6 +175,9 @@ fn to_json(session: &Session, received: &Received) -> Value {
         EventBody::Unknown(json) => json!({ "type": "unknown", "event": json }),
     };
     value["eventId"] = json!(number);
+    if let Some(time) = time {
+        value["time"] = json!(crate::clock::text_of(*time));
+    }
     if let EventBody::Turn(
         TurnEvent::PermissionAsked { question, .. }
         | TurnEvent::PermissionAnswered { question, .. }

@@ -1,6 +1,8 @@
 //! Copies of sessions.
 
-use super::{Session, Shared, expect_error, text};
+use std::sync::Arc;
+
+use super::{Session, Shared, events, expect_error, page, text};
 use crate::store::{SessionRecord, StoreErrorKind};
 
 async fn fork(source: &Session, up_to: Option<u64>, id: &str) -> Session {
@@ -46,6 +48,30 @@ pub(super) async fn a_fork_has_the_events_up_to_its_number(store: Shared) {
         fork.expect_events(last + 3).await;
     }
     source.expect_events(311).await;
+}
+
+pub(super) async fn events_keep_their_times(store: Shared) {
+    const TIMES: [Option<u64>; 4] = [None, Some(1_700_000_000_125), Some(1_700_000_000_126), None];
+    let source = Session::create(&store, "source").await;
+    for (first, time) in (1..).step_by(2).zip(TIMES) {
+        let mut commit = events(first, 2);
+        let batch = commit.events.take().map(Arc::unwrap_or_clone);
+        commit.events = batch.map(|batch| Arc::new(batch.with_time(time)));
+        assert!(source.commit(commit).await.is_ok());
+    }
+    // The fork ends in the middle of a batch.
+    let fork = fork(&source, Some(5), "fork").await;
+    for (session, last) in [(&source, 8), (&fork, 5)] {
+        for (number, time) in (1..=last).zip(TIMES.iter().flat_map(|time| [time, time])) {
+            for max_bytes in [1, usize::MAX] {
+                let page = page(&*store, &session.id, number - 1, max_bytes).await;
+                let mut batches = page.batches.iter();
+                let batch = batches.find(|batch| batch.get(number).is_some());
+                let found = batch.map(|batch| batch.time(number));
+                assert_eq!(found, Some(*time), "event {number} of {}", session.id);
+            }
+        }
+    }
 }
 
 pub(super) async fn source_and_fork_are_independent(store: Shared) {

@@ -61,6 +61,7 @@ pub async fn check<S: Store>(open: impl AsyncFn() -> S) {
         leases::a_released_lease_does_not_write,
         leases::a_deleted_session_has_no_lease,
         events::batches_come_back,
+        forks::events_keep_their_times,
         events::events_follow_each_other,
         events::a_refused_commit_changes_nothing,
         events::pages_have_about_the_size_asked_for,

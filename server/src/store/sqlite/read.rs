@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 use acp_sdk::v1::SessionId;
 
 use super::failure::Failure;
-use crate::event::Batch;
+use crate::event::{Batch, Times};
 use crate::store::{EventPage, ListQuery, SessionRecord, StoreError};
 use std::sync::Arc;
 
@@ -76,7 +76,8 @@ pub(super) fn read(
         return Ok(page);
     }
     let mut statement = transaction.prepare_cached(
-        "SELECT first, last, lines FROM batches WHERE session = ?1 AND last > ?2 ORDER BY last",
+        "SELECT first, last, lines, time FROM batches WHERE session = ?1 AND last > ?2
+         ORDER BY last",
     )?;
     let mut rows = statement.query((key, number(after)))?;
     let mut joined = Joined::default();
@@ -101,7 +102,7 @@ pub(super) fn read(
         if joined.lines.len() + lines.len() > Batch::MAX_BYTES {
             page.batches.extend(joined.take(session)?);
         }
-        joined.add(first, last, lines);
+        joined.add(first, last, lines, row.get(3)?);
     }
     page.batches.extend(joined.take(session)?);
     Ok(page)
@@ -113,12 +114,16 @@ struct Joined {
     first: u64,
     last: u64,
     lines: String,
+    times: Times,
 }
 
 impl Joined {
-    fn add(&mut self, first: u64, last: u64, lines: &str) {
+    fn add(&mut self, first: u64, last: u64, lines: &str, time: Option<u64>) {
         if self.lines.is_empty() {
             self.first = first;
+            self.times = Times::of(time);
+        } else {
+            self.times.push(first, time);
         }
         self.last = last;
         self.lines.push_str(lines);
@@ -130,7 +135,8 @@ impl Joined {
         }
         let lines = std::mem::take(&mut self.lines);
         let batch = self::batch(session, self.first, self.last, lines)?;
-        Ok(Some(Arc::new(batch)))
+        let times = std::mem::take(&mut self.times);
+        Ok(Some(Arc::new(batch.with_times(times))))
     }
 }
 

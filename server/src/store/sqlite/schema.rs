@@ -54,6 +54,8 @@ pub(super) const STEPS: &[&str] = &[
     ",
     // 2: what the handler keeps of a session, as JSON.
     "ALTER TABLE sessions ADD COLUMN data TEXT",
+    // 3: when a batch was committed, in milliseconds since 1970; null in earlier versions.
+    "ALTER TABLE batches ADD COLUMN time INTEGER",
 ];
 
 /// Returns the version that `steps` lead to.
@@ -88,11 +90,11 @@ mod tests {
         };
         let mut steps = STEPS.to_vec();
         migrate(&connection, version(), &steps).unwrap();
-        assert_eq!(version(), 2);
+        assert_eq!(version(), 3);
         steps.push("ALTER TABLE store ADD COLUMN later INTEGER");
         steps.push("UPDATE store SET later = 7");
         migrate(&connection, version(), &steps).unwrap();
-        assert_eq!(version(), 4);
+        assert_eq!(version(), 5);
         migrate(&connection, version(), &steps).unwrap();
         let later = connection.query_row("SELECT later FROM store", [], |row| row.get(0));
         assert_eq!(later, Ok(7));

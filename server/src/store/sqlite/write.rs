@@ -10,6 +10,7 @@ use acp_sdk::v1::SessionId;
 use super::failure::Failure;
 use super::owner::{self, Owner, Owners};
 use super::read;
+use crate::event::Batch;
 use crate::store::{Commit, Lease, SessionRecord, StoreError, StoreErrorKind};
 
 /// What the writer works on.
@@ -78,7 +79,7 @@ impl Tables {
             self.update(held.key, &record)?;
         }
         if let Some(events) = events {
-            self.append(held.key, events.first(), events.last(), events.lines())?;
+            self.append(held.key, events)?;
         }
         Ok(())
     }
@@ -98,19 +99,21 @@ impl Tables {
         let lease = self.next_lease(&record.id)?;
         let fork = self.insert(&record, &lease)?;
         let mut statement = self.connection.prepare_cached(
-            "INSERT INTO batches (session, first, last, lines)
-             SELECT ?1, first, last, lines FROM batches WHERE session = ?2 AND last <= ?3
+            "INSERT INTO batches (session, first, last, lines, time)
+             SELECT ?1, first, last, lines, time FROM batches WHERE session = ?2 AND last <= ?3
              ORDER BY last",
         )?;
         statement.execute((fork, key, last))?;
         let mut statement = self.connection.prepare_cached(
-            "SELECT first, last, lines FROM batches
+            "SELECT first, last, lines, time FROM batches
              WHERE session = ?1 AND last > ?2 AND first <= ?2 ORDER BY last LIMIT 1",
         )?;
-        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-        if let Some((first, end, lines)) = statement.query_row((key, last), row).optional()? {
-            let cut = read::batch(source, first, end, lines)?.up_to(last);
-            self.append(fork, cut.first(), cut.last(), cut.lines())?;
+        let row =
+            |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        let row = statement.query_row((key, last), row).optional()?;
+        if let Some((first, end, lines, time)) = row {
+            let batch = read::batch(source, first, end, lines)?;
+            self.append(fork, &batch.with_time(time).up_to(last))?;
         }
         Ok(lease)
     }
@@ -248,10 +251,13 @@ impl Tables {
         Ok(())
     }
 
-    fn append(&self, key: i64, first: u64, last: u64, lines: &str) -> Result<(), Failure> {
-        let sql = "INSERT INTO batches (session, first, last, lines) VALUES (?1, ?2, ?3, ?4)";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        statement.execute((key, first, last, lines))?;
+    fn append(&self, key: i64, batch: &Batch) -> Result<(), Failure> {
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO batches (session, first, last, lines, time) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?;
+        let (first, last) = (batch.first(), batch.last());
+        let time = batch.time(first).map(read::number);
+        statement.execute((key, first, last, batch.lines(), time))?;
         Ok(())
     }
 }

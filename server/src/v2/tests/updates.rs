@@ -8,7 +8,11 @@ use crate::event::{Event, EventBody, QuestionId, TurnEvent, TurnId};
 use crate::v2::updates::{state, update};
 
 fn encode(body: EventBody) -> Option<Value> {
-    let update = update(Event { number: 7, body })?;
+    let update = update(Event {
+        number: 7,
+        time: None,
+        body,
+    })?;
     let params = v2::UpdateSessionNotification::new("s", update);
     Some(V2.params("client", "session/update", &params)["update"].clone())
 }

@@ -33,7 +33,7 @@ async fn a_transcript_is_a_page_markdown_or_json() {
         Some("text/markdown; charset=utf-8")
     );
     assert!(
-        markdown.body.contains("## User\n\ntool"),
+        markdown.body.contains("\n\n## User, 20") && markdown.body.contains("Z\n\ntool"),
         "{}",
         markdown.body
     );

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::text::{frame, kind};
-use crate::event::Event;
+use crate::event::{Event, StoredEvent};
 
 /// An event as Otter's document has it.
 #[derive(Serialize)]
@@ -16,30 +16,30 @@ pub(in crate::remote::rest) struct DocumentedEvent<'a> {
     r#type: Cow<'static, str>,
     /// The event as it is in the log.
     metadata: Option<&'a RawValue>,
-    /// The log has no times.
-    ts: Option<&'a str>,
+    /// ISO 8601 in UTC; `null` for events of before times were stored.
+    ts: Option<String>,
 }
 
 impl<'a> DocumentedEvent<'a> {
-    fn new(event: &Event, text: &'a str) -> Self {
+    fn new(event: &Event, stored: StoredEvent<'a>) -> Self {
         Self {
             id: format!("evt-{}", event.number),
             r#type: kind(event),
-            metadata: serde_json::from_str(text).ok(),
-            ts: None,
+            metadata: serde_json::from_str(stored.text).ok(),
+            ts: stored.time_text(),
         }
     }
 
     /// Returns an event of the log in the form of the document, as JSON.
-    pub(in crate::remote::rest) fn json(number: u64, text: &'a str) -> String {
-        let event = Self::new(&Event::parse(number, text), text);
+    pub(in crate::remote::rest) fn json(stored: StoredEvent<'a>) -> String {
+        let event = Self::new(&stored.parse(), stored);
         // Texts always have a JSON form.
         serde_json::to_string(&event).unwrap_or_else(|_| "null".to_owned())
     }
 }
 
 /// Returns an event on the wire.
-pub(super) fn encode(event: &Event, text: &str) -> Bytes {
-    let data = DocumentedEvent::new(event, text);
+pub(super) fn encode(event: &Event, stored: StoredEvent<'_>) -> Bytes {
+    let data = DocumentedEvent::new(event, stored);
     frame(Some(event.number), &data.r#type, &data)
 }

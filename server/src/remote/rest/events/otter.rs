@@ -1,6 +1,7 @@
 //! The events of `/session/{id}/events`: names and members of Otter's code.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use acp_sdk::v1::{SessionUpdate, StopReason};
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::text::{frame, kind, text_of};
 use super::view::View;
-use crate::event::{Event, EventBody, TurnEvent};
+use crate::event::{Event, EventBody, StoredEvent, TurnEvent};
 
 /// Everything that has no event of its own.
 #[derive(Serialize)]
@@ -19,12 +20,12 @@ struct LoopEvent<'a> {
     r#type: Cow<'static, str>,
     data: Option<&'a RawValue>,
     turn: Option<u64>,
-    /// The log has no times.
+    /// Seconds since 1970; `null` for events of before times were stored.
     timestamp: Option<f64>,
 }
 
 /// Returns an event on the wire. The view has observed it.
-pub(super) fn encode(view: &View, event: &Event, text: &str) -> Bytes {
+pub(super) fn encode(view: &View, event: &Event, stored: StoredEvent<'_>) -> Bytes {
     let message_id = view.message_id.as_ref().map(|id| id.as_str());
     let id = Some(event.number);
     match &event.body {
@@ -69,9 +70,11 @@ pub(super) fn encode(view: &View, event: &Event, text: &str) -> Bytes {
             let data = LoopEvent {
                 message_id,
                 r#type: kind(event),
-                data: serde_json::from_str(text).ok(),
+                data: serde_json::from_str(stored.text).ok(),
                 turn: view.turn,
-                timestamp: None,
+                timestamp: stored
+                    .time
+                    .map(|time| Duration::from_millis(time).as_secs_f64()),
             };
             frame(id, "loop_event", &data)
         }

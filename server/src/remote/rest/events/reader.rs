@@ -142,8 +142,8 @@ impl Reader {
     fn received(&mut self, received: &ReceivedText) -> Option<Bytes> {
         match received {
             ReceivedText::Event(number, batch) => {
-                let text = batch.get(*number)?;
-                let event = Event::parse(*number, text);
+                let stored = batch.stored(*number)?;
+                let event = stored.parse();
                 self.view.observe(&event);
                 if *number <= self.after {
                     // What ended before the reader came is no end for it.
@@ -151,8 +151,8 @@ impl Reader {
                     return None;
                 }
                 Some(match self.dialect {
-                    Dialect::Otter => otter::encode(&self.view, &event, text),
-                    Dialect::Documented => documented::encode(&event, text),
+                    Dialect::Otter => otter::encode(&self.view, &event, stored),
+                    Dialect::Documented => documented::encode(&event, stored),
                 })
             }
             ReceivedText::Gap(last) if *last > self.after => {

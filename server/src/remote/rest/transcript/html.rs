@@ -26,13 +26,13 @@ pub(super) fn head(title: &str, record: &SessionRecord) -> String {
     )
 }
 
-/// Writes a part; `begins`: it is the first one of what somebody says.
-pub(super) fn part(part: Part, begins: bool, output: &mut String) {
+/// Writes a part, below a heading if it begins a message.
+pub(super) fn part(part: Part, heading: Option<&str>, output: &mut String) {
     match part {
         Part::Said(speaker, text) => {
             // Each chunk is an element of its own: a page of the log may end after any.
-            if begins {
-                output.push_str(&format!("\n<h2>{}</h2>", speaker.name()));
+            if let Some(heading) = heading {
+                output.push_str(&format!("\n<h2>{}</h2>", escape(heading)));
             }
             let class = match speaker {
                 Speaker::Thought => "said thought",
@@ -73,7 +73,7 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parts::Writer;
+    use super::super::parts::{Writer, untimed};
     use super::*;
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
             "content": { "type": "text", "text": said },
         });
         let mut output = String::new();
-        Writer::new(part).event(1, &event.to_string(), &mut output);
+        Writer::new(part).event(untimed(&event.to_string()), &mut output);
         assert!(output.contains(
             "&lt;/span&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;&#39;\u{fffd}</span>"
         ));

@@ -10,12 +10,12 @@ pub(super) fn head(title: &str, record: &SessionRecord) -> String {
     format!("# {title}\n\n{cwd}, {created}\n")
 }
 
-/// Writes a part; `begins`: it is the first one of what somebody says.
-pub(super) fn part(part: Part, begins: bool, output: &mut String) {
+/// Writes a part, below a heading if it begins a message.
+pub(super) fn part(part: Part, heading: Option<&str>, output: &mut String) {
     match part {
-        Part::Said(speaker, text) => {
-            if begins {
-                output.push_str(&format!("\n\n## {}\n\n", speaker.name()));
+        Part::Said(_, text) => {
+            if let Some(heading) = heading {
+                output.push_str(&format!("\n\n## {heading}\n\n"));
             }
             output.push_str(&text);
         }
@@ -56,7 +56,7 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parts::Writer;
+    use super::super::parts::{Writer, untimed};
     use super::*;
 
     #[test]
@@ -70,7 +70,7 @@ mod tests {
             "content": [{ "type": "content", "content": { "type": "text", "text": "```\n<i>" } }],
         });
         let mut output = String::new();
-        Writer::new(part).event(1, &event.to_string(), &mut output);
+        Writer::new(part).event(untimed(&event.to_string()), &mut output);
         assert!(output.contains("*Tool call: \\<b\\> \\# x*"), "{output}");
         assert!(output.contains("````\n```\n<i>\n````"), "{output}");
     }
@@ -88,7 +88,7 @@ mod tests {
         };
         let (mut writer, mut output) = (Writer::new(part), String::new());
         for (message, text) in [("m", "one "), ("m", "text"), ("n", "another")] {
-            writer.event(1, &chunk(message, text), &mut output);
+            writer.event(untimed(&chunk(message, text)), &mut output);
         }
         assert_eq!(output, "\n\n## Agent\n\none text\n\n## Agent\n\nanother");
     }

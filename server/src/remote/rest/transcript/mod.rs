@@ -20,6 +20,7 @@ use super::query::Parameters;
 use super::sessions::whole;
 use super::state::{Id, Rest};
 use super::stream;
+use crate::event::StoredEvent;
 use crate::remote::caller::Caller;
 use crate::store::{SessionRecord, StoreError};
 
@@ -133,6 +134,6 @@ pub(super) fn render(
             "\n",
         ),
     };
-    let event = move |number, text: &str, output: &mut String| writer.event(number, text, output);
+    let event = move |event: StoredEvent<'_>, output: &mut String| writer.event(event, output);
     Box::pin(stream::pieces(pages, head, event, tail.to_owned()))
 }

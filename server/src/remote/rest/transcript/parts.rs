@@ -5,7 +5,7 @@ use acp_sdk::v1::{
     ContentBlock, RequestPermissionOutcome, SessionUpdate, ToolCallContent, ToolCallStatus,
 };
 
-use crate::event::{Event, EventBody, TurnEvent};
+use crate::event::{EventBody, StoredEvent, TurnEvent};
 
 /// Limit in bytes of the conversation. What was written is not written again.
 const REMEMBERED: usize = 1 << 20;
@@ -42,8 +42,8 @@ pub(super) enum Part {
 /// Writes events in one form. Consecutive chunks of a message become one text.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// Writes a part, and before the first one of what somebody says who it is.
-    write: fn(Part, bool, &mut String),
+    /// Writes a part, below a heading if it begins a message.
+    write: fn(Part, Option<&str>, &mut String),
     /// The latest part of the session.
     conversation: Conversation,
     /// The message that was written last, unless something else was since.
@@ -51,7 +51,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(write: fn(Part, bool, &mut String)) -> Self {
+    pub(super) fn new(write: fn(Part, Option<&str>, &mut String)) -> Self {
         Self {
             write,
             conversation: Conversation::with_limit(REMEMBERED),
@@ -59,8 +59,8 @@ impl Writer {
         }
     }
 
-    pub(super) fn event(&mut self, number: u64, text: &str, output: &mut String) {
-        let body = Event::parse(number, text).body;
+    pub(super) fn event(&mut self, event: StoredEvent<'_>, output: &mut String) {
+        let (body, time) = (event.parse().body, event.time_text());
         let mut item = None;
         if let EventBody::Update(update) = &body {
             let changes = self.conversation.apply(update).into_iter();
@@ -68,12 +68,29 @@ impl Writer {
         } else if let EventBody::Turn(TurnEvent::TurnEnded { stop_reason, .. }) = &body {
             let _ = self.conversation.end_turn(stop_reason.clone());
         }
+        let is_turn = matches!(body, EventBody::Turn(_));
         for part in parts(body) {
             let this = item.filter(|_| matches!(part, Part::Said(..)));
             let begins = this.is_none() || this != self.last;
             self.last = this;
-            (self.write)(part, begins, output);
+            let (part, heading) = match part {
+                Part::Said(speaker, _) => {
+                    let heading = begins.then(|| timed(speaker.name(), time.as_deref()));
+                    (part, heading)
+                }
+                Part::Note(note) if is_turn => (Part::Note(timed(&note, time.as_deref())), None),
+                part => (part, None),
+            };
+            (self.write)(part, heading.as_deref(), output);
         }
+    }
+}
+
+/// Adds the time of an event, if it is known.
+fn timed(text: &str, time: Option<&str>) -> String {
+    match time {
+        Some(time) => format!("{text}, {time}"),
+        None => text.to_owned(),
     }
 }
 
@@ -171,6 +188,16 @@ fn of_turn(event: TurnEvent) -> Option<String> {
     }
 }
 
+/// Returns an event of which the time is not known.
+#[cfg(test)]
+pub(super) fn untimed(text: &str) -> StoredEvent<'_> {
+    StoredEvent {
+        number: 1,
+        time: None,
+        text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use acp_sdk::v1::SESSION_UPDATE_CONTENT;
@@ -205,6 +232,29 @@ mod tests {
         "usage_update",
     ];
 
+    #[test]
+    fn messages_and_turns_have_their_times() {
+        let write = |part: Part, heading: Option<&str>, output: &mut String| {
+            let text = match part {
+                Part::Said(_, text) | Part::Note(text) | Part::Block(text, _) => text,
+            };
+            output.push_str(&format!("{}|{text}\n", heading.unwrap_or_default()));
+        };
+        let said = format!(r#"{{"sessionUpdate":"agent_message_chunk","messageId":"m",{TEXT}}}"#);
+        let ended = r#"{"event":"turn_ended","turn":1,"stopReason":"end_turn"}"#;
+        let (mut writer, mut output) = (Writer::new(write), String::new());
+        for text in [&said, &said, ended] {
+            let event = StoredEvent {
+                time: Some(1_735_689_599_250),
+                ..untimed(text)
+            };
+            writer.event(event, &mut output);
+        }
+        let time = "2024-12-31T23:59:59.250Z";
+        let expected = format!("Agent, {time}|t\n|t\n|Turn ended: end_turn, {time}\n");
+        assert_eq!(output, expected);
+    }
+
     /// A kind that is added to the documents must be added to one of the lists.
     #[test]
     fn every_kind_of_update_is_shown_or_listed_as_hidden() {
@@ -218,7 +268,7 @@ mod tests {
         assert_eq!(known, documented);
         for (kind, members) in SHOWN {
             let text = format!(r#"{{"sessionUpdate":"{kind}",{members}}}"#);
-            assert!(!parts(Event::parse(1, &text).body).is_empty(), "{kind}");
+            assert!(!parts(untimed(&text).parse().body).is_empty(), "{kind}");
         }
     }
 }
