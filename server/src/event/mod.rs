@@ -6,12 +6,16 @@ mod notification_params;
 #[cfg(feature = "hosted")]
 mod raw_update;
 mod times;
+mod usage;
 
 pub use batch::Batch;
 pub(crate) use kind::EventKind;
 pub(crate) use notification_params::split_params;
 #[cfg(feature = "hosted")]
 pub(crate) use raw_update::RawUpdate;
+pub use usage::TokenUsage;
+#[cfg(feature = "remote")]
+pub(crate) use usage::sum;
 
 #[cfg(feature = "sqlite")]
 pub(crate) use times::Times;
@@ -79,6 +83,9 @@ pub enum TurnEvent {
         /// Why it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// The tokens that it used, if the answer of its prompt counts them (`usage`).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<TokenUsage>,
     },
     /// The user was asked for a permission.
     PermissionAsked {
@@ -203,6 +210,7 @@ mod tests {
             turn,
             stop_reason: Some(StopReason::EndTurn),
             error: None,
+            usage: None,
         };
         same(&EventBody::Turn(ended), EventKind::Turn);
         let asked = r#"{"event":"permission_asked","question":9,"request":{"sessionId":"s","toolCall":{"toolCallId":"c","rawInput":{"n":1e2}},"options":[],"_meta":{"a":1}}}"#;

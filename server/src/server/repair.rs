@@ -100,6 +100,7 @@ pub(super) async fn repair(session: &Session, record: &SessionRecord) -> Handler
             turn: TurnId(turn),
             stop_reason: None,
             error: Some("the process of the agent ended during the turn".to_owned()),
+            usage: None,
         };
         push(appender, &ended)?;
         appender.change(RecordChange {

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::connection::Client;
 #[cfg(feature = "hosted")]
 use crate::event::RawUpdate;
-use crate::event::{TurnEvent, TurnId};
+use crate::event::{TokenUsage, TurnEvent, TurnId};
 use crate::log::{Appender, Epoch};
 use crate::session::{Attached, Inserted, Origin};
 use crate::store::RecordChange;
@@ -402,6 +402,7 @@ impl Core {
         } else {
             stop.and_then(|stop| closed.map(|()| stop).map_err(Into::into))
         };
+        let members = self.open().answer.take();
         let mut barrier = None;
         let epoch = log.epoch();
         let updated_at = crate::clock::now();
@@ -413,6 +414,7 @@ impl Core {
                     .as_ref()
                     .err()
                     .map(|error| error.as_response().message.clone()),
+                usage: members.as_ref().and_then(TokenUsage::of_answer),
             };
             let number = appender.next_number();
             push(appender, &ended)?;
@@ -448,7 +450,7 @@ impl Core {
         };
         crate::session::TurnResult {
             stop,
-            members: self.open().answer.take(),
+            members,
             last_event,
             barrier,
         }

@@ -443,7 +443,8 @@ impl Turn {
     }
 
     /// Sets the members of the prompt's answer besides the stop reason, a JSON object: `_meta`, and
-    /// what later versions of the protocol define. Only the client that prompted receives them.
+    /// what later versions of the protocol define. Only the client that prompted receives them. The
+    /// log keeps the token counts of `usage`, the last value set before the turn ends.
     pub fn set_answer(&self, members: impl Into<Option<Json>>) {
         self.core.set_answer(members.into());
     }

@@ -11,7 +11,7 @@ use acp_sdk::v1::{
 use super::failure::Failure;
 use super::log::Pages;
 use super::state::Rest;
-use crate::event::{Event, EventBody, TurnEvent};
+use crate::event::{Event, EventBody, TokenUsage, TurnEvent};
 use crate::store::SessionRecord;
 
 /// Sessions whose summary is kept.
@@ -39,6 +39,8 @@ pub(super) struct Summary {
     pub(super) cost: Option<Cost>,
     /// As the agent reported it last: in the context.
     pub(super) tokens: Option<u64>,
+    /// Of all turns that counted them.
+    pub(super) usage: TokenUsage,
     /// The value of the config option of category `model`, if it was changed.
     model: Option<String>,
     message: Option<MessageId>,
@@ -52,7 +54,12 @@ impl Summary {
                 self.turns += 1;
                 self.is_running = true;
             }
-            EventBody::Turn(TurnEvent::TurnEnded { stop_reason, .. }) => {
+            EventBody::Turn(TurnEvent::TurnEnded {
+                stop_reason, usage, ..
+            }) => {
+                if let Some(usage) = usage {
+                    self.usage.add(usage);
+                }
                 self.is_running = false;
                 self.success = Some(*stop_reason == Some(StopReason::EndTurn));
             }

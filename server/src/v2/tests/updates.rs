@@ -217,6 +217,7 @@ fn turns_are_states() {
             turn: id,
             stop_reason,
             error: error.map(str::to_owned),
+            usage: None,
         })
         .unwrap()
     };

@@ -1,7 +1,7 @@
 //! Runs and what they cost.
 
 use acp_sdk::v1::{Cost, StopReason, UsageUpdate};
-use acp_server::{Handler, HandlerResult, Turn};
+use acp_server::{Handler, HandlerError, HandlerResult, Turn};
 
 use super::*;
 
@@ -84,6 +84,63 @@ async fn costs_are_added_up() {
     );
     assert!(run["ended_at"].as_str().unwrap() >= run["started_at"].as_str().unwrap());
     assert_eq!(run["run_id"], run["session_id"]);
+}
+
+/// Counts the tokens of its turns.
+struct Counting;
+
+impl Handler for Counting {
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), turn: Turn) -> HandlerResult<StopReason> {
+        let usage: u64 = turn.prompt_text().parse().unwrap_or(0);
+        let answer = json!({
+            "usage": {
+                "totalTokens": usage + 7,
+                "inputTokens": usage,
+                "outputTokens": 4,
+                "cachedReadTokens": 2,
+                "cachedWriteTokens": 1,
+            },
+        });
+        let text = answer.to_string();
+        turn.set_answer(
+            serde_json::from_str::<acp_sdk::Json>(&text).map_err(HandlerError::internal)?,
+        );
+        turn.send_text("Counted.").await?;
+        Ok(StopReason::EndTurn)
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_answers_are_summed_over_turns_and_runs() {
+    let site = Site::with(Server::new(Counting), &Settings::default()).await;
+    for said in [&["100", "1000"][..], &["10"]] {
+        let id = site.create().await.id;
+        for said in said {
+            site.talk(&id, said).await;
+        }
+    }
+    let cost = site.get("/runs/cost").await.json();
+    assert_eq!(cost["total_tokens"], 1_110 + 21);
+    let run = &cost["by_run"][1];
+    let counts = |value: &Value| {
+        ["input_tokens", "output_tokens", "cache_tokens"].map(|name| value[name].as_u64())
+    };
+    assert_eq!(counts(run), [Some(1_100), Some(8), Some(6)]);
+    assert_eq!(run["total_tokens"], 1_114);
+    assert_eq!(counts(&cost["totals"]), [Some(1_110), Some(12), Some(9)]);
+    let id = run["run_id"].as_str().unwrap();
+    let mut stream = site
+        .stream(&format!("/session/{id}/events"), Some("0"))
+        .await;
+    let result = loop {
+        let frame = stream.next().await.unwrap();
+        if frame.event == "result" {
+            break frame.data;
+        }
+    };
+    assert_eq!(result["usage"]["inputTokens"], 100);
 }
 
 #[tokio::test]

@@ -45,12 +45,15 @@ pub(super) fn encode(view: &View, event: &Event, stored: StoredEvent<'_>) -> Byt
             });
             frame(id, "error", &data)
         }
-        EventBody::Turn(TurnEvent::TurnEnded { stop_reason, .. }) => {
+        EventBody::Turn(TurnEvent::TurnEnded {
+            stop_reason, usage, ..
+        }) => {
             let data = json!({
                 "message_id": message_id,
                 "output": view.output(),
                 "steps": view.steps,
                 "cost": view.cost,
+                "usage": usage,
                 "success": view.success,
                 "cancelled": *stop_reason == Some(StopReason::Cancelled),
                 "stop_reason": stop_reason,
