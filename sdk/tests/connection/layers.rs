@@ -199,14 +199,15 @@ async fn what_waits_for_a_place_can_be_cancelled_by_the_end() {
     let busy = Busy::default();
     let connection = ConnectionBuilder::new()
         .shutdown_timeout(Duration::from_millis(10))
-        .layer(ConcurrencyLimit::per_connection(1));
+        .layer(ConcurrencyLimit::per_connection(1).only(["_x"]));
     let (peer, mut raw, driver) = open(connection, busy.service());
-    for id in 0..2 {
-        raw.send(request(id, "_x", json!(null))).await;
+    for (id, method) in ["_x", "_x", "_y"].iter().enumerate() {
+        raw.send(request(id, method, json!(null))).await;
     }
-    busy.expect(1, 1).await;
+    // The last one runs, so the one before it has arrived and waits.
+    busy.expect(2, 2).await;
     peer.close();
-    for _ in 0..2 {
+    for _ in 0..3 {
         assert_eq!(raw.expect().await["error"]["code"], -32603);
     }
     driver.await.unwrap().unwrap();
