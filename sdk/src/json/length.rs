@@ -8,7 +8,7 @@ use serde_core::Serialize;
 ///
 /// ```
 /// # use acp_sdk::v1::SessionId;
-/// assert_eq!(acp_sdk::json::encoded_len(&SessionId::new("s1")), r#""s1""#.len());
+/// assert_eq!(acp_sdk::json::encoded_len(&SessionId::from("s1")), r#""s1""#.len());
 /// ```
 pub fn encoded_len(value: &impl Serialize) -> usize {
     let mut count = Count(0);
