@@ -153,6 +153,7 @@ impl StoredEvent<'_> {
     }
 
     /// Returns the time as ISO 8601 in UTC.
+    #[cfg(any(feature = "remote", feature = "cli"))]
     pub(crate) fn time_text(&self) -> Option<String> {
         self.time.map(crate::clock::text)
     }

@@ -39,7 +39,10 @@ impl TokenUsage {
         let answer: Answer = serde_json::from_str(members.get()).ok()?;
         answer.usage.filter(|usage| *usage != Self::default())
     }
+}
 
+#[cfg(feature = "remote")]
+impl TokenUsage {
     /// Adds the tokens of another turn.
     pub(crate) fn add(&mut self, other: &Self) {
         let Self {
@@ -65,11 +68,12 @@ impl TokenUsage {
 }
 
 /// Returns the sum of the counts that are known; `None` if none is.
+#[cfg(feature = "remote")]
 pub(crate) fn sum(counts: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
     counts.into_iter().flatten().reduce(u64::saturating_add)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "remote"))]
 mod tests {
     use super::*;
 
