@@ -20,7 +20,7 @@ pub(crate) fn text(milliseconds: u64) -> String {
 }
 
 /// Returns a time as ISO 8601 in UTC, like [`now`].
-#[cfg(feature = "remote")]
+#[cfg(feature = "rpc")]
 pub(crate) fn text_of(time: SystemTime) -> String {
     iso8601(time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO))
 }
