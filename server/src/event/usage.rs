@@ -73,7 +73,8 @@ pub(crate) fn sum(counts: impl IntoIterator<Item = Option<u64>>) -> Option<u64> 
     counts.into_iter().flatten().reduce(u64::saturating_add)
 }
 
-#[cfg(all(test, feature = "remote"))]
+#[cfg(test)]
+#[cfg(feature = "remote")]
 mod tests {
     use super::*;
 
