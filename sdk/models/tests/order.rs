@@ -37,7 +37,7 @@ async fn handle(ctx: Context, params: Value, log: Log) {
     log.add(format!("end {session} {number}"));
 }
 
-/// Whose handlers record, and return null.
+/// Returns a service whose handlers record what they handle, and return null.
 fn recording(log: &Log) -> impl Service {
     let log = log.clone();
     service(move |ctx, params| {

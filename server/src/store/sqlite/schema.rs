@@ -54,7 +54,7 @@ pub(super) const STEPS: &[&str] = &[
     ",
     // 2: what the handler keeps of a session, as JSON.
     "ALTER TABLE sessions ADD COLUMN data TEXT",
-    // 3: when a batch was committed, in milliseconds since 1970; null in earlier versions.
+    // 3: when a batch was committed, in milliseconds since 1970; null for those of earlier versions.
     "ALTER TABLE batches ADD COLUMN time INTEGER",
 ];
 

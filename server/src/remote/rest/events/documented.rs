@@ -16,7 +16,7 @@ pub(in crate::remote::rest) struct DocumentedEvent<'a> {
     r#type: Cow<'static, str>,
     /// The event as it is in the log.
     metadata: Option<&'a RawValue>,
-    /// ISO 8601 in UTC; `null` for events of before times were stored.
+    /// ISO 8601 in UTC; `null` for events that an earlier version stored.
     ts: Option<String>,
 }
 

@@ -20,7 +20,7 @@ struct LoopEvent<'a> {
     r#type: Cow<'static, str>,
     data: Option<&'a RawValue>,
     turn: Option<u64>,
-    /// Seconds since 1970; `null` for events of before times were stored.
+    /// Seconds since 1970; `null` for events that an earlier version stored.
     timestamp: Option<f64>,
 }
 
