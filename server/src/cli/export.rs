@@ -42,11 +42,10 @@ impl Text {
         match &event.parse().body {
             EventBody::Update(update) => self.update(number, update, output),
             EventBody::Turn(turn) => {
-                self.turn(number, turn, output)?;
-                match event.time_text() {
-                    Some(time) => writeln!(output, ", {time}"),
-                    None => writeln!(output),
+                if let TurnEvent::TurnEnded { stop_reason, .. } = turn {
+                    let _ = self.conversation.end_turn(stop_reason.clone());
                 }
+                self.note(number, &event.timed(&of_turn(turn)), output)
             }
             EventBody::Unknown(json) => self.note(number, json.get(), output),
         }
@@ -106,44 +105,6 @@ impl Text {
         }
     }
 
-    /// Writes what happened, without the end of the line.
-    fn turn(&mut self, number: u64, event: &TurnEvent, output: &mut impl Write) -> io::Result<()> {
-        if let TurnEvent::TurnEnded { stop_reason, .. } = event {
-            let _ = self.conversation.end_turn(stop_reason.clone());
-        }
-        match event {
-            TurnEvent::TurnStarted { .. } => self.begin_note(number, "turn started", output),
-            TurnEvent::TurnEnded {
-                error: Some(error), ..
-            } => self.begin_note(number, &format!("turn failed: {error}"), output),
-            TurnEvent::TurnEnded { stop_reason, .. } => {
-                let reason = stop_reason
-                    .as_ref()
-                    .map_or("unknown", |reason| reason.as_str());
-                self.begin_note(number, &format!("turn ended: {reason}"), output)
-            }
-            TurnEvent::PermissionAsked { request, .. } => {
-                let call = &request.tool_call.tool_call_id;
-                self.begin_note(
-                    number,
-                    &format!("permission asked for tool call {call}"),
-                    output,
-                )
-            }
-            TurnEvent::PermissionAnswered { outcome, .. } => {
-                let answer = match outcome {
-                    Some(outcome) => serde_json::to_string(outcome).unwrap_or_default(),
-                    None => "withdrawn".to_owned(),
-                };
-                self.begin_note(number, &format!("permission answered: {answer}"), output)
-            }
-            TurnEvent::ElicitationAsked { .. } => self.begin_note(number, "question asked", output),
-            TurnEvent::ElicitationAnswered { .. } => {
-                self.begin_note(number, "question answered", output)
-            }
-        }
-    }
-
     fn say(
         &mut self,
         speaker: &str,
@@ -172,13 +133,40 @@ impl Text {
 
     /// Writes a line about something that nobody said.
     fn note(&mut self, number: u64, note: &str, output: &mut impl Write) -> io::Result<()> {
-        self.begin_note(number, note, output)?;
-        writeln!(output)
-    }
-
-    fn begin_note(&mut self, number: u64, note: &str, output: &mut impl Write) -> io::Result<()> {
         self.end(output)?;
-        write!(output, "[{number}] {}", one_line(note))
+        writeln!(output, "[{number}] {}", one_line(note))
+    }
+}
+
+/// Returns what happened in a turn.
+fn of_turn(event: &TurnEvent) -> String {
+    match event {
+        TurnEvent::TurnStarted { .. } => "turn started".to_owned(),
+        TurnEvent::TurnEnded {
+            error: Some(error), ..
+        } => format!("turn failed: {error}"),
+        TurnEvent::TurnEnded { stop_reason, .. } => {
+            let reason = stop_reason.as_ref();
+            format!(
+                "turn ended: {}",
+                reason.map_or("unknown", |reason| reason.as_str())
+            )
+        }
+        TurnEvent::PermissionAsked { request, .. } => {
+            format!(
+                "permission asked for tool call {}",
+                request.tool_call.tool_call_id
+            )
+        }
+        TurnEvent::PermissionAnswered { outcome, .. } => {
+            let answer = match outcome {
+                Some(outcome) => serde_json::to_string(outcome).unwrap_or_default(),
+                None => "withdrawn".to_owned(),
+            };
+            format!("permission answered: {answer}")
+        }
+        TurnEvent::ElicitationAsked { .. } => "question asked".to_owned(),
+        TurnEvent::ElicitationAnswered { .. } => "question answered".to_owned(),
     }
 }
 

@@ -179,11 +179,8 @@ pub async fn export(
     let mut after = 0;
     loop {
         let page = store.read(&id, after, PAGE_BYTES).await?;
-        for event in page
-            .batches
-            .iter()
-            .flat_map(|batch| batch.stored_after(after))
-        {
+        let batches = page.batches.iter();
+        for event in batches.flat_map(|batch| batch.stored_after(after)) {
             match format {
                 Format::Json => {
                     let time = event.time_text();

@@ -72,11 +72,6 @@ impl Batch {
         self
     }
 
-    /// Sets the time of all events to the current time.
-    pub(crate) fn set_time_to_now(&mut self) {
-        self.times = Times::of(Some(crate::clock::milliseconds()));
-    }
-
     /// Returns when an event was committed, in milliseconds since 1970-01-01 00:00 UTC; `None` if
     /// that is unknown.
     #[must_use]
@@ -204,14 +199,18 @@ impl Batch {
 
     /// Returns the events after the number `after`, with their numbers.
     pub fn after(&self, after: u64) -> impl Iterator<Item = (u64, &str)> {
-        let events = self.stored_after(after);
-        events.map(|event| (event.number, event.text))
+        let from = self.first.max(after.saturating_add(1));
+        (from..=self.last()).map_while(|number| Some((number, self.get(number)?)))
     }
 
     /// Returns the events after the number `after`, with their times.
+    #[cfg(feature = "cli")]
     pub(crate) fn stored_after(&self, after: u64) -> impl Iterator<Item = StoredEvent<'_>> {
-        let from = self.first.max(after.saturating_add(1));
-        (from..=self.last()).map_while(|number| self.stored(number))
+        self.after(after).map(|(number, text)| StoredEvent {
+            number,
+            time: self.time(number),
+            text,
+        })
     }
 
     /// Returns the events up to the number `last`, that included.

@@ -13,12 +13,11 @@ pub(crate) use kind::EventKind;
 pub(crate) use notification_params::split_params;
 #[cfg(feature = "hosted")]
 pub(crate) use raw_update::RawUpdate;
+#[cfg(feature = "sqlite")]
+pub(crate) use times::Times;
 pub use usage::TokenUsage;
 #[cfg(feature = "remote")]
 pub(crate) use usage::sum;
-
-#[cfg(feature = "sqlite")]
-pub(crate) use times::Times;
 
 use std::time::SystemTime;
 
@@ -156,6 +155,15 @@ impl StoredEvent<'_> {
     #[cfg(any(feature = "remote", feature = "cli"))]
     pub(crate) fn time_text(&self) -> Option<String> {
         self.time.map(crate::clock::text)
+    }
+
+    /// Returns a text about the event with its time, if that is known.
+    #[cfg(any(feature = "remote", feature = "cli"))]
+    pub(crate) fn timed(&self, text: &str) -> String {
+        match self.time_text() {
+            Some(time) => format!("{text}, {time}"),
+            None => text.to_owned(),
+        }
     }
 }
 

@@ -102,13 +102,11 @@ impl State {
             return None;
         }
         let next = Batch::new(self.open.last() + 1);
-        let mut batch = std::mem::replace(&mut self.open, next);
-        if !batch.is_empty() {
-            batch.set_time_to_now();
-        }
+        let batch = std::mem::replace(&mut self.open, next);
         self.in_flight = batch.bytes();
+        let timed = |batch: Batch| Arc::new(batch.with_time(Some(crate::clock::milliseconds())));
         Some(Commit {
-            events: (!batch.is_empty()).then(|| Arc::new(batch)),
+            events: (!batch.is_empty()).then(|| timed(batch)),
             change: std::mem::take(&mut self.change),
             sync: std::mem::take(&mut self.sync),
         })

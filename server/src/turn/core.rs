@@ -403,6 +403,7 @@ impl Core {
             stop.and_then(|stop| closed.map(|()| stop).map_err(Into::into))
         };
         let members = self.open().answer.take();
+        let usage = members.as_ref().and_then(TokenUsage::of_answer);
         let mut barrier = None;
         let epoch = log.epoch();
         let updated_at = crate::clock::now();
@@ -414,7 +415,7 @@ impl Core {
                     .as_ref()
                     .err()
                     .map(|error| error.as_response().message.clone()),
-                usage: members.as_ref().and_then(TokenUsage::of_answer),
+                usage,
             };
             let number = appender.next_number();
             push(appender, &ended)?;

@@ -133,7 +133,7 @@ async fn poll(context: Arc<Context>, params: Poll) -> Answer<Polled> {
             Received::Gap(last) => *last,
         };
         let event = to_json(&session, &received);
-        bytes += event.to_string().len();
+        bytes += acp_sdk::json::encoded_len(&event);
         polled.events.push(event);
     }
     Ok(polled)

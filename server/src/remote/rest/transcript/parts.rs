@@ -60,7 +60,7 @@ impl Writer {
     }
 
     pub(super) fn event(&mut self, event: StoredEvent<'_>, output: &mut String) {
-        let (body, time) = (event.parse().body, event.time_text());
+        let body = event.parse().body;
         let mut item = None;
         if let EventBody::Update(update) = &body {
             let changes = self.conversation.apply(update).into_iter();
@@ -73,24 +73,16 @@ impl Writer {
             let this = item.filter(|_| matches!(part, Part::Said(..)));
             let begins = this.is_none() || this != self.last;
             self.last = this;
-            let (part, heading) = match part {
-                Part::Said(speaker, _) => {
-                    let heading = begins.then(|| timed(speaker.name(), time.as_deref()));
-                    (part, heading)
-                }
-                Part::Note(note) if is_turn => (Part::Note(timed(&note, time.as_deref())), None),
-                part => (part, None),
+            let heading = match &part {
+                Part::Said(speaker, _) if begins => Some(event.timed(speaker.name())),
+                _ => None,
+            };
+            let part = match part {
+                Part::Note(note) if is_turn => Part::Note(event.timed(&note)),
+                part => part,
             };
             (self.write)(part, heading.as_deref(), output);
         }
-    }
-}
-
-/// Adds the time of an event, if it is known.
-fn timed(text: &str, time: Option<&str>) -> String {
-    match time {
-        Some(time) => format!("{text}, {time}"),
-        None => text.to_owned(),
     }
 }
 
