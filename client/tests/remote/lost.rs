@@ -120,6 +120,27 @@ async fn reconnecting_comes_to_an_end() {
 }
 
 #[tokio::test]
+async fn a_stream_that_was_open_for_long_without_an_event_is_opened_again() {
+    let mut server = Server::start().await;
+    let agent = server.agent();
+    let (_sender, mut receiver, mut connection) = server.connect(agent).await;
+    for _ in 0..3 {
+        drop(connection);
+        connection = server.next("GET connection").await.stream().await;
+        // The client reads the headers before its clock is advanced.
+        assert!(server.is_idle().await);
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(30)).await;
+        tokio::time::resume();
+    }
+    connection.event(&json!({"a": 1})).await;
+    assert_eq!(message(&mut receiver).await, json!({"a": 1}));
+}
+
+#[tokio::test]
 async fn without_reconnecting_the_first_loss_is_the_end() {
     let mut server = Server::start().await;
     let agent = server.agent().reconnect(None);

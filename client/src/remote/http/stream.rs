@@ -187,6 +187,7 @@ async fn keep_open(connection: &Arc<Connection>, stream: &Stream) {
         let reaction = match open(connection, stream, &position).await {
             Ok(response) => {
                 stream.set_state(StreamState::Open);
+                backoff.opened();
                 let before = position.events;
                 let error = read(connection, stream, response, &mut position).await;
                 stream.set_state(StreamState::Opening);
