@@ -1,8 +1,10 @@
-//! Text of a peer: lines of bounded length, and text that is safe to show in a terminal.
+//! Text of a peer: lines of bounded length, text that is safe to show in a terminal, and patches.
 
 mod lines;
+mod patch;
 
 pub use self::lines::{Line, Splitter};
+pub use self::patch::{GitPatch, git_patch};
 
 /// Returns whether a character controls a terminal or the direction of text instead of being shown.
 ///

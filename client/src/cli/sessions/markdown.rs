@@ -11,7 +11,7 @@ use acp_sdk::v1::{
     ToolCallContent,
 };
 
-use acp_sdk::text::one_line;
+use acp_sdk::text::{git_patch, one_line};
 
 /// Maximum number of characters of a title.
 const LONGEST_TITLE: usize = 200;
@@ -191,13 +191,9 @@ fn fenced(info: &str, text: &str) -> String {
 }
 
 fn changes(diff: &Diff) -> String {
-    let mut text = format!("{}\n", one_line(&diff.path, LONGEST_TITLE));
-    for line in diff.old_text.as_deref().unwrap_or_default().lines() {
-        let _ = writeln!(text, "-{line}");
-    }
-    for line in diff.new_text.lines() {
-        let _ = writeln!(text, "+{line}");
-    }
+    let patch = git_patch(&diff.path, diff.old_text.as_deref(), &diff.new_text);
+    // Equal texts still name the file.
+    let text = patch.map_or_else(|| one_line(&diff.path, LONGEST_TITLE), |patch| patch.text);
     fenced("diff", &text)
 }
 
@@ -279,7 +275,7 @@ mod tests {
             SessionUpdate::ToolCallUpdate(late),
         ]);
         let expected = "## Agent\n\n- **Read *it*** (read): completed\n\n  ````\n  a ``` b\n  ````\n\n  \
-            ```diff\n  /f\n  -old\n  +new\n  ```\n\nDone.\n\n- **Read *it***: failed\n\n";
+            ```diff\n  diff --git /f /f\n  --- /f\n  +++ /f\n  @@ -1,1 +1,1 @@\n  -old\n  +new\n  ```\n\nDone.\n\n- **Read *it***: failed\n\n";
         assert_eq!(text, expected);
     }
 }

@@ -1,9 +1,9 @@
 //! Diffs: version 1 has the old and new text of a file, version 2 a list of changes with a patch.
 
 mod read;
-mod write;
 
 use self::read::sections;
+use crate::text::git_patch;
 use crate::v2::DiffOperation::{Add, Copy, Delete, Modify, Move};
 use crate::{v1, v2};
 
@@ -18,7 +18,7 @@ pub(super) fn to_v2(diff: v1::Diff, losses: &mut Losses) -> Option<v2::Diff> {
         new_text,
         meta,
     } = diff;
-    let patch = write::patch(&path, old_text.as_deref(), &new_text);
+    let patch = git_patch(&path, old_text.as_deref(), &new_text);
     if !patch.as_ref().is_some_and(|patch| patch.is_whole) {
         losses.lost("", "a patch has no text apart from the change");
     }

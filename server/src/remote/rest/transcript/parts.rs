@@ -1,6 +1,7 @@
 //! What a transcript has of each event, whatever its form.
 
 use acp_sdk::conversation::{Change, Conversation, ItemId};
+use acp_sdk::text::git_patch;
 use acp_sdk::v1::{
     ContentBlock, RequestPermissionOutcome, SessionUpdate, ToolCallContent, ToolCallStatus,
 };
@@ -137,7 +138,8 @@ fn of_content(part: &ToolCallContent) -> Option<Part> {
         }
         ToolCallContent::Diff(diff) => {
             let title = format!("File {}", diff.path);
-            Some(Part::Block(title, diff.new_text.clone()))
+            let patch = git_patch(&diff.path, diff.old_text.as_deref(), &diff.new_text);
+            Some(Part::Block(title, patch?.text))
         }
         _ => None,
     }
@@ -245,6 +247,20 @@ mod tests {
         let time = "2024-12-31T23:59:59.250Z";
         let expected = format!("Agent, {time}|t\n|t\n|Turn ended: end_turn, {time}\n");
         assert_eq!(output, expected);
+    }
+
+    #[test]
+    fn a_changed_file_is_a_patch() {
+        let diff = r#"{"type":"diff","path":"/f","oldText":"old\n","newText":"new\n"}"#;
+        let text = format!(
+            r#"{{"sessionUpdate":"tool_call","toolCallId":"1","title":"t","content":[{diff}]}}"#
+        );
+        let parts = parts(untimed(&text).parse().body);
+        let Some(Part::Block(title, text)) = parts.last() else {
+            panic!("expected a block, got {parts:?}");
+        };
+        assert_eq!(title, "File /f");
+        assert!(text.ends_with("@@ -1,1 +1,1 @@\n-old\n+new\n"), "{text}");
     }
 
     /// A kind that is added to the documents must be added to one of the lists.

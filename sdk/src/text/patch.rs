@@ -5,19 +5,28 @@ use std::fmt::Write as _;
 /// Lines without a change around the changed ones.
 const CONTEXT: usize = 3;
 
-/// A patch, and whether it contains the whole texts.
-#[derive(Debug, PartialEq)]
-pub(super) struct Patch {
-    pub(super) text: String,
-    pub(super) is_whole: bool,
+/// A patch in Git's format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GitPatch {
+    /// The patch, which ends with a line feed.
+    pub text: String,
+    /// Whether the patch contains the whole old and new text.
+    pub is_whole: bool,
 }
 
-/// Returns the patch that turns `old` into `new`, with the path on both sides. A file without old
-/// text is new. `None` if there is nothing to show.
+/// Returns the patch of one file from its old to its new text, or `None` if both are equal.
 ///
-/// The unchanged text around the change is left out, except for three lines on each side. Changes
-/// that are apart become one hunk that covers them all.
-pub(super) fn patch(path: &str, old: Option<&str>, new: &str) -> Option<Patch> {
+/// Without an old text the file is new. Three unchanged lines are kept on each side of the change;
+/// changes that are apart become one hunk that covers them all.
+///
+/// ```
+/// let patch = acp_sdk::text::git_patch("/w/a", Some("one\n"), "two\n").unwrap();
+/// let expected = "diff --git /w/a /w/a\n--- /w/a\n+++ /w/a\n@@ -1,1 +1,1 @@\n-one\n+two\n";
+/// assert_eq!(patch.text, expected);
+/// ```
+#[must_use]
+pub fn git_patch(path: &str, old: Option<&str>, new: &str) -> Option<GitPatch> {
     let path = quoted(path);
     let mut text = format!("diff --git {path} {path}\n");
     match old {
@@ -34,7 +43,7 @@ pub(super) fn patch(path: &str, old: Option<&str>, new: &str) -> Option<Patch> {
         // Writing to a string cannot fail.
         let _ = write!(text, "--- {old}\n+++ {path}\n{hunk}");
     }
-    Some(Patch { text, is_whole })
+    Some(GitPatch { text, is_whole })
 }
 
 /// Returns the hunk that turns `old` into `new`, empty if they are the same, and whether it
@@ -110,7 +119,7 @@ mod tests {
     use super::*;
 
     fn patch(old: Option<&str>, new: &str) -> Option<String> {
-        super::patch("/w/a", old, new).map(|patch| patch.text)
+        git_patch("/w/a", old, new).map(|patch| patch.text)
     }
 
     #[test]
@@ -169,7 +178,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a");
         for (old, new) in texts.iter().flat_map(|old| texts.map(|new| (*old, new))) {
-            let Some(patch) = super::patch(&file.display().to_string(), Some(old), new) else {
+            let Some(patch) = git_patch(&file.display().to_string(), Some(old), new) else {
                 assert_eq!(old, new);
                 continue;
             };
