@@ -8,7 +8,7 @@ use crate::walk::{escaped, schemas};
 use crate::{Error, V1, V2, infinite_types};
 
 /// The keywords that documents add to JSON Schema.
-const KEYWORDS: [&str; 18] = [
+const KEYWORDS: [&str; 19] = [
     // The method that a definition is the params or the result of.
     "x-method",
     // Who handles the method: a role, or `both`, `protocol` or `proxy`.
@@ -19,6 +19,7 @@ const KEYWORDS: [&str; 18] = [
     "x-retry",
     "x-joins",
     "x-login",
+    "x-capability",
     // The notification cancels the request whose id is in this member, or the requests of these
     // methods in its session; see `cancellation`.
     "x-cancels",

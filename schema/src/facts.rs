@@ -1,4 +1,5 @@
-//! Facts of methods that peers act on, from `x-scope`, `x-access`, `x-retry`, `x-joins`, `x-login`.
+//! Facts of methods that peers act on, from `x-scope`, `x-access`, `x-retry`, `x-joins`, `x-login`,
+//! `x-capability`.
 //! Receivers treat methods without facts as unknown.
 
 use std::collections::BTreeSet;
@@ -15,18 +16,19 @@ const SESSION: &str = "sessionId";
 /// The required keywords, in the order of the members of [`MethodFacts`].
 const KEYWORDS: [&str; 4] = ["x-scope", "x-access", "x-retry", "x-joins"];
 
-/// The optional keyword, which needs the required ones.
+/// The optional keywords, which need the required ones.
 const LOGIN: &str = "x-login";
+const CAPABILITY: &str = "x-capability";
 
 /// Facts of a method that do not depend on an implementation.
 ///
 /// A document states them with four keywords at the params of the method: `x-scope`, `x-access`,
-/// `x-retry` and `x-joins`, all four or none; `x-login` may stand beside them. A file (document or overlay) states them for all of
-/// its methods or for none: documents of other protocols, and overlays with methods that only their
-/// author knows, need none. [`Protocol::from_document`](crate::Protocol::from_document) checks
+/// `x-retry` and `x-joins`, all four or none; `x-login` and `x-capability` may stand beside them. A
+/// file (document or overlay) states them for all of its methods or for none: documents of other
+/// protocols, and overlays with methods that only their author knows, need none. [`Protocol::from_document`](crate::Protocol::from_document) checks
 /// that, and that they agree with the definitions: a method of a session requires `sessionId` in its
 /// params, and one that creates a session requires it in its result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MethodFacts {
     /// What the method belongs to.
     pub scope: Scope,
@@ -38,6 +40,9 @@ pub struct MethodFacts {
     pub joins: Attachment,
     /// Whether the method logs the user in or out.
     pub login: Option<Login>,
+    /// The capability of the handling side that the method needs: a JSON Pointer into its
+    /// capabilities. `None` if all must handle the method.
+    pub capability: Option<String>,
 }
 
 /// Declares an enum whose variants are the values of a keyword.
@@ -127,7 +132,7 @@ impl MethodFacts {
         schema: &Value,
     ) -> Result<Option<Self>, Error> {
         let at = |keyword: &str| format!("/$defs/{}/{keyword}", escaped(definition));
-        let mut keywords = KEYWORDS.iter().chain([&LOGIN]);
+        let mut keywords = KEYWORDS.iter().chain([&LOGIN, &CAPABILITY]);
         let Some(present) = keywords.find(|key| schema.get(**key).is_some()) else {
             return Ok(None);
         };
@@ -162,6 +167,14 @@ impl MethodFacts {
             joins: read!("x-joins", Attachment),
             login: match schema.get(LOGIN) {
                 Some(_) => Some(read!("x-login", Login)),
+                None => None,
+            },
+            capability: match schema.get(CAPABILITY) {
+                Some(Value::String(pointer)) if pointer.starts_with('/') => Some(pointer.clone()),
+                Some(_) => {
+                    let message = "no JSON Pointer into the capabilities of the handling side";
+                    return Err(document.invalid(&at(CAPABILITY), message));
+                }
                 None => None,
             },
         }))

@@ -127,7 +127,7 @@ impl Protocol {
                 side: one.side,
                 kind,
                 description: one.description.map(str::to_owned),
-                facts: one.facts,
+                facts: one.facts.clone(),
             });
         }
         facts::check(document, &methods)?;

@@ -4,6 +4,7 @@ use acp_schema::{
     AccessRight, Attachment, Content, ContentInfo, Document, EXTENSIONS, Login, MethodFacts,
     Protocol, Retry, Scope, Side, V1_UNSTABLE, V2_UNSTABLE,
 };
+use serde_json::Value;
 
 #[track_caller]
 fn table_error(text: &str) -> String {
@@ -37,6 +38,7 @@ fn facts_are_complete_and_agree_with_the_params() {
         retry: Retry::Never,
         joins: Attachment::Leaves,
         login: None,
+        capability: None,
     };
     assert_eq!(method.facts, Some(expected));
 
@@ -46,7 +48,7 @@ fn facts_are_complete_and_agree_with_the_params() {
     let protocol = Protocol::from_document(&document).expect("valid");
     let facts = protocol
         .method(Side::AGENT, "do")
-        .and_then(|method| method.facts);
+        .and_then(|method| method.facts.clone());
     assert_eq!(facts.and_then(|facts| facts.login), Some(Login::Out));
 
     let replaced = |old: &str, new: &str| with_facts(&ALL.replace(old, new), r#"["sessionId"]"#);
@@ -78,6 +80,10 @@ fn facts_are_complete_and_agree_with_the_params() {
         (
             login(r#""again""#),
             "DoRequest/x-login: unknown `again`; expected one of in, out",
+        ),
+        (
+            replaced(r#""leaves""#, r#""leaves", "x-capability": "do""#),
+            "DoRequest/x-capability: no JSON Pointer",
         ),
         (
             with_facts(r#", "x-login": "in""#, "[]"),
@@ -188,4 +194,53 @@ fn a_union_has_marks_at_all_of_its_tagged_variants_or_at_none() {
         let expected = "base.json: /$defs/U/oneOf/1/x-content: expected `input`";
         assert!(error.starts_with(expected), "{error}");
     }
+}
+
+/// Returns the schema of the capabilities that a side declares in `initialize`.
+fn capabilities<'a>(document: &'a Document, side: Side) -> &'a Value {
+    let name = match side == Side::AGENT {
+        true => "AgentCapabilities",
+        false => "ClientCapabilities",
+    };
+    document.def(name).expect("a definition")
+}
+
+/// Follows references, also those of an optional value.
+fn resolved<'a>(document: &'a Document, schema: &'a Value) -> &'a Value {
+    let branches = [schema.get("anyOf"), schema.get("allOf")];
+    let branches = branches.into_iter().flatten().filter_map(Value::as_array);
+    let reference = branches
+        .flatten()
+        .chain([schema])
+        .find_map(|schema| schema.get("$ref")?.as_str()?.strip_prefix("#/$defs/"));
+    match reference {
+        Some(name) => document.def(name).expect("a definition"),
+        None => schema,
+    }
+}
+
+#[test]
+fn a_capability_is_a_member_of_the_capabilities_of_the_handling_side() {
+    let documents = [
+        Document::v1().and_then(|base| base.overlay("v1.unstable.json", V1_UNSTABLE)),
+        Document::v2().and_then(|base| base.overlay("v2.unstable.json", V2_UNSTABLE)),
+    ];
+    let mut checked = 0;
+    for document in documents.map(|document| document.expect("valid")) {
+        let protocol = Protocol::from_document(&document).expect("valid");
+        for method in protocol.methods() {
+            let facts = method.facts.as_ref();
+            let Some(pointer) = facts.and_then(|facts| facts.capability.as_deref()) else {
+                continue;
+            };
+            let mut schema = capabilities(&document, method.side);
+            for member in pointer.split('/').skip(1) {
+                let properties = &resolved(&document, schema)["properties"];
+                schema = &properties[member];
+                assert!(schema.is_object(), "{}: {pointer}", method.name);
+            }
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 38);
 }

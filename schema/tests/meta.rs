@@ -34,6 +34,7 @@ const KEYWORDS: &[&str] = &[
     "type",
     "unevaluatedProperties",
     "x-access",
+    "x-capability",
     "x-cancels",
     "x-coalesce",
     "x-content",

@@ -75,7 +75,8 @@ fn facts(schema: &Value) -> Value {
                     ("description" | "title", Value::String(_))
                     | ("x-cancels" | "x-coalesce" | "x-sensitive" | "x-tri-state", _)
                     | (
-                        "x-scope" | "x-access" | "x-retry" | "x-joins" | "x-login" | "x-content",
+                        "x-scope" | "x-access" | "x-retry" | "x-joins" | "x-login" | "x-capability"
+                        | "x-content",
                         _,
                     ) => {}
                     // A reference beside other keywords may be wrapped.

@@ -868,6 +868,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/resume",
@@ -876,6 +877,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state",
@@ -884,6 +886,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
     ],
 );
@@ -898,6 +901,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
     ],
 );

@@ -10514,6 +10514,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/prompt_result",
@@ -10522,6 +10523,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/resume",
@@ -10530,6 +10532,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state",
@@ -10538,6 +10541,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "auth/status",
@@ -10546,6 +10550,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/auth/status"),
         },
         runtime::MethodFacts {
             name: "authenticate",
@@ -10554,6 +10559,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: Some(runtime::Login::In),
+            capability: None,
         },
         runtime::MethodFacts {
             name: "initialize",
@@ -10562,6 +10568,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "logout",
@@ -10570,6 +10577,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: Some(runtime::Login::Out),
+            capability: Some("/auth/logout"),
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -10578,6 +10586,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/mcpCapabilities/acp"),
         },
         runtime::MethodFacts {
             name: "providers/disable",
@@ -10586,6 +10595,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/providers"),
         },
         runtime::MethodFacts {
             name: "providers/list",
@@ -10594,6 +10604,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/providers"),
         },
         runtime::MethodFacts {
             name: "providers/set",
@@ -10602,6 +10613,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/providers"),
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -10610,6 +10622,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -10618,6 +10631,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/archive",
@@ -10626,6 +10640,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
             login: None,
+            capability: Some("/sessionCapabilities/archive"),
         },
         runtime::MethodFacts {
             name: "session/cancel",
@@ -10634,6 +10649,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/close",
@@ -10642,6 +10658,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
             login: None,
+            capability: Some("/sessionCapabilities/close"),
         },
         runtime::MethodFacts {
             name: "session/delete",
@@ -10650,6 +10667,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
             login: None,
+            capability: Some("/sessionCapabilities/delete"),
         },
         runtime::MethodFacts {
             name: "session/fork",
@@ -10658,6 +10676,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
             login: None,
+            capability: Some("/sessionCapabilities/fork"),
         },
         runtime::MethodFacts {
             name: "session/list",
@@ -10666,6 +10685,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/sessionCapabilities/list"),
         },
         runtime::MethodFacts {
             name: "session/load",
@@ -10674,6 +10694,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
             login: None,
+            capability: Some("/loadSession"),
         },
         runtime::MethodFacts {
             name: "session/new",
@@ -10682,6 +10703,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/prompt",
@@ -10690,6 +10712,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/resume",
@@ -10698,6 +10721,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
             login: None,
+            capability: Some("/sessionCapabilities/resume"),
         },
         runtime::MethodFacts {
             name: "session/set_config_option",
@@ -10706,6 +10730,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/set_mode",
@@ -10714,6 +10739,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/set_title",
@@ -10722,6 +10748,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/sessionCapabilities/title"),
         },
         runtime::MethodFacts {
             name: "session/status",
@@ -10730,6 +10757,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/sessionCapabilities/status"),
         },
         runtime::MethodFacts {
             name: "session/unarchive",
@@ -10738,6 +10766,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/sessionCapabilities/archive"),
         },
     ],
 );
@@ -10752,6 +10781,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state_changed",
@@ -10760,6 +10790,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "auth/status_update",
@@ -10768,6 +10799,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "elicitation/complete",
@@ -10776,6 +10808,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/elicitation/url"),
         },
         runtime::MethodFacts {
             name: "elicitation/create",
@@ -10784,6 +10817,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/elicitation"),
         },
         runtime::MethodFacts {
             name: "fs/read_text_file",
@@ -10792,6 +10826,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/fs/readTextFile"),
         },
         runtime::MethodFacts {
             name: "fs/write_text_file",
@@ -10800,6 +10835,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/fs/writeTextFile"),
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -10808,6 +10844,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -10816,6 +10853,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -10824,6 +10862,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/request_permission",
@@ -10832,6 +10871,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/update",
@@ -10840,6 +10880,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "terminal/create",
@@ -10848,6 +10889,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/terminal"),
         },
         runtime::MethodFacts {
             name: "terminal/kill",
@@ -10856,6 +10898,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/terminal"),
         },
         runtime::MethodFacts {
             name: "terminal/output",
@@ -10864,6 +10907,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/terminal"),
         },
         runtime::MethodFacts {
             name: "terminal/release",
@@ -10872,6 +10916,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/terminal"),
         },
         runtime::MethodFacts {
             name: "terminal/wait_for_exit",
@@ -10880,6 +10925,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/terminal"),
         },
     ],
 );

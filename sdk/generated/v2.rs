@@ -10789,6 +10789,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/prompt_result",
@@ -10797,6 +10798,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/resume",
@@ -10805,6 +10807,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state",
@@ -10813,6 +10816,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "auth/login",
@@ -10821,6 +10825,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: Some(runtime::Login::In),
+            capability: None,
         },
         runtime::MethodFacts {
             name: "auth/logout",
@@ -10829,6 +10834,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: Some(runtime::Login::Out),
+            capability: None,
         },
         runtime::MethodFacts {
             name: "auth/status",
@@ -10837,6 +10843,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/auth/status"),
         },
         runtime::MethodFacts {
             name: "initialize",
@@ -10845,6 +10852,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -10853,6 +10861,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/session/mcp/acp"),
         },
         runtime::MethodFacts {
             name: "providers/disable",
@@ -10861,6 +10870,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/providers"),
         },
         runtime::MethodFacts {
             name: "providers/list",
@@ -10869,6 +10879,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/providers"),
         },
         runtime::MethodFacts {
             name: "providers/set",
@@ -10877,6 +10888,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/providers"),
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -10885,6 +10897,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -10893,6 +10906,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/archive",
@@ -10901,6 +10915,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
             login: None,
+            capability: Some("/session/archive"),
         },
         runtime::MethodFacts {
             name: "session/cancel",
@@ -10909,6 +10924,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/close",
@@ -10917,6 +10933,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/delete",
@@ -10925,6 +10942,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
             login: None,
+            capability: Some("/session/delete"),
         },
         runtime::MethodFacts {
             name: "session/fork",
@@ -10933,6 +10951,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
             login: None,
+            capability: Some("/session/fork"),
         },
         runtime::MethodFacts {
             name: "session/list",
@@ -10941,6 +10960,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/new",
@@ -10949,6 +10969,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/prompt",
@@ -10957,6 +10978,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Keyed,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/resume",
@@ -10965,6 +10987,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/set_config_option",
@@ -10973,6 +10996,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/set_title",
@@ -10981,6 +11005,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/session/title"),
         },
         runtime::MethodFacts {
             name: "session/status",
@@ -10989,6 +11014,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/session/status"),
         },
         runtime::MethodFacts {
             name: "session/unarchive",
@@ -10997,6 +11023,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/session/archive"),
         },
         runtime::MethodFacts {
             name: "terminal/cancel",
@@ -11005,6 +11032,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "tool_call/cancel",
@@ -11013,6 +11041,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
     ],
 );
@@ -11027,6 +11056,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state_changed",
@@ -11035,6 +11065,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "auth/status_update",
@@ -11043,6 +11074,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "elicitation/complete",
@@ -11051,6 +11083,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/elicitation/url"),
         },
         runtime::MethodFacts {
             name: "elicitation/create",
@@ -11059,6 +11092,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/elicitation"),
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -11067,6 +11101,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -11075,6 +11110,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -11083,6 +11119,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/request_permission",
@@ -11091,6 +11128,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/update",
@@ -11099,6 +11137,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
     ],
 );

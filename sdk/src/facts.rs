@@ -1,6 +1,7 @@
 //! Facts of methods and updates that do not depend on an implementation: what a method belongs to,
 //! who may call it, whether it may be sent again, whether it joins or leaves a session, and whether
-//! it logs the user in or out; what an update contributes to the conversation.
+//! it logs the user in or out, which capability it needs; what an update contributes to the
+//! conversation.
 //!
 //! They are stated in the document of each protocol version, beside the method. A version has a
 //! table for each side: [`v1::AGENT_METHODS`](crate::v1::AGENT_METHODS) has the methods that an
@@ -85,6 +86,9 @@ pub struct MethodFacts {
     pub joins: Attachment,
     /// Whether the method logs the user in or out.
     pub login: Option<Login>,
+    /// The capability of the handling side that the method needs: a JSON Pointer into its
+    /// capabilities, such as `/sessionCapabilities/list`. `None` if all must handle the method.
+    pub capability: Option<&'static str>,
 }
 
 /// The methods that one side handles, by name.

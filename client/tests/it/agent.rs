@@ -232,6 +232,12 @@ impl Raw {
 
     /// The same, with this answer to `initialize`.
     pub async fn connect_saying(builder: ClientBuilder, hello: Value) -> (Client, Self) {
+        let (client, raw, _) = Self::connect_asking(builder, hello).await;
+        (client, raw)
+    }
+
+    /// The same, with the params of `initialize`.
+    pub async fn connect_asking(builder: ClientBuilder, hello: Value) -> (Client, Self, Value) {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (reader, writer) = tokio::io::split(theirs);
         let mut raw = Self {
@@ -239,14 +245,14 @@ impl Raw {
             writer,
         };
         let (reader, writer) = tokio::io::split(ours);
-        let (client, ()) = within(async {
+        let (client, params) = within(async {
             tokio::join!(
                 builder.connect((reader, writer)),
-                raw.answer("initialize", hello)
+                raw.params("initialize", hello)
             )
         })
         .await;
-        (client.unwrap(), raw)
+        (client.unwrap(), raw, params)
     }
 
     pub async fn next(&mut self) -> Value {

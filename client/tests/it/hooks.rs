@@ -269,14 +269,20 @@ const UNANSWERED: [&str; 8] = [
     "session/update",
 ];
 
-/// A method that is added to the documents must get a hook, or be listed above.
+/// A method that is added to the documents must get a hook, or be listed above. The client declares
+/// the capabilities of all methods that have a hook.
 #[tokio::test]
-async fn every_request_of_the_documents_has_a_hook_or_is_listed() {
+async fn every_request_of_the_documents_has_a_hook_and_is_declared_or_listed() {
     let user = User("", Arc::default());
     let builder = Client::builder()
         .workspace(Workspace::new())
         .elicitation(user);
-    let (client, mut raw) = Raw::connect(builder).await;
+    let hello = json!({"protocolVersion": 1});
+    let (client, mut raw, said) = Raw::connect_asking(builder, hello).await;
+    let declares = |pointer| {
+        let value = said["clientCapabilities"].pointer(pointer);
+        value.is_some_and(|value| !value.is_null() && *value != json!(false))
+    };
     let dir = tempfile::tempdir().unwrap();
     let cwd = dir.path().to_str().unwrap();
     let _session = open(&client, &mut raw, "s", cwd).await;
@@ -298,6 +304,8 @@ async fn every_request_of_the_documents_has_a_hook_or_is_listed() {
         let answer = ask(&mut raw, facts.name, params.clone()).await;
         if answer["code"] == -32601 || answer["code"] == -32602 {
             unanswered.push(facts.name);
+        } else if let Some(pointer) = facts.capability {
+            assert!(declares(pointer), "{}: {pointer}", facts.name);
         }
     }
     assert_eq!(unanswered, UNANSWERED);

@@ -73,6 +73,10 @@ fn row(name: &str, facts: &MethodFacts) -> TokenStream {
         Some(Login::Out) => quote!(Some(runtime::Login::Out)),
         None => quote!(None),
     };
+    let capability = match &facts.capability {
+        Some(pointer) => quote!(Some(#pointer)),
+        None => quote!(None),
+    };
     quote! {
         runtime::MethodFacts {
             name: #name,
@@ -81,6 +85,7 @@ fn row(name: &str, facts: &MethodFacts) -> TokenStream {
             retry: runtime::Retry::#retry,
             joins: runtime::Attachment::#joins,
             login: #login,
+            capability: #capability,
         }
     }
 }

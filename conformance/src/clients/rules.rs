@@ -181,16 +181,6 @@ const V2_CONTENT: [(&str, &str); 3] = [
     ("resource", "/session/prompt/embeddedContext"),
 ];
 
-/// Methods that need a capability of the agent.
-const METHODS: [(&str, &str); 6] = [
-    ("session/load", "/loadSession"),
-    ("session/resume", "/sessionCapabilities/resume"),
-    ("session/list", "/sessionCapabilities/list"),
-    ("session/close", "/sessionCapabilities/close"),
-    ("session/delete", "/sessionCapabilities/delete"),
-    ("logout", "/auth/logout"),
-];
-
 /// Kinds of content that need a capability of the agent.
 const CONTENT: [(&str, &str); 3] = [
     ("image", "/promptCapabilities/image"),
@@ -242,12 +232,9 @@ fn named(view: &View<'_>, member: &str) -> RuleResult {
 }
 
 fn v2_methods(view: &View<'_>) -> RuleResult {
-    if view.calls(Party::Client, "session/delete") {
-        return needs(view, "/session/delete", "session/delete");
-    }
     let method = view.method;
     if !view.is_call(Party::Client) || crate::wire::login(method).is_none() {
-        return Ok(0);
+        return methods(view);
     }
     let Some(agent) = &view.state.agent else {
         return Ok(0);
@@ -284,9 +271,11 @@ fn absolute_cwd(view: &View<'_>) -> RuleResult {
 }
 
 fn methods(view: &View<'_>) -> RuleResult {
-    let called = |(method, _): &&(&str, &str)| view.calls(Party::Client, method);
-    match METHODS.iter().find(called) {
-        Some((method, pointer)) => needs(view, pointer, method),
+    if !view.is_call(Party::Client) {
+        return Ok(0);
+    }
+    match view.state.needed(Party::Agent, view.method) {
+        Some(pointer) => needs(view, pointer, view.method),
         None => Ok(0),
     }
 }

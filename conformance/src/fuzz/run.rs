@@ -118,7 +118,7 @@ impl Fuzzed {
             session,
             prompt: env.profile.prompt("hello", &env.folder).unwrap_or_default(),
             mode: mode.and_then(Value::as_str).map(str::to_owned),
-            lists: conn.can(Capability::List),
+            lists: conn.can(Capability::LIST),
         };
         Ok(Self {
             conn,

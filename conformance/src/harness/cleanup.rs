@@ -6,7 +6,7 @@ use acp_schema::Attachment;
 use serde_json::{Value, json};
 
 use super::{Conn, Recording, Waiting};
-use crate::wire::{Kind, Party, Version, attachment};
+use crate::wire::{Kind, Party, Version, attachment, capability};
 
 /// How many sessions of a connection are cleaned up.
 const SESSIONS: usize = 64;
@@ -54,21 +54,18 @@ fn remove_sessions(conn: &mut Conn) {
 fn method(recording: &Recording, version: Version) -> Option<&'static str> {
     let mut calls = recording.calls(Party::Client, "initialize");
     let agent = calls.find_map(|(index, _)| recording.result(index))?;
-    let has = |pointer: &str| {
-        let value = agent.pointer(pointer);
-        value.is_some_and(|value| !value.is_null() && *value != Value::Bool(false))
-    };
-    match version {
-        Version::V1 if has("/agentCapabilities/sessionCapabilities/delete") => {
-            Some("session/delete")
-        }
-        Version::V1 => {
-            has("/agentCapabilities/sessionCapabilities/close").then_some("session/close")
-        }
-        Version::V2 if has("/capabilities/session/delete") => Some("session/delete"),
-        // A basic method of agents with sessions.
-        Version::V2 => has("/capabilities/session").then_some("session/close"),
-    }
+    let declared = agent.get(match version {
+        Version::V1 => "agentCapabilities",
+        Version::V2 => "capabilities",
+    })?;
+    ["session/delete", "session/close"]
+        .into_iter()
+        .find(|method| {
+            // A basic method of agents with sessions needs no capability of its own in version 2.
+            let pointer = capability(version, Party::Agent, method).unwrap_or("/session");
+            let value = declared.pointer(pointer);
+            value.is_some_and(|value| !value.is_null() && *value != Value::Bool(false))
+        })
 }
 
 /// The sessions that were opened on the connection, without those that a check has removed.

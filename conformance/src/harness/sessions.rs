@@ -262,11 +262,11 @@ impl Conn {
     /// A skip when it declares none; as [`Conn::resumed`].
     pub fn reopened(&mut self, session: &str) -> Outcome<Vec<(&'static str, usize, Value)>> {
         let mut states = Vec::new();
-        if self.can(Capability::Resume) {
+        if self.can(Capability::RESUME) {
             let state = self.resumed(session)?;
             states.push(("session/resume", self.mark() - 1, state));
         }
-        if self.can(Capability::Load) {
+        if self.can(Capability::LOAD) {
             let (_, reply) = self.try_load(session)?;
             match reply.answer {
                 Ok(state) => states.push((self.adapter().load().0, reply.index, state)),
@@ -274,7 +274,7 @@ impl Conn {
             }
         }
         if states.is_empty() {
-            self.needs(Capability::Resume)?;
+            self.needs(Capability::RESUME)?;
         }
         Ok(states)
     }

@@ -141,6 +141,12 @@ impl State {
         declares(self.agent.as_ref()?, member, pointer)
     }
 
+    /// The capability that a method needs of the party that handles it, in the spoken version.
+    #[must_use]
+    pub(crate) fn needed(&self, handler: Party, method: &str) -> Option<&'static str> {
+        crate::wire::capability(self.version, handler, method)
+    }
+
     /// The open request of a side that has the id of this message.
     #[must_use]
     pub fn open(&self, of: Party, message: &Value) -> Option<&Asked> {

@@ -98,7 +98,7 @@ fn unknown_method(cx: &mut Cx) -> Outcome {
 fn logout(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
     conn.open(&Caps::Full)?;
-    conn.needs(Capability::Logout)?;
+    conn.needs(Capability::LOGOUT)?;
     if !conn.env.profile.logout {
         return skip(
             "not tried, for it could end your login; `logout = true` in a profile allows it",

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::passive::{absolute, is_agents, text, undeclared, watch};
+use super::passive::{absolute, is_agents, text, undeclared_method, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{Cx, Outcome};
 use crate::passive::{RuleResult, View, violation};
@@ -32,13 +32,13 @@ pub(super) const CHECKS: &[NamedCheck] = &[
 fn no_undeclared_read(view: &View<'_>) -> RuleResult {
     let method = "fs/read_text_file";
     let breaks = view.calls(Party::Agent, method);
-    undeclared(view, "/fs/readTextFile", breaks, method)
+    undeclared_method(view, method, breaks)
 }
 
 fn no_undeclared_write(view: &View<'_>) -> RuleResult {
     let method = "fs/write_text_file";
     let breaks = view.calls(Party::Agent, method);
-    undeclared(view, "/fs/writeTextFile", breaks, method)
+    undeclared_method(view, method, breaks)
 }
 
 fn absolute_path(view: &View<'_>) -> RuleResult {

@@ -48,6 +48,15 @@ pub(super) fn undeclared(view: &View<'_>, pointer: &str, breaks: bool, what: &st
     Ok(1)
 }
 
+/// The same for a method whose capability the documents state. `breaks` says whether this message
+/// is a call that needs it.
+pub(super) fn undeclared_method(view: &View<'_>, method: &str, breaks: bool) -> RuleResult {
+    match view.state.needed(Party::Client, method) {
+        Some(pointer) => undeclared(view, pointer, breaks, view.method),
+        None => Ok(0),
+    }
+}
+
 /// Whether it is a call of the agent of a method that starts like this.
 pub(super) fn is_agents(view: &View<'_>, prefix: &str) -> bool {
     view.is_call(Party::Agent) && view.method.starts_with(prefix)

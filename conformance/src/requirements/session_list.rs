@@ -77,7 +77,7 @@ pub(super) fn listed(conn: &mut Conn, cwd: Option<&str>) -> Outcome<Vec<Value>> 
 
 fn answers(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::List)?;
+    conn.needs(Capability::LIST)?;
     let cwd = conn.env.folder.clone();
     let page = conn.result("session/list", json!({"cwd": cwd}))?;
     if page.get("sessions").is_some_and(Value::is_array) {
@@ -88,13 +88,13 @@ fn answers(cx: &mut Cx) -> Outcome {
 
 fn no_params(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::List)?;
+    conn.needs(Capability::LIST)?;
     conn.result("session/list", json!({})).map(drop)
 }
 
 fn lists_new(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::List)?;
+    conn.needs(Capability::LIST)?;
     let session = conn.session()?;
     conn.prompt(&session, "hello")?;
     let all = listed(conn, None)?;
@@ -112,7 +112,7 @@ fn lists_new(cx: &mut Cx) -> Outcome {
 
 fn filter(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::List)?;
+    conn.needs(Capability::LIST)?;
     let elsewhere = std::env::temp_dir();
     conn.result("session/new", json!({"cwd": elsewhere, "mcpServers": []}))?;
     let session = conn.session()?;
@@ -138,7 +138,7 @@ fn filter(cx: &mut Cx) -> Outcome {
 
 fn empty(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::List)?;
+    conn.needs(Capability::LIST)?;
     let nowhere = conn.env.folder.join("no-such-directory");
     let all = listed(conn, Some(&nowhere.to_string_lossy()))?;
     if all.is_empty() {
@@ -152,7 +152,7 @@ fn empty(cx: &mut Cx) -> Outcome {
 
 fn pages_end(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::List)?;
+    conn.needs(Capability::LIST)?;
     // More sessions than a page of most agents holds, so that there is a second one,
     // unless the agent takes its time.
     let deadline = Instant::now() + Duration::from_secs(1);
@@ -175,7 +175,7 @@ fn pages_end(cx: &mut Cx) -> Outcome {
 
 fn bad_cursor(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::List)?;
+    conn.needs(Capability::LIST)?;
     let params = json!({"cursor": "acp-conformance-no-such-cursor"});
     conn.refusal("session/list", params).map(drop)
 }

@@ -74,7 +74,7 @@ fn conversed(conn: &mut Conn) -> Outcome<(String, Vec<String>, Conversation)> {
 
 fn load_replays(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Load)?;
+    conn.needs(Capability::LOAD)?;
     let (session, prompts, live) = conversed(conn)?;
     // Another conversation, of which the replay must have nothing.
     let other = conn.session()?;
@@ -101,12 +101,12 @@ fn load_replays(cx: &mut Cx) -> Outcome {
 
 fn survives_restart(cx: &mut Cx) -> Outcome {
     let conn = cx.connected()?;
-    conn.needs(Capability::Load)?;
+    conn.needs(Capability::LOAD)?;
     let (session, prompts, live) = conversed(conn)?;
     cx.end_fresh();
     let conn = cx.connected()?;
     let (request, reply) = conn.try_load(&session)?;
-    if conn.can(Capability::Delete) {
+    if conn.can(Capability::DELETE) {
         // Nobody else removes a session of another connection.
         conn.request("session/delete", json!({"sessionId": session}));
     }
@@ -123,7 +123,7 @@ fn survives_restart(cx: &mut Cx) -> Outcome {
 
 fn load_answers_last(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Load)?;
+    conn.needs(Capability::LOAD)?;
     let session = talked(conn)?;
     let (_, end) = conn.load(&session)?;
     conn.settle()?;
@@ -138,7 +138,7 @@ fn load_answers_last(cx: &mut Cx) -> Outcome {
 
 fn load_goes_on(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Load)?;
+    conn.needs(Capability::LOAD)?;
     let session = talked(conn)?;
     conn.load(&session)?;
     conn.prompt(&session, "hello").map(drop)
@@ -146,7 +146,7 @@ fn load_goes_on(cx: &mut Cx) -> Outcome {
 
 fn load_unknown(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Load)?;
+    conn.needs(Capability::LOAD)?;
     unknown(conn, "session/load")
 }
 
@@ -158,7 +158,7 @@ fn unknown(conn: &mut Conn, method: &str) -> Outcome {
 
 fn resume_is_silent(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Resume)?;
+    conn.needs(Capability::RESUME)?;
     let session = talked(conn)?;
     let (from, to) = conn.resume(&session)?;
     match reported(conn, &session, from, to).first() {
@@ -172,7 +172,7 @@ fn resume_is_silent(cx: &mut Cx) -> Outcome {
 
 fn resume_goes_on(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Resume)?;
+    conn.needs(Capability::RESUME)?;
     let session = talked(conn)?;
     conn.resume(&session)?;
     conn.prompt(&session, "hello").map(drop)
@@ -180,13 +180,13 @@ fn resume_goes_on(cx: &mut Cx) -> Outcome {
 
 fn resume_unknown(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Resume)?;
+    conn.needs(Capability::RESUME)?;
     unknown(conn, "session/resume")
 }
 
 fn close_answers(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Close)?;
+    conn.needs(Capability::CLOSE)?;
     let session = conn.session()?;
     let result = conn.result("session/close", json!({"sessionId": session}))?;
     empty(conn, &result)
@@ -204,7 +204,7 @@ fn empty(conn: &Conn, result: &Value) -> Outcome {
 
 fn close_cancels(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Close)?;
+    conn.needs(Capability::CLOSE)?;
     let session = conn.session()?;
     let running = conn.begin_slow(&session)?;
     let close = conn.request("session/close", json!({"sessionId": session}));
@@ -221,14 +221,14 @@ fn close_cancels(cx: &mut Cx) -> Outcome {
 
 fn close_unknown(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Close)?;
+    conn.needs(Capability::CLOSE)?;
     let params = json!({"sessionId": "acp-conformance-no-such-session"});
     conn.refusal("session/close", params).map(drop)
 }
 
 fn delete_answers(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Delete)?;
+    conn.needs(Capability::DELETE)?;
     let session = talked(conn)?;
     let result = conn.result("session/delete", json!({"sessionId": session}))?;
     empty(conn, &result)
@@ -236,8 +236,8 @@ fn delete_answers(cx: &mut Cx) -> Outcome {
 
 fn delete_unlists(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Delete)?;
-    conn.needs(Capability::List)?;
+    conn.needs(Capability::DELETE)?;
+    conn.needs(Capability::LIST)?;
     let session = talked(conn)?;
     conn.result("session/delete", json!({"sessionId": session}))?;
     let listed = super::session_list::listed(conn, None)?;
@@ -255,7 +255,7 @@ fn delete_unlists(cx: &mut Cx) -> Outcome {
 
 fn delete_twice(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Delete)?;
+    conn.needs(Capability::DELETE)?;
     let session = talked(conn)?;
     conn.result("session/delete", json!({"sessionId": session}))?;
     conn.result("session/delete", json!({"sessionId": session}))
@@ -264,7 +264,7 @@ fn delete_twice(cx: &mut Cx) -> Outcome {
 
 fn delete_unknown(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::Delete)?;
+    conn.needs(Capability::DELETE)?;
     let params = json!({"sessionId": "acp-conformance-no-such-session"});
     conn.result("session/delete", params).map(drop)
 }

@@ -1,6 +1,6 @@
 //! The client's terminals, as agents use them.
 
-use super::passive::{absolute, at_end, is_agents, text, undeclared, watch};
+use super::passive::{absolute, at_end, is_agents, text, undeclared_method, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{Cx, Outcome, Terminals};
 use crate::passive::{RuleResult, State, View, violation, violation_at};
@@ -40,7 +40,8 @@ pub(super) const CHECKS: &[NamedCheck] = &[
 
 fn no_undeclared(view: &View<'_>) -> RuleResult {
     let breaks = is_agents(view, "terminal/");
-    undeclared(view, "/terminal", breaks, view.method)
+    // All methods of terminals need the same capability.
+    undeclared_method(view, "terminal/create", breaks)
 }
 
 fn released(state: &State) -> RuleResult {

@@ -96,7 +96,7 @@ fn say_all(conn: &mut Conn) -> Outcome {
             conn.turn_reply(request)?;
         }
     }
-    if conn.can(Capability::List) {
+    if conn.can(Capability::LIST) {
         // Shows what the session has become.
         conn.call("session/list", json!({}))?;
     }

@@ -8,12 +8,14 @@ use std::sync::LazyLock;
 
 use acp_schema::{Attachment, Content, Login, MethodFacts, Protocol, Side};
 
-use super::Version;
+use super::{Party, Version};
 
 #[derive(Default)]
 struct Facts {
     /// The methods that agents handle.
     methods: HashMap<String, MethodFacts>,
+    /// The capabilities that methods need of the party that handles them.
+    capabilities: HashMap<(Version, Party), HashMap<String, String>>,
     /// What updates contribute to a conversation, by their tags.
     updates: HashMap<String, Content>,
 }
@@ -31,11 +33,22 @@ impl Facts {
     fn add(&mut self, version: Version) -> crate::Result<()> {
         let document = version.with_proposals()?;
         let protocol = Protocol::from_document(&document)?;
-        let handled = protocol
-            .methods()
-            .filter(|method| method.side.includes(Side::AGENT));
-        let handled = handled.filter_map(|method| Some((method.name.clone(), method.facts?)));
-        self.methods.extend(handled);
+        for method in protocol.methods() {
+            let Some(facts) = &method.facts else {
+                continue;
+            };
+            for (party, side) in [(Party::Agent, Side::AGENT), (Party::Client, Side::CLIENT)] {
+                if let Some(pointer) = &facts.capability
+                    && method.side.includes(side)
+                {
+                    let table = self.capabilities.entry((version, party)).or_default();
+                    table.insert(method.name.clone(), pointer.clone());
+                }
+            }
+            if method.side.includes(Side::AGENT) {
+                self.methods.insert(method.name.clone(), facts.clone());
+            }
+        }
         let unions = document.contents()?.into_iter();
         let updates = unions.flat_map(|union| union.variants);
         let updates = updates.map(|(tag, content)| (tag.to_owned(), content));
@@ -63,6 +76,14 @@ pub(crate) fn sets_up(method: &str) -> bool {
     matches!(attachment(method), Attachment::Creates | Attachment::Joins)
 }
 
+/// Returns the capability that a method needs of the party that handles it, as a JSON Pointer into
+/// what that party declares. `None` if it needs none.
+#[must_use]
+pub(crate) fn capability(version: Version, handler: Party, method: &str) -> Option<&'static str> {
+    let table = FACTS.capabilities.get(&(version, handler))?;
+    table.get(method).map(String::as_str)
+}
+
 /// Returns what an update of this kind contributes to the conversation; `None` for unknown kinds.
 #[must_use]
 pub(crate) fn content(kind: &str) -> Option<Content> {
@@ -82,5 +103,12 @@ mod tests {
         assert_eq!(content("tool_call"), Some(Content::Output));
         assert_eq!(content("agent_message"), Some(Content::Output));
         assert_eq!(content("user_message"), Some(Content::Input));
+        let delete = |version| capability(version, Party::Agent, "session/delete");
+        assert_eq!(delete(Version::V1), Some("/sessionCapabilities/delete"));
+        assert_eq!(delete(Version::V2), Some("/session/delete"));
+        assert_eq!(
+            capability(Version::V1, Party::Client, "session/delete"),
+            None
+        );
     }
 }

@@ -26,7 +26,7 @@ pub use self::envelope::{
 };
 pub(crate) use self::error_code::error_code;
 pub use self::excerpt::excerpt_around;
-pub(crate) use self::facts::{attachment, login, sets_up};
+pub(crate) use self::facts::{attachment, capability, login, sets_up};
 pub use self::finding::{Excuse, Finding, FindingKind};
 pub use self::party::Party;
 pub use self::schema::{Schema, Verdict, Version};

@@ -14778,6 +14778,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/prompt_result",
@@ -14786,6 +14787,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/resume",
@@ -14794,6 +14796,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state",
@@ -14802,6 +14805,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "auth/status",
@@ -14810,6 +14814,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/auth/status"),
         },
         runtime::MethodFacts {
             name: "authenticate",
@@ -14818,6 +14823,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: Some(runtime::Login::In),
+            capability: None,
         },
         runtime::MethodFacts {
             name: "initialize",
@@ -14826,6 +14832,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "logout",
@@ -14834,6 +14841,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: Some(runtime::Login::Out),
+            capability: Some("/auth/logout"),
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -14842,6 +14850,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/mcpCapabilities/acp"),
         },
         runtime::MethodFacts {
             name: "providers/disable",
@@ -14850,6 +14859,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/providers"),
         },
         runtime::MethodFacts {
             name: "providers/list",
@@ -14858,6 +14868,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/providers"),
         },
         runtime::MethodFacts {
             name: "providers/set",
@@ -14866,6 +14877,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/providers"),
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -14874,6 +14886,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -14882,6 +14895,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/archive",
@@ -14890,6 +14904,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
             login: None,
+            capability: Some("/sessionCapabilities/archive"),
         },
         runtime::MethodFacts {
             name: "session/cancel",
@@ -14898,6 +14913,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/close",
@@ -14906,6 +14922,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
             login: None,
+            capability: Some("/sessionCapabilities/close"),
         },
         runtime::MethodFacts {
             name: "session/delete",
@@ -14914,6 +14931,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
             login: None,
+            capability: Some("/sessionCapabilities/delete"),
         },
         runtime::MethodFacts {
             name: "session/fork",
@@ -14922,6 +14940,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
             login: None,
+            capability: Some("/sessionCapabilities/fork"),
         },
         runtime::MethodFacts {
             name: "session/list",
@@ -14930,6 +14949,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/sessionCapabilities/list"),
         },
         runtime::MethodFacts {
             name: "session/load",
@@ -14938,6 +14958,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
             login: None,
+            capability: Some("/loadSession"),
         },
         runtime::MethodFacts {
             name: "session/new",
@@ -14946,6 +14967,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/prompt",
@@ -14954,6 +14976,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/resume",
@@ -14962,6 +14985,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
             login: None,
+            capability: Some("/sessionCapabilities/resume"),
         },
         runtime::MethodFacts {
             name: "session/set_config_option",
@@ -14970,6 +14994,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/set_mode",
@@ -14978,6 +15003,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/set_title",
@@ -14986,6 +15012,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/sessionCapabilities/title"),
         },
         runtime::MethodFacts {
             name: "session/status",
@@ -14994,6 +15021,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/sessionCapabilities/status"),
         },
         runtime::MethodFacts {
             name: "session/unarchive",
@@ -15002,6 +15030,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/sessionCapabilities/archive"),
         },
     ],
 );
@@ -15016,6 +15045,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state_changed",
@@ -15024,6 +15054,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "auth/status_update",
@@ -15032,6 +15063,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "elicitation/complete",
@@ -15040,6 +15072,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/elicitation/url"),
         },
         runtime::MethodFacts {
             name: "elicitation/create",
@@ -15048,6 +15081,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/elicitation"),
         },
         runtime::MethodFacts {
             name: "fs/read_text_file",
@@ -15056,6 +15090,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/fs/readTextFile"),
         },
         runtime::MethodFacts {
             name: "fs/write_text_file",
@@ -15064,6 +15099,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/fs/writeTextFile"),
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -15072,6 +15108,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -15080,6 +15117,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -15088,6 +15126,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/request_permission",
@@ -15096,6 +15135,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/update",
@@ -15104,6 +15144,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "terminal/create",
@@ -15112,6 +15153,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/terminal"),
         },
         runtime::MethodFacts {
             name: "terminal/kill",
@@ -15120,6 +15162,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/terminal"),
         },
         runtime::MethodFacts {
             name: "terminal/output",
@@ -15128,6 +15171,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/terminal"),
         },
         runtime::MethodFacts {
             name: "terminal/release",
@@ -15136,6 +15180,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/terminal"),
         },
         runtime::MethodFacts {
             name: "terminal/wait_for_exit",
@@ -15144,6 +15189,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/terminal"),
         },
     ],
 );

@@ -14629,6 +14629,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/prompt_result",
@@ -14637,6 +14638,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/resume",
@@ -14645,6 +14647,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state",
@@ -14653,6 +14656,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "auth/login",
@@ -14661,6 +14665,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: Some(runtime::Login::In),
+            capability: None,
         },
         runtime::MethodFacts {
             name: "auth/logout",
@@ -14669,6 +14674,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: Some(runtime::Login::Out),
+            capability: None,
         },
         runtime::MethodFacts {
             name: "auth/status",
@@ -14677,6 +14683,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/auth/status"),
         },
         runtime::MethodFacts {
             name: "initialize",
@@ -14685,6 +14692,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -14693,6 +14701,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/session/mcp/acp"),
         },
         runtime::MethodFacts {
             name: "providers/disable",
@@ -14701,6 +14710,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/providers"),
         },
         runtime::MethodFacts {
             name: "providers/list",
@@ -14709,6 +14719,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/providers"),
         },
         runtime::MethodFacts {
             name: "providers/set",
@@ -14717,6 +14728,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/providers"),
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -14725,6 +14737,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -14733,6 +14746,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/archive",
@@ -14741,6 +14755,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
             login: None,
+            capability: Some("/session/archive"),
         },
         runtime::MethodFacts {
             name: "session/cancel",
@@ -14749,6 +14764,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/close",
@@ -14757,6 +14773,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/delete",
@@ -14765,6 +14782,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Leaves,
             login: None,
+            capability: Some("/session/delete"),
         },
         runtime::MethodFacts {
             name: "session/fork",
@@ -14773,6 +14791,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
             login: None,
+            capability: Some("/session/fork"),
         },
         runtime::MethodFacts {
             name: "session/list",
@@ -14781,6 +14800,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/new",
@@ -14789,6 +14809,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Creates,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/prompt",
@@ -14797,6 +14818,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Keyed,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/resume",
@@ -14805,6 +14827,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Joins,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/set_config_option",
@@ -14813,6 +14836,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/set_title",
@@ -14821,6 +14845,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/session/title"),
         },
         runtime::MethodFacts {
             name: "session/status",
@@ -14829,6 +14854,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/session/status"),
         },
         runtime::MethodFacts {
             name: "session/unarchive",
@@ -14837,6 +14863,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/session/archive"),
         },
         runtime::MethodFacts {
             name: "terminal/cancel",
@@ -14845,6 +14872,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "tool_call/cancel",
@@ -14853,6 +14881,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
     ],
 );
@@ -14867,6 +14896,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "_acp-sdk/session/state_changed",
@@ -14875,6 +14905,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "auth/status_update",
@@ -14883,6 +14914,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "elicitation/complete",
@@ -14891,6 +14923,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/elicitation/url"),
         },
         runtime::MethodFacts {
             name: "elicitation/create",
@@ -14899,6 +14932,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: Some("/elicitation"),
         },
         runtime::MethodFacts {
             name: "mcp/message",
@@ -14907,6 +14941,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "proxy/initialize",
@@ -14915,6 +14950,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Safe,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "proxy/successor",
@@ -14923,6 +14959,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/request_permission",
@@ -14931,6 +14968,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
         runtime::MethodFacts {
             name: "session/update",
@@ -14939,6 +14977,7 @@ pub static CLIENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
+            capability: None,
         },
     ],
 );

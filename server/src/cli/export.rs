@@ -174,3 +174,59 @@ fn of_turn(event: &TurnEvent) -> String {
 pub(super) fn one_line(text: &str) -> String {
     printable(text).replace(['\n', '\t'], " ")
 }
+
+#[cfg(test)]
+mod tests {
+    use acp_sdk::v1::SESSION_UPDATE_CONTENT;
+
+    use super::*;
+
+    /// The kinds that the text contains, with their other members.
+    const SHOWN: [(&str, &str); 7] = [
+        ("agent_message_chunk", TEXT),
+        ("agent_thought_chunk", TEXT),
+        ("current_mode_update", r#""currentModeId":"m""#),
+        ("plan", r#""entries":[]"#),
+        ("tool_call", r#""toolCallId":"1","title":"t""#),
+        ("tool_call_update", r#""toolCallId":"1","status":"failed""#),
+        ("user_message_chunk", TEXT),
+    ];
+
+    const TEXT: &str = r#""content":{"type":"text","text":"t"}"#;
+
+    const HIDDEN: [&str; 12] = [
+        "available_commands_update",
+        "compaction_summary_chunk",
+        "compaction_update",
+        "config_option_update",
+        "notice",
+        "plan_removed",
+        "plan_update",
+        "session_info_update",
+        "session_message",
+        "session_message_chunk",
+        "subagent_update",
+        "usage_update",
+    ];
+
+    /// A kind that is added to the documents must be added to one of the lists.
+    #[test]
+    fn every_kind_of_update_is_shown_or_listed_as_hidden() {
+        let mut known: Vec<&str> = SHOWN.iter().map(|(kind, _)| *kind).collect();
+        known.extend(HIDDEN);
+        known.sort_unstable();
+        let documented = SESSION_UPDATE_CONTENT.iter().map(|(kind, _)| kind);
+        assert_eq!(known, documented.collect::<Vec<_>>());
+        for (kind, members) in SHOWN {
+            let text = format!(r#"{{"sessionUpdate":"{kind}",{members}}}"#);
+            let (mut writer, mut output) = (Text::default(), Vec::new());
+            let event = StoredEvent {
+                number: 1,
+                time: None,
+                text: &text,
+            };
+            writer.event(event, &mut output).unwrap();
+            assert!(!output.is_empty(), "{kind}");
+        }
+    }
+}

@@ -9,7 +9,7 @@ mod v2;
 use serde_json::{Value, json};
 
 use super::Recording;
-use crate::wire::Version;
+use crate::wire::{Party, Version, capability};
 
 /// The capabilities that the client declares.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,16 +42,8 @@ impl Caps {
 /// What an agent may declare that checks depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
-    /// `session/list`.
-    List,
-    /// A session is opened again, with its history.
-    Load,
-    /// A session is opened again, without its history.
-    Resume,
-    /// `session/close`.
-    Close,
-    /// `session/delete`.
-    Delete,
+    /// A method of version 1, which the documents say the capability of.
+    Method(&'static str),
     /// `additionalDirectories` of a session.
     AdditionalDirectories,
     /// Images in prompts.
@@ -64,8 +56,21 @@ pub enum Capability {
     McpStdio,
     /// MCP servers over HTTP.
     McpHttp,
+}
+
+impl Capability {
+    /// `session/list`.
+    pub const LIST: Self = Self::Method("session/list");
+    /// A session is opened again, with its history.
+    pub const LOAD: Self = Self::Method("session/load");
+    /// A session is opened again, without its history.
+    pub const RESUME: Self = Self::Method("session/resume");
+    /// `session/close`.
+    pub const CLOSE: Self = Self::Method("session/close");
+    /// `session/delete`.
+    pub const DELETE: Self = Self::Method("session/delete");
     /// `logout`.
-    Logout,
+    pub const LOGOUT: Self = Self::Method("logout");
 }
 
 /// Where an agent declares a capability.
@@ -75,6 +80,12 @@ pub(super) enum Place {
     Baseline,
     /// At this place of its capabilities, as an object or `true`.
     At(&'static str),
+}
+
+impl Place {
+    fn of_method(version: Version, method: &str) -> Self {
+        capability(version, Party::Agent, method).map_or(Self::Baseline, Self::At)
+    }
 }
 
 /// A protocol version, as far as the steps of checks differ in it.

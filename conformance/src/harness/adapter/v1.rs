@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Adapter, Capability, Place};
 use crate::harness::Recording;
+use crate::wire::Version;
 
 pub(super) struct V1;
 
@@ -32,18 +33,13 @@ impl Adapter for V1 {
 
     fn place(&self, capability: Capability) -> Place {
         Place::At(match capability {
-            Capability::List => "/sessionCapabilities/list",
-            Capability::Load => "/loadSession",
-            Capability::Resume => "/sessionCapabilities/resume",
-            Capability::Close => "/sessionCapabilities/close",
-            Capability::Delete => "/sessionCapabilities/delete",
             Capability::AdditionalDirectories => "/sessionCapabilities/additionalDirectories",
             Capability::Image => "/promptCapabilities/image",
             Capability::Audio => "/promptCapabilities/audio",
             Capability::EmbeddedContext => "/promptCapabilities/embeddedContext",
             Capability::McpStdio => return Place::Baseline,
             Capability::McpHttp => "/mcpCapabilities/http",
-            Capability::Logout => "/auth/logout",
+            Capability::Method(method) => return Place::of_method(Version::V1, method),
         })
     }
 

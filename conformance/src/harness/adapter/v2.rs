@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Adapter, Capability, Place};
 use crate::harness::Recording;
+use crate::wire::Version;
 
 pub(super) struct V2;
 
@@ -25,18 +26,14 @@ impl Adapter for V2 {
 
     fn place(&self, capability: Capability) -> Place {
         match capability {
-            Capability::List | Capability::Load | Capability::Resume | Capability::Close => {
-                Place::Baseline
-            }
-            Capability::Delete => Place::At("/session/delete"),
             Capability::AdditionalDirectories => Place::At("/session/additionalDirectories"),
             Capability::Image => Place::At("/session/prompt/image"),
             Capability::Audio => Place::At("/session/prompt/audio"),
             Capability::EmbeddedContext => Place::At("/session/prompt/embeddedContext"),
             Capability::McpStdio => Place::At("/session/mcp/stdio"),
             Capability::McpHttp => Place::At("/session/mcp/http"),
-            // Every agent that can log in can log out.
-            Capability::Logout => Place::Baseline,
+            // Those that are not in the document of version 2 have another one in their place.
+            Capability::Method(method) => Place::of_method(Version::V2, method),
         }
     }
 

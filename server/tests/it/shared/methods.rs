@@ -19,9 +19,10 @@ const UNANSWERED: [&str; 8] = [
     "session/unarchive",
 ];
 
-/// A method that is added to a document must be added to the server, or to the list above.
+/// A method that is added to a document must be added to the server, or to the list above. The
+/// server declares the capabilities of all methods that it answers, and no others.
 #[tokio::test]
-async fn every_request_of_the_documents_is_answered_or_listed() {
+async fn every_request_of_the_documents_is_answered_and_declared_or_listed() {
     let document = Document::v1()
         .and_then(|document| document.overlay("v1.unstable.json", V1_UNSTABLE))
         .and_then(|document| document.overlay("extensions.json", EXTENSIONS));
@@ -35,6 +36,12 @@ async fn every_request_of_the_documents_is_answered_or_listed() {
         "mcpServers": [], "modeId": "m", "configId": "c", "value": "v", "promptId": "p",
     });
     let refusals = [ErrorCode::METHOD_NOT_FOUND, ErrorCode::INVALID_PARAMS];
+    let initialized = guest.ext("initialize", params.clone()).await.unwrap();
+    let capabilities = &initialized["agentCapabilities"];
+    let declares = |pointer| {
+        let value = capabilities.pointer(pointer);
+        value.is_some_and(|value| !value.is_null() && *value != json!(false))
+    };
     let mut unanswered = Vec::new();
     for method in protocol.methods() {
         if !method.side.includes(Side::AGENT) || !method.kind.is_request() {
@@ -42,8 +49,13 @@ async fn every_request_of_the_documents_is_answered_or_listed() {
         }
         let answer = guest.ext(&method.name, params.clone()).await;
         let code = answer.err().and_then(|error| error.code());
-        if code.is_some_and(|code| refusals.contains(&code)) {
+        let is_answered = !code.is_some_and(|code| refusals.contains(&code));
+        if !is_answered {
             unanswered.push(method.name.as_str());
+        }
+        let facts = method.facts.as_ref();
+        if let Some(pointer) = facts.and_then(|facts| facts.capability.as_deref()) {
+            assert_eq!(declares(pointer), is_answered, "{}: {pointer}", method.name);
         }
     }
     unanswered.sort_unstable();
