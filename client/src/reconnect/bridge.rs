@@ -149,7 +149,7 @@ impl<C: Connector> Task<C> {
     ///
     /// # Errors
     ///
-    /// Fails when the connection to the agent has ended.
+    /// Fails when the connection to the agent has ended or must be replaced.
     async fn exchange(&mut self) -> Result<()> {
         loop {
             self.send_held();
@@ -180,7 +180,12 @@ impl<C: Connector> Task<C> {
                         }
                         self.resume.received(message, &mut self.out);
                     }
-                    Some(Received::Refused(refused)) => self.resume.refused(&refused, &mut self.out),
+                    Some(Received::Refused(refused)) => {
+                        if let Err(error) = self.resume.refused(&refused, &mut self.out) {
+                            self.receiver.abandon();
+                            return Err(error);
+                        }
+                    }
                     None => return Ok(()),
                 },
             }

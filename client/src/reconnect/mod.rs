@@ -79,6 +79,10 @@ pub(crate) trait LinkReceiver: Send {
     /// Fails with the reason for which the connection has ended.
     fn receive(&mut self) -> impl Future<Output = Result<Option<Received>, Error>> + Send;
 
+    /// Ends the connection without notifying the agent, which would end its turns: another one
+    /// follows.
+    fn abandon(&self) {}
+
     /// Waits until all messages are sent and the agent is notified of the end, after the sender's drop.
     fn closed(&self) -> impl Future<Output = ()> + Send;
 }

@@ -27,6 +27,7 @@ use self::messages::{answer, error, request, with_id, with_prompt_id};
 use self::sessions::{EventStatus, Session};
 use super::Refused;
 use super::envelope::{self, Envelope, Kind};
+use crate::error::Result;
 
 /// The notification of a gap in a session's events.
 pub(crate) const GAP: &str = "_acp-client/session/gap";
@@ -433,20 +434,37 @@ impl Resume {
     }
 
     /// Handles a request that the server rejected.
-    pub(super) fn refused(&mut self, refused: &Refused, out: &mut Outgoing) {
-        let Some(id) = &refused.request else { return };
-        self.layer_requests.remove(id);
+    ///
+    /// # Errors
+    ///
+    /// Fails if a request of this layer may succeed on another connection. Sessions and prompts
+    /// depend on its response, and another connection repeats it after a wait.
+    pub(super) fn refused(&mut self, refused: &Refused, out: &mut Outgoing) -> Result<()> {
+        let Some(id) = &refused.request else {
+            return Ok(());
+        };
+        let body = refused.body.as_deref().map(Envelope::read);
+        if let Some(request) = self.layer_requests.remove(id) {
+            if refused.is_uncertain || refused.error.is_temporary() {
+                return Err(refused.error.clone());
+            }
+            let failed = failure(id, &refused.error.to_string());
+            let response = body.filter(|body| body.error.is_some());
+            let response = response.unwrap_or_else(|| Envelope::read(&failed));
+            self.layer_response(request, &response, out);
+            return Ok(());
+        }
         let Some(pending) = self.pending.get(id) else {
-            return;
+            return Ok(());
         };
         if refused.is_uncertain
             && let (Some(session), Some(name)) = (pending.session.clone(), pending.prompt.clone())
         {
             // The server may have received it.
-            return self.request_result(id.clone(), &session, &name, out);
+            self.request_result(id.clone(), &session, &name, out);
+            return Ok(());
         }
         self.pending.remove(id);
-        let body = refused.body.as_deref().map(Envelope::read);
         out.to_client
             .push_back(match body.and_then(|body| body.error) {
                 Some(error) => answer(id, "error", error.get()),
@@ -456,6 +474,7 @@ impl Resume {
                 }
                 None => failure(id, &refused.error.to_string()),
             });
+        Ok(())
     }
 
     /// Returns an unused request id, as JSON.

@@ -79,6 +79,10 @@ impl LinkReceiver for RawReceiver {
         Ok(Self::receive(self).await?.map(Into::into))
     }
 
+    fn abandon(&self) {
+        Self::abandon(self);
+    }
+
     async fn closed(&self) {
         Self::closed(self).await;
     }

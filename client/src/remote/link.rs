@@ -173,6 +173,14 @@ impl RawReceiver {
         }
     }
 
+    /// Ends the connection without notifying the server.
+    pub(super) fn abandon(&self) {
+        self.end.fail(RemoteError::Lost {
+            url: self.end.url.clone(),
+            reason: "another one replaces it".to_owned(),
+        });
+    }
+
     /// Waits until all messages are sent and the server is notified of the end.
     ///
     /// Drop the [`RawSender`] first.

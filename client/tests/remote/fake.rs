@@ -90,6 +90,11 @@ impl Server {
         }
     }
 
+    /// Returns a request that was received and not expected, if there is one.
+    pub fn received(&mut self) -> Option<Request> {
+        self.early.pop().or_else(|| self.requests.try_recv().ok())
+    }
+
     /// Returns whether all received requests were expected. Waits 100 ms for further ones.
     pub async fn is_idle(&mut self) -> bool {
         // The absence of a request is no event that could be awaited.

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use acp_client::Reconnect;
 use acp_client::remote::RemoteError;
-use serde_json::json;
+use acp_client::{Client, Reconnect};
+use acp_sdk::v1::StopReason;
+use serde_json::{Value, json};
 
-use crate::fake::{Server, message, request, result, send, update, within};
+use crate::fake::{Server, Stream, message, request, result, send, update, within};
 
 #[tokio::test]
 async fn a_stream_goes_on_after_the_last_event_that_came() {
@@ -161,4 +162,89 @@ async fn a_connection_that_the_server_has_forgotten_is_lost() {
     get.respond("404 Not Found", "", "").await;
     let error = within(receiver.receive()).await.unwrap_err();
     assert!(matches!(error, RemoteError::Lost { .. }), "{error}");
+}
+
+/// Answers `initialize` of a client, and returns the stream of the connection.
+async fn initialized(server: &mut Server, connection: &str) -> Stream {
+    let post = server.next("POST initialize").await;
+    let session = json!({"resume": true, "promptResult": true});
+    let hello = json!({"protocolVersion": 1,
+        "agentCapabilities": {"_meta": {"acp-sdk": {"eventId": true, "session": session}}}});
+    let answer = json!({"jsonrpc": "2.0", "id": post.json()["id"], "result": hello});
+    let headers = format!("Acp-Connection-Id: {connection}\r\n");
+    post.respond("200 OK", &headers, &answer.to_string()).await;
+    server.next("GET connection").await.stream().await
+}
+
+/// Accepts a request, and sends its result on a stream.
+async fn answer(server: &mut Server, method: &str, stream: &mut Stream, value: Value) -> Value {
+    let post = server.next(&format!("POST {method}")).await;
+    let request = post.json();
+    post.accept().await;
+    let result = json!({"jsonrpc": "2.0", "id": request["id"], "result": value});
+    stream.event(&result).await;
+    request
+}
+
+/// The request for the result of a prompt can be lost like the prompt. Both are lost while the
+/// streams stay open, so that nothing else shows the loss.
+async fn a_prompt_is_answered_although_it_and_its_query_are_lost() {
+    let mut server = Server::start().await;
+    let client = tokio::spawn(Client::builder().connect_remote(server.agent()));
+    let mut connection = initialized(&mut server, "c1").await;
+    let client = within(client).await.unwrap().unwrap();
+    let created = json!({"sessionId": "s1"});
+    let (session, _) = within(async {
+        tokio::join!(
+            client.new_session(std::env::temp_dir()),
+            answer(&mut server, "session/new", &mut connection, created)
+        )
+    })
+    .await;
+    let session = session.unwrap();
+    let _session_stream = server.next("GET s1").await.stream().await;
+
+    let turn = session.prompt("hello").await.unwrap();
+    let prompt = server.next("POST session/prompt").await;
+    let name = prompt.json()["params"]["_meta"]["acp-sdk"]["promptId"].clone();
+    prompt.cut();
+    server
+        .next("POST _acp-sdk/session/prompt_result")
+        .await
+        .cut();
+
+    let mut connection = initialized(&mut server, "c2").await;
+    let mut events = server.next("GET s1").await.stream().await;
+    answer(
+        &mut server,
+        "_acp-sdk/session/resume",
+        &mut events,
+        json!({}),
+    )
+    .await;
+    let result = json!({"stopReason": "end_turn"});
+    let method = "_acp-sdk/session/prompt_result";
+    let query = answer(&mut server, method, &mut connection, result).await;
+    assert_eq!(query["params"]["promptId"], name);
+    let outcome = within(turn.outcome()).await.unwrap();
+    assert_eq!(outcome.stop_reason, StopReason::EndTurn);
+    // The first connection ends without a word, because that would end its turns.
+    let mut requests = Vec::new();
+    while let Some(request) = server.received() {
+        requests.push(request.line);
+    }
+    assert!(
+        !requests.iter().any(|line| line.starts_with("DELETE")),
+        "{requests:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_lost_query_is_repeated() {
+    a_prompt_is_answered_although_it_and_its_query_are_lost().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_lost_query_is_repeated_on_four_threads() {
+    a_prompt_is_answered_although_it_and_its_query_are_lost().await;
 }

@@ -280,13 +280,69 @@ fn an_uncertain_prompt_is_asked_for() {
         is_uncertain: true,
     };
     let mut out = Outgoing::default();
-    layer.refused(&refused, &mut out);
+    layer.refused(&refused, &mut out).unwrap();
     assert_eq!(values(out.to_agent)[0]["method"], PromptResult::NAME);
     assert!(out.to_client.is_empty());
     refused.is_uncertain = false;
     let mut out = Outgoing::default();
-    layer.refused(&refused, &mut out);
+    layer.refused(&refused, &mut out).unwrap();
     assert_eq!(values(out.to_client)[0]["id"], 2);
+}
+
+/// A rejection of the request with this id.
+fn rejection(id: &Value, is_uncertain: bool) -> Refused {
+    Refused {
+        request: Some(id.to_string()),
+        error: Error::TurnLost,
+        body: None,
+        is_uncertain,
+    }
+}
+
+/// Returns a layer that asks for the result of prompt 2, and the id of that request.
+fn asking() -> (Resume, Value) {
+    let mut layer = connected(ours());
+    prompt(&mut layer, 2, "hello");
+    let mut out = Outgoing::default();
+    layer
+        .refused(&rejection(&json!(2), true), &mut out)
+        .unwrap();
+    let id = values(out.to_agent)[0]["id"].clone();
+    (layer, id)
+}
+
+#[test]
+fn a_request_of_the_layer_without_response_needs_another_connection() {
+    let (mut layer, id) = asking();
+    let mut out = Outgoing::default();
+    layer.refused(&rejection(&id, true), &mut out).unwrap_err();
+    assert!(out.to_client.is_empty(), "the prompt may be answered yet");
+    let (to_client, to_agent) = reconnect(&mut layer);
+    assert!(to_client.is_empty(), "{to_client:?}");
+    assert_eq!(to_agent[0]["method"], ResumeEvents::NAME);
+
+    let id = &to_agent[0]["id"];
+    let mut out = Outgoing::default();
+    layer.refused(&rejection(id, true), &mut out).unwrap_err();
+    assert_eq!(reconnect(&mut layer).1[0]["method"], ResumeEvents::NAME);
+}
+
+#[test]
+fn a_request_of_the_layer_that_is_rejected_fails_what_depends_on_it() {
+    let (mut layer, id) = asking();
+    let mut out = Outgoing::default();
+    layer.refused(&rejection(&id, false), &mut out).unwrap();
+    assert_eq!(values(out.to_client)[0]["id"], 2);
+
+    let mut layer = connected(ours());
+    prompt(&mut layer, 2, "hello");
+    let id = reconnect(&mut layer).1[0]["id"].clone();
+    let mut out = Outgoing::default();
+    layer.refused(&rejection(&id, false), &mut out).unwrap();
+    let to_client = values(out.to_client);
+    assert_eq!(to_client[0]["params"]["kind"], "lost");
+    assert_eq!(to_client[1]["id"], 2);
+    assert!(!layer.is_resuming());
 }
 
 #[test]
