@@ -66,12 +66,13 @@ fn cases() -> ProptestConfig {
 }
 
 /// Inputs that once broke a promise about frames.
-const BROKE_FRAMES: [&[u8]; 5] = [
+const BROKE_FRAMES: [&[u8]; 6] = [
     b"\x00\x7c\xef",
     b"\x00\x09c",
     b"\x00\x00\xdd: 7\r\n\x00\x02\x0e\x00\xaf\xef\x0c\n\"\x0c  \x00\x0c\x00\nC",
     b"\x01\x00\x00\x00ntent-Length: 7\x00\x03Cont\r\nCont",
     b"\x00\x00\x00rror\":th: {\nC",
+    b"\xff\x03Content-Length:16\n\r\n{}\n\r  \n         \x18C\n{}      -",
 ];
 
 #[test]

@@ -83,16 +83,17 @@ fn detect_body(length: usize, input: &[u8]) -> Detection {
     if !matches!(input.first(), None | Some(b'{' | b'[')) {
         return Detection::No;
     }
-    if let Some(body) = input.get(..length) {
-        return match is_json(body) {
-            true => Detection::Yes,
-            false => Detection::No,
-        };
+    let body = &input[..length.min(input.len())];
+    // A whole message as a line, before the body ends: the header was none, and the rest of its body
+    // may never come.
+    let line = memchr::memchr(b'\n', body).filter(|end| end + 1 < length);
+    if line.is_some_and(|end| is_json(&body[..end])) {
+        return Detection::No;
     }
-    // A whole message as a line: the header was none, and its body may never come.
-    match memchr::memchr(b'\n', input) {
-        Some(end) if is_json(&input[..end]) => Detection::No,
-        _ => Detection::Unknown,
+    match body.len() == length {
+        false => Detection::Unknown,
+        true if is_json(body) => Detection::Yes,
+        true => Detection::No,
     }
 }
 
