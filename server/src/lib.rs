@@ -83,7 +83,9 @@ pub use session::{
     Events, History, Opening, OpeningKind, PendingPermission, Phase, PromptHandle, Received,
     Session, Settings, SettingsChange,
 };
-pub use turn::{Decision, Exit, Terminal, ToolCall, Turn, UrlElicitation};
+pub use turn::{
+    CommandOutput, Decision, Exit, NewToolCall, Terminal, ToolCall, Turn, UrlElicitation,
+};
 
 /// Serves one client on standard input and output until it closes its side, with sessions in
 /// memory.

@@ -187,7 +187,8 @@ async fn tool(turn: &Turn) -> Result<()> {
     let path = turn.session().resolve("example.txt");
     let place = ToolCallLocation::new(path.as_str()).with_line(1u32);
     let mut call = turn
-        .tool_call_at("Edit example.txt", ToolKind::Edit, vec![place])
+        .tool_call("Edit example.txt", ToolKind::Edit)
+        .locations([place])
         .await?;
     call.start().await?;
     call.add_text("One line changed.").await?;

@@ -10,9 +10,11 @@
 //! - In a cancelled turn nothing is asked: the call fails with [`Cancelled`](crate::Error).
 //! - No tool call stays open and no terminal unreleased, however the handler ends.
 
+mod announcement;
 mod core;
 #[cfg(feature = "hosted")]
 mod delegate;
+mod effects;
 mod elicitation;
 mod local;
 mod permission;
@@ -23,6 +25,8 @@ mod terminal;
 mod tool_call;
 
 pub(crate) use self::core::{Core, Role, chunk, is_final, push};
+pub use announcement::NewToolCall;
+pub use effects::CommandOutput;
 pub use elicitation::UrlElicitation;
 use local::Provider;
 pub use permission::Decision;
@@ -36,7 +40,7 @@ use acp_sdk::v1::{
     AvailableCommand, AvailableCommandsUpdate, ClientHandle, ContentBlock,
     CreateElicitationRequest, CreateTerminalRequest, ElicitationAction, ElicitationSchema,
     PermissionOption, Plan, PlanEntry, ReadTextFileRequest, SessionConfigOption, SessionInfoUpdate,
-    SessionUpdate, ToolCallLocation, ToolKind, UsageUpdate, WriteTextFileRequest,
+    SessionUpdate, ToolKind, UsageUpdate, WriteTextFileRequest,
 };
 use acp_sdk::{Json, Meta};
 
@@ -55,30 +59,20 @@ use crate::{Capability, Error, Result, Session};
 /// [`cancel_deadline`](crate::Policies::cancel_deadline) the handler's future is dropped where it
 /// waits. Release what the future holds in the `Drop` of a value.
 ///
-/// A tool call that changes a file, and one that runs a command:
+/// A tool call that changes a file, and one that runs a command, each with the user's permission:
 ///
 /// ```
-/// use acp_sdk::v1::{StopReason, ToolKind};
+/// use acp_sdk::v1::StopReason;
 /// use acp_server::{Capability, Result, Turn};
 ///
 /// async fn answer(turn: Turn) -> Result<StopReason> {
 ///     let old = turn.read_file("Cargo.toml").await?;
 ///     let new = old.replace("2021", "2024");
-///     let mut edit = turn.tool_call("Raise the edition", ToolKind::Edit).await?;
-///     edit.add_diff("Cargo.toml", Some(&old), &new).await?;
-///     if !turn.ask_permission(&edit).await?.is_allowed() {
-///         edit.reject().await?;
-///         return Ok(StopReason::EndTurn);
-///     }
-///     turn.write_file("Cargo.toml", new).await?;
-///     edit.complete("").await?;
-///     if turn.offers(Capability::Terminal) {
-///         let mut check = turn.tool_call("cargo check", ToolKind::Execute).await?;
-///         let terminal = turn.terminal("cargo", ["check"]).await?;
-///         check.add_terminal(&terminal).await?;
-///         match terminal.wait().await? {
-///             exit if exit.is_success() => check.complete("").await?,
-///             exit => check.fail(exit.to_string()).await?,
+///     let edited = turn.edit_file("Cargo.toml", Some(&old), &new).await?;
+///     if edited && turn.offers(Capability::Terminal) {
+///         let check = turn.run_command("cargo", ["check"]).await?;
+///         if let Some(check) = check.filter(|check| !check.exit.is_success()) {
+///             turn.send_text(format!("It does not compile:\n{}", check.output)).await?;
 ///         }
 ///     }
 ///     Ok(StopReason::EndTurn)
@@ -206,27 +200,16 @@ impl Turn {
         self.send(SessionUpdate::Plan(Plan::new(entries))).await
     }
 
-    /// Announces a tool call with the status `pending`.
+    /// Announces a tool call with the status `pending`, when the result is awaited.
+    ///
+    /// Give it what the user needs to judge it, such as its [input](NewToolCall::raw_input).
+    /// [`run_command`](Self::run_command) and [`edit_file`](Self::edit_file) are whole tool calls.
     ///
     /// # Errors
     ///
     /// As [`send_text`](Self::send_text).
-    pub async fn tool_call(&self, title: impl Into<String>, kind: ToolKind) -> Result<ToolCall> {
-        ToolCall::announce(&self.core, title.into(), kind, Vec::new()).await
-    }
-
-    /// Announces a tool call with the locations in files that it touches.
-    ///
-    /// # Errors
-    ///
-    /// As [`send_text`](Self::send_text).
-    pub async fn tool_call_at(
-        &self,
-        title: impl Into<String>,
-        kind: ToolKind,
-        locations: Vec<ToolCallLocation>,
-    ) -> Result<ToolCall> {
-        ToolCall::announce(&self.core, title.into(), kind, locations).await
+    pub fn tool_call(&self, title: impl Into<String>, kind: ToolKind) -> NewToolCall {
+        NewToolCall::new(&self.core, title.into(), kind)
     }
 
     /// Asks the user to allow a tool call once. A call that is allowed is

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use acp_sdk::v1::{
-    Content, ContentBlock, Diff, SessionUpdate, Terminal as TerminalContent, TextContent,
-    ToolCall as Announcement, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus,
-    ToolCallUpdate, ToolKind,
+    Content, ContentBlock, SessionUpdate, Terminal as TerminalContent, TextContent,
+    ToolCall as Announcement, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate,
 };
 
+use super::announcement::diff;
 use super::{Core, Terminal};
 use crate::Result;
 use crate::local::Command;
@@ -23,10 +23,8 @@ use crate::local::Command;
 #[must_use = "a tool call that is dropped has failed"]
 pub struct ToolCall {
     core: Arc<Core>,
-    id: ToolCallId,
-    title: String,
-    kind: ToolKind,
-    content: Vec<ToolCallContent>,
+    /// As it was announced, with the content of now.
+    call: Announcement,
     /// Commands of this machine, by their place in the content.
     commands: Vec<(usize, Arc<Command>)>,
     started: AtomicBool,
@@ -36,45 +34,40 @@ pub struct ToolCall {
 const DISPLAYED_OUTPUT: usize = 16 << 10;
 
 impl ToolCall {
-    pub(super) async fn announce(
-        core: &Arc<Core>,
-        title: String,
-        kind: ToolKind,
-        locations: Vec<ToolCallLocation>,
-    ) -> Result<Self> {
+    pub(super) async fn announce(core: Arc<Core>, call: Announcement) -> Result<Self> {
+        let announcement = call.clone();
+        // Before it is sent: dropped meanwhile, the call has failed.
         let call = Self {
-            core: core.clone(),
-            id: core.next_id("call").into(),
-            title,
-            kind,
-            content: Vec::new(),
+            core,
+            call,
             commands: Vec::new(),
             started: AtomicBool::new(false),
         };
-        let announcement = Announcement::new(&call.id, call.title.as_str())
-            .with_kind(call.kind.clone())
-            .with_status(ToolCallStatus::Pending)
-            .with_locations(locations);
-        core.send(SessionUpdate::ToolCall(announcement)).await?;
+        let update = SessionUpdate::ToolCall(announcement);
+        call.core.send(update).await?;
         Ok(call)
     }
 
     /// Returns the id, unique in the session.
     #[must_use]
     pub fn id(&self) -> &ToolCallId {
-        &self.id
+        &self.call.tool_call_id
     }
 
     /// Returns what the answer "always" to a permission is remembered by.
     pub(super) fn remembered_as(&self) -> String {
-        format!("{:?} {}", self.kind, self.title)
+        format!("{:?} {}", self.call.kind, self.call.title)
     }
 
     /// Returns the call as a request for permission shows it.
     pub(super) fn summary(&self) -> ToolCallUpdate {
-        ToolCallUpdate::new(&self.id)
-            .with_title(self.title.as_str())
-            .with_kind(self.kind.clone())
+        let call = &self.call;
+        let mut summary = self.change().with_title(call.title.as_str());
+        summary.kind = call.kind.clone();
+        summary.raw_input = call.raw_input.clone();
+        summary.content = Some(call.content.clone()).filter(|content| !content.is_empty());
+        summary.locations = Some(call.locations.clone()).filter(|places| !places.is_empty());
+        summary
     }
 
     /// Sets the status to `in_progress`. Further calls do nothing.
@@ -116,12 +109,7 @@ impl ToolCall {
     ///
     /// As [`start`](Self::start).
     pub async fn add_diff(&mut self, path: &str, old: Option<&str>, new: &str) -> Result<()> {
-        let diff = Diff::new(self.core.session.resolve(path), new);
-        let diff = match old {
-            Some(old) => diff.with_old_text(old),
-            None => diff,
-        };
-        self.add(ToolCallContent::Diff(diff)).await
+        self.add(diff(&self.core, path, old, new)).await
     }
 
     /// Adds a terminal, whose output the client displays, also after its release.
@@ -134,7 +122,8 @@ impl ToolCall {
     /// As [`start`](Self::start).
     pub async fn add_terminal(&mut self, terminal: &Terminal) -> Result<()> {
         if let Some(command) = terminal.local() {
-            self.commands.push((self.content.len(), command.clone()));
+            let place = self.call.content.len();
+            self.commands.push((place, command.clone()));
             return self.add(displayed(command)).await;
         }
         let content = TerminalContent::new(terminal.id());
@@ -148,7 +137,7 @@ impl ToolCall {
     ///
     /// As [`start`](Self::start).
     pub async fn update(&self, mut change: ToolCallUpdate) -> Result<()> {
-        change.tool_call_id = self.id.clone();
+        change.tool_call_id = self.id().clone();
         self.core.send(SessionUpdate::ToolCallUpdate(change)).await
     }
 
@@ -180,20 +169,20 @@ impl ToolCall {
     }
 
     fn change(&self) -> ToolCallUpdate {
-        ToolCallUpdate::new(&self.id)
+        ToolCallUpdate::new(self.id())
     }
 
     async fn add(&mut self, content: ToolCallContent) -> Result<()> {
-        self.content.push(content);
+        self.call.content.push(content);
         self.refresh();
-        self.update(self.change().with_content(self.content.clone()))
+        self.update(self.change().with_content(self.call.content.clone()))
             .await
     }
 
     /// Displays the current output of local commands.
     fn refresh(&mut self) {
         for (at, command) in &self.commands {
-            if let Some(content) = self.content.get_mut(*at) {
+            if let Some(content) = self.call.content.get_mut(*at) {
                 *content = displayed(command);
             }
         }
@@ -203,11 +192,11 @@ impl ToolCall {
         let mut change = self.change().with_status(status);
         let has_text = !text.is_empty();
         if has_text {
-            self.content.push(text_content(text));
+            self.call.content.push(text_content(text));
         }
         if has_text || !self.commands.is_empty() {
             self.refresh();
-            change = change.with_content(std::mem::take(&mut self.content));
+            change = change.with_content(std::mem::take(&mut self.call.content));
         }
         self.update(change).await
     }
@@ -231,6 +220,6 @@ fn displayed(command: &Command) -> ToolCallContent {
 
 impl Drop for ToolCall {
     fn drop(&mut self) {
-        self.core.call_dropped(&self.id);
+        self.core.call_dropped(self.id());
     }
 }

@@ -14,7 +14,7 @@ use crate::editor::{Desk, Editor, Permission, everything, others_run, text};
 use crate::raw::Raw;
 
 /// A handler that is one closure.
-struct Script<F>(F);
+pub struct Script<F>(pub F);
 
 impl<F, Fut> Handler for Script<F>
 where
@@ -44,7 +44,7 @@ where
     server.connection(Link::Stdio)
 }
 
-fn runtime<F, Fut>(prompt: F) -> ServerConnection
+pub fn runtime<F, Fut>(prompt: F) -> ServerConnection
 where
     F: Fn(Turn) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = HandlerResult<StopReason>> + Send,

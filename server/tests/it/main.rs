@@ -11,6 +11,7 @@ mod cancel;
 mod capabilities;
 mod counting;
 mod editor;
+mod effects;
 mod failures;
 mod faults;
 mod guards;
