@@ -62,6 +62,11 @@ pub use self::testing::{AgentTest, ClientTest, assert_conformant};
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+/// Compiles the examples of the guide to the server.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/server.md")]
+struct ServerGuide;
+
 /// Compiles the example of this crate's own.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,37 +1,9 @@
-//! Typed Rust for the [Agent Client Protocol](https://agentclientprotocol.com).
+#![doc = include_str!("../README.md")]
+//! # Modules
 //!
 //! Types, the traits [`Agent`](v1::Agent) and [`Client`](v1::Client), and typed callers are
 //! generated from the protocol's JSON Schema. The connection is [`ConnectionBuilder`]; what wraps
 //! handlers is in [`service`].
-//!
-//! An agent implements the trait and is served:
-//!
-//! ```no_run
-//! use acp_sdk::{HandlerResult, v1::*};
-//!
-//! struct Echo;
-//!
-//! impl Agent for Echo {
-//!     async fn new_session(&self, _: &AgentContext, _: NewSessionRequest) -> HandlerResult<NewSessionResponse> {
-//!         Ok(NewSessionResponse::new("session-1"))
-//!     }
-//!     async fn prompt(&self, ctx: &AgentContext, req: PromptRequest) -> HandlerResult<PromptResponse> {
-//!         for block in req.prompt {
-//!             if ctx.is_cancelled() {
-//!                 return Ok(PromptResponse::new(StopReason::Cancelled));
-//!             }
-//!             let update = SessionUpdate::AgentMessageChunk(ContentChunk::new(block));
-//!             ctx.client().session_update(SessionNotification::new(req.session_id.clone(), update)).await?;
-//!         }
-//!         Ok(PromptResponse::new(StopReason::EndTurn))
-//!     }
-//!     // The connection has cancelled the context of the session's prompt by then.
-//!     async fn cancel(&self, _: &AgentContext, _: CancelNotification) -> HandlerResult<()> { Ok(()) }
-//! }
-//!
-//! #[tokio::main]
-//! async fn main() -> acp_sdk::Result<()> { acp_sdk::serve_stdio(Echo).await }
-//! ```
 //!
 //! The feature `v2` adds the module `v2`, the draft of protocol version 2. The same functions
 //! serve its agents and connect its clients. [`MultiVersion`] combines implementations of
@@ -149,8 +121,3 @@ pub fn connect<V, C: IntoClient<V>>(
 ) -> Connection<C::Agent> {
     ConnectionBuilder::new().client(client, transport)
 }
-
-/// Compiles the example of the README.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
