@@ -28,6 +28,12 @@ pub(crate) trait Listener: Send + Sync {
     fn rolled_back(&self, last: u64) {
         let _ = last;
     }
+
+    /// Called after [`rolled_back`](Self::rolled_back), without the log's lock. Must not block.
+    fn failed(&self, last: u64, error: &StoreError) {
+        let _ = error;
+        self.committed(last);
+    }
 }
 
 /// The events of one session. Clones are handles to the same log.
@@ -288,27 +294,26 @@ impl Inner {
                 }
             };
             let mut state = self.state();
-            let listeners = match result {
-                Ok(()) => {
-                    state.keep(events, &self.limits);
-                    state.listeners()
-                }
+            let listeners = state.listeners();
+            match &result {
+                Ok(()) => state.keep(events, &self.limits),
                 Err(error) => {
-                    state.fail(error);
-                    let listeners = state.listeners();
+                    state.fail(error.clone());
                     // Before anything else is appended, for it gets the same numbers.
                     for listener in &listeners {
                         listener.rolled_back(state.committed);
                     }
-                    // Notified below: nothing that waits for these events must wait any longer.
-                    listeners
                 }
-            };
+            }
             let last = state.committed;
             drop(state);
             self.settled.notify_waiters();
+            // Nothing that waits for events that could not be committed must wait any longer.
             for listener in listeners {
-                listener.committed(last);
+                match &result {
+                    Ok(()) => listener.committed(last),
+                    Err(error) => listener.failed(last, error),
+                }
             }
         }
     }
@@ -342,11 +347,6 @@ impl Appender<'_> {
     /// Returns the number of the last committed event.
     pub(crate) fn committed(&self) -> u64 {
         self.state.committed
-    }
-
-    /// As [`Log::subscribe`].
-    pub(crate) fn subscribe(&mut self, listener: Weak<dyn Listener>) {
-        self.state.subscribe(listener);
     }
 
     /// Appends an event and returns its number.

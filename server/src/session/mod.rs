@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use acp_sdk::v1::{
     ClientCapabilities, ContentBlock, Implementation, McpServer, MessageId,
@@ -67,6 +67,12 @@ struct Inner {
     ids: AtomicU64,
     /// Cancelled when the session has left memory.
     closed: CancellationToken,
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What changes in a session.
@@ -161,7 +167,7 @@ impl Session {
             questions: BTreeMap::new(),
             remembered: HashMap::new(),
         };
-        Self(Arc::new(Inner {
+        let session = Self(Arc::new(Inner {
             id: record.id.clone(),
             id_json: id_json.into(),
             cwd: record.cwd.clone(),
@@ -171,7 +177,10 @@ impl Session {
             state: Mutex::new(state),
             ids: AtomicU64::new(0),
             closed: CancellationToken::new(),
-        }))
+        }));
+        let listener: Weak<Inner> = Arc::downgrade(&session.0);
+        session.log().subscribe(listener);
+        session
     }
 
     /// Returns the id.
@@ -349,7 +358,7 @@ impl Session {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state()
     }
 
     pub(crate) fn set_environment(&self, environment: Environment) {
@@ -384,7 +393,7 @@ impl Session {
 /// A handle that does not keep the session.
 #[cfg(feature = "hosted")]
 #[derive(Clone)]
-pub(crate) struct WeakSession(std::sync::Weak<Inner>);
+pub(crate) struct WeakSession(Weak<Inner>);
 
 #[cfg(feature = "hosted")]
 impl WeakSession {

@@ -28,9 +28,10 @@ pub(crate) enum Ask {
 pub(crate) enum Reply {
     Permission(RequestPermissionOutcome),
     Elicitation(ElicitationAction),
-    /// No client that was asked could answer.
-    Failed(acp_sdk::Error),
 }
+
+/// The end of a question: the reply, or why nobody could give one.
+type End = oneshot::Sender<Result<Reply>>;
 
 pub(crate) struct Question {
     pub(crate) id: QuestionId,
@@ -43,8 +44,8 @@ pub(crate) struct Question {
 }
 
 struct State {
-    /// Taken by the first answer.
-    reply: Option<oneshot::Sender<Reply>>,
+    /// Taken by whoever ends the question.
+    end: Option<End>,
     offered: Vec<ClientId>,
     /// Offers without an answer.
     open: usize,
@@ -55,20 +56,33 @@ impl Question {
         id: QuestionId,
         ask: Ask,
         origin: Option<ClientId>,
-    ) -> (Arc<Self>, oneshot::Receiver<Reply>) {
-        let (reply, receiver) = oneshot::channel();
+    ) -> (Arc<Self>, oneshot::Receiver<Result<Reply>>) {
+        let (end, receiver) = oneshot::channel();
         let question = Self {
             id,
             ask,
             origin,
             state: Mutex::new(State {
-                reply: Some(reply),
+                end: Some(end),
                 offered: Vec::new(),
                 open: 0,
             }),
             closed: CancellationToken::new(),
         };
         (Arc::new(question), receiver)
+    }
+
+    /// Ends a question that could not be asked: its event does not exist, and no answer of it may.
+    pub(super) fn fail(&self, error: Error) {
+        if let Some(end) = self.take_end() {
+            // Whoever asked may have gone.
+            let _ = end.send(Err(error));
+        }
+        self.closed.cancel();
+    }
+
+    fn take_end(&self) -> Option<End> {
+        self.state().end.take()
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -92,13 +106,9 @@ impl Drop for Withdrawn {
 ///
 /// # Errors
 ///
-/// The client's, or [`Error::Cancelled`] when the question was withdrawn.
-pub(crate) fn answered(reply: Result<Reply, oneshot::error::RecvError>) -> Result<Reply> {
-    match reply {
-        Ok(Reply::Failed(error)) => Err(error.into()),
-        Ok(reply) => Ok(reply),
-        Err(_) => Err(Error::Cancelled),
-    }
+/// The client's, that of the store, or [`Error::Cancelled`] when the question was withdrawn.
+pub(crate) fn answered(end: Result<Result<Reply>, oneshot::error::RecvError>) -> Result<Reply> {
+    end.unwrap_or(Err(Error::Cancelled))
 }
 
 impl Session {
@@ -121,7 +131,7 @@ impl Session {
         appender: &mut Appender<'_>,
         ask: Ask,
         origin: Option<ClientId>,
-    ) -> Result<(Withdrawn, oneshot::Receiver<Reply>)> {
+    ) -> Result<(Withdrawn, oneshot::Receiver<Result<Reply>>)> {
         let id = QuestionId(appender.next_number());
         let event = match ask.clone() {
             Ask::Permission(request) => TurnEvent::PermissionAsked {
@@ -172,7 +182,7 @@ impl Session {
         }
         {
             let mut state = question.state();
-            if state.reply.is_none() || state.offered.contains(&client.id()) {
+            if state.end.is_none() || state.offered.contains(&client.id()) {
                 return;
             }
             state.offered.push(client.id());
@@ -191,41 +201,37 @@ impl Session {
     }
 
     fn answered(&self, question: &Question, answer: acp_sdk::Result<Reply>) {
-        let reply = {
+        let end = {
             let mut state = question.state();
             state.open -= 1;
-            match answer {
+            match &answer {
                 // A client that has gone may come back, and others may attach.
                 Err(acp_sdk::Error::Closed(_)) => return,
                 Err(_) if state.open > 0 => return,
-                Err(error) => state
-                    .reply
-                    .take()
-                    .map(|sender| (sender, Reply::Failed(error))),
-                Ok(reply) => state.reply.take().map(|sender| (sender, reply)),
+                _ => state.end.take(),
             }
         };
-        if let Some((sender, reply)) = reply {
-            self.close_question(question, Some(&reply));
+        if let Some(end) = end {
+            self.close_question(question, answer.as_ref().ok());
             // The turn may have ended meanwhile.
-            let _ = sender.send(reply);
+            let _ = end.send(answer.map_err(Error::from));
         }
     }
 
     /// Answers a question for the program itself; `false` if it is answered or withdrawn already.
     pub(crate) fn reply(&self, question: &Question, reply: Reply) -> bool {
-        let Some(sender) = question.state().reply.take() else {
+        let Some(end) = question.take_end() else {
             return false;
         };
         self.close_question(question, Some(&reply));
         // The turn may have ended meanwhile.
-        let _ = sender.send(reply);
+        let _ = end.send(Ok(reply));
         true
     }
 
     /// Withdraws a question, if it is still open.
     pub(crate) fn withdraw(&self, question: &Question) {
-        if question.state().reply.take().is_some() {
+        if question.take_end().is_some() {
             self.close_question(question, None);
         }
     }
@@ -252,7 +258,15 @@ impl Session {
         };
         // The answer counts for the turn even if the store does not take it: the turn fails then.
         let _ = self.log().append_now(None, |appender| {
-            self.state().questions.remove(&id.0);
+            {
+                let questions = &mut self.state().questions;
+                let entered = questions.get(&id.0);
+                // A failed commit has removed it, and another question may have its number.
+                if !entered.is_some_and(|entered| std::ptr::eq(&**entered, question)) {
+                    return Ok(false);
+                }
+                questions.remove(&id.0);
+            }
             let pushed = appender.push(&event);
             Ok::<_, StoreError>(pushed.is_ok())
         });

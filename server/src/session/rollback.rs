@@ -1,23 +1,25 @@
-//! Settings, title and the handler's data as they were before changes that are not committed yet.
+//! What a session takes back when a commit fails: changes and questions.
 //!
-//! A change counts at once, so that what follows builds on it. If the store refuses the commit, the
-//! event of the change does not exist, and the session must be as it was before.
+//! A change of settings, title or the handler's data counts at once, so that what follows builds on
+//! it. If the store refuses the commit, the event of the change does not exist, and the session must
+//! be as it was before. A question whose event does not exist ends with the store's error.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::Arc;
 
 use acp_sdk::Json;
 
-use super::{Inner, Session, Settings};
+use super::{Inner, Question, Session, Settings};
 use crate::log::{Appender, Listener};
+use crate::store::StoreError;
 
 /// The changes since the last commit that is known here.
 #[derive(Default)]
 pub(crate) struct Uncommitted {
     /// By the number of the first event of the change.
     changes: VecDeque<(u64, Before)>,
-    /// Whether the session is notified of failed commits.
-    listens: bool,
+    /// Questions whose events could not be committed.
+    lost: Vec<Arc<Question>>,
 }
 
 struct Before {
@@ -43,10 +45,6 @@ impl Session {
             uncommitted.changes.pop_front();
         }
         uncommitted.changes.push_back((next, before));
-        if !std::mem::replace(&mut uncommitted.listens, true) {
-            let listener: Weak<Inner> = Arc::downgrade(&self.0);
-            appender.subscribe(listener);
-        }
     }
 }
 
@@ -55,13 +53,22 @@ impl Listener for Inner {
     fn committed(&self, _: u64) {}
 
     fn rolled_back(&self, last: u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        let lost = state.questions.split_off(&(last + 1));
+        state.uncommitted.lost.extend(lost.into_values());
         let changes = std::mem::take(&mut state.uncommitted.changes);
         let first = changes.into_iter().find(|(number, _)| *number > last);
         if let Some((_, before)) = first {
             state.settings = before.settings;
             state.title = before.title;
             state.data = before.data;
+        }
+    }
+
+    fn failed(&self, _: u64, error: &StoreError) {
+        let lost = std::mem::take(&mut self.state().uncommitted.lost);
+        for question in lost {
+            question.fail(error.clone().into());
         }
     }
 }

@@ -39,6 +39,8 @@ pub enum Fault {
     Delay(Duration),
     /// The call waits until the gate is opened.
     Hold(Gate),
+    /// The call panics, as one with a bug.
+    Panic,
 }
 
 /// Whether a fault happens before or after the call took effect.
@@ -114,6 +116,8 @@ struct Injected {
     operation: Option<Operation>,
     /// Calls until it happens; 1 for the next.
     countdown: usize,
+    /// Calls in a row that it happens to.
+    times: usize,
     when: When,
     fault: Fault,
 }
@@ -142,12 +146,41 @@ impl<S> FaultyStore<S> {
         when: When,
         fault: Fault,
     ) {
+        self.add(operation.into(), nth, 1, when, fault);
+    }
+
+    /// Makes the next `times` calls of `operation`, or of any, meet a fault. `usize::MAX`: all until
+    /// [`heal`](Self::heal).
+    pub fn inject_next(
+        &self,
+        operation: impl Into<Option<Operation>>,
+        times: usize,
+        when: When,
+        fault: Fault,
+    ) {
+        self.add(operation.into(), 1, times, when, fault);
+    }
+
+    fn add(
+        &self,
+        operation: Option<Operation>,
+        nth: usize,
+        times: usize,
+        when: When,
+        fault: Fault,
+    ) {
         self.state().injected.push(Injected {
-            operation: operation.into(),
+            operation,
             countdown: nth.max(1),
+            times,
             when,
             fault,
         });
+    }
+
+    /// Removes all faults that have not happened yet.
+    pub fn heal(&self) {
+        self.state().injected.clear();
     }
 
     /// Returns the calls so far, in the order in which they were first polled.
@@ -168,9 +201,17 @@ impl<S> FaultyStore<S> {
             }
         }
         let mut injected = state.injected.iter();
-        let at = injected.position(|injected| injected.countdown == 0)?;
-        let Injected { when, fault, .. } = state.injected.remove(at);
-        Some((when, fault))
+        let due = |injected: &Injected| {
+            injected.countdown == 0 && injected.operation.is_none_or(|only| only == operation)
+        };
+        let at = injected.position(due)?;
+        let injected = &mut state.injected[at];
+        injected.times = injected.times.saturating_sub(1);
+        let met = (injected.when, injected.fault.clone());
+        if injected.times == 0 {
+            state.injected.remove(at);
+        }
+        Some(met)
     }
 
     fn call<'a, T: Send + 'a>(
@@ -208,6 +249,7 @@ impl Fault {
             Self::Hang => pending().await,
             Self::Delay(time) => tokio::time::sleep(time).await,
             Self::Hold(gate) => gate.pass().await,
+            Self::Panic => panic!("injected panic of {operation:?}"),
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ mod failures;
 mod faults;
 mod guards;
 mod handler;
+mod hiccups;
 mod initialize;
 mod killed;
 mod outside;

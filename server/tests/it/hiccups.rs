@@ -1,0 +1,139 @@
+//! Stores that fail for a while, lose what they did, or give a session to somebody else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_sdk::v1::*;
+use acp_server::event::Event;
+use acp_server::store::faults::{Fault, FaultyStore, Operation, When};
+use acp_server::store::{MemoryStore, Store, StoreErrorKind};
+use acp_server::{Handler, HandlerResult, Received, Server, Session, Turn};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::editor::Desk;
+
+type Faulty = Arc<FaultyStore<Arc<MemoryStore>>>;
+
+fn faulty() -> Faulty {
+    Arc::new(FaultyStore::new(Arc::default()))
+}
+
+/// Waits for something, but not for ever.
+async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    let time = Duration::from_secs(200);
+    timeout(time, future).await.expect(what)
+}
+
+/// Returns the events of a session as kinds, with what its store has for it.
+async fn stored(store: &Faulty, session: &SessionId) -> Vec<String> {
+    let page = store.inner().read(session, 0, usize::MAX).await.unwrap();
+    let batches = page.batches.iter();
+    let texts: Vec<_> = batches
+        .flat_map(|batch| {
+            batch
+                .after(0)
+                .map(|(number, text)| (number, text.to_owned()))
+        })
+        .collect();
+    for (at, (number, _)) in texts.iter().enumerate() {
+        assert_eq!(*number, at as u64 + 1, "numbers have no holes");
+    }
+    texts.into_iter().map(|(_, text)| text).collect()
+}
+
+/// Waits until everything that was appended is committed.
+async fn committed(session: &Session) {
+    let mut events = session.subscribe(0);
+    loop {
+        if let Received::Event(Event { number, .. }) = events.next().await.unwrap()
+            && number == session.last_event()
+        {
+            return;
+        }
+    }
+}
+
+/// Does what its prompt says.
+#[derive(Clone)]
+struct Busy {
+    store: Faulty,
+    go_on: Arc<Notify>,
+}
+
+impl Busy {
+    fn new(store: &Faulty) -> Self {
+        Self {
+            store: store.clone(),
+            go_on: Arc::default(),
+        }
+    }
+}
+
+impl Handler for Busy {
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), turn: Turn) -> HandlerResult<StopReason> {
+        match turn.prompt_text().as_str() {
+            // Five texts, with a turn for the commit task after each.
+            "steps" => {
+                for step in 0..5 {
+                    turn.send_text(format!("step {step}")).await?;
+                    tokio::task::yield_now().await;
+                }
+            }
+            // A question that the store refuses.
+            "ask" => {
+                let call = turn.tool_call("Run", ToolKind::Execute).await?;
+                committed(turn.session()).await;
+                let full = Fault::Fail(StoreErrorKind::Full);
+                self.store.inject(Operation::Commit, 1, When::Before, full);
+                turn.ask_permission(&call).await?;
+            }
+            "flood" => loop {
+                turn.send_text("x".repeat(1 << 10)).await?;
+            },
+            // A text once it is notified, and then nothing.
+            "wait" => {
+                self.go_on.notified().await;
+                turn.send_text("too late").await?;
+                std::future::pending::<()>().await;
+            }
+            _ => {}
+        }
+        Ok(StopReason::EndTurn)
+    }
+}
+
+async fn a_refused_question_ends_with_the_error() {
+    let store = faulty();
+    let server = Server::builder(Busy::new(&store)).store(store.clone());
+    let server = server.build();
+    let desk = Desk::of(&server).await;
+    for _ in 0..2 {
+        let error = soon("the end of the turn", desk.prompt("ask")).await;
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("injected failure"), "{error}");
+        let session = server.session(&desk.session).await.unwrap();
+        assert_eq!(session.pending_permissions(), [], "nothing is asked");
+    }
+    desk.prompt("steps").await.unwrap();
+    // Neither the question nor its end is an event.
+    let events = stored(&store, &desk.session).await.concat();
+    assert!(!events.contains("permission"), "{events}");
+    let told = desk.editor.told();
+    assert!(
+        !told.contains(&"session/request_permission".to_owned()),
+        "{told:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_the_store_refuses_ends_with_its_error() {
+    a_refused_question_ends_with_the_error().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_that_the_store_refuses_ends_with_its_error_on_two_threads() {
+    a_refused_question_ends_with_the_error().await;
+}
