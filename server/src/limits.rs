@@ -20,6 +20,7 @@ const REQUEST_BYTES: usize = 64 << 10;
 /// | `log.memory_bytes` | 4 MiB |
 /// | `log.uncommitted_bytes` | 64 KiB |
 /// | `log.page_bytes` | 256 KiB |
+/// | `log.commit_timeout` | 60 s |
 /// | `concurrent_opens` | 64 |
 /// | `open_timeout` | 60 s |
 /// | `close_timeout` | 5 s |
@@ -44,13 +45,14 @@ pub struct Limits {
     pub queued_prompt_bytes: usize,
     /// Bytes of one prompt. Larger ones are refused with -32602.
     pub prompt_bytes: usize,
-    /// Memory of a session's event log.
+    /// Memory and commits of a session's event log.
     pub log: LogLimits,
     /// Handlers that open a session at the same time; further ones wait.
     pub concurrent_opens: usize,
     /// Time for a handler to open a session; then the request fails with -32603.
     pub open_timeout: Duration,
-    /// Time for a handler to close a session; then it is dropped.
+    /// Time for a handler to close a session; then it is dropped. A store that is unavailable while
+    /// a session is closed has as much for each commit.
     pub close_timeout: Duration,
     /// An idle session without clients leaves memory after this time and returns when it is
     /// loaded. Zero: never.
@@ -61,7 +63,7 @@ pub struct Limits {
     pub local: LocalLimits,
 }
 
-/// Memory of one session's event log.
+/// Memory and commits of one session's event log.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LogLimits {
@@ -73,6 +75,9 @@ pub struct LogLimits {
     pub uncommitted_bytes: usize,
     /// Bytes that are read from the store at a time.
     pub page_bytes: usize,
+    /// Time in which a commit is repeated while the store is unavailable; then it fails with its
+    /// turn. Zero: a commit is not repeated.
+    pub commit_timeout: Duration,
 }
 
 /// Bounds on files and commands on the agent's own machine; see [`LocalTools`].
@@ -132,6 +137,7 @@ impl Default for LogLimits {
             memory_bytes: 4 << 20,
             uncommitted_bytes: 64 << 10,
             page_bytes: 256 << 10,
+            commit_timeout: Duration::from_secs(60),
         }
     }
 }

@@ -2,20 +2,24 @@
 //!
 //! An append assigns the number and returns. A task takes everything that has gathered as one
 //! batch, has the store commit it, keeps it in memory and only then notifies the subscribers. At
-//! the end of a turn its own task does so. Whoever appends waits while more than a buffer is
-//! uncommitted.
+//! the end of a turn its own task does so. While the store is unavailable, the task tries again.
+//! Whoever appends waits while more than a buffer is uncommitted.
 
+mod commit;
 mod state;
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, SetOnce};
 
 use crate::event::Batch;
 use crate::limits::LogLimits;
-use crate::store::{Lease, RecordChange, Store, StoreError, StoreErrorKind};
+use crate::store::{Lease, RecordChange, Store, StoreError};
+use commit::Closing;
 use state::{Committer, State};
 
 /// Is notified of commits.
@@ -49,6 +53,10 @@ struct Inner {
     state: Mutex<State>,
     /// Notified when a commit has ended.
     settled: Notify,
+    /// Whether the last commit may have happened although it failed. Only the committer uses it.
+    in_doubt: AtomicBool,
+    /// Set when the session is being closed.
+    closing: SetOnce<Closing>,
 }
 
 /// A period without a failed commit. What was appended before a failure is gone, so the appends
@@ -80,6 +88,8 @@ impl Log {
             limits,
             state: Mutex::new(State::new(last)),
             settled: Notify::new(),
+            in_doubt: AtomicBool::new(false),
+            closing: SetOnce::new(),
         }))
     }
 
@@ -197,6 +207,12 @@ impl Log {
         }
     }
 
+    /// Gives a store that is unavailable no more than `time` from now on.
+    pub(crate) fn close_within(&self, time: Duration) {
+        // What was set before counts.
+        let _ = self.0.closing.set(Closing::new(time));
+    }
+
     /// Starts the commit task if there is work and it does not run.
     fn schedule(&self, mut state: MutexGuard<'_, State>) {
         if state.committer != Committer::Nobody || !state.has_work() || self.lease().is_none() {
@@ -266,55 +282,6 @@ impl Inner {
                 return;
             }
             settled.await;
-        }
-    }
-
-    /// Commits until nothing is left, unless another task does.
-    async fn commit(&self) {
-        {
-            let mut state = self.state();
-            if state.committer == Committer::Running {
-                return;
-            }
-            state.committer = Committer::Running;
-        }
-        loop {
-            let commit = self.state().take();
-            let Some(commit) = commit else {
-                // Whoever flushes waits for the end of the task, too.
-                self.settled.notify_waiters();
-                return;
-            };
-            let events = commit.events.clone();
-            let result = match self.lease.get() {
-                Some(lease) => self.store.commit(lease, commit).await,
-                None => {
-                    let reason = format!("session {} is not in the store yet", self.session);
-                    Err(StoreError::new(StoreErrorKind::Conflict, reason))
-                }
-            };
-            let mut state = self.state();
-            let listeners = state.listeners();
-            match &result {
-                Ok(()) => state.keep(events, &self.limits),
-                Err(error) => {
-                    state.fail(error.clone());
-                    // Before anything else is appended, for it gets the same numbers.
-                    for listener in &listeners {
-                        listener.rolled_back(state.committed);
-                    }
-                }
-            }
-            let last = state.committed;
-            drop(state);
-            self.settled.notify_waiters();
-            // Nothing that waits for events that could not be committed must wait any longer.
-            for listener in listeners {
-                match &result {
-                    Ok(()) => listener.committed(last),
-                    Err(error) => listener.failed(last, error),
-                }
-            }
         }
     }
 

@@ -32,6 +32,8 @@ pub(super) struct State {
     pub(super) committed: u64,
     pub(super) failures: u64,
     failure: Option<StoreError>,
+    /// Why nothing can be appended any more.
+    pub(super) ended: Option<StoreError>,
     pub(super) listeners: Vec<Weak<dyn Listener>>,
 }
 
@@ -58,14 +60,18 @@ impl State {
             committed: last,
             failures: 0,
             failure: None,
+            ended: None,
             listeners: Vec::new(),
         }
     }
 
     /// # Errors
     ///
-    /// The store's error, if a commit has failed since the epoch.
+    /// The store's error, if a commit has failed since the epoch, or the log has ended.
     pub(super) fn check(&self, epoch: Option<Epoch>) -> Result<(), StoreError> {
+        if let Some(error) = &self.ended {
+            return Err(error.clone());
+        }
         match (&self.failure, epoch) {
             (Some(error), Some(Epoch(epoch))) if epoch != self.failures => Err(error.clone()),
             _ => Ok(()),

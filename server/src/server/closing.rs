@@ -38,6 +38,7 @@ impl Core {
 
     /// Ends what runs in a session, and frees its memory. The id must be locked.
     async fn deactivate(&self, session: &Session) {
+        session.log().close_within(self.limits.close_timeout);
         session.stop().await;
         self.sessions.remove(session.id());
         // What it still appended is committed, or lost with an error that its turn has had.

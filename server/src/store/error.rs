@@ -10,7 +10,8 @@ use acp_sdk::v1::SessionId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
-    /// The store cannot be reached or used now; another attempt may succeed.
+    /// The store cannot be reached or used now; another attempt may succeed. The operation may have
+    /// happened.
     Unavailable,
     /// There is no such session.
     NotFound,

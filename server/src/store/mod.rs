@@ -123,10 +123,15 @@ pub trait Store: Send + Sync + 'static {
 
     /// Appends events and changes the record, in one step.
     ///
+    /// The server repeats a commit that failed with `Unavailable`. It may have happened: the server
+    /// then asks for [`last_event`](SessionRecord::last_event) with [`find`](Self::find), and leaves
+    /// out events that the session has. A commit that has failed never happens later.
+    ///
     /// # Errors
     ///
     /// `Conflict` when the lease is no longer valid, or the events do not follow the last one;
-    /// `Full` when the store has no space.
+    /// `Full` when the store has no space. Any other error than `Unavailable` means that nothing was
+    /// written.
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreFuture<'a, ()>;
 
     /// Returns a session's record; `None` if there is no such session.

@@ -7,16 +7,20 @@ use acp_sdk::v1::*;
 use acp_server::event::Event;
 use acp_server::store::faults::{Fault, FaultyStore, Operation, When};
 use acp_server::store::{MemoryStore, Store, StoreErrorKind};
-use acp_server::{Handler, HandlerResult, Received, Server, Session, Turn};
+use acp_server::{Handler, HandlerResult, Limits, Received, Server, Session, Turn};
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use crate::editor::Desk;
+use crate::editor::{Desk, event_ids};
 
 type Faulty = Arc<FaultyStore<Arc<MemoryStore>>>;
 
 fn faulty() -> Faulty {
     Arc::new(FaultyStore::new(Arc::default()))
+}
+
+fn unavailable() -> Fault {
+    Fault::Fail(StoreErrorKind::Unavailable)
 }
 
 /// Waits for something, but not for ever.
@@ -90,9 +94,12 @@ impl Handler for Busy {
                 self.store.inject(Operation::Commit, 1, When::Before, full);
                 turn.ask_permission(&call).await?;
             }
-            "flood" => loop {
-                turn.send_text("x".repeat(1 << 10)).await?;
-            },
+            // More than may be uncommitted.
+            "flood" => {
+                for _ in 0..300 {
+                    turn.send_text("x".repeat(1 << 10)).await?;
+                }
+            }
             // A text once it is notified, and then nothing.
             "wait" => {
                 self.go_on.notified().await;
@@ -136,4 +143,95 @@ async fn a_question_that_the_store_refuses_ends_with_its_error() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_that_the_store_refuses_ends_with_its_error_on_two_threads() {
     a_refused_question_ends_with_the_error().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_unavailable_for_a_while_costs_no_output() {
+    for when in [When::Before, When::After] {
+        let store = faulty();
+        let server = Server::builder(Busy::new(&store)).store(store.clone());
+        let server = server.build();
+        let desk = Desk::of(&server).await;
+        for times in [1, 2, 7] {
+            store.inject_next(Operation::Commit, times, when, unavailable());
+            let turn = soon("the end of the turn", desk.prompt("steps")).await;
+            assert_eq!(turn.unwrap(), StopReason::EndTurn, "{times} times {when:?}");
+            let log = desk.editor.take();
+            assert_eq!(event_ids(&log).len(), 5, "{times} times {when:?}: {log:?}");
+        }
+        // Each event once: start, the words of the user, five texts, end.
+        assert_eq!(stored(&store, &desk.session).await.len(), 3 * 8);
+        let record = store.inner().find(&desk.session).await.unwrap().unwrap();
+        assert_eq!(record.running_turn, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_fails_once_its_time_is_over() {
+    for (seconds, calls) in [(60, 20..50), (0, 1..5)] {
+        let store = faulty();
+        let mut limits = Limits::default();
+        if seconds == 0 {
+            limits.log.commit_timeout = Duration::ZERO;
+        }
+        let server = Server::builder(Busy::new(&store)).store(store.clone());
+        let server = server.limits(limits).build();
+        let desk = Desk::of(&server).await;
+        let before = store.calls().len();
+        store.inject_next(Operation::Commit, usize::MAX, When::Before, unavailable());
+        let begun = Instant::now();
+        let error = soon("the end of the turn", desk.prompt("steps")).await;
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("injected failure"), "{error}");
+        // The turn's events are given up, and then its end.
+        let time = begun.elapsed().as_secs();
+        assert!((seconds..=2 * seconds + 1).contains(&time), "{time} s");
+        let made = store.calls().split_off(before);
+        let made = made.iter().filter(|call| **call == Operation::Commit);
+        let made = made.count();
+        assert!(
+            (calls.start..2 * calls.end).contains(&made),
+            "{made} commits"
+        );
+        store.heal();
+        desk.prompt("steps").await.unwrap();
+        stored(&store, &desk.session).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_sends_waits_while_the_store_is_unavailable() {
+    let store = faulty();
+    let server = Server::builder(Busy::new(&store)).store(store.clone());
+    let server = server.build();
+    let desk = Desk::of(&server).await;
+    let session = server.session(&desk.session).await.unwrap();
+    store.inject_next(Operation::Commit, usize::MAX, When::Before, unavailable());
+    let turn = desk.start("flood");
+    // Half of the time that the store has.
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let last = session.last_event();
+    assert!((10..100).contains(&last), "{last} events");
+    store.heal();
+    let ended = soon("the end of the turn", turn).await.unwrap();
+    assert_eq!(ended.unwrap(), StopReason::EndTurn);
+    assert_eq!(stored(&store, &desk.session).await.len(), 303);
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_does_not_wait_for_a_store_that_is_unavailable() {
+    let store = faulty();
+    let server = Server::builder(Busy::new(&store)).store(store.clone());
+    let server = server.build();
+    let desk = Desk::of(&server).await;
+    store.inject_next(Operation::Commit, usize::MAX, When::Before, unavailable());
+    let turn = desk.start("flood");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let begun = Instant::now();
+    soon("the server to end", server.shutdown()).await;
+    // The limit `close_timeout`, for what is being committed and for the end of the turn.
+    let time = begun.elapsed();
+    assert!(time < Duration::from_secs(12), "{time:?}");
+    soon("the end of the turn", turn).await.unwrap().unwrap();
+    assert!(store.calls().contains(&Operation::Release));
 }

@@ -86,6 +86,35 @@ pub(super) async fn a_refused_commit_changes_nothing(store: Shared) {
     session.expect_events(1).await;
 }
 
+/// What the server does after a commit of which it does not know whether it happened.
+pub(super) async fn a_commit_is_repeated_without_harm(store: Shared) {
+    let session = Session::create(&store, "s").await;
+    let commit = Commit {
+        change: RecordChange {
+            title: Some(Some("title".to_owned())),
+            ..RecordChange::default()
+        },
+        sync: true,
+        ..events(1, 3)
+    };
+    assert!(session.commit(commit.clone()).await.is_ok());
+    let after = session.record().await;
+    assert_eq!(after.last_event, 3, "last event, by which it is known");
+    expect_error(
+        session.commit(commit.clone()).await,
+        StoreErrorKind::Conflict,
+        "the same events again",
+    );
+    let rest = Commit {
+        events: None,
+        ..commit
+    };
+    assert!(session.commit(rest).await.is_ok(), "the rest again");
+    assert!(session.commit(Commit::default()).await.is_ok(), "nothing");
+    assert_eq!(session.record().await, after, "record after repetitions");
+    session.expect_events(3).await;
+}
+
 pub(super) async fn pages_have_about_the_size_asked_for(store: Shared) {
     let session = Session::create(&store, "s").await;
     let (mut last, mut total) = (0, 0);

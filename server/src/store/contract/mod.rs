@@ -64,6 +64,7 @@ pub async fn check<S: Store>(open: impl AsyncFn() -> S) {
         forks::events_keep_their_times,
         events::events_follow_each_other,
         events::a_refused_commit_changes_nothing,
+        events::a_commit_is_repeated_without_harm,
         events::pages_have_about_the_size_asked_for,
         events::large_events_are_read_one_by_one,
         events::sessions_commit_at_the_same_time,

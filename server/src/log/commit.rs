@@ -1,0 +1,179 @@
+//! Handing events to the store: one commit at a time, again while the store is unavailable.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::Inner;
+use super::state::Committer;
+use crate::store::{Commit, Lease, StoreError, StoreErrorKind};
+
+/// The time between the first two attempts of a commit. Each later one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// The longest time between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Since when a session is being closed, and the time that its store still has for each commit.
+#[derive(Debug)]
+pub(super) struct Closing {
+    since: Instant,
+    time: Duration,
+}
+
+impl Closing {
+    pub(super) fn new(time: Duration) -> Self {
+        Self {
+            since: Instant::now(),
+            time,
+        }
+    }
+}
+
+impl Inner {
+    /// Commits until nothing is left, unless another task does.
+    pub(super) async fn commit(&self) {
+        {
+            let mut state = self.state();
+            if state.committer == Committer::Running {
+                return;
+            }
+            state.committer = Committer::Running;
+        }
+        loop {
+            let commit = self.state().take();
+            let Some(commit) = commit else {
+                // Whoever flushes waits for the end of the task, too.
+                self.settled.notify_waiters();
+                return;
+            };
+            let events = commit.events.clone();
+            let result = match self.lease.get() {
+                Some(lease) => self.write(lease, commit).await,
+                None => {
+                    let reason = format!("session {} is not in the store yet", self.session);
+                    Err(StoreError::new(StoreErrorKind::Conflict, reason))
+                }
+            };
+            let mut state = self.state();
+            let listeners = state.listeners();
+            match &result {
+                Ok(()) => state.keep(events, &self.limits),
+                Err(error) => {
+                    state.fail(error.clone());
+                    // Before anything else is appended, for it gets the same numbers.
+                    for listener in &listeners {
+                        listener.rolled_back(state.committed);
+                    }
+                }
+            }
+            let last = state.committed;
+            drop(state);
+            self.settled.notify_waiters();
+            // Nothing that waits for events that could not be committed must wait any longer.
+            for listener in listeners {
+                match &result {
+                    Ok(()) => listener.committed(last),
+                    Err(error) => listener.failed(last, error),
+                }
+            }
+        }
+    }
+
+    /// Has the store commit, and tries again while it is unavailable.
+    async fn write(&self, lease: &Lease, commit: Commit) -> Result<(), StoreError> {
+        match self.attempt(lease, &commit, false).await {
+            Err(error) if error.kind() == StoreErrorKind::Unavailable => {
+                // Boxed, because it is rare, and every turn has room for it otherwise.
+                Box::pin(self.retry(lease, &commit, error)).await
+            }
+            result => result,
+        }
+    }
+
+    /// Tries a commit again until its time is over.
+    async fn retry(
+        &self,
+        lease: &Lease,
+        commit: &Commit,
+        mut error: StoreError,
+    ) -> Result<(), StoreError> {
+        let begun = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let left = self.time_left(begun);
+            if left.is_zero() {
+                return Err(error);
+            }
+            tokio::select! {
+                () = sleep(pause.min(left)) => {}
+                // There is less time now.
+                _ = self.closing.wait(), if !self.closing.initialized() => {}
+            }
+            pause = LONGEST_PAUSE.min(pause * 2);
+            match self.attempt(lease, commit, true).await {
+                Err(again) if again.kind() == StoreErrorKind::Unavailable => error = again,
+                result => return result,
+            }
+        }
+    }
+
+    /// Returns the time that a commit has, of which the first attempt failed at `begun`.
+    fn time_left(&self, begun: Instant) -> Duration {
+        let limit = self.limits.commit_timeout;
+        let left = limit.saturating_sub(begun.elapsed());
+        match self.closing.get() {
+            None => left,
+            Some(Closing { since, time }) => {
+                left.min(time.saturating_sub(begun.max(*since).elapsed()))
+            }
+        }
+    }
+
+    /// Has the store commit once. If the commit before may have happened, asks the store first, so
+    /// that no number is used twice and no event is lost. `again`: that commit was this one.
+    async fn attempt(&self, lease: &Lease, commit: &Commit, again: bool) -> Result<(), StoreError> {
+        let mut commit = commit.clone();
+        if self.in_doubt.load(Ordering::Relaxed) {
+            let stored = self.store.find(&self.session).await?;
+            let stored = stored.map(|record| record.last_event);
+            let committed = self.state().committed;
+            if stored != Some(committed) {
+                let last = commit.events.as_ref().map(|events| events.last());
+                if !again || stored.is_none() || stored != last {
+                    return Err(self.end(stored, committed));
+                }
+                // The events are there. Committing the rest shows whether the lease is still valid,
+                // so that they are these and nobody else's, and does what was asked of the disk.
+                commit.events = None;
+            }
+        }
+        self.in_doubt.store(true, Ordering::Relaxed);
+        let result = self.store.commit(lease, commit).await;
+        let in_doubt = match &result {
+            Ok(()) => false,
+            Err(error) => matches!(
+                error.kind(),
+                StoreErrorKind::Unavailable | StoreErrorKind::Conflict
+            ),
+        };
+        self.in_doubt.store(in_doubt, Ordering::Relaxed);
+        result
+    }
+
+    /// Ends the log, because the store has other events.
+    fn end(&self, stored: Option<u64>, committed: u64) -> StoreError {
+        let session = &self.session;
+        let message = match stored {
+            Some(stored) => format!(
+                "expected event {committed} as the last of session {session} in the store, got \
+                 event {stored}. A failed commit has happened after all: load the session again"
+            ),
+            None => format!("session {session} is not in the store any more"),
+        };
+        let error = StoreError::new(StoreErrorKind::Conflict, message);
+        self.state().ended = Some(error.clone());
+        error
+    }
+}
