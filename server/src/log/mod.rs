@@ -213,6 +213,12 @@ impl Log {
         let _ = self.0.closing.set(Closing::new(time));
     }
 
+    /// Returns the error with which the log has ended: nothing more can be appended, and the session
+    /// must be opened again.
+    pub(crate) fn ended(&self) -> Option<StoreError> {
+        self.0.state().ended.clone()
+    }
+
     /// Starts the commit task if there is work and it does not run.
     fn schedule(&self, mut state: MutexGuard<'_, State>) {
         if state.committer != Committer::Nobody || !state.has_work() || self.lease().is_none() {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use super::{Appender, Epoch, Listener};
 use crate::event::Batch;
 use crate::limits::LogLimits;
-use crate::store::{Commit, RecordChange, StoreError};
+use crate::store::{Commit, RecordChange, StoreError, StoreErrorKind};
 
 /// Who hands events to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +153,9 @@ impl State {
         self.change = RecordChange::default();
         self.sync = false;
         self.failures += 1;
+        if error.kind() == StoreErrorKind::LeaseLost {
+            self.ended = Some(error.clone());
+        }
         self.failure = Some(error);
     }
 

@@ -12,6 +12,7 @@ use crate::Session;
 use crate::connection::Client;
 use crate::handler::HandlerState;
 use crate::limits::OnDisconnect;
+use crate::store::StoreErrorKind;
 
 /// Time for clients to be sent the last events of a session that is closed.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -37,7 +38,7 @@ impl Core {
     }
 
     /// Ends what runs in a session, and frees its memory. The id must be locked.
-    async fn deactivate(&self, session: &Session) {
+    pub(super) async fn deactivate(&self, session: &Session) {
         session.log().close_within(self.limits.close_timeout);
         session.stop().await;
         self.sessions.remove(session.id());
@@ -88,6 +89,22 @@ impl Core {
         if let Some(session) = self.sessions.find(id) {
             self.deactivate(&session).await;
         }
+    }
+
+    /// Closes a session whose log has ended, so that it can be opened again.
+    pub(crate) fn close_ended(self: &Arc<Self>, id: &SessionId) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let (core, id) = (self.clone(), id.clone());
+        runtime.spawn(async move {
+            let _locked = core.sessions.lock(&id).await;
+            let session = core.sessions.find(&id);
+            // It may have been closed and opened again meanwhile.
+            if let Some(session) = session.filter(|session| session.log().ended().is_some()) {
+                core.deactivate(&session).await;
+            }
+        });
     }
 
     /// Closes a session after the idle timeout, unless it is used meanwhile.
@@ -153,6 +170,10 @@ impl Core {
     }
 
     pub(super) async fn release(&self, session: &Session) {
+        let ended = session.log().ended();
+        if ended.is_some_and(|error| error.kind() == StoreErrorKind::LeaseLost) {
+            return;
+        }
         if let Some(lease) = session.log().lease() {
             // A lease that cannot be given back ends with the process.
             let _ = self.store.release(lease).await;

@@ -110,11 +110,15 @@ impl Core {
         opening: OpeningClient,
     ) -> HandlerResult<Session> {
         if let Some(session) = self.sessions.find(id) {
-            if let Some((cwd, environment)) = place {
-                same_directory(id, session.cwd(), &cwd)?;
-                session.set_environment(environment);
+            if session.log().ended().is_none() {
+                if let Some((cwd, environment)) = place {
+                    same_directory(id, session.cwd(), &cwd)?;
+                    session.set_environment(environment);
+                }
+                return Ok(session);
             }
-            return Ok(session);
+            // It is about to be closed.
+            self.deactivate(&session).await;
         }
         // Checked before the lease is taken, so that a mistake does not disturb another process.
         let record = self.find(id).await?;

@@ -2,7 +2,8 @@
 //!
 //! A change of settings, title or the handler's data counts at once, so that what follows builds on
 //! it. If the store refuses the commit, the event of the change does not exist, and the session must
-//! be as it was before. A question whose event does not exist ends with the store's error.
+//! be as it was before. A question whose event does not exist ends with the store's error. If nothing
+//! can be committed any more, the session is closed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -69,6 +70,9 @@ impl Listener for Inner {
         let lost = std::mem::take(&mut self.state().uncommitted.lost);
         for question in lost {
             question.fail(error.clone().into());
+        }
+        if self.log.ended().is_some() {
+            self.core.close_ended(&self.id);
         }
     }
 }

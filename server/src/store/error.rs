@@ -17,8 +17,11 @@ pub enum StoreErrorKind {
     NotFound,
     /// Another process holds the session.
     InUse,
-    /// The write does not follow the last one, its lease is no longer valid, or an id is taken.
+    /// The write does not follow the last one, or an id is taken.
     Conflict,
+    /// The lease is no longer valid: the session was opened elsewhere, or deleted. It must be opened
+    /// again.
+    LeaseLost,
     /// There is no space, or a limit is reached.
     Full,
     /// The store's data cannot be understood. Nothing was changed.
@@ -75,8 +78,11 @@ impl StoreError {
     }
 
     pub(super) fn lost_lease(session: &SessionId) -> Self {
-        let message = format!("the lease of session {session} is no longer valid");
-        Self::new(StoreErrorKind::Conflict, message)
+        let message = format!(
+            "the lease of session {session} is no longer valid: the session was opened elsewhere, or \
+             deleted. Load it again"
+        );
+        Self::new(StoreErrorKind::LeaseLost, message)
     }
 
     pub(super) fn gap(session: &SessionId, last: u64, first: u64) -> Self {

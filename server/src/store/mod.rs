@@ -129,8 +129,8 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// `Conflict` when the lease is no longer valid, or the events do not follow the last one;
-    /// `Full` when the store has no space. Any other error than `Unavailable` means that nothing was
+    /// `LeaseLost` when the lease is no longer valid, `Conflict` when the events do not follow the
+    /// last one, `Full` when the store has no space. Any other error than `Unavailable` means that nothing was
     /// written.
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreFuture<'a, ()>;
 

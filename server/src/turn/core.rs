@@ -446,7 +446,10 @@ impl Core {
             _ => 0,
         };
         let stop = match (cancelled, flushed) {
-            (false, Err(error)) => stop.and_then(|_| Err(error.into())),
+            // A turn whose log has ended is cancelled for that reason.
+            (cancelled, Err(error)) if !cancelled || log.ended().is_some() => {
+                stop.and_then(|_| Err(error.into()))
+            }
             _ => stop,
         };
         crate::session::TurnResult {

@@ -21,6 +21,10 @@ pub(crate) async fn run(
     state: &mut HandlerState,
     prompt: &mut Prompt,
 ) -> TurnResult {
+    if let Some(error) = session.log().ended() {
+        session.core().close_ended(session.id());
+        return TurnResult::without_turn(Err(crate::Error::Store(error).into()));
+    }
     if prompt.cancel.is_cancelled() {
         return TurnResult::without_turn(Ok(StopReason::Cancelled));
     }

@@ -235,3 +235,82 @@ async fn closing_does_not_wait_for_a_store_that_is_unavailable() {
     soon("the end of the turn", turn).await.unwrap().unwrap();
     assert!(store.calls().contains(&Operation::Release));
 }
+
+/// The commit happens, nobody learns of it, and its turn fails: its numbers are taken.
+#[tokio::test(start_paused = true)]
+async fn numbers_that_the_store_has_are_not_used_again() {
+    let store = faulty();
+    let mut limits = Limits::default();
+    limits.log.commit_timeout = Duration::ZERO;
+    let server = Server::builder(Busy::new(&store)).store(store.clone());
+    let server = server.limits(limits).build();
+    let desk = Desk::of(&server).await;
+    let session = server.session(&desk.session).await.unwrap();
+    store.inject(Operation::Commit, 1, When::After, unavailable());
+    store.inject_next(Operation::Find, usize::MAX, When::Before, unavailable());
+    desk.prompt("steps").await.unwrap_err();
+    let lost = stored(&store, &desk.session).await.len();
+    assert!(lost > 0);
+    assert_eq!(session.last_event(), 0);
+    store.heal();
+    // The store is asked, and the session is closed, for its log is another one.
+    let error = desk.prompt("steps").await.unwrap_err().to_string();
+    assert!(error.contains("load the session again"), "{error}");
+    soon("the session to be closed", session.closed()).await;
+    assert!(server.open_sessions().is_empty());
+    assert_eq!(stored(&store, &desk.session).await.len(), lost);
+    desk.load().await.unwrap();
+    desk.prompt("steps").await.unwrap();
+    let events = stored(&store, &desk.session).await;
+    assert_eq!(
+        events.iter().filter(|text| text.contains("step 4")).count(),
+        1
+    );
+}
+
+async fn a_lost_lease_closes_the_session() {
+    let store = faulty();
+    let handler = Busy::new(&store);
+    let server = Server::builder(handler.clone()).store(store.clone());
+    let server = server.build();
+    let desk = Desk::of(&server).await;
+    let session = server.session(&desk.session).await.unwrap();
+    let running = desk.start("wait");
+    committed(&session).await;
+    let queued = session.prompt(vec!["steps".into()]).unwrap();
+    // Another server with the same store, which gives it the lease.
+    let other = Server::builder(handler.clone()).store(store.inner().clone());
+    let other = other.build();
+    let moved = other.session(&desk.session).await.unwrap();
+    handler.go_on.notify_one();
+    let error = soon("the end of the turn", running).await.unwrap();
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("lease"), "{error}");
+    let error = soon("the end of the queue", queued.stop_reason()).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("lease"), "{error}");
+    soon("the session to be closed", session.closed()).await;
+    assert!(server.open_sessions().is_empty());
+    assert!(
+        !store.calls().contains(&Operation::Release),
+        "it is another one's"
+    );
+    assert!(session.prompt(vec!["steps".into()]).is_err());
+    // The other one still has it.
+    let prompt = moved.prompt(vec!["steps".into()]).unwrap();
+    assert_eq!(prompt.stop_reason().await.unwrap(), StopReason::EndTurn);
+    // As of any closed session, clients must load it again.
+    desk.prompt("steps").await.unwrap_err();
+    desk.load().await.unwrap();
+    assert_eq!(desk.prompt("steps").await.unwrap(), StopReason::EndTurn);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_lease_is_lost_is_closed() {
+    a_lost_lease_closes_the_session().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_whose_lease_is_lost_is_closed_on_two_threads() {
+    a_lost_lease_closes_the_session().await;
+}

@@ -43,7 +43,7 @@ pub async fn check_reopened<S: Store>(open: impl AsyncFn() -> S) {
     let session = Session { store, id, lease };
     session.expect_events(500).await;
     let late = session.store.commit(&old, events(501, 1)).await;
-    expect_error(late, StoreErrorKind::Conflict, "a lease from before");
+    expect_error(late, StoreErrorKind::LeaseLost, "a lease from before");
     assert!(session.append(501, 1).await.is_ok());
     session.expect_events(501).await;
 }
@@ -117,7 +117,7 @@ pub async fn check_instances<A: Store, B: Store>(first: A, second: B) {
     assert!(lease.token > session.lease.token, "token");
     expect_error(
         session.append(last + 1, 1).await,
-        StoreErrorKind::Conflict,
+        StoreErrorKind::LeaseLost,
         "released",
     );
     assert!(first.release(&session.lease).await.is_ok());

@@ -28,13 +28,13 @@ pub(super) async fn only_the_latest_lease_writes(store: Shared) {
     assert_eq!(record.last_event, 2, "last event as acquired");
     expect_error(
         session.append(3, 1).await,
-        StoreErrorKind::Conflict,
+        StoreErrorKind::LeaseLost,
         "old token",
     );
     session.lease = Lease::new(session.id.clone(), u64::MAX);
     expect_error(
         session.append(3, 1).await,
-        StoreErrorKind::Conflict,
+        StoreErrorKind::LeaseLost,
         "token to come",
     );
     session.expect_events(2).await;
@@ -51,7 +51,7 @@ pub(super) async fn a_released_lease_does_not_write(store: Shared) {
     assert!(store.release(&session.lease).await.is_ok());
     expect_error(
         session.append(1, 1).await,
-        StoreErrorKind::Conflict,
+        StoreErrorKind::LeaseLost,
         "released",
     );
     assert!(store.release(&session.lease).await.is_ok(), "release again");
@@ -68,7 +68,7 @@ pub(super) async fn a_deleted_session_has_no_lease(store: Shared) {
     assert!(matches!(store.delete(&session.id).await, Ok(true)));
     expect_error(
         session.append(1, 1).await,
-        StoreErrorKind::Conflict,
+        StoreErrorKind::LeaseLost,
         "deleted",
     );
     assert!(store.release(&session.lease).await.is_ok());
@@ -81,7 +81,7 @@ pub(super) async fn a_deleted_session_has_no_lease(store: Shared) {
     );
     expect_error(
         session.append(1, 1).await,
-        StoreErrorKind::Conflict,
+        StoreErrorKind::LeaseLost,
         "old lease",
     );
     session.expect_events(0).await;
