@@ -1,8 +1,6 @@
 //! Questions to the user, seen and answered by the program itself.
 
-use acp_sdk::v1::{
-    ElicitationAction, PermissionOption, RequestPermissionOutcome, RequestPermissionRequest,
-};
+use acp_sdk::v1::{ElicitationAction, RequestPermissionOutcome, RequestPermissionRequest};
 
 use super::{Ask, Question, Reply, Session};
 use crate::event::QuestionId;
@@ -50,20 +48,10 @@ impl Session {
         outcome: RequestPermissionOutcome,
     ) -> Result<()> {
         let pending = self.pending(question)?;
-        let Ask::Permission(request) = &pending.ask else {
+        let Ask::Permission(_) = &pending.ask else {
             return Err(self.not_pending(question));
         };
-        match &outcome {
-            RequestPermissionOutcome::Cancelled => {}
-            RequestPermissionOutcome::Selected(chosen) => {
-                let is_chosen = |option: &PermissionOption| option.option_id == chosen.option_id;
-                if !request.options.iter().any(is_chosen) {
-                    return Err(Error::UnknownOption(chosen.option_id.to_string()));
-                }
-            }
-            other => return Err(Error::UnknownOption(format!("{other:?}"))),
-        }
-        self.answer(&pending, Reply::Permission(outcome))
+        self.reply(&pending, Reply::Permission(outcome))
     }
 
     /// Answers an elicitation in place of a client, as
@@ -81,19 +69,12 @@ impl Session {
         let Ask::Elicitation(_) = &pending.ask else {
             return Err(self.not_pending(question));
         };
-        self.answer(&pending, Reply::Elicitation(action))
+        self.reply(&pending, Reply::Elicitation(action))
     }
 
     fn pending(&self, question: QuestionId) -> Result<std::sync::Arc<Question>> {
         let pending = self.state().questions.get(&question.0).cloned();
         pending.ok_or_else(|| self.not_pending(question))
-    }
-
-    fn answer(&self, question: &Question, reply: Reply) -> Result<()> {
-        if self.reply(question, reply) {
-            return Ok(());
-        }
-        Err(self.not_pending(question.id))
     }
 
     fn not_pending(&self, question: QuestionId) -> Error {

@@ -51,6 +51,31 @@ struct State {
     open: usize,
 }
 
+impl Ask {
+    /// Checks a reply, whichever way it came.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownOption`] for an option that was not offered. What a form was filled in with is
+    /// the asker's to check.
+    fn check(&self, reply: &Reply) -> Result<()> {
+        let (Self::Permission(request), Reply::Permission(outcome)) = (self, reply) else {
+            return Ok(());
+        };
+        match outcome {
+            RequestPermissionOutcome::Cancelled => Ok(()),
+            RequestPermissionOutcome::Selected(chosen) => {
+                let mut offered = request.options.iter();
+                match offered.any(|option| option.option_id == chosen.option_id) {
+                    true => Ok(()),
+                    false => Err(Error::UnknownOption(chosen.option_id.to_string())),
+                }
+            }
+            other => Err(Error::UnknownOption(format!("{other:?}"))),
+        }
+    }
+}
+
 impl Question {
     pub(crate) fn new(
         id: QuestionId,
@@ -201,32 +226,40 @@ impl Session {
     }
 
     fn answered(&self, question: &Question, answer: acp_sdk::Result<Reply>) {
+        let is_gone = matches!(answer, Err(acp_sdk::Error::Closed(_)));
+        // A client that answers wrongly has failed.
+        let answer = answer.map_err(Error::from);
+        let answer = answer.and_then(|reply| question.ask.check(&reply).map(|()| reply));
         let end = {
             let mut state = question.state();
             state.open -= 1;
-            match &answer {
-                // A client that has gone may come back, and others may attach.
-                Err(acp_sdk::Error::Closed(_)) => return,
-                Err(_) if state.open > 0 => return,
-                _ => state.end.take(),
+            // A client that has gone may come back, and others may attach.
+            if is_gone || (answer.is_err() && state.open > 0) {
+                return;
             }
+            state.end.take()
         };
         if let Some(end) = end {
             self.close_question(question, answer.as_ref().ok());
             // The turn may have ended meanwhile.
-            let _ = end.send(answer.map_err(Error::from));
+            let _ = end.send(answer);
         }
     }
 
-    /// Answers a question for the program itself; `false` if it is answered or withdrawn already.
-    pub(crate) fn reply(&self, question: &Question, reply: Reply) -> bool {
-        let Some(end) = question.take_end() else {
-            return false;
-        };
+    /// Answers a question for the program itself.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotPending`] if it is answered or withdrawn already, and [`Error::UnknownOption`],
+    /// which leaves it open.
+    pub(crate) fn reply(&self, question: &Question, reply: Reply) -> Result<()> {
+        question.ask.check(&reply)?;
+        let end = question.take_end();
+        let end = end.ok_or_else(|| Error::NotPending(self.id().clone(), question.id))?;
         self.close_question(question, Some(&reply));
         // The turn may have ended meanwhile.
         let _ = end.send(Ok(reply));
-        true
+        Ok(())
     }
 
     /// Withdraws a question, if it is still open.

@@ -153,3 +153,43 @@ async fn turns_are_counted_by_their_end() {
     let by_reason = (ended.end_turn, ended.refusal, ended.failed, ended.cancelled);
     assert_eq!(by_reason, (2, 1, 1, 1));
 }
+
+#[tokio::test]
+async fn a_client_that_answers_wrongly_leaves_the_question_to_the_others() {
+    let server = Server::new(Reference);
+    let wrong = Guest::with(&server, Permission::Invented).await;
+    let right = Guest::with(&server, Permission::WhenNotified).await;
+    let id = wrong.create().await;
+    right.resume(&id).await.unwrap();
+    let session = server.session(&id).await.unwrap();
+    let prompt = session.prompt(text("permission")).unwrap();
+    for client in [&wrong, &right] {
+        client.editor.until("session/request_permission").await;
+    }
+    // The wrong answer arrives first.
+    crate::editor::others_run().await;
+    assert_eq!(session.pending_permissions().len(), 1, "still open");
+    right.editor.go_on.notify_one();
+    assert_eq!(prompt.stop_reason().await.unwrap(), StopReason::EndTurn);
+    let outcome = until(&session, |event| match event {
+        TurnEvent::PermissionAnswered { outcome, .. } => Some(outcome.clone()),
+        _ => None,
+    });
+    assert_eq!(outcome.await, Some(chosen("allow")));
+}
+
+/// The answer that ended a turn was in the log as if it had been one of the options.
+#[tokio::test]
+async fn a_wrong_answer_of_the_only_client_is_named_and_not_logged() {
+    let server = Server::new(Reference);
+    let client = Guest::with(&server, Permission::Invented).await;
+    let id = client.create().await;
+    let error = client.prompt(&id, "permission").await.unwrap_err();
+    assert!(error.to_string().contains("invented"), "{error}");
+    let session = server.session(&id).await.unwrap();
+    let outcome = until(&session, |event| match event {
+        TurnEvent::PermissionAnswered { outcome, .. } => Some(outcome.clone()),
+        _ => None,
+    });
+    assert_eq!(outcome.await, None);
+}
