@@ -51,6 +51,7 @@ mod ids;
 mod limits;
 mod local;
 mod log;
+mod panic;
 mod raw_object;
 mod reference;
 #[cfg(feature = "remote")]

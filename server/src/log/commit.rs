@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Inner;
 use super::state::Committer;
+use crate::panic::catch_panic;
 use crate::store::{Commit, Lease, StoreError, StoreErrorKind};
 
 /// The time between the first two attempts of a commit. Each later one is twice as long.
@@ -50,7 +51,16 @@ impl Inner {
             };
             let events = commit.events.clone();
             let result = match self.lease.get() {
-                Some(lease) => self.write(lease, commit).await,
+                // Without an end of the commit, everything would wait for it.
+                Some(lease) => {
+                    catch_panic(self.write(lease, commit))
+                        .await
+                        .unwrap_or_else(|panic| {
+                            // It may have happened, but there is no hope in another attempt.
+                            let reason = format!("the store panicked: {panic}");
+                            Err(StoreError::new(StoreErrorKind::Unavailable, reason))
+                        })
+                }
                 None => {
                     let reason = format!("session {} is not in the store yet", self.session);
                     Err(StoreError::new(StoreErrorKind::Conflict, reason))

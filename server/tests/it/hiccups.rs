@@ -7,7 +7,7 @@ use acp_sdk::v1::*;
 use acp_server::event::Event;
 use acp_server::store::faults::{Fault, FaultyStore, Operation, When};
 use acp_server::store::{MemoryStore, Store, StoreErrorKind};
-use acp_server::{Handler, HandlerResult, Limits, Received, Server, Session, Turn};
+use acp_server::{Handler, HandlerResult, Limits, Policies, Received, Server, Session, Turn};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
@@ -271,8 +271,10 @@ async fn numbers_that_the_store_has_are_not_used_again() {
 async fn a_lost_lease_closes_the_session() {
     let store = faulty();
     let handler = Busy::new(&store);
+    let mut policies = Policies::default();
+    policies.cancel_deadline = Duration::from_millis(10);
     let server = Server::builder(handler.clone()).store(store.clone());
-    let server = server.build();
+    let server = server.policies(policies).build();
     let desk = Desk::of(&server).await;
     let session = server.session(&desk.session).await.unwrap();
     let running = desk.start("wait");
@@ -313,4 +315,53 @@ async fn a_session_whose_lease_is_lost_is_closed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_whose_lease_is_lost_is_closed_on_two_threads() {
     a_lost_lease_closes_the_session().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_fails_the_commit() {
+    for commit in 1..=3 {
+        for when in [When::Before, When::After] {
+            let store = faulty();
+            let server = Server::builder(Busy::new(&store)).store(store.clone());
+            let server = server.build();
+            let desk = Desk::of(&server).await;
+            store.inject(Operation::Commit, commit, when, Fault::Panic);
+            let begun = Instant::now();
+            let error = soon("the end of the turn", desk.prompt("steps")).await;
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("injected panic of Commit"), "{error}");
+            assert!(begun.elapsed() < Duration::from_secs(1), "not repeated");
+            let next = soon("the next turn", desk.prompt("steps")).await;
+            match when {
+                When::Before => drop(next.unwrap()),
+                // The commit has happened after all.
+                When::After => {
+                    let error = next.unwrap_err().to_string();
+                    assert!(
+                        error.contains("; load") || error.contains(": load"),
+                        "{error}"
+                    );
+                    soon("loading", desk.load()).await.unwrap();
+                    soon("the next turn", desk.prompt("steps")).await.unwrap();
+                }
+            }
+            stored(&store, &desk.session).await;
+        }
+    }
+}
+
+/// A store that panics while it is asked whether a commit has happened.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_when_it_is_asked_fails_the_commit() {
+    let store = faulty();
+    let server = Server::builder(Busy::new(&store)).store(store.clone());
+    let server = server.build();
+    let desk = Desk::of(&server).await;
+    store.inject(Operation::Commit, 1, When::Before, unavailable());
+    store.inject(Operation::Find, 1, When::Before, Fault::Panic);
+    let error = soon("the end of the turn", desk.prompt("steps")).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("injected panic of Find"), "{error}");
+    soon("the next turn", desk.prompt("steps")).await.unwrap();
+    stored(&store, &desk.session).await;
 }
