@@ -278,6 +278,18 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_waits_as_long_as_the_documentation_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = prepare(&folder.path().join("x.db")).unwrap();
+        let connection = connect(&path).unwrap();
+        let wait = connection.pragma_query_value(None, "busy_timeout", |row| row.get(0));
+        assert_eq!(wait.map(Duration::from_millis), Ok(BUSY_TIMEOUT));
+        let seconds = BUSY_TIMEOUT.as_secs();
+        let text = format!("up to {seconds} s when another process is writing");
+        assert!(include_str!("mod.rs").contains(&text), "expected {text:?}");
+    }
+
+    #[test]
     fn a_process_that_reads_delays_the_switch_to_a_log() {
         let folder = tempfile::tempdir().unwrap();
         let path = prepare(&folder.path().join("x.db")).unwrap();

@@ -121,7 +121,8 @@ impl SqliteOptions {
 
     /// Opens a store; creates the file and its folder if they are missing.
     ///
-    /// Blocks while it reads and writes files, up to 5 s when another process is writing.
+    /// Blocks while it reads and writes files, up to 20 s when another process is writing. Operations
+    /// of the store wait as long, then fail with `Unavailable`.
     ///
     /// # Errors
     ///
