@@ -198,7 +198,9 @@ impl Agent for ConnectionV2 {
         self.0.client.initialized()?;
         let id = &req.session_id.clone();
         let submitted = self.0.submit(requests::prompt(req)?).await;
-        let (_, subscription, mut ticket) = submitted.map_err(|error| of_session(id, error))?;
+        let (session, subscription, mut ticket) =
+            submitted.map_err(|error| of_session(id, error))?;
+        let epoch = session.log().epoch();
         let (inserted, ended) = self.inserted(ctx, &mut ticket).await?;
         let ended = async {
             match ended {
@@ -217,6 +219,11 @@ impl Agent for ConnectionV2 {
                     let _ = subscription.reached(inserted.last_event).await;
                 }
             },
+        }
+        // A failed commit has removed it, and nobody waits for it any more.
+        if subscription.delivered() < inserted.last_event {
+            let checked = session.log().check(epoch);
+            checked.map_err(|error| super::store_failed(session.id(), &error))?;
         }
         Ok(PromptResponse::new(inserted.message.as_str()))
     }

@@ -109,6 +109,14 @@ impl Log {
         Epoch(self.0.state().failures)
     }
 
+    /// # Errors
+    ///
+    /// The store's, if a commit has failed since `epoch`.
+    #[cfg(feature = "v2")]
+    pub(crate) fn check(&self, epoch: Epoch) -> Result<(), StoreError> {
+        self.0.state().check(Some(epoch))
+    }
+
     /// Returns the number of the last event, committed or not.
     pub(crate) fn last(&self) -> u64 {
         self.0.state().open.last()

@@ -1,10 +1,15 @@
 //! Prompts, their ends, and the ends of sessions.
 
+use std::sync::Arc;
+
 use acp_sdk::{ErrorCode, v2};
+use acp_server::Server;
+use acp_server::store::faults::{Fault, FaultyStore, Operation, When};
+use acp_server::store::{MemoryStore, StoreErrorKind};
 use serde_json::json;
 
 use crate::clients::{Answers, ClientV2};
-use crate::handler::server;
+use crate::handler::{Words, server};
 
 async fn client() -> (acp_server::Server, ClientV2, String) {
     let server = server();
@@ -49,6 +54,23 @@ async fn a_failure_is_the_end_of_a_turn() {
     assert_eq!(idle["error"]["code"], -32603);
     let message = idle["error"]["message"].as_str().unwrap();
     assert!(message.contains("no model"), "{message}");
+}
+
+#[tokio::test]
+async fn a_prompt_that_the_store_refuses_is_not_accepted() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let server = Server::builder(Words).store(store.clone()).build();
+    let client = ClientV2::connect(&server, Answers::Yes).await;
+    let session = client.new_session().await;
+    for text in ["wait", "hello"] {
+        let full = Fault::Fail(StoreErrorKind::Full);
+        store.inject(Operation::Commit, 1, When::Before, full);
+        let error = client.prompt(&session, text).await.unwrap_err();
+        assert!(error.to_string().contains("injected failure"), "{error}");
+        assert_eq!(client.view.of_kind("user_message_chunk").len(), 0);
+        client.cancel(&session).await;
+        client.view.state("idle").await;
+    }
 }
 
 #[tokio::test]
