@@ -16,6 +16,7 @@ const REQUEST_BYTES: usize = 64 << 10;
 /// | `queued_prompts` | 16 |
 /// | `queued_prompt_bytes` | 64 MiB |
 /// | `prompt_bytes` | [`MAX_MESSAGE_BYTES`] without 64 KiB |
+/// | `log_bytes` | 256 MiB |
 /// | `log.memory_events` | 1,024 |
 /// | `log.memory_bytes` | 4 MiB |
 /// | `log.uncommitted_bytes` | 64 KiB |
@@ -45,6 +46,9 @@ pub struct Limits {
     pub queued_prompt_bytes: usize,
     /// Bytes of one prompt. Larger ones are refused with -32602.
     pub prompt_bytes: usize,
+    /// Bytes of the events that the logs of all sessions keep in memory together. Beyond it, the
+    /// logs with the oldest commits keep none; their events are read from the store.
+    pub log_bytes: usize,
     /// Memory and commits of a session's event log.
     pub log: LogLimits,
     /// Handlers that open a session at the same time; further ones wait.
@@ -119,6 +123,7 @@ impl Default for Limits {
             queued_prompts: 16,
             queued_prompt_bytes: 64 << 20,
             prompt_bytes: MAX_MESSAGE_BYTES - REQUEST_BYTES,
+            log_bytes: 256 << 20,
             log: LogLimits::default(),
             concurrent_opens: 64,
             open_timeout: Duration::from_secs(60),

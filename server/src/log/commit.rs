@@ -1,5 +1,6 @@
 //! Handing events to the store: one commit at a time, again while the store is unavailable.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ impl Closing {
 
 impl Inner {
     /// Commits until nothing is left, unless another task does.
-    pub(super) async fn commit(&self) {
+    pub(super) async fn commit(self: &Arc<Self>) {
         {
             let mut state = self.state();
             if state.committer == Committer::Running {
@@ -78,8 +79,9 @@ impl Inner {
                     }
                 }
             }
-            let last = state.committed;
+            let (last, kept) = (state.committed, state.kept_bytes());
             drop(state);
+            self.memory.committed(self, kept);
             self.settled.notify_waiters();
             // Nothing that waits for events that could not be committed must wait any longer.
             for listener in listeners {

@@ -6,7 +6,10 @@
 //! Whoever appends waits while more than a buffer is uncommitted.
 
 mod commit;
+mod memory;
 mod state;
+
+pub(crate) use memory::Memory;
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -50,6 +53,7 @@ struct Inner {
     /// Set before the first append.
     lease: OnceLock<Lease>,
     limits: LogLimits,
+    memory: Arc<Memory>,
     state: Mutex<State>,
     /// Notified when a commit has ended.
     settled: Notify,
@@ -79,6 +83,7 @@ impl Log {
         session: SessionId,
         store: Arc<dyn Store>,
         limits: LogLimits,
+        memory: Arc<Memory>,
         last: u64,
     ) -> Self {
         Self(Arc::new(Inner {
@@ -86,6 +91,7 @@ impl Log {
             store,
             lease: OnceLock::new(),
             limits,
+            memory,
             state: Mutex::new(State::new(last)),
             settled: Notify::new(),
             in_doubt: AtomicBool::new(false),
@@ -301,6 +307,12 @@ impl Inner {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.memory.remove(self);
     }
 }
 

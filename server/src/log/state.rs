@@ -146,6 +146,16 @@ impl State {
         }
     }
 
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.kept_bytes
+    }
+
+    /// Keeps no committed events in memory: the store has them.
+    pub(super) fn forget(&mut self) {
+        self.kept = VecDeque::new();
+        (self.kept_bytes, self.kept_events) = (0, 0);
+    }
+
     /// Removes what could not be committed: nobody has seen it.
     pub(super) fn fail(&mut self, error: StoreError) {
         self.in_flight = 0;

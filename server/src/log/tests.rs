@@ -9,7 +9,8 @@ async fn log() -> Log {
 async fn log_in(store: Arc<MemoryStore>) -> Log {
     let record = SessionRecord::new("s", "/");
     let lease = store.create(&record).await.unwrap();
-    let log = Log::new(record.id, store, LogLimits::default(), 0);
+    let memory = Memory::new(usize::MAX);
+    let log = Log::new(record.id, store, LogLimits::default(), memory, 0);
     log.set_lease(lease);
     log
 }
@@ -77,7 +78,8 @@ async fn a_batch_of_the_store_that_was_read_in_part_is_read_to_its_end() {
     }
 
     // Nothing is in the memory of this one.
-    let log = Log::new("s".into(), store, LogLimits::default(), 6);
+    let memory = Memory::new(usize::MAX);
+    let log = Log::new("s".into(), store, LogLimits::default(), memory, 6);
     let (mut older, mut seen) = (VecDeque::new(), Vec::new());
     // The reader stops after each of these, as behind a barrier.
     for after in [0, 1, 3, 5] {
@@ -95,4 +97,45 @@ async fn a_batch_of_the_store_that_was_read_in_part_is_read_to_its_end() {
         panic!("nothing from the beginning");
     };
     assert_eq!(batch.first(), 1);
+}
+
+#[tokio::test]
+async fn logs_with_the_oldest_commits_leave_memory_first() {
+    let store = Arc::new(MemoryStore::new());
+    let memory = Memory::new(300);
+    let mut logs = Vec::new();
+    for id in ["a", "b", "c"] {
+        let lease = store.create(&SessionRecord::new(id, "/")).await.unwrap();
+        let limits = LogLimits::default();
+        let log = Log::new(id.into(), store.clone(), limits, memory.clone(), 0);
+        log.set_lease(lease);
+        logs.push(log);
+    }
+    let append = async |log: &Log| {
+        log.append_deferred(log.epoch(), started).unwrap();
+        log.commit().await;
+    };
+    let kept = |logs: &[Log]| -> Vec<bool> {
+        let kept = logs.iter().map(|log| log.oldest_in_memory() <= log.last());
+        kept.collect()
+    };
+    append(&logs[0]).await;
+    let one = memory.bytes();
+    assert!((30..100).contains(&one), "{one} bytes");
+    append(&logs[1]).await;
+    while memory.bytes() + one <= 300 {
+        append(&logs[2]).await;
+    }
+    assert_eq!(kept(&logs), [true, true, true]);
+    // The oldest commit is that of the first one, then that of the second one.
+    append(&logs[2]).await;
+    assert_eq!(kept(&logs), [false, true, true]);
+    append(&logs[0]).await;
+    assert_eq!(kept(&logs), [true, false, true]);
+    assert!(memory.bytes() <= 300, "{} bytes", memory.bytes());
+    // What left memory is read from the store.
+    assert_eq!(batches(&logs[0]).await, [(1, 1), (2, 2)]);
+    assert_eq!(batches(&logs[1]).await, [(1, 1)]);
+    drop(logs);
+    assert_eq!(memory.bytes(), 0, "a log that has gone");
 }

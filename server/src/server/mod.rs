@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::{Answers, Client, ClientId, Restriction, Role};
 use crate::handler::AnyHandler;
 use crate::limits::{Limits, LocalTools, OnDisconnect, Policies};
+use crate::log::Memory;
 use crate::session::Environment;
 use crate::store::{MemoryStore, Store};
 use crate::{Access, AgentInfo, Handler, HandlerResult, ServerConnection, Session};
@@ -97,6 +98,8 @@ pub(crate) struct Core {
     pub(crate) info: AgentInfo,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) limits: Limits,
+    /// What all logs keep in memory.
+    pub(crate) log_memory: Arc<Memory>,
     pub(crate) policies: Policies,
     /// Whether slow clients are sent joined text chunks.
     pub(crate) coalesces_chunks: bool,
@@ -229,6 +232,7 @@ impl ServerBuilder {
             handler: self.handler,
             info: self.info,
             store: self.store,
+            log_memory: Memory::new(self.limits.log_bytes),
             limits: self.limits,
             policies: self.policies,
             sessions: Sessions::default(),

@@ -188,6 +188,7 @@ impl Core {
             record.id.clone(),
             self.store.clone(),
             limits,
+            self.log_memory.clone(),
             record.last_event,
         );
         Session::new(self.clone(), record, log, environment)
