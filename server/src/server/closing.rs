@@ -12,6 +12,7 @@ use crate::Session;
 use crate::connection::Client;
 use crate::handler::HandlerState;
 use crate::limits::OnDisconnect;
+use crate::panic::catch_panic;
 use crate::store::StoreErrorKind;
 
 /// Time for clients to be sent the last events of a session that is closed.
@@ -19,22 +20,29 @@ const DELIVERY_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Core {
     /// Ends a client's part in a session; the last client closes it.
-    pub(crate) async fn leave(&self, client: &Arc<Client>, id: &SessionId) -> HandlerResult<()> {
-        let _locked = self.sessions.lock(id).await;
-        let subscription = client.subscription(id);
-        let Some(subscription) = subscription else {
-            let known = self.find(id).await?.is_some();
-            return if known { Ok(()) } else { Err(not_found(id)) };
-        };
-        let session = subscription.session().clone();
-        session.cancel_prompts_of(client.id());
-        if session.clients().len() > 1 {
-            client.leave(&session);
-            session.offer_again(client.id());
-        } else {
-            self.deactivate(&session).await;
-        }
-        Ok(())
+    pub(crate) async fn leave(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: &SessionId,
+    ) -> HandlerResult<()> {
+        let (client, id) = (client.clone(), id.clone());
+        let left = self.finish(|core| async move {
+            let _locked = core.sessions.lock(&id).await;
+            let Some(subscription) = client.subscription(&id) else {
+                let known = core.find(&id).await?.is_some();
+                return if known { Ok(()) } else { Err(not_found(&id)) };
+            };
+            let session = subscription.session();
+            session.cancel_prompts_of(client.id());
+            if session.clients().len() > 1 {
+                client.leave(session);
+                session.offer_again(client.id());
+            } else {
+                core.deactivate(session).await;
+            }
+            Ok(())
+        });
+        left.await
     }
 
     /// Ends what runs in a session, and frees its memory. The id must be locked.
@@ -70,25 +78,36 @@ impl Core {
     }
 
     /// Deletes a session; `false` if there is none.
-    pub(crate) async fn delete(&self, id: &SessionId) -> HandlerResult<bool> {
-        let _locked = self.sessions.lock(id).await;
-        if let Some(session) = self.sessions.find(id) {
-            self.deactivate(&session).await;
-        }
-        let deleted = self.store.delete(id).await;
-        let deleted = deleted.map_err(|error| store_refused(id, &error))?;
-        if deleted {
-            self.notify_deleted(id);
-        }
-        Ok(deleted)
+    pub(crate) async fn delete(self: &Arc<Self>, id: &SessionId) -> HandlerResult<bool> {
+        let id = id.clone();
+        let deleted = self.finish(|core| async move {
+            let _locked = core.sessions.lock(&id).await;
+            if let Some(session) = core.sessions.find(&id) {
+                core.deactivate(&session).await;
+            }
+            let deleted = core.store.delete(&id).await;
+            let deleted = deleted.map_err(|error| store_refused(&id, &error))?;
+            if deleted {
+                core.notify_deleted(&id);
+            }
+            Ok(deleted)
+        });
+        deleted.await
     }
 
     /// Closes a session if it is open.
-    pub(super) async fn unload(&self, id: &SessionId) {
-        let _locked = self.sessions.lock(id).await;
-        if let Some(session) = self.sessions.find(id) {
-            self.deactivate(&session).await;
-        }
+    pub(crate) async fn unload(self: &Arc<Self>, session: &Session) {
+        let session = session.clone();
+        let unloaded = self.finish(|core| async move {
+            let _locked = core.sessions.lock(session.id()).await;
+            // Another one of the same id may be open meanwhile.
+            if core.sessions.find(session.id()).as_ref() == Some(&session) {
+                core.deactivate(&session).await;
+            }
+            Ok(())
+        });
+        // Only a panic is an error here, and nobody waits for the result.
+        let _ = unloaded.await;
     }
 
     /// Closes a session whose log has ended, so that it can be opened again.
@@ -97,14 +116,16 @@ impl Core {
             return;
         };
         let (core, id) = (self.clone(), id.clone());
-        runtime.spawn(async move {
-            let _locked = core.sessions.lock(&id).await;
+        let closed = async move {
+            // It may be about to be entered.
+            drop(core.sessions.lock(&id).await);
             let session = core.sessions.find(&id);
             // It may have been closed and opened again meanwhile.
             if let Some(session) = session.filter(|session| session.log().ended().is_some()) {
-                core.deactivate(&session).await;
+                core.unload(&session).await;
             }
-        });
+        };
+        self.tasks.spawn_on(closed, &runtime);
     }
 
     /// Closes a session after the idle timeout, unless it is used meanwhile.
@@ -116,17 +137,19 @@ impl Core {
         let (core, of) = (self.clone(), session.clone());
         let last = session.last_event();
         let timer = tokio::spawn(async move {
-            let session = of;
             tokio::select! {
                 () = tokio::time::sleep(timeout) => {}
                 () = core.closed.cancelled() => return,
             }
-            // From here on it must not be aborted.
-            session.state().idle_timer = None;
-            let _locked = core.sessions.lock(session.id()).await;
-            if is_unused(&session) && session.last_event() == last {
-                core.deactivate(&session).await;
-            }
+            let unloaded = core.finish(|core| async move {
+                let _locked = core.sessions.lock(of.id()).await;
+                if is_unused(&of) && of.last_event() == last {
+                    core.deactivate(&of).await;
+                }
+                Ok(())
+            });
+            // As above.
+            let _ = unloaded.await;
         });
         let before = session.state().idle_timer.replace(timer.abort_handle());
         if let Some(before) = before {
@@ -164,9 +187,12 @@ impl Core {
     }
 
     pub(super) async fn close_handler(&self, session: &Session, state: HandlerState) {
-        let closing = self.handler.close(state, session);
-        // A handler that hangs is dropped.
-        let _ = tokio::time::timeout(self.limits.close_timeout, closing).await;
+        // A handler that hangs is dropped, and one that panics keeps nothing from being closed.
+        let _ = catch_panic(async {
+            let closing = self.handler.close(state, session);
+            tokio::time::timeout(self.limits.close_timeout, closing).await
+        })
+        .await;
     }
 
     pub(super) async fn release(&self, session: &Session) {

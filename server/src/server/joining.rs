@@ -5,7 +5,7 @@ use std::sync::Arc;
 use acp_sdk::v1::SessionId;
 use acp_sdk::{HandlerError, HandlerResult};
 
-use super::opening::OpeningClient;
+use super::opening::{OpeningClient, new_id};
 use super::{Core, NextSession};
 use crate::Session;
 use crate::connection::{Barrier, Client, Replay, Subscription};
@@ -51,6 +51,19 @@ impl Core {
         joining: Joining,
         replay: Replay,
     ) -> HandlerResult<Joined> {
+        let client = client.clone();
+        let joined =
+            self.finish(|core| async move { core.open_and_attach(&client, joining, replay).await });
+        joined.await
+    }
+
+    /// Until the client is attached the session must not leave memory, so its id is locked.
+    async fn open_and_attach(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        joining: Joining,
+        replay: Replay,
+    ) -> HandlerResult<Joined> {
         match joining {
             Joining::New {
                 cwd,
@@ -63,7 +76,10 @@ impl Core {
                         Some(NextSession::Named(name)) => Some(name),
                         _ => None,
                     };
-                    let created = self.create(cwd, name, environment, opening).await?;
+                    let id = new_id()?;
+                    let _locked = self.sessions.lock(&id).await;
+                    let created = self.create_locked(&id, cwd, name, environment, opening);
+                    let created = created.await?;
                     return attach(client, created, Replay::Created);
                 };
                 let _locked = self.sessions.lock(&id).await;
@@ -77,11 +93,12 @@ impl Core {
                 cwd,
                 opening,
             } => {
-                let forked = self.fork(&source, up_to, cwd, opening).await?;
+                let id = new_id()?;
+                let _locked = self.sessions.lock(&id).await;
+                let forked = self.fork(&source, &id, up_to, cwd, opening).await?;
                 attach(client, forked, replay)
             }
             Joining::Existing { id, place, opening } => {
-                // Until the client is attached the session must not leave memory.
                 let _locked = self.sessions.lock(&id).await;
                 let session = self.open_locked(&id, place, opening).await?;
                 attach(client, session, replay)

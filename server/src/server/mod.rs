@@ -7,6 +7,7 @@ mod records;
 mod repair;
 mod sessions;
 mod statistics;
+mod tasks;
 
 pub(crate) use joining::Joining;
 pub(crate) use opening::OpeningClient;
@@ -22,12 +23,12 @@ use acp_sdk::v1::SessionId;
 use acp_sdk::{ConnectionBuilder, RunningConnection, Transport};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::connection::{Answers, Client, ClientId, Restriction, Role};
 use crate::handler::AnyHandler;
 use crate::limits::{Limits, LocalTools, OnDisconnect, Policies};
 use crate::log::Memory;
-use crate::session::Environment;
 use crate::store::{MemoryStore, Store};
 use crate::{Access, AgentInfo, Handler, HandlerResult, ServerConnection, Session};
 
@@ -107,9 +108,11 @@ pub(crate) struct Core {
     /// What the next `session/new` opens, if it is no new session.
     pub(crate) next_session: Mutex<Option<NextSession>>,
     clients: AtomicU64,
-    /// Cancelled when nobody can use the server any more: what waits for a client or for a time
-    /// stops waiting.
+    /// Cancelled when the server shuts down: what waits for a client, for a time or for a handler
+    /// that opens a session stops waiting.
     pub(crate) closed: CancellationToken,
+    /// What is finished once it has begun, whoever waits for it.
+    tasks: TaskTracker,
     /// Whether prompts are refused because the server is about to end.
     pub(crate) draining: AtomicBool,
     /// Held by handlers that open a session.
@@ -128,15 +131,6 @@ pub(crate) trait DeletionObserver: Send + Sync {
 }
 
 impl Core {
-    async fn shut_down(self: &Arc<Self>) {
-        let mut closing = tokio::task::JoinSet::new();
-        for id in self.sessions.ids() {
-            let core = self.clone();
-            closing.spawn(async move { core.unload(&id).await });
-        }
-        while closing.join_next().await.is_some() {}
-    }
-
     /// Notifies an observer of deletions for as long as it exists.
     #[cfg(feature = "remote")]
     pub(crate) fn observe_deletions(&self, observer: Weak<dyn DeletionObserver>) {
@@ -240,6 +234,7 @@ impl ServerBuilder {
             coalesces_chunks: self.coalesces_chunks,
             clients: AtomicU64::new(0),
             closed: CancellationToken::new(),
+            tasks: TaskTracker::new(),
             draining: AtomicBool::new(false),
             opens,
             local_files: Arc::new(Semaphore::new(files)),
@@ -388,11 +383,7 @@ impl Server {
     ///
     /// The handler's, or that of the store.
     pub async fn create_session(&self, cwd: impl Into<String>) -> HandlerResult<Session> {
-        let environment = Environment::default();
-        let opening = OpeningClient::default();
-        let core = self.core();
-        let created = core.create(cwd.into(), None, environment, opening).await;
-        created.inspect(|session| core.unload_later(session))
+        self.core().create(cwd.into()).await
     }
 
     /// Returns a session, and opens it if it is not in memory.
@@ -401,8 +392,7 @@ impl Server {
     ///
     /// Resource not found; the handler's error, or that of the store.
     pub async fn session(&self, id: &SessionId) -> HandlerResult<Session> {
-        let opened = self.core().open(id, None, OpeningClient::default()).await;
-        opened.inspect(|session| self.core().unload_later(session))
+        self.core().open(id).await
     }
 
     /// Returns the sessions in memory, in no order.
@@ -441,7 +431,10 @@ impl Server {
     }
 
     /// Closes all sessions: cancels their turns, commits what was appended, closes their handlers,
-    /// and gives the leases back. The sessions can be loaded again.
+    /// and gives the leases back. Another server can load them again; this one opens no more.
+    ///
+    /// Sessions that are being opened fail to open. Once begun, the shutdown goes on if this future
+    /// is dropped.
     ///
     /// When the last handle and the last connection are dropped, the same happens in the
     /// background. A program that ends should await it here. Dropped outside of a tokio runtime,

@@ -6,10 +6,12 @@ use acp_sdk::v1::{ClientCapabilities, Implementation, SessionId};
 use acp_sdk::{HandlerError, HandlerResult, Meta};
 
 use super::records::{not_found, store_refused, store_unavailable};
+use super::tasks::shutting_down;
 use super::{Core, NextSession};
 use crate::connection::store_failed;
 use crate::handler::HandlerState;
 use crate::log::Log;
+use crate::panic::catch_panic;
 use crate::session::{Environment, Opening, OpeningKind};
 use crate::store::{Lease, ListQuery, SessionRecord};
 use crate::{Session, Settings};
@@ -61,16 +63,28 @@ impl Core {
         }
     }
 
-    /// Creates a session.
-    pub(crate) async fn create(
+    /// Creates a session without a client.
+    pub(crate) async fn create(self: &Arc<Self>, cwd: String) -> HandlerResult<Session> {
+        let created = self.finish(|core| async move {
+            let id = new_id()?;
+            let _locked = core.sessions.lock(&id).await;
+            let (environment, opening) = Default::default();
+            let created = core.create_locked(&id, cwd, None, environment, opening);
+            created.await.inspect(|session| core.unload_later(session))
+        });
+        created.await
+    }
+
+    /// Creates a session, for who has locked the id.
+    pub(super) async fn create_locked(
         self: &Arc<Self>,
+        id: &SessionId,
         cwd: String,
         name: Option<String>,
         environment: Environment,
         opening: OpeningClient,
     ) -> HandlerResult<Session> {
-        let id = crate::ids::session_id().map_err(HandlerError::internal)?;
-        let mut record = SessionRecord::new(id, cwd);
+        let mut record = SessionRecord::new(id.clone(), cwd);
         record.name = name;
         record
             .additional_directories
@@ -91,18 +105,18 @@ impl Core {
         self.enter_new(session, state, settings).await
     }
 
-    /// Returns a session, and opens it if it is not in memory.
-    pub(crate) async fn open(
-        self: &Arc<Self>,
-        id: &SessionId,
-        place: Option<(String, Environment)>,
-        opening: OpeningClient,
-    ) -> HandlerResult<Session> {
-        let _locked = self.sessions.lock(id).await;
-        self.open_locked(id, place, opening).await
+    /// Returns a session, and opens it without a client if it is not in memory.
+    pub(crate) async fn open(self: &Arc<Self>, id: &SessionId) -> HandlerResult<Session> {
+        let id = id.clone();
+        let opened = self.finish(|core| async move {
+            let _locked = core.sessions.lock(&id).await;
+            let opened = core.open_locked(&id, None, OpeningClient::default());
+            opened.await.inspect(|session| core.unload_later(session))
+        });
+        opened.await
     }
 
-    /// As [`open`](Self::open), for who has locked the id.
+    /// Returns a session, and opens it if it is not in memory, for who has locked the id.
     pub(super) async fn open_locked(
         self: &Arc<Self>,
         id: &SessionId,
@@ -142,9 +156,11 @@ impl Core {
         }
     }
 
+    /// Copies a session, for who has locked the id of the copy.
     pub(super) async fn fork(
         self: &Arc<Self>,
         source: &SessionId,
+        id: &SessionId,
         up_to: Option<u64>,
         cwd: Option<String>,
         opening: OpeningClient,
@@ -155,9 +171,8 @@ impl Core {
             flushed.map_err(|error| store_failed(source, &error))?;
         }
         let origin = self.find(source).await?.ok_or_else(|| not_found(source))?;
-        let id = crate::ids::session_id().map_err(HandlerError::internal)?;
         let last = up_to.map_or(origin.last_event, |up_to| up_to.min(origin.last_event));
-        let mut record = SessionRecord::new(id, cwd.unwrap_or(origin.cwd));
+        let mut record = SessionRecord::new(id.clone(), cwd.unwrap_or(origin.cwd));
         record.title = origin.title;
         record.settings = origin.settings;
         record.data = origin.data;
@@ -215,8 +230,18 @@ impl Core {
             let _turn = self.opens.acquire().await;
             self.handler.open(&opening).await
         };
-        tokio::time::timeout(limit, open).await.unwrap_or_else(|_| {
-            let reason = format!("the handler did not open the session within {limit:?}");
+        let opened = catch_panic(async {
+            tokio::select! {
+                biased;
+                () = self.closed.cancelled() => Err(shutting_down()),
+                opened = tokio::time::timeout(limit, open) => opened.unwrap_or_else(|_| {
+                    let reason = format!("the handler did not open the session within {limit:?}");
+                    Err(HandlerError::internal(reason))
+                }),
+            }
+        });
+        opened.await.unwrap_or_else(|panic| {
+            let reason = format!("the handler panicked: {panic}");
             Err(HandlerError::internal(reason))
         })
     }
@@ -253,12 +278,10 @@ impl Core {
         state: HandlerState,
         settings: Settings,
     ) -> HandlerResult<Session> {
-        if !self.sessions.enter(&session, self.limits.sessions) {
+        if let Err(error) = self.sessions.enter(&session, self.limits.sessions) {
             self.close_handler(&session, state).await;
             self.release(&session).await;
-            let limit = self.limits.sessions;
-            let reason = format!("{limit} sessions are open, which is the limit; close one first");
-            return Err(HandlerError::internal(reason));
+            return Err(error);
         }
         let mut locked = session.state();
         // Those of another agent may have changed since, and are in the session already.
@@ -285,6 +308,12 @@ impl Core {
         }
         entered
     }
+}
+
+/// Returns an id that no session has.
+pub(super) fn new_id() -> HandlerResult<SessionId> {
+    let id = crate::ids::session_id().map_err(HandlerError::internal)?;
+    Ok(id.into())
 }
 
 fn same_directory(id: &SessionId, expected: &str, cwd: &str) -> HandlerResult<()> {

@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::SessionId;
+use acp_sdk::{HandlerError, HandlerResult};
 use tokio::sync::Notify;
 
+use super::tasks::shutting_down;
 use crate::Session;
 
 #[derive(Debug, Default)]
@@ -18,6 +20,8 @@ pub(crate) struct Sessions {
 #[derive(Debug, Default)]
 struct Table {
     open: HashMap<SessionId, Session>,
+    /// Whether no further session may be entered.
+    closed: bool,
     locked: HashSet<SessionId>,
 }
 
@@ -26,8 +30,11 @@ impl Sessions {
         self.table().open.get(id).cloned()
     }
 
-    pub(crate) fn ids(&self) -> Vec<SessionId> {
-        self.table().open.keys().cloned().collect()
+    /// Refuses further sessions; returns those that are open.
+    pub(crate) fn close(&self) -> Vec<Session> {
+        let mut table = self.table();
+        table.closed = true;
+        table.open.values().cloned().collect()
     }
 
     pub(crate) fn all(&self) -> Vec<Session> {
@@ -38,14 +45,22 @@ impl Sessions {
         self.table().open.len()
     }
 
-    /// Enters a session, unless there are `limit` already.
-    pub(crate) fn enter(&self, session: &Session, limit: usize) -> bool {
+    /// Enters a session.
+    ///
+    /// # Errors
+    ///
+    /// When there are `limit` already, or the server shuts down.
+    pub(crate) fn enter(&self, session: &Session, limit: usize) -> HandlerResult<()> {
         let mut table = self.table();
+        if table.closed {
+            return Err(shutting_down());
+        }
         if table.open.len() >= limit {
-            return false;
+            let reason = format!("{limit} sessions are open, which is the limit; close one first");
+            return Err(HandlerError::internal(reason));
         }
         table.open.insert(session.id().clone(), session.clone());
-        true
+        Ok(())
     }
 
     pub(crate) fn remove(&self, id: &SessionId) {

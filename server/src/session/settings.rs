@@ -92,6 +92,15 @@ impl Session {
     ///
     /// Invalid params, the handler's error, or that of the store.
     pub(crate) async fn change_settings(&self, change: SettingsChange) -> HandlerResult<u64> {
+        let session = self.clone();
+        // Dropped after the handler has changed it, the session would keep the old value.
+        let changed = self
+            .core()
+            .finish(|_| async move { session.finish_change(change).await });
+        changed.await
+    }
+
+    async fn finish_change(&self, change: SettingsChange) -> HandlerResult<u64> {
         // Refused before the handler is asked, if it makes no sense.
         let updates = {
             let mut settings = self.state().settings.clone();

@@ -371,6 +371,12 @@ pub fn text(said: &str) -> Vec<ContentBlock> {
     vec![ContentBlock::Text(TextContent::new(said))]
 }
 
+/// Waits, but not for ever.
+pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    let waited = tokio::time::timeout(Duration::from_secs(30), future).await;
+    waited.unwrap_or_else(|_| panic!("timed out waiting for {what}"))
+}
+
 /// Lets everything else run that can.
 pub async fn others_run() {
     for _ in 0..1000 {

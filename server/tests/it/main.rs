@@ -10,6 +10,7 @@
 mod cancel;
 mod capabilities;
 mod counting;
+mod dropped;
 mod editor;
 mod effects;
 mod failures;

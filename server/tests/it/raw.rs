@@ -3,8 +3,9 @@
 use acp_sdk::v1::Agent;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::task::JoinHandle;
 
-pub struct Raw(BufReader<DuplexStream>);
+pub struct Raw(BufReader<DuplexStream>, Option<JoinHandle<()>>);
 
 impl Raw {
     pub fn serve(agent: impl Agent) -> Self {
@@ -12,15 +13,23 @@ impl Raw {
         let connection = acp_sdk::ConnectionBuilder::new();
         let driver = connection.agent(agent, tokio::io::split(theirs));
         tokio::spawn(driver);
-        Self(BufReader::new(ours))
+        Self(BufReader::new(ours), None)
     }
 
     /// Attaches to a server.
     pub fn attach(server: &acp_server::Server) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let mut served = server.attach(tokio::io::split(theirs));
-        tokio::spawn(async move { served.closed().await });
-        Self(BufReader::new(ours))
+        let served = tokio::spawn(async move { drop(served.closed().await) });
+        Self(BufReader::new(ours), Some(served))
+    }
+
+    /// Loses the connection, and waits until a server has noticed it.
+    pub async fn lose(self) {
+        drop(self.0);
+        if let Some(served) = self.1 {
+            served.await.unwrap();
+        }
     }
 
     /// Initializes the agent, and yields the id of a new session.

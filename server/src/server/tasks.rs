@@ -1,0 +1,60 @@
+//! Work that is finished once it has begun: opening, closing and deleting sessions.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use acp_sdk::{HandlerError, HandlerResult};
+
+use super::Core;
+use crate::panic::catch_panic;
+
+impl Core {
+    /// Runs work to its end, even if this future is dropped meanwhile: a request may be dropped at
+    /// each of its awaits, and a session must not stay half open or half closed.
+    ///
+    /// # Errors
+    ///
+    /// Those of the work; an internal error when it panics, or the runtime ends first.
+    pub(crate) async fn finish<T, F>(
+        self: &Arc<Self>,
+        work: impl FnOnce(Arc<Self>) -> F,
+    ) -> HandlerResult<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = HandlerResult<T>> + Send + 'static,
+    {
+        let work = catch_panic(work(self.clone()));
+        // Tracked from the start, so that a shutdown does not miss it between here and the task.
+        let mut work = Box::pin(self.tasks.track_future(work));
+        // As every handler: a task only if it must wait.
+        let polled = std::future::poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
+        let finished = match polled {
+            Poll::Ready(finished) => Ok(finished),
+            Poll::Pending => tokio::spawn(work).await,
+        };
+        match finished {
+            Ok(Ok(finished)) => finished,
+            Ok(Err(panic)) => {
+                let reason = format!("a task of the server panicked: {panic}");
+                Err(HandlerError::internal(reason))
+            }
+            Err(_) => Err(HandlerError::internal("the server shut down")),
+        }
+    }
+
+    /// Closes all sessions, those that are being opened too, and waits for all that has begun.
+    pub(super) async fn shut_down(self: &Arc<Self>) {
+        self.closed.cancel();
+        for session in self.sessions.close() {
+            let core = self.clone();
+            self.tasks.spawn(async move { core.unload(&session).await });
+        }
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// The error of what begins behind a shutdown.
+pub(super) fn shutting_down() -> HandlerError {
+    HandlerError::internal("the server is shutting down; no session can be opened any more")
+}
