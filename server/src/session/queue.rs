@@ -113,6 +113,11 @@ pub(crate) struct TurnResult {
 }
 
 impl TurnResult {
+    /// The result of a prompt that has failed without a turn.
+    pub(super) fn failed(reason: impl Into<String>) -> Self {
+        Self::without_turn(Err(HandlerError::internal(reason.into())))
+    }
+
     /// The result of a turn that never started.
     pub(crate) fn without_turn(stop: HandlerResult<StopReason>) -> Self {
         Self {
@@ -134,10 +139,8 @@ pub(crate) struct Ticket {
 impl Ticket {
     pub(crate) async fn result(&mut self) -> TurnResult {
         let result = (&mut self.result).await;
-        // The runner is a task; it is gone without a result only when the runtime shuts down.
-        result.unwrap_or_else(|_| {
-            TurnResult::without_turn(Err(HandlerError::internal("the server shut down")))
-        })
+        // Every prompt has a result, except when the runtime drops it with the runner.
+        result.unwrap_or_else(|_| TurnResult::failed("the server shut down"))
     }
 }
 
@@ -409,6 +412,13 @@ impl Queue {
         let mut named = self.named.iter().rev();
         let found = named.find(|(name, _)| **name == *id);
         found.map(|(_, progress)| progress.clone())
+    }
+
+    /// Closes the queue when its runner has gone; returns the prompts that wait.
+    pub(super) fn give_up(&mut self) -> VecDeque<Prompt> {
+        (self.running, self.has_runner, self.closed) = (None, false, true);
+        self.bytes = 0;
+        std::mem::take(&mut self.waiting)
     }
 
     pub(super) fn take_idle_waiters(&mut self) -> Vec<oneshot::Sender<()>> {

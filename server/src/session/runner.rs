@@ -1,49 +1,72 @@
 //! The task that runs the turns of a session, while there are any.
 
-use acp_sdk::HandlerError;
+use tokio::sync::oneshot;
 
-use super::Session;
+use super::{Session, TurnResult};
+use crate::handler::HandlerState;
+use crate::panic::catch_panic;
 use crate::turn;
 
 /// Runs turns until no prompt waits, then ends.
 pub(super) fn start(session: Session) {
     tokio::spawn(async move {
-        let state = session.state().handler_state.take();
-        let mut state = match state {
-            Some(state) => state,
-            // An open session has it whenever no runner does.
-            None => Box::new(()) as crate::handler::HandlerState,
+        let mut state = session.state().handler_state.take();
+        let ended = catch_panic(run_turns(&session, &mut state)).await;
+        let (waiting, panic) = match ended {
+            Ok(waiting) => (waiting, None),
+            Err(panic) => (give_up(&session, state, &panic), Some(panic)),
         };
-        loop {
-            let mut prompt = {
-                let mut locked = session.state();
-                match locked.queue.pop() {
-                    Some(prompt) => prompt,
-                    None => {
-                        locked.handler_state = Some(state);
-                        let waiting = locked.queue.take_idle_waiters();
-                        drop(locked);
-                        for waiter in waiting {
-                            // The receiver may have been dropped.
-                            let _ = waiter.send(());
-                        }
-                        session.core().sessions.became_idle(&session);
-                        return;
-                    }
-                }
-            };
-            let result = turn::run(&session, &mut state, &mut prompt).await;
-            prompt.end(result);
+        for waiter in waiting {
+            // The receiver may have been dropped.
+            let _ = waiter.send(());
+        }
+        match panic {
+            None => session.core().sessions.became_idle(&session),
+            Some(_) => session.core().unload(&session).await,
         }
     });
 }
 
-/// The error of a prompt whose handler panicked.
-pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> HandlerError {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message");
-    HandlerError::internal(format!("the handler panicked: {text}"))
+/// Returns who waits for the end. The state is back in the session then.
+async fn run_turns(
+    session: &Session,
+    state: &mut Option<HandlerState>,
+) -> Vec<oneshot::Sender<()>> {
+    loop {
+        let mut prompt = {
+            let mut locked = session.state();
+            match locked.queue.pop() {
+                Some(prompt) => prompt,
+                None => {
+                    locked.handler_state = state.take();
+                    return locked.queue.take_idle_waiters();
+                }
+            }
+        };
+        let result = match state {
+            Some(state) => turn::run(session, state, &mut prompt).await,
+            // An open session has it whenever no runner does.
+            None => TurnResult::failed("the session has no state"),
+        };
+        prompt.end(result);
+    }
+}
+
+/// The task has panicked outside of the handler: nobody knows what it left undone, so the session
+/// must be opened again. That ends the turn in the log, too.
+fn give_up(
+    session: &Session,
+    handler_state: Option<HandlerState>,
+    panic: &str,
+) -> Vec<oneshot::Sender<()>> {
+    let (prompts, waiting) = {
+        let mut state = session.state();
+        state.handler_state = handler_state;
+        (state.queue.give_up(), state.queue.take_idle_waiters())
+    };
+    for prompt in prompts {
+        let reason = format!("the session is closed, because a turn of it panicked: {panic}");
+        prompt.end(TurnResult::failed(reason));
+    }
+    waiting
 }

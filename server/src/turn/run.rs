@@ -1,17 +1,16 @@
 //! One turn, from its prompt to its stop reason.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use acp_sdk::HandlerResult;
 use acp_sdk::v1::StopReason;
+use acp_sdk::{HandlerError, HandlerResult};
 
 use super::{Core, Turn};
 use crate::Session;
 use crate::handler::HandlerState;
-use crate::session::runner::panicked;
+use crate::panic::catch_panic;
 use crate::session::{Prompt, TurnResult};
 
 /// Runs a turn. Whatever the handler does, a turn that was cancelled ends with
@@ -32,7 +31,12 @@ pub(crate) async fn run(
         Ok(core) => core,
         Err(error) => return TurnResult::without_turn(Err(error.into())),
     };
-    let stop = answer(state, &core, prompt).await;
+    // A panic ends the turn like any other error, also one while the handler is dropped.
+    let stop = catch_panic(answer(state, &core, prompt)).await;
+    let stop = stop.unwrap_or_else(|panic| {
+        let reason = format!("the handler panicked: {panic}");
+        Err(HandlerError::internal(reason))
+    });
     let result = core.end(stop).await;
     session.core().counters.turn_ended(&result.stop);
     result
@@ -46,9 +50,7 @@ async fn answer(
 ) -> HandlerResult<StopReason> {
     let handler = &core.session.core().handler;
     let turn = Turn::new(core.clone());
-    // Created inside, because a handler may panic before it returns its future.
-    let handling = async { handler.prompt(state, turn).await };
-    let mut handling = std::pin::pin!(without_panic(handling));
+    let mut handling = handler.prompt(state, turn);
     if let Poll::Ready(ended) = poll_once(handling.as_mut()).await {
         return ended;
     }
@@ -71,16 +73,6 @@ async fn answer(
     Ok(StopReason::Cancelled)
 }
 
-async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+async fn poll_once<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
-}
-
-/// Turns a panic into an error, so that the turn ends like any other.
-async fn without_panic<T>(handling: impl Future<Output = HandlerResult<T>>) -> HandlerResult<T> {
-    let mut handling = std::pin::pin!(handling);
-    std::future::poll_fn(move |cx| {
-        let polled = catch_unwind(AssertUnwindSafe(|| handling.as_mut().poll(cx)));
-        polled.unwrap_or_else(|panic| Poll::Ready(Err(panicked(&*panic))))
-    })
-    .await
 }

@@ -21,6 +21,7 @@ mod hiccups;
 mod initialize;
 mod killed;
 mod outside;
+mod panics;
 mod process;
 mod races;
 mod raw;
