@@ -61,6 +61,10 @@ struct Cursor {
     /// Nothing is sent for now.
     held: bool,
     ended: bool,
+    /// Requests to join the session that have not ended.
+    joining: usize,
+    /// Whether one has succeeded.
+    joined: bool,
     encoding: Option<Encoding>,
 }
 
@@ -114,6 +118,8 @@ impl Subscription {
                 announced: 0,
                 held: client.gate().is_some(),
                 ended: false,
+                joining: 0,
+                joined: false,
                 encoding: Some(encoding),
             }),
             sent: AtomicU64::new(0),
@@ -123,6 +129,19 @@ impl Subscription {
             may_lose: client.gate().is_some(),
             this: this.clone(),
         })
+    }
+
+    /// A request joins the session.
+    pub(crate) fn begin_joining(&self) {
+        self.cursor().joining += 1;
+    }
+
+    /// The request has ended. Returns whether the client still joins the session or has joined it.
+    pub(crate) fn end_joining(&self, succeeds: bool) -> bool {
+        let mut cursor = self.cursor();
+        cursor.joining -= 1;
+        cursor.joined |= succeeds;
+        cursor.joined || cursor.joining > 0
     }
 
     /// Follows the log from now on.

@@ -9,7 +9,7 @@ use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
 use super::subscription::{Barrier, Replay};
 use super::{Access, Client, Subscription, check, extension};
 use crate::limits::OnDisconnect;
-use crate::server::{Core, Joining, OpeningClient};
+use crate::server::{Core, Joined, Joining, OpeningClient};
 use crate::session::{Environment, Origin, Prompt, Refusal, Ticket, TurnResult};
 use crate::store::SessionRecord;
 use crate::{Capability, Server, Session};
@@ -127,9 +127,13 @@ impl ServerConnection {
         joining: Joining,
         replay: Replay,
     ) -> HandlerResult<Session> {
-        let attached = self.core().join(&self.client, joining, replay).await?;
-        let (session, subscription) = (attached.session, attached.subscription);
-        let (last, barrier) = (attached.last, attached.barrier);
+        let Joined {
+            session,
+            subscription,
+            last,
+            barrier,
+            attachment,
+        } = self.core().join(&self.client, joining, replay).await?;
         // A session that nobody reads yet is answered first and replayed later.
         let replayed = async {
             match subscription.is_held() {
@@ -144,9 +148,11 @@ impl ServerConnection {
             }
             () = ctx.request_cancelled() => {
                 subscription.skip_replay();
+                attachment.undo().await;
                 return Err(HandlerError::cancelled());
             }
         }
+        attachment.keep();
         self.after_answer(ctx, &session, last, barrier);
         Ok(session)
     }

@@ -41,6 +41,61 @@ pub(crate) struct Joined {
     pub(crate) last: u64,
     /// Holds what follows the replay until the request is answered.
     pub(crate) barrier: Barrier,
+    pub(crate) attachment: Attachment,
+}
+
+/// Detaches a client whose request to join a session is dropped, is cancelled or fails, unless it
+/// joined the session in another way.
+pub(crate) struct Attachment(Option<(Arc<Client>, Arc<Subscription>)>);
+
+impl Attachment {
+    fn new(client: &Arc<Client>, subscription: &Arc<Subscription>) -> Self {
+        subscription.begin_joining();
+        Self(Some((client.clone(), subscription.clone())))
+    }
+
+    /// The request succeeds.
+    pub(crate) fn keep(mut self) {
+        if let Some((_, subscription)) = self.0.take() {
+            subscription.end_joining(true);
+        }
+    }
+
+    /// The request is cancelled.
+    pub(crate) async fn undo(mut self) {
+        if let Some((client, subscription)) = self.0.take() {
+            detach(client, subscription).await;
+        }
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        if let Some((client, subscription)) = self.0.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(detach(client, subscription));
+        }
+    }
+}
+
+async fn detach(client: Arc<Client>, subscription: Arc<Subscription>) {
+    let core = client.core().clone();
+    let detached = core.finish(|core| async move {
+        let session = subscription.session();
+        // Clients join under the lock, too.
+        let _locked = core.sessions.lock(session.id()).await;
+        let current = client.subscription(session.id());
+        let is_current = current.is_some_and(|current| Arc::ptr_eq(&current, &subscription));
+        if !subscription.end_joining(false) && is_current {
+            client.leave(session);
+            session.offer_again(client.id());
+            core.unload_later(session);
+        }
+        Ok(())
+    });
+    // Only a panic is an error here, and nobody waits for the result.
+    let _ = detached.await;
 }
 
 impl Core {
@@ -110,9 +165,11 @@ impl Core {
 /// Attaches a client to an open session, or sets its cursor back if it is attached.
 fn attach(client: &Arc<Client>, session: Session, replay: Replay) -> HandlerResult<Joined> {
     if let Some(subscription) = client.subscription(session.id()) {
+        let attachment = Attachment::new(client, &subscription);
         let (last, barrier) = subscription.restart(replay);
         return Ok(Joined {
             session,
+            attachment,
             subscription,
             last,
             barrier,
@@ -136,6 +193,7 @@ fn attach(client: &Arc<Client>, session: Session, replay: Replay) -> HandlerResu
     }
     if !client.enter(&subscription) {
         client.leave(&session);
+        session.core().unload_later(&session);
         return Err(HandlerError::cancelled());
     }
     subscription.follow();
@@ -143,6 +201,7 @@ fn attach(client: &Arc<Client>, session: Session, replay: Replay) -> HandlerResu
         gate.attached(&subscription);
     }
     Ok(Joined {
+        attachment: Attachment::new(client, &subscription),
         session,
         subscription,
         last,

@@ -9,7 +9,7 @@ mod sessions;
 mod statistics;
 mod tasks;
 
-pub(crate) use joining::Joining;
+pub(crate) use joining::{Joined, Joining};
 pub(crate) use opening::OpeningClient;
 pub(crate) use sessions::Sessions;
 pub use statistics::Statistics;

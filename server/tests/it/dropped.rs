@@ -5,12 +5,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use acp_sdk::v1::*;
-use acp_server::store::Store as _;
-use acp_server::{Handler, HandlerResult, Opening, Phase, Server, Session, Settings, Turn};
-use serde_json::json;
+use acp_server::store::faults::{Fault, FaultyStore, Gate, Operation, When};
+use acp_server::store::{MemoryStore, Store as _};
+use acp_server::{Handler, HandlerResult, Limits, Opening, Phase, Server, Session, Settings, Turn};
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::editor::{soon, text};
+use crate::editor::{others_run, soon, text};
 use crate::raw::Raw;
 
 /// A place that a test can hold.
@@ -194,4 +195,86 @@ async fn nothing_is_opened_behind_a_shutdown_on_one_thread() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_opened_behind_a_shutdown_on_several_threads() {
     nothing_is_opened_behind_a_shutdown().await;
+}
+
+/// A client whose `session/load` waits for the store.
+async fn loading(attached: bool) -> (Server, Raw, Gate, Value) {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let mut limits = Limits::default();
+    (limits.log.memory_events, limits.log.page_bytes) = (1, 1_000);
+    let server = Server::builder(Stubborn::new());
+    let server = server.store(store.clone()).limits(limits).build();
+    let session = server.create_session("/w").await.unwrap();
+    for said in ["one", "two"] {
+        let prompt = session.prompt(text(said)).unwrap();
+        prompt.stop_reason().await.unwrap();
+    }
+    let mut client = Raw::attach(&server);
+    client
+        .call(0, "initialize", json!({ "protocolVersion": 1 }))
+        .await;
+    let params = json!({ "sessionId": session.id(), "cwd": "/w", "mcpServers": [] });
+    if attached {
+        client.call(1, "session/resume", params.clone()).await;
+    }
+    let gate = Gate::new();
+    let hold = Fault::Hold(gate.clone());
+    store.inject(Operation::Read, 1, When::Before, hold);
+    let load =
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "session/load", "params": params.clone() });
+    client.send(load).await;
+    soon("the replay", gate.reached()).await;
+    (server, client, gate, params)
+}
+
+#[tokio::test]
+async fn a_client_whose_load_was_cancelled_is_not_attached() {
+    for attached in [false, true] {
+        let (_server, mut client, gate, params) = loading(attached).await;
+        let cancel = json!({ "requestId": 2 });
+        let cancel = json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": cancel });
+        client.send(cancel).await;
+        let (answer, _) = client.answer(2).await;
+        assert_eq!(answer["error"]["code"], -32800, "{answer}");
+        gate.open();
+        let method = "_acp-sdk/session/state";
+        let (state, _) = client.call(3, method, params.clone()).await;
+        // One that was attached before stays so.
+        assert_eq!(state["result"].is_object(), attached, "{state}");
+        let (loaded, replayed) = client.call(4, "session/load", params).await;
+        assert!(loaded["result"].is_object(), "{loaded}");
+        assert_eq!(replayed, 4, "attached: {attached}");
+    }
+}
+
+/// Nobody would ever close it.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_was_opened_for_a_lost_client_leaves_memory() {
+    let handler = Stubborn::new();
+    let server = Server::new(handler.clone());
+    let id = {
+        let creating = server.create_session("/held");
+        handler.opening.go_on();
+        creating.await.unwrap().id().clone()
+    };
+    handler.opening.reached().await;
+    let closing = server.open_sessions()[0].clone();
+    closing.closed().await;
+    let mut client = Raw::attach(&server);
+    client
+        .call(0, "initialize", json!({ "protocolVersion": 1 }))
+        .await;
+    let params = json!({ "sessionId": id, "cwd": "/held", "mcpServers": [] });
+    let load = json!({ "jsonrpc": "2.0", "id": 2, "method": "session/load", "params": params });
+    client.send(load).await;
+    handler.opening.reached().await;
+    client.lose().await;
+    handler.opening.go_on();
+    // Whatever can run now does.
+    others_run().await;
+    assert_eq!(server.open_sessions().len(), 1);
+    let session = server.open_sessions()[0].clone();
+    tokio::time::timeout(Duration::from_secs(2 * 60 * 60), session.closed())
+        .await
+        .expect("the session should leave memory");
 }
