@@ -42,6 +42,8 @@ pub trait Handler: Send + Sync + 'static {
     /// config options and commands at their defaults; values that the user changed earlier are
     /// restored afterwards.
     ///
+    /// Prompts that it queues in the session have their turns when the session is open.
+    ///
     /// # Errors
     ///
     /// Becomes the error of the request; the session is not open then.

@@ -241,7 +241,7 @@ impl ServerConnection {
         ticket: &mut Ticket,
     ) -> HandlerResult<TurnResult> {
         if !ctx.peer().is_closing() {
-            ticket.cancel.cancel();
+            ticket.cancel();
             return Ok(ticket.result().await);
         }
         let policy = session.policies().on_disconnect;
@@ -255,7 +255,7 @@ impl ServerConnection {
         if session.clients().len() > 1 {
             return Err(HandlerError::cancelled());
         }
-        ticket.cancel.cancel();
+        ticket.cancel();
         if let Ok(result) = tokio::time::timeout(CLOSING_DEADLINE, ticket.result()).await {
             return Ok(result);
         }

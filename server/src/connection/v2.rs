@@ -83,7 +83,7 @@ impl ConnectionV2 {
         }
         // When the connection is lost, the policy of the session decides on the prompt.
         if !ctx.peer().is_closing() {
-            ticket.cancel.cancel();
+            ticket.cancel();
         }
         Err(HandlerError::cancelled())
     }

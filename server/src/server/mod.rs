@@ -38,10 +38,10 @@ use crate::{Access, AgentInfo, Handler, HandlerResult, ServerConnection, Session
 ///
 /// - **Turns belong to sessions**, not to connections. What happens when the client that prompted
 ///   disconnects is a [policy](Policies).
-/// - **Prompts** of one session are answered in the order of their arrival. Others wait, up to a
-///   [limit](Limits).
+/// - **Prompts** of one session have their turns in the order of their arrival. Others wait, up to
+///   a [limit](Limits).
 /// - **`session/cancel`** is for all prompts of the session that have arrived, and never for a
-///   later one. Each is answered with the stop reason `cancelled`.
+///   later one. Each is answered with the stop reason `cancelled`, at once if it still waits.
 /// - **Events** are numbered and kept by the [`Store`]. Each client receives them in order, without
 ///   gap or double, at its own pace; `_acp-sdk/session/resume` continues after a number.
 /// - **Several clients** of one session receive the same events. Permissions and elicitations go

@@ -1,5 +1,6 @@
 //! Creating, opening and forking sessions.
 
+use std::ops::Deref;
 use std::sync::{Arc, PoisonError};
 
 use acp_sdk::v1::{ClientCapabilities, Implementation, SessionId};
@@ -22,6 +23,23 @@ pub(crate) struct OpeningClient {
     pub(crate) capabilities: Arc<ClientCapabilities>,
     pub(crate) info: Option<Implementation>,
     pub(crate) meta: Option<Meta>,
+}
+
+/// A session that is being opened. Dropped before it is open, the prompts of its handler fail.
+struct Unopened(Session);
+
+impl Deref for Unopened {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.0
+    }
+}
+
+impl Drop for Unopened {
+    fn drop(&mut self) {
+        self.0.not_opened();
+    }
 }
 
 impl Core {
@@ -197,7 +215,7 @@ impl Core {
         }
     }
 
-    fn session_of(self: &Arc<Self>, record: &SessionRecord, environment: Environment) -> Session {
+    fn session_of(self: &Arc<Self>, record: &SessionRecord, environment: Environment) -> Unopened {
         let limits = self.limits.log.clone();
         let log = Log::new(
             record.id.clone(),
@@ -206,7 +224,7 @@ impl Core {
             self.log_memory.clone(),
             record.last_event,
         );
-        Session::new(self.clone(), record, log, environment)
+        Unopened(Session::new(self.clone(), record, log, environment))
     }
 
     async fn open_handler(
@@ -247,7 +265,7 @@ impl Core {
     }
 
     /// Returns the session of a record that the store has, not open yet.
-    fn stored_session(self: &Arc<Self>, record: &SessionRecord, lease: Lease) -> Session {
+    fn stored_session(self: &Arc<Self>, record: &SessionRecord, lease: Lease) -> Unopened {
         let environment = Environment {
             additional_directories: record.additional_directories.clone(),
             mcp_servers: Vec::new(),
@@ -274,7 +292,7 @@ impl Core {
     /// The session is open from here on.
     async fn enter(
         &self,
-        session: Session,
+        session: Unopened,
         state: HandlerState,
         settings: Settings,
     ) -> HandlerResult<Session> {
@@ -283,21 +301,19 @@ impl Core {
             self.release(&session).await;
             return Err(error);
         }
-        let mut locked = session.state();
         // Those of another agent may have changed since, and are in the session already.
         if !settings.is_mirrored() {
-            locked.settings = settings;
+            session.state().settings = settings;
         }
-        locked.handler_state = Some(state);
-        drop(locked);
-        Ok(session)
+        session.opened(state);
+        Ok(session.0.clone())
     }
 
     /// Enters a session that this request has created. If it cannot be entered, it must not be
     /// listed.
     async fn enter_new(
         &self,
-        session: Session,
+        session: Unopened,
         state: HandlerState,
         settings: Settings,
     ) -> HandlerResult<Session> {

@@ -3,6 +3,7 @@
 mod events;
 mod history;
 mod pending;
+mod prompt;
 mod questions;
 mod queue;
 mod rollback;
@@ -15,9 +16,11 @@ pub(crate) use events::ReceivedText;
 pub use events::{Events, Received};
 pub use history::History;
 pub use pending::PendingPermission;
+pub use prompt::PromptHandle;
+pub(crate) use prompt::{Inserted, Origin, Prompt, Ticket, TurnResult};
 pub(crate) use questions::{Ask, Question, Reply, answered};
-pub(crate) use queue::{Inserted, Origin, Prompt, Refusal, Ticket, TurnResult};
-pub use queue::{Phase, PromptHandle};
+pub use queue::Phase;
+pub(crate) use queue::Refusal;
 #[cfg(feature = "hosted")]
 pub(crate) use settings::current_value;
 pub use settings::{Settings, SettingsChange};
@@ -36,7 +39,7 @@ use acp_sdk::{Json, Meta};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{Client, ClientId, Subscription};
+use crate::connection::{Client, Subscription};
 use crate::handler::HandlerState;
 use crate::log::Log;
 use crate::server::Core;
@@ -302,18 +305,6 @@ impl Session {
         Ok(PromptHandle::new(ticket, message))
     }
 
-    /// Cancels the running turn and all queued prompts. Without any, does nothing.
-    pub fn cancel(&self) {
-        let tokens = self.state().queue.tokens();
-        queue::cancel_all(&tokens);
-    }
-
-    /// Cancels the prompts of one client.
-    pub(crate) fn cancel_prompts_of(&self, client: ClientId) {
-        let tokens = self.state().queue.tokens_of(client);
-        queue::cancel_all(&tokens);
-    }
-
     /// Receives the events after the number `after`, and all later ones.
     #[must_use]
     pub fn subscribe(&self, after: u64) -> Events {
@@ -391,18 +382,15 @@ impl Session {
 }
 
 /// A handle that does not keep the session.
-#[cfg(feature = "hosted")]
 #[derive(Clone)]
 pub(crate) struct WeakSession(Weak<Inner>);
 
-#[cfg(feature = "hosted")]
 impl WeakSession {
     pub(crate) fn upgrade(&self) -> Option<Session> {
         self.0.upgrade().map(Session)
     }
 }
 
-#[cfg(feature = "hosted")]
 impl Session {
     pub(crate) fn downgrade(&self) -> WeakSession {
         WeakSession(Arc::downgrade(&self.0))

@@ -1,22 +1,27 @@
 //! The prompts of a session: one runs, the others wait in the order of arrival.
 //!
 //! A cancellation is for all prompts that have arrived. It never touches a later one, and in an
-//! idle session it does nothing.
+//! idle session it does nothing. Prompts that wait are answered at once and leave no trace in the
+//! log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use acp_sdk::v1::{ContentBlock, MessageId, StopReason};
-use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
-use tokio::sync::{SetOnce, oneshot};
+use acp_sdk::v1::StopReason;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use crate::connection::{Barrier, ClientId, Subscription};
+use super::prompt::{Identity, Progress, Prompt, Ticket, TurnResult};
+use crate::Error;
+use crate::connection::ClientId;
 use crate::event::TurnId;
+use crate::handler::HandlerState;
 use crate::limits::{Limits, SecondPrompt};
-use crate::{Error, connection};
+
+/// Prompts with a name whose end is remembered, for each session.
+const NAMED_PROMPTS: usize = 256;
 
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,190 +45,6 @@ impl Phase {
             Self::Running => "running",
             Self::Cancelling => "cancelling",
             Self::Closed => "closed",
-        }
-    }
-}
-
-/// The client that sent a prompt.
-#[derive(Clone)]
-pub(crate) struct Origin {
-    pub(crate) client: ClientId,
-    pub(crate) subscription: Arc<Subscription>,
-}
-
-/// A prompt and where its result goes.
-pub(crate) struct Prompt {
-    pub(crate) blocks: Vec<ContentBlock>,
-    pub(crate) meta: Option<Meta>,
-    pub(crate) origin: Option<Origin>,
-    /// The id of the user's message; `None`: derived from the turn.
-    pub(crate) message: Option<MessageId>,
-    bytes: usize,
-    pub(crate) cancel: CancellationToken,
-    pub(crate) progress: Arc<Progress>,
-    result: Option<oneshot::Sender<TurnResult>>,
-    /// The name that its client has given it.
-    id: Option<Box<str>>,
-}
-
-/// How far a prompt is, for all that wait for it.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
-    /// Set when the turn is to end at once.
-    pub(crate) abort: SetOnce<()>,
-    /// Set when the prompt is in the log.
-    pub(crate) inserted: SetOnce<Inserted>,
-    /// Set when a prompt with a name has ended.
-    pub(crate) end: SetOnce<PromptEnd>,
-}
-
-/// Prompts with a name whose end is remembered, for each session.
-const NAMED_PROMPTS: usize = 256;
-
-/// The longest name of a prompt, in bytes.
-const LONGEST_NAME: usize = 128;
-
-/// How a prompt with a name ended, for clients that have lost its answer.
-#[derive(Debug)]
-pub(crate) struct PromptEnd {
-    pub(crate) stop: HandlerResult<StopReason>,
-    pub(crate) members: Option<Json>,
-    pub(crate) last_event: u64,
-}
-
-/// Where a prompt is in the log. Version 2 answers with it, version 1 does not ask.
-#[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "v2"), expect(dead_code, reason = "for version 2"))]
-pub(crate) struct Inserted {
-    /// The id of the user's message.
-    pub(crate) message: MessageId,
-    /// The number of its last event.
-    pub(crate) last_event: u64,
-}
-
-/// How a turn ended.
-pub(crate) struct TurnResult {
-    pub(crate) stop: HandlerResult<StopReason>,
-    /// Members of the answer besides the stop reason, an object.
-    pub(crate) members: Option<Json>,
-    /// The number of the turn's last event; 0 if it never started.
-    pub(crate) last_event: u64,
-    /// Holds the events of the next turn until the prompt is answered.
-    pub(crate) barrier: Option<Barrier>,
-}
-
-impl TurnResult {
-    /// The result of a prompt that has failed without a turn.
-    pub(super) fn failed(reason: impl Into<String>) -> Self {
-        Self::without_turn(Err(HandlerError::internal(reason.into())))
-    }
-
-    /// The result of a turn that never started.
-    pub(crate) fn without_turn(stop: HandlerResult<StopReason>) -> Self {
-        Self {
-            stop,
-            members: None,
-            last_event: 0,
-            barrier: None,
-        }
-    }
-}
-
-/// Waits for the result of a prompt.
-pub(crate) struct Ticket {
-    pub(crate) cancel: CancellationToken,
-    pub(crate) progress: Arc<Progress>,
-    result: oneshot::Receiver<TurnResult>,
-}
-
-impl Ticket {
-    pub(crate) async fn result(&mut self) -> TurnResult {
-        let result = (&mut self.result).await;
-        // Every prompt has a result, except when the runtime drops it with the runner.
-        result.unwrap_or_else(|_| TurnResult::failed("the server shut down"))
-    }
-}
-
-/// A prompt that the program itself queued.
-pub struct PromptHandle {
-    ticket: Ticket,
-    message: MessageId,
-}
-
-impl PromptHandle {
-    pub(super) fn new(ticket: Ticket, message: MessageId) -> Self {
-        Self { ticket, message }
-    }
-
-    /// Returns the id of the user's message, which its events will have.
-    #[must_use]
-    pub fn message_id(&self) -> &MessageId {
-        &self.message
-    }
-
-    /// Cancels the prompt, whether or not its turn has begun.
-    pub fn cancel(&self) {
-        self.ticket.cancel.cancel();
-    }
-
-    /// Waits for the end of the turn.
-    ///
-    /// # Errors
-    ///
-    /// The handler's.
-    pub async fn stop_reason(mut self) -> HandlerResult<StopReason> {
-        self.ticket.result().await.stop
-    }
-}
-
-impl std::fmt::Debug for PromptHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PromptHandle")
-            .field("message", &self.message)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Prompt {
-    pub(crate) fn new(
-        blocks: Vec<ContentBlock>,
-        meta: Option<Meta>,
-        origin: Option<Origin>,
-    ) -> Self {
-        let bytes = blocks.iter().map(connection::check::size).sum();
-        let ours: Option<serde_json::Value> = meta.as_ref().and_then(|meta| meta.get("acp-sdk"));
-        let id = ours.as_ref().and_then(|ours| ours["promptId"].as_str());
-        Self {
-            blocks,
-            meta,
-            origin,
-            message: None,
-            bytes,
-            cancel: CancellationToken::new(),
-            progress: Arc::default(),
-            result: None,
-            id: id.filter(|id| id.len() <= LONGEST_NAME).map(Box::from),
-        }
-    }
-
-    pub(super) fn with_message(mut self, message: MessageId) -> Self {
-        self.message = Some(message);
-        self
-    }
-
-    /// Sends the result to whoever waits for it.
-    pub(super) fn end(mut self, result: TurnResult) {
-        if self.id.is_some() {
-            // Set once, here.
-            let _ = self.progress.end.set(PromptEnd {
-                stop: result.stop.clone(),
-                members: result.members.clone(),
-                last_event: result.last_event,
-            });
-        }
-        if let Some(waiting) = self.result.take() {
-            // Whoever waited may be gone.
-            let _ = waiting.send(result);
         }
     }
 }
@@ -259,10 +80,32 @@ impl Refusal {
     }
 }
 
-/// Cancels prompts. Not to be called with the session's lock: whoever wakes up may want it.
-pub(super) fn cancel_all(tokens: &[CancellationToken]) {
-    for token in tokens {
-        token.cancel();
+/// Whether a session takes prompts, and runs them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Lifecycle {
+    /// Prompts of its handler wait until it is open.
+    #[default]
+    Opening,
+    Open,
+    Closed,
+}
+
+/// Prompts that are cancelled: the running one, and those that have left the queue.
+#[must_use]
+pub(super) struct Cancelled {
+    running: Option<CancellationToken>,
+    waiting: VecDeque<Prompt>,
+}
+
+impl Cancelled {
+    /// Not to be called with the session's lock: whoever wakes up may want it.
+    pub(super) fn notify(self) {
+        if let Some(running) = self.running {
+            running.cancel();
+        }
+        for prompt in self.waiting {
+            prompt.end(TurnResult::without_turn(Ok(StopReason::Cancelled)));
+        }
     }
 }
 
@@ -276,7 +119,7 @@ pub(crate) struct Queue {
     named: VecDeque<(Box<str>, Arc<Progress>)>,
     /// Whether a runner task exists.
     has_runner: bool,
-    closed: bool,
+    lifecycle: Lifecycle,
     /// Notified when the runner ends.
     idle: Vec<oneshot::Sender<()>>,
 }
@@ -286,13 +129,14 @@ pub(crate) struct Queue {
 pub(crate) struct Running {
     pub(crate) turn: Option<TurnId>,
     pub(crate) origin: Option<ClientId>,
+    progress: Arc<Progress>,
     cancel: CancellationToken,
 }
 
 impl Queue {
     pub(crate) fn phase(&self) -> Phase {
         match &self.running {
-            _ if self.closed => Phase::Closed,
+            _ if self.is_closed() => Phase::Closed,
             None if self.waiting.is_empty() => Phase::Idle,
             Some(running) if running.cancel.is_cancelled() => Phase::Cancelling,
             _ => Phase::Running,
@@ -308,32 +152,27 @@ impl Queue {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed
+        self.lifecycle == Lifecycle::Closed
     }
 
     pub(crate) fn has_runner(&self) -> bool {
         self.has_runner
     }
 
-    /// Returns the cancellation of every prompt.
-    pub(crate) fn tokens(&self) -> Vec<CancellationToken> {
-        let running = self.running.iter().map(|running| running.cancel.clone());
-        let waiting = self.waiting.iter().map(|prompt| prompt.cancel.clone());
-        running.chain(waiting).collect()
-    }
-
-    /// Returns the cancellation of a client's prompts.
-    pub(crate) fn tokens_of(&self, client: ClientId) -> Vec<CancellationToken> {
-        let running = self.running.iter();
-        let running = running.filter(|running| running.origin == Some(client));
-        let waiting = self.waiting.iter().filter(|prompt| {
-            let origin = prompt.origin.as_ref();
-            origin.is_some_and(|origin| origin.client == client)
+    /// Takes the prompts that are meant out of the queue.
+    fn cancel(&mut self, is_meant: impl Fn(Identity<'_>) -> bool) -> Cancelled {
+        let running = self.running.as_ref().filter(|running| {
+            is_meant(Identity {
+                origin: running.origin,
+                progress: &running.progress,
+            })
         });
         let running = running.map(|running| running.cancel.clone());
-        running
-            .chain(waiting.map(|prompt| prompt.cancel.clone()))
-            .collect()
+        let all = std::mem::take(&mut self.waiting).into_iter();
+        let (waiting, kept) = all.partition(|prompt| is_meant(prompt.identity()));
+        self.waiting = kept;
+        self.bytes = self.waiting.iter().map(|prompt| prompt.bytes).sum();
+        Cancelled { running, waiting }
     }
 
     /// Adds a prompt; `true` if a runner must be started.
@@ -343,23 +182,27 @@ impl Queue {
         limits: &Limits,
         policy: SecondPrompt,
     ) -> Result<bool, Refusal> {
-        if self.closed {
+        if self.is_closed() {
             return Err(Refusal::Closed);
         }
         if prompt.bytes > limits.prompt_bytes {
             return Err(Refusal::TooLarge);
         }
-        let busy = self.has_runner;
+        let is_opening = self.lifecycle == Lifecycle::Opening;
+        let busy = self.has_runner || is_opening && !self.waiting.is_empty();
         // A turn whose end is in the log does not count, although the runner may still hold it: its
         // client may prompt again as soon as it has the answer.
         let runs = self.running.is_some() || !self.waiting.is_empty();
         if runs && policy == SecondPrompt::Refuse {
             return Err(Refusal::Busy);
         }
-        let bytes = self.bytes + prompt.bytes;
-        if busy
-            && (self.waiting.len() >= limits.queued_prompts || bytes > limits.queued_prompt_bytes)
-        {
+        // Those that it replaces leave the queue.
+        let (waiting, bytes) = match policy {
+            SecondPrompt::Replace => (0, 0),
+            _ => (self.waiting.len(), self.bytes),
+        };
+        let bytes = bytes + prompt.bytes;
+        if busy && (waiting >= limits.queued_prompts || bytes > limits.queued_prompt_bytes) {
             return Err(Refusal::QueueFull);
         }
         self.bytes = bytes;
@@ -370,8 +213,14 @@ impl Queue {
             self.named.push_back((id.clone(), prompt.progress.clone()));
         }
         self.waiting.push_back(prompt);
-        self.has_runner = true;
-        Ok(!busy)
+        Ok(!is_opening && !std::mem::replace(&mut self.has_runner, true))
+    }
+
+    /// The session is open; `true` if a runner must be started.
+    fn open(&mut self) -> bool {
+        self.lifecycle = Lifecycle::Open;
+        self.has_runner = !self.waiting.is_empty();
+        self.has_runner
     }
 
     /// Takes the next prompt; `None` ends the runner.
@@ -384,7 +233,8 @@ impl Queue {
         self.bytes -= prompt.bytes;
         self.running = Some(Running {
             turn: None,
-            origin: prompt.origin.as_ref().map(|origin| origin.client),
+            origin: prompt.identity().origin,
+            progress: prompt.progress.clone(),
             cancel: prompt.cancel.clone(),
         });
         Some(prompt)
@@ -414,9 +264,10 @@ impl Queue {
         found.map(|(_, progress)| progress.clone())
     }
 
-    /// Closes the queue when its runner has gone; returns the prompts that wait.
+    /// Closes the queue when it has no runner any more; returns the prompts that wait.
     pub(super) fn give_up(&mut self) -> VecDeque<Prompt> {
-        (self.running, self.has_runner, self.closed) = (None, false, true);
+        (self.running, self.has_runner) = (None, false);
+        self.lifecycle = Lifecycle::Closed;
         self.bytes = 0;
         std::mem::take(&mut self.waiting)
     }
@@ -429,36 +280,75 @@ impl Queue {
 impl Session {
     /// Queues a prompt.
     pub(crate) fn submit(&self, mut prompt: Prompt) -> Result<Ticket, Refusal> {
-        let (sender, result) = oneshot::channel();
-        prompt.result = Some(sender);
-        let ticket = Ticket {
-            cancel: prompt.cancel.clone(),
-            progress: prompt.progress.clone(),
-            result,
-        };
+        let ticket = prompt.ticket(self);
         let (start, replaced) = {
             let mut state = self.state();
             if self.core().draining.load(Ordering::Acquire) {
                 return Err(Refusal::Draining);
             }
             let policy = state.policies.second_prompt;
-            let replaced = match policy {
-                SecondPrompt::Replace => state.queue.tokens(),
-                _ => Vec::new(),
-            };
             let start = state.queue.push(prompt, &self.core().limits, policy)?;
+            let replaced = (policy == SecondPrompt::Replace).then(|| {
+                let is_other = |old: Identity<'_>| !Arc::ptr_eq(old.progress, &ticket.progress);
+                state.queue.cancel(is_other)
+            });
             (start, replaced)
         };
-        cancel_all(&replaced);
+        if let Some(replaced) = replaced {
+            replaced.notify();
+        }
         if start {
             super::runner::start(self.clone());
         }
         Ok(ticket)
     }
 
+    /// The session is open: what waits begins.
+    pub(crate) fn opened(&self, handler_state: HandlerState) {
+        let start = {
+            let mut state = self.state();
+            state.handler_state = Some(handler_state);
+            state.queue.open()
+        };
+        if start {
+            super::runner::start(self.clone());
+        }
+    }
+
+    /// The session could not be opened, unless it is: what waits fails.
+    pub(crate) fn not_opened(&self) {
+        let prompts = {
+            let mut state = self.state();
+            if state.queue.lifecycle != Lifecycle::Opening {
+                return;
+            }
+            state.queue.give_up()
+        };
+        for prompt in prompts {
+            let reason = format!("session {} could not be opened", self.id());
+            prompt.end(TurnResult::failed(reason));
+        }
+        self.set_closed();
+    }
+
+    /// Cancels the running turn and all queued prompts. Without any, does nothing.
+    pub fn cancel(&self) {
+        self.cancel_if(|_| true);
+    }
+
+    /// Cancels the prompts of one client.
+    pub(crate) fn cancel_prompts_of(&self, client: ClientId) {
+        self.cancel_if(|prompt| prompt.origin == Some(client));
+    }
+
+    pub(super) fn cancel_if(&self, is_meant: impl Fn(Identity<'_>) -> bool) {
+        let cancelled = self.state().queue.cancel(is_meant);
+        cancelled.notify();
+    }
+
     /// Refuses further prompts, cancels all, and waits until no turn runs.
     pub(crate) async fn stop(&self) {
-        self.state().queue.closed = true;
+        self.state().queue.lifecycle = Lifecycle::Closed;
         self.cancel();
         self.idle().await;
     }

@@ -23,6 +23,7 @@ mod killed;
 mod outside;
 mod panics;
 mod process;
+mod queued;
 mod races;
 mod raw;
 mod sessions;

@@ -1,0 +1,229 @@
+//! Prompts, and those that wait for their results.
+
+use std::sync::Arc;
+
+use acp_sdk::v1::{ContentBlock, MessageId, StopReason};
+use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
+use tokio::sync::{SetOnce, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::{Session, WeakSession};
+use crate::connection;
+use crate::connection::{Barrier, ClientId, Subscription};
+
+/// The client that sent a prompt.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub(crate) client: ClientId,
+    pub(crate) subscription: Arc<Subscription>,
+}
+
+/// A prompt and where its result goes.
+pub(crate) struct Prompt {
+    pub(crate) blocks: Vec<ContentBlock>,
+    pub(crate) meta: Option<Meta>,
+    pub(crate) origin: Option<Origin>,
+    /// The id of the user's message; `None`: derived from the turn.
+    pub(crate) message: Option<MessageId>,
+    pub(super) bytes: usize,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) progress: Arc<Progress>,
+    result: Option<oneshot::Sender<TurnResult>>,
+    /// The name that its client has given it.
+    pub(super) id: Option<Box<str>>,
+}
+
+/// How far a prompt is, for all that wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Set when the turn is to end at once.
+    pub(crate) abort: SetOnce<()>,
+    /// Set when the prompt is in the log.
+    pub(crate) inserted: SetOnce<Inserted>,
+    /// Set when a prompt with a name has ended.
+    pub(crate) end: SetOnce<PromptEnd>,
+}
+
+/// What tells a prompt from others.
+pub(crate) struct Identity<'a> {
+    pub(super) origin: Option<ClientId>,
+    pub(super) progress: &'a Arc<Progress>,
+}
+
+/// The longest name of a prompt, in bytes.
+const LONGEST_NAME: usize = 128;
+
+/// How a prompt with a name ended, for clients that have lost its answer.
+#[derive(Debug)]
+pub(crate) struct PromptEnd {
+    pub(crate) stop: HandlerResult<StopReason>,
+    pub(crate) members: Option<Json>,
+    pub(crate) last_event: u64,
+}
+
+/// Where a prompt is in the log. Version 2 answers with it, version 1 does not ask.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "v2"), expect(dead_code, reason = "for version 2"))]
+pub(crate) struct Inserted {
+    /// The id of the user's message.
+    pub(crate) message: MessageId,
+    /// The number of its last event.
+    pub(crate) last_event: u64,
+}
+
+/// How a turn ended.
+pub(crate) struct TurnResult {
+    pub(crate) stop: HandlerResult<StopReason>,
+    /// Members of the answer besides the stop reason, an object.
+    pub(crate) members: Option<Json>,
+    /// The number of the turn's last event; 0 if it never started.
+    pub(crate) last_event: u64,
+    /// Holds the events of the next turn until the prompt is answered.
+    pub(crate) barrier: Option<Barrier>,
+}
+
+impl TurnResult {
+    /// The result of a prompt that has failed without a turn.
+    pub(super) fn failed(reason: impl Into<String>) -> Self {
+        Self::without_turn(Err(HandlerError::internal(reason.into())))
+    }
+
+    /// The result of a turn that never started.
+    pub(crate) fn without_turn(stop: HandlerResult<StopReason>) -> Self {
+        Self {
+            stop,
+            members: None,
+            last_event: 0,
+            barrier: None,
+        }
+    }
+}
+
+/// Waits for the result of a prompt.
+pub(crate) struct Ticket {
+    session: WeakSession,
+    cancel: CancellationToken,
+    pub(crate) progress: Arc<Progress>,
+    result: oneshot::Receiver<TurnResult>,
+}
+
+impl Ticket {
+    /// Cancels the prompt: its turn is to end, and before its turn it is answered at once.
+    pub(crate) fn cancel(&self) {
+        // For a turn that begins just now.
+        self.cancel.cancel();
+        if let Some(session) = self.session.upgrade() {
+            session.cancel_if(|prompt| Arc::ptr_eq(prompt.progress, &self.progress));
+        }
+    }
+
+    pub(crate) async fn result(&mut self) -> TurnResult {
+        let result = (&mut self.result).await;
+        // Every prompt has a result, except when the runtime drops it with the runner.
+        result.unwrap_or_else(|_| TurnResult::failed("the server shut down"))
+    }
+}
+
+/// A prompt that the program itself queued.
+pub struct PromptHandle {
+    ticket: Ticket,
+    message: MessageId,
+}
+
+impl PromptHandle {
+    pub(super) fn new(ticket: Ticket, message: MessageId) -> Self {
+        Self { ticket, message }
+    }
+
+    /// Returns the id of the user's message, which its events will have.
+    #[must_use]
+    pub fn message_id(&self) -> &MessageId {
+        &self.message
+    }
+
+    /// Cancels the prompt, whether or not its turn has begun.
+    pub fn cancel(&self) {
+        self.ticket.cancel();
+    }
+
+    /// Waits for the end of the turn.
+    ///
+    /// # Errors
+    ///
+    /// The handler's.
+    pub async fn stop_reason(mut self) -> HandlerResult<StopReason> {
+        self.ticket.result().await.stop
+    }
+}
+
+impl std::fmt::Debug for PromptHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PromptHandle")
+            .field("message", &self.message)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Prompt {
+    pub(crate) fn new(
+        blocks: Vec<ContentBlock>,
+        meta: Option<Meta>,
+        origin: Option<Origin>,
+    ) -> Self {
+        let bytes = blocks.iter().map(connection::check::size).sum();
+        let ours: Option<serde_json::Value> = meta.as_ref().and_then(|meta| meta.get("acp-sdk"));
+        let id = ours.as_ref().and_then(|ours| ours["promptId"].as_str());
+        Self {
+            blocks,
+            meta,
+            origin,
+            message: None,
+            bytes,
+            cancel: CancellationToken::new(),
+            progress: Arc::default(),
+            result: None,
+            id: id.filter(|id| id.len() <= LONGEST_NAME).map(Box::from),
+        }
+    }
+
+    /// Returns who waits for the result.
+    pub(super) fn ticket(&mut self, session: &Session) -> Ticket {
+        let (sender, result) = oneshot::channel();
+        self.result = Some(sender);
+        Ticket {
+            session: session.downgrade(),
+            cancel: self.cancel.clone(),
+            progress: self.progress.clone(),
+            result,
+        }
+    }
+
+    /// Returns what tells the prompt from others.
+    pub(super) fn identity(&self) -> Identity<'_> {
+        Identity {
+            origin: self.origin.as_ref().map(|origin| origin.client),
+            progress: &self.progress,
+        }
+    }
+
+    pub(super) fn with_message(mut self, message: MessageId) -> Self {
+        self.message = Some(message);
+        self
+    }
+
+    /// Sends the result to whoever waits for it.
+    pub(super) fn end(mut self, result: TurnResult) {
+        if self.id.is_some() {
+            // Set once, here.
+            let _ = self.progress.end.set(PromptEnd {
+                stop: result.stop.clone(),
+                members: result.members.clone(),
+                last_event: result.last_event,
+            });
+        }
+        if let Some(waiting) = self.result.take() {
+            // Whoever waited may be gone.
+            let _ = waiting.send(result);
+        }
+    }
+}
