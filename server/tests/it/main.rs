@@ -16,6 +16,7 @@ mod effects;
 mod failures;
 mod faults;
 mod guards;
+mod half_way;
 mod handler;
 mod hiccups;
 mod initialize;

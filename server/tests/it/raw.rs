@@ -1,5 +1,6 @@
 //! A client of one line after the other, which reads nothing ahead.
 
+use acp_sdk::ConnectionBuilder;
 use acp_sdk::v1::Agent;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
@@ -10,7 +11,7 @@ pub struct Raw(BufReader<DuplexStream>, Option<JoinHandle<()>>);
 impl Raw {
     pub fn serve(agent: impl Agent) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 12);
-        let connection = acp_sdk::ConnectionBuilder::new();
+        let connection = ConnectionBuilder::new();
         let driver = connection.agent(agent, tokio::io::split(theirs));
         tokio::spawn(driver);
         Self(BufReader::new(ours), None)
@@ -18,8 +19,13 @@ impl Raw {
 
     /// Attaches to a server.
     pub fn attach(server: &acp_server::Server) -> Self {
+        Self::attach_with(server, ConnectionBuilder::new())
+    }
+
+    /// The same, with layers of the connection.
+    pub fn attach_with(server: &acp_server::Server, connection: ConnectionBuilder) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let mut served = server.attach(tokio::io::split(theirs));
+        let mut served = server.attach_with(connection, tokio::io::split(theirs));
         let served = tokio::spawn(async move { drop(served.closed().await) });
         Self(BufReader::new(ours), Some(served))
     }
