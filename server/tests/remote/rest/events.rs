@@ -1,6 +1,9 @@
 //! Streams of events: cursors, ends, readers.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use acp_server::store::MemoryStore;
 
 use super::*;
 
@@ -241,9 +244,12 @@ async fn the_number_of_streams_is_bounded() {
 
 #[tokio::test]
 async fn a_session_that_has_left_memory_is_opened_for_a_reader() {
-    let site = Site::start().await;
-    let (id, frames) = two_turns(&site).await;
-    site.server.shutdown().await;
+    let store = Arc::new(MemoryStore::new());
+    let server = || Server::builder(Reference).store(store.clone()).build();
+    let before = Site::with(server(), &Settings::default()).await;
+    let (id, frames) = two_turns(&before).await;
+    before.server.shutdown().await;
+    let site = Site::with(server(), &Settings::default()).await;
     let state = site.get(&format!("/session/{id}")).await.json();
     assert_eq!(state["state"], "stored");
     let whole = site.get(&format!("/sessions/{id}")).await.json();
