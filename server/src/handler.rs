@@ -63,6 +63,14 @@ pub trait Handler: Send + Sync + 'static {
         async {}
     }
 
+    /// Returns whether a session that nobody uses may leave memory after
+    /// [`idle_timeout`](crate::Limits::idle_timeout) (default: yes). Return `false` while closing it
+    /// would lose what [`open`](Self::open) cannot restore. Must not block.
+    fn may_unload(&self, session: &Session) -> bool {
+        let _ = session;
+        true
+    }
+
     /// Is called before a client changes a mode or an option. If the store then refuses the change,
     /// the session keeps the old value, and this is not called again.
     ///
@@ -148,6 +156,8 @@ pub(crate) trait AnyHandler: Send + Sync {
 
     fn close<'a>(&'a self, state: HandlerState, session: &'a Session) -> BoxFuture<'a, ()>;
 
+    fn may_unload(&self, session: &Session) -> bool;
+
     fn settings_change<'a>(
         &'a self,
         session: &'a Session,
@@ -202,6 +212,10 @@ impl<H: Handler> AnyHandler for H {
             Ok(state) => Box::pin(Handler::close(self, *state, session)),
             Err(_) => Box::pin(async {}),
         }
+    }
+
+    fn may_unload(&self, session: &Session) -> bool {
+        Handler::may_unload(self, session)
     }
 
     fn settings_change<'a>(

@@ -59,7 +59,8 @@ pub struct Limits {
     /// a session is closed has as much for each commit.
     pub close_timeout: Duration,
     /// An idle session without clients leaves memory after this time and returns when it is
-    /// loaded. Zero: never.
+    /// loaded, unless [`Handler::may_unload`](crate::Handler::may_unload) objects or a question is
+    /// open. Zero: never.
     pub idle_timeout: Duration,
     /// Sessions in one page of `session/list`.
     pub list_page: usize,

@@ -218,6 +218,23 @@ impl Handler for HostedAgent {
         self.0.processes.end(hosted.key).await;
     }
 
+    /// An agent that can neither load nor resume the session would forget the conversation.
+    fn may_unload(&self, session: &Session) -> bool {
+        let Ok(hosted) = self.hosted(session.id()) else {
+            return true;
+        };
+        // Who holds the link uses the session.
+        let Ok(link) = hosted.link.try_lock() else {
+            return false;
+        };
+        let process = link.as_ref().map(|link| &link.process);
+        process.is_none_or(|process| {
+            let capabilities = &process.info.agent_capabilities;
+            let resumes = capabilities.session_capabilities.resume.is_some();
+            capabilities.load_session || resumes || !process.is_usable()
+        })
+    }
+
     async fn settings_change(
         &self,
         session: &Session,

@@ -135,26 +135,42 @@ impl Core {
             return;
         }
         let (core, of) = (self.clone(), session.clone());
-        let last = session.last_event();
         let timer = tokio::spawn(async move {
-            tokio::select! {
-                () = tokio::time::sleep(timeout) => {}
-                () = core.closed.cancelled() => return,
-            }
-            let unloaded = core.finish(|core| async move {
-                let _locked = core.sessions.lock(of.id()).await;
-                if is_unused(&of) && of.last_event() == last {
-                    core.deactivate(&of).await;
+            loop {
+                let last = of.last_event();
+                tokio::select! {
+                    () = tokio::time::sleep(timeout) => {}
+                    () = of.closed() => return,
+                    () = core.closed.cancelled() => return,
                 }
-                Ok(())
-            });
-            // As above.
-            let _ = unloaded.await;
+                // Whoever uses it now starts another timer afterwards.
+                if !is_unused(&of) || core.unload_idle(&of, last).await {
+                    return;
+                }
+            }
         });
         let before = session.state().idle_timer.replace(timer.abort_handle());
         if let Some(before) = before {
             before.abort();
         }
+    }
+
+    /// Closes a session that nobody uses, if it has had no event since `last` and loses nothing;
+    /// `false` if it stays.
+    async fn unload_idle(self: &Arc<Self>, session: &Session, last: u64) -> bool {
+        let session = session.clone();
+        let unloaded = self.finish(|core| async move {
+            let _locked = core.sessions.lock(session.id()).await;
+            let asks = !session.open_questions().is_empty();
+            let stays = !is_unused(&session) || session.last_event() != last || asks;
+            if stays || !core.handler.may_unload(&session) {
+                return Ok(false);
+            }
+            core.deactivate(&session).await;
+            Ok(true)
+        });
+        // After a panic it is not tried again.
+        unloaded.await.unwrap_or(true)
     }
 
     /// A client's connection has ended.
@@ -211,4 +227,42 @@ impl Core {
 fn is_unused(session: &Session) -> bool {
     let state = session.state();
     state.clients.is_empty() && !state.queue.has_runner() && !state.queue.is_closed()
+}
+
+#[cfg(test)]
+mod tests {
+    use acp_sdk::v1::{RequestPermissionRequest, StopReason, ToolCallUpdate};
+
+    use super::*;
+    use crate::session::{Ask, Phase};
+    use crate::{Handler, Server, Turn};
+
+    struct Least;
+
+    impl Handler for Least {
+        type State = ();
+
+        async fn prompt(&self, (): &mut (), _: Turn) -> HandlerResult<StopReason> {
+            Ok(StopReason::EndTurn)
+        }
+    }
+
+    /// An agent that works in the background waits for the answer.
+    #[tokio::test(start_paused = true)]
+    async fn a_session_with_an_open_question_stays_in_memory() {
+        let server = Server::new(Least);
+        let session = server.create_session("/w").await.unwrap();
+        let call = ToolCallUpdate::new("call");
+        let request = RequestPermissionRequest::new(session.id(), call, vec![]);
+        let asked = session.append_outside(|appender| {
+            session.write_question(appender, Ask::Permission(request), None)
+        });
+        let (withdrawn, _reply) = asked.await.unwrap();
+        let timeout = server.core().limits.idle_timeout;
+        tokio::time::sleep(5 * timeout).await;
+        assert_eq!(session.phase(), Phase::Idle);
+        drop(withdrawn);
+        tokio::time::sleep(3 * timeout).await;
+        assert_eq!(session.phase(), Phase::Closed);
+    }
 }

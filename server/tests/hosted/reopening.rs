@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use acp_server::store::{MemoryStore, Store};
-use acp_server::{HostedAgent, Server};
+use acp_server::{Handler as _, HostedAgent, Server};
 use serde_json::json;
 
 use crate::client::{Client, Script};
@@ -72,6 +72,21 @@ async fn a_closed_session_is_loaded_in_the_agent_again() {
     client.prompt("hello").await;
     assert_eq!(client.said(), ["hi"]);
     assert_eq!(script.starts().len(), 1);
+}
+
+#[tokio::test]
+async fn a_session_that_the_agent_would_forget_stays_in_memory() {
+    for (can, may_unload) in [("load", true), ("resume", true), ("", false)] {
+        let script = Script::new();
+        let agent = script.agent().env("CAN", can).start().await.unwrap();
+        let server = Server::new(agent.clone());
+        let mut client = Client::with_session(&server).await;
+        client.prompt("hello").await;
+        let session = server.open_sessions().pop().unwrap();
+        assert_eq!(agent.may_unload(&session), may_unload, "{can:?}");
+        client.close().await;
+        assert!(agent.may_unload(&session), "closed, it has no agent");
+    }
 }
 
 #[tokio::test]

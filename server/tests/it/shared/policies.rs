@@ -207,6 +207,49 @@ async fn an_idle_session_leaves_memory_and_returns_on_demand() {
     assert_eq!(open(), 1);
 }
 
+/// Has something to lose, until it has been asked twice.
+#[derive(Default)]
+struct Anxious(AtomicI32);
+
+impl Handler for Anxious {
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), _: Turn) -> HandlerResult<StopReason> {
+        Ok(StopReason::EndTurn)
+    }
+
+    fn may_unload(&self, _: &Session) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed) == 2
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_keeps_an_idle_session_in_memory() {
+    let server = Server::new(Anxious::default());
+    let session = server.create_session("/w").await.unwrap();
+    tokio::time::sleep(MINUTE * 150).await;
+    assert_eq!(session.phase(), Phase::Idle);
+    tokio::time::sleep(MINUTE * 60).await;
+    assert_eq!(session.phase(), Phase::Closed);
+}
+
+/// An event outside of turns is a use of the session, and not the last one.
+#[tokio::test(start_paused = true)]
+async fn an_idle_session_leaves_memory_after_its_last_event() {
+    let server = Server::new(Patient::default());
+    let session = server.create_session("/w").await.unwrap();
+    tokio::time::sleep(MINUTE * 30).await;
+    let chunk = ContentChunk::new(ContentBlock::from("on its own"));
+    session
+        .send(SessionUpdate::AgentMessageChunk(chunk))
+        .await
+        .unwrap();
+    tokio::time::sleep(MINUTE * 59).await;
+    assert_eq!(session.phase(), Phase::Idle);
+    tokio::time::sleep(MINUTE * 62).await;
+    assert_eq!(session.phase(), Phase::Closed);
+}
+
 #[tokio::test]
 async fn a_server_that_drains_lets_its_turns_end_and_takes_no_further_ones() {
     let server = Server::new(Reference);
