@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use acp_sdk::HandlerResult;
 use acp_sdk::v1::StopReason;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -98,13 +99,14 @@ pub(super) struct Cancelled {
 }
 
 impl Cancelled {
-    /// Not to be called with the session's lock: whoever wakes up may want it.
-    pub(super) fn notify(self) {
+    /// Answers those that have left the queue with `stop`. Not to be called with the session's lock:
+    /// whoever wakes up may want it.
+    pub(super) fn notify(self, stop: &HandlerResult<StopReason>) {
         if let Some(running) = self.running {
             running.cancel();
         }
         for prompt in self.waiting {
-            prompt.end(TurnResult::without_turn(Ok(StopReason::Cancelled)));
+            prompt.end(TurnResult::without_turn(stop.clone()));
         }
     }
 }
@@ -295,7 +297,7 @@ impl Session {
             (start, replaced)
         };
         if let Some(replaced) = replaced {
-            replaced.notify();
+            replaced.notify(&Ok(StopReason::Cancelled));
         }
         if start {
             super::runner::start(self.clone());
@@ -343,7 +345,16 @@ impl Session {
 
     pub(super) fn cancel_if(&self, is_meant: impl Fn(Identity<'_>) -> bool) {
         let cancelled = self.state().queue.cancel(is_meant);
-        cancelled.notify();
+        cancelled.notify(&self.stop_of_waiting());
+    }
+
+    /// Returns the answer to prompts that will have no turn.
+    fn stop_of_waiting(&self) -> HandlerResult<StopReason> {
+        match self.log().ended() {
+            // Nobody has cancelled them: the session cannot be used any more.
+            Some(error) => Err(crate::Error::Store(error).into()),
+            None => Ok(StopReason::Cancelled),
+        }
     }
 
     /// Refuses further prompts, cancels all, and waits until no turn runs.
