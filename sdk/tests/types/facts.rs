@@ -13,9 +13,10 @@ fn words(facts: &MethodFacts) -> String {
         retry,
         joins,
         login,
+        capability,
         ..
     } = facts;
-    format!("{scope:?} {access:?} {retry:?} {joins:?} {login:?}")
+    format!("{scope:?} {access:?} {retry:?} {joins:?} {login:?} {capability:?}")
 }
 
 #[track_caller]
@@ -37,8 +38,10 @@ fn assert_same(document: Document, proposals: (&str, &str), tables: [(Side, &Met
                     retry,
                     joins,
                     login,
-                } = method.facts.unwrap();
-                let facts = format!("{scope:?} {access:?} {retry:?} {joins:?} {login:?}");
+                    capability,
+                } = method.facts.clone().unwrap();
+                let facts =
+                    format!("{scope:?} {access:?} {retry:?} {joins:?} {login:?} {capability:?}");
                 (method.name.clone(), facts)
             })
             .collect();
