@@ -155,6 +155,7 @@ fn cancels(played: &Played) -> Outcome {
 pub(super) fn obeys(played: &Played, rule: Rule) -> Outcome {
     let broken = |index, reason: String| Err(Stop::at(&played.recording, index, reason));
     let mut state = State::whole();
+    state.speak(played.version);
     for (index, entry) in played.recording.entries.iter().enumerate() {
         if let Rule::Findings(kinds) = rule {
             if let Some(finding) = entry.findings_by(Party::Client, kinds).next() {

@@ -72,6 +72,8 @@ pub struct Report {
 /// A scenario that was played.
 #[derive(Clone, Debug)]
 pub struct Played {
+    /// The version of the protocol.
+    pub version: Version,
     /// The record, as the agent of the scenario wrote it.
     pub record: String,
     /// What was said.
@@ -150,6 +152,7 @@ impl Played {
     ) -> Self {
         let (recording, closed) = read(schema, &record);
         Self {
+            version: schema.version(),
             record,
             recording,
             transcript: None,
