@@ -41,7 +41,7 @@ fn text(text: &str) -> Value {
 async fn a_tool_call_displays_the_output_as_text() {
     let bench = Bench::with_limits(Limits::default()).await;
     let (content, all) = run(&bench, "echo one; echo two").await;
-    let command = "$ sh -c echo one; echo two\none\ntwo\n";
+    let command = "$ sh -c 'echo one; echo two'\none\ntwo\n";
     let expected = [
         text("before"),
         text(&format!("```\n{command}```")),
