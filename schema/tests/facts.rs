@@ -197,7 +197,7 @@ fn a_union_has_marks_at_all_of_its_tagged_variants_or_at_none() {
 }
 
 /// Returns the schema of the capabilities that a side declares in `initialize`.
-fn capabilities<'a>(document: &'a Document, side: Side) -> &'a Value {
+fn capabilities(document: &Document, side: Side) -> &Value {
     let name = match side == Side::AGENT {
         true => "AgentCapabilities",
         false => "ClientCapabilities",
