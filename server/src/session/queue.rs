@@ -267,7 +267,7 @@ impl Queue {
     }
 
     /// Closes the queue when it has no runner any more; returns the prompts that wait.
-    pub(super) fn give_up(&mut self) -> VecDeque<Prompt> {
+    pub(super) fn abort(&mut self) -> VecDeque<Prompt> {
         (self.running, self.has_runner) = (None, false);
         self.lifecycle = Lifecycle::Closed;
         self.bytes = 0;
@@ -324,7 +324,7 @@ impl Session {
             if state.queue.lifecycle != Lifecycle::Opening {
                 return;
             }
-            state.queue.give_up()
+            state.queue.abort()
         };
         for prompt in prompts {
             let reason = format!("session {} could not be opened", self.id());

@@ -14,7 +14,7 @@ pub(super) fn start(session: Session) {
         let ended = catch_panic(run_turns(&session, &mut state)).await;
         let (waiting, panic) = match ended {
             Ok(waiting) => (waiting, None),
-            Err(panic) => (give_up(&session, state, &panic), Some(panic)),
+            Err(panic) => (abort(&session, state, &panic), Some(panic)),
         };
         for waiter in waiting {
             // The receiver may have been dropped.
@@ -54,7 +54,7 @@ async fn run_turns(
 
 /// The task has panicked outside of the handler: nobody knows what it left undone, so the session
 /// must be opened again. That ends the turn in the log, too.
-fn give_up(
+fn abort(
     session: &Session,
     handler_state: Option<HandlerState>,
     panic: &str,
@@ -62,7 +62,7 @@ fn give_up(
     let (prompts, waiting) = {
         let mut state = session.state();
         state.handler_state = handler_state;
-        (state.queue.give_up(), state.queue.take_idle_waiters())
+        (state.queue.abort(), state.queue.take_idle_waiters())
     };
     for prompt in prompts {
         let reason = format!("the session is closed, because a turn of it panicked: {panic}");

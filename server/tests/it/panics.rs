@@ -1,15 +1,12 @@
 //! Panics besides those of a handler's prompt: sessions and requests survive them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use acp_sdk::v1::*;
-use acp_server::store::faults::{FaultyStore, Operation};
-use acp_server::store::{
-    Commit, EventPage, Lease, ListQuery, MemoryStore, SessionRecord, Store, StoreFuture,
-};
+use acp_server::store::MemoryStore;
+use acp_server::store::faults::{Fault, FaultyStore, Operation, When};
 use acp_server::{
     Handler, HandlerResult, Opening, Phase, Policies, Server, Session, Settings, Turn,
 };
@@ -157,59 +154,13 @@ async fn close(mut client: crate::raw::Raw, id: &SessionId, cwd: &str) {
     assert!(closed["result"].is_object(), "{closed}");
 }
 
-/// Panics in the commits whose number from now on is counted down to zero.
-#[derive(Default)]
-struct Brittle(MemoryStore, AtomicUsize);
-
-impl Store for Brittle {
-    fn create<'a>(&'a self, record: &'a SessionRecord) -> StoreFuture<'a, Lease> {
-        self.0.create(record)
-    }
-    fn acquire<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, (SessionRecord, Lease)> {
-        self.0.acquire(session)
-    }
-    fn release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, ()> {
-        self.0.release(lease)
-    }
-    fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreFuture<'a, ()> {
-        let before = self.1.fetch_sub(1, Ordering::Relaxed);
-        assert_ne!(before, 1, "as the test wants it");
-        self.0.commit(lease, commit)
-    }
-    fn find<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionRecord>> {
-        self.0.find(session)
-    }
-    fn list<'a>(&'a self, query: &'a ListQuery) -> StoreFuture<'a, Vec<SessionRecord>> {
-        self.0.list(query)
-    }
-    fn read<'a>(
-        &'a self,
-        session: &'a SessionId,
-        after: u64,
-        bytes: usize,
-    ) -> StoreFuture<'a, EventPage> {
-        self.0.read(session, after, bytes)
-    }
-    fn fork<'a>(
-        &'a self,
-        source: &'a SessionId,
-        up_to: Option<u64>,
-        target: &'a SessionRecord,
-    ) -> StoreFuture<'a, Lease> {
-        self.0.fork(source, up_to, target)
-    }
-    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
-        self.0.delete(session)
-    }
-}
-
 #[tokio::test]
 async fn a_store_that_panics_fails_the_turn_and_no_more() {
-    let store = Arc::new(Brittle::default());
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
     let server = Server::builder(Clumsy::new()).store(store.clone()).build();
     let session = server.create_session("/w").await.unwrap();
     is_usable(&session).await;
-    store.1.store(1, Ordering::Relaxed);
+    store.inject(Operation::Commit, 1, When::Before, Fault::Panic);
     let prompt = session.prompt(text("ping")).unwrap();
     let error = soon("a turn", prompt.stop_reason()).await.unwrap_err();
     assert!(error.to_string().contains("the store panicked"), "{error}");
