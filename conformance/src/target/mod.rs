@@ -217,10 +217,7 @@ impl Target {
     #[must_use]
     pub fn command_line(&self) -> String {
         match &self.start {
-            Start::Command(launch) => {
-                let words: Vec<_> = launch.words.iter().map(quoted).collect();
-                words.join(" ")
-            }
+            Start::Command(launch) => launch.command_line(),
             #[cfg(unix)]
             Start::Within(_) => String::new(),
             #[cfg(all(unix, feature = "remote"))]
@@ -252,17 +249,6 @@ impl Target {
             #[cfg(all(unix, feature = "remote"))]
             Start::Url(agent) => url::start(agent, self.filter.clone()),
         }
-    }
-}
-
-/// A word as a shell would take it.
-fn quoted(word: &OsString) -> String {
-    let word = word.to_string_lossy();
-    let plain = |c: char| c.is_alphanumeric() || "-_./=:@,+%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.into_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

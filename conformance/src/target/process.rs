@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::running::Behind;
-use super::{Link, Tail, quoted};
+use super::{Link, Tail};
 use crate::{Error, Result};
 
 /// How many lines of the standard error are reported.
@@ -68,12 +68,18 @@ pub(super) struct Process {
     habits: Arc<Habits>,
 }
 
+impl Launch {
+    /// Returns the command as a shell would take it.
+    pub(super) fn command_line(&self) -> String {
+        acp_sdk::text::command_line(self.words.iter().map(|word| word.to_string_lossy()))
+    }
+}
+
 /// Starts a command.
 pub(super) fn start(launch: &Launch, filter: Option<Behind>) -> Result<Link> {
     let words = &launch.words;
-    let line = || words.iter().map(quoted).collect::<Vec<_>>().join(" ");
     let failed = |source| Error::Start {
-        command: line(),
+        command: launch.command_line(),
         source,
     };
     let Some((program, arguments)) = words.split_first() else {

@@ -61,6 +61,28 @@ pub fn one_line(text: &str, most: usize) -> String {
     line
 }
 
+/// Returns a command as a shell would take it: words that it would not read as one are in quotes.
+#[must_use]
+pub fn command_line(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:@,+%".contains(c);
+    let mut line = String::new();
+    for word in words {
+        let word = word.as_ref();
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        match !word.is_empty() && word.chars().all(plain) {
+            true => line.push_str(word),
+            false => {
+                line.push('\'');
+                line.push_str(&word.replace('\'', r"'\''"));
+                line.push('\'');
+            }
+        }
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +96,12 @@ mod tests {
         // A sequence in two chunks leaves letters, not a sequence.
         assert_eq!(printable("\u{1b}[") + &printable("2J"), "2J");
         assert_eq!(printable("\u{1b}\u{1b}[2Jx"), "x");
+    }
+
+    #[test]
+    fn a_command_line_shows_which_words_there_are() {
+        let line = command_line(["rm", "-r", "a b", "", "it's", "$(x)", "ü/*"]);
+        assert_eq!(line, r"rm -r 'a b' '' 'it'\''s' '$(x)' 'ü/*'");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use acp_files::Directory;
 use acp_sdk::RpcError;
+use acp_sdk::text::command_line;
 use acp_sdk::v1::{CreateTerminalRequest, TerminalExitStatus, TerminalId, TerminalOutputResponse};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -101,7 +102,8 @@ impl Command {
         let runtime = tokio::runtime::Handle::try_current()
             .map_err(|_| internal("a command cannot be started outside of a tokio runtime"))?;
         tasks.spawn_on(supervisor.run(pipe), &runtime);
-        let line = command_line(&request.command, request.args.iter().map(String::as_str));
+        let words = std::iter::once(&request.command).chain(&request.args);
+        let line = command_line(words);
         Ok(Self { id, line, state })
     }
 
@@ -329,45 +331,11 @@ async fn drain(pipe: &mut Pipe, chunk: &mut [u8], take: &mut impl FnMut(&[u8])) 
     }
 }
 
-/// Returns a command and its arguments as a line for people. Words that a shell would not read as
-/// one are in quotes.
-pub(crate) fn command_line<'a>(
-    command: &'a str,
-    arguments: impl IntoIterator<Item = &'a str>,
-) -> String {
-    let mut line = String::new();
-    for word in std::iter::once(command).chain(arguments) {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%^~".contains(c);
-        if !word.is_empty() && word.chars().all(is_plain) {
-            line.push_str(word);
-        } else {
-            line.push('\'');
-            line.push_str(&word.replace('\'', "'\\''"));
-            line.push('\'');
-        }
-    }
-    line
-}
-
 /// Agents now and then send a whole shell line as the command.
 fn hint(request: &CreateTerminalRequest) -> &'static str {
     if request.args.is_empty() && request.command.contains(char::is_whitespace) {
         ". Pass the arguments in `args`; a shell line needs a shell such as `sh` with `-c`"
     } else {
         ""
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_shows_which_words_there_are() {
-        let line = command_line("rm", ["-r", "a b", "", "it's", "$(x)", "ü/*"]);
-        assert_eq!(line, r"rm -r 'a b' '' 'it'\''s' '$(x)' 'ü/*'");
     }
 }

@@ -10,7 +10,7 @@ mod command;
 mod group;
 mod output;
 
-pub(crate) use command::{Command, command_line};
+pub(crate) use command::Command;
 
 use std::path::PathBuf;
 

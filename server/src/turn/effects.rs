@@ -1,10 +1,11 @@
 //! Effects with the user's permission, each as one call: a command, and the change of a file.
 
+use acp_sdk::text::command_line;
 use acp_sdk::v1::ToolKind;
 use serde_json::json;
 
 use super::{Exit, Turn};
-use crate::{Capability, Result, local};
+use crate::{Capability, Result};
 
 /// A command that was run to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl Turn {
     ) -> Result<Option<CommandOutput>> {
         self.core.provider(Capability::Terminal).await?;
         let arguments: Vec<&str> = arguments.into_iter().collect();
-        let title = local::command_line(command, arguments.iter().copied());
+        let title = command_line(std::iter::once(&command).chain(&arguments));
         let input = json!({"command": command, "args": arguments, "cwd": self.session().cwd()});
         let call = self.tool_call(title, ToolKind::Execute).raw_input(input);
         let mut call = call.await?;
