@@ -128,19 +128,35 @@ impl Peer {
         self.shared.notify(method, params.map(|params| params as _))
     }
 
-    /// Sends a notification whose params `write` appends as JSON. For runtimes that keep messages
-    /// in their encoded form: the params must be valid for the method.
+    /// Returns whether the connection takes another message without a wait.
     ///
     /// # Errors
     ///
     /// As [`notify`](Self::notify).
     #[doc(hidden)]
-    pub async fn notify_written(
-        &self,
-        method: &str,
-        write: &(dyn Fn(&mut Vec<u8>) + Sync),
-    ) -> Result<()> {
-        self.shared.wait_for_capacity().await?;
+    pub fn has_room(&self) -> Result<bool> {
+        self.shared.has_room()
+    }
+
+    /// Waits until the connection takes another message.
+    ///
+    /// # Errors
+    ///
+    /// As [`notify`](Self::notify).
+    #[doc(hidden)]
+    pub async fn room(&self) -> Result<()> {
+        self.shared.wait_for_capacity().await
+    }
+
+    /// Sends a notification whose params `write` appends as JSON, at once: the caller has asked
+    /// whether there is [room](Self::has_room). For runtimes that keep messages in their encoded
+    /// form: the params must be valid for the method.
+    ///
+    /// # Errors
+    ///
+    /// As [`notify`](Self::notify).
+    #[doc(hidden)]
+    pub fn notify_written(&self, method: &str, write: &dyn Fn(&mut Vec<u8>)) -> Result<()> {
         self.shared.notify_written(method, write)
     }
 

@@ -161,12 +161,12 @@ impl Shared {
     }
 
     /// The same for params that `write` appends as JSON.
-    pub(crate) fn notify_written(
-        &self,
-        method: &str,
-        write: &(dyn Fn(&mut Vec<u8>) + Sync),
-    ) -> Result<()> {
+    pub(crate) fn notify_written(&self, method: &str, write: &dyn Fn(&mut Vec<u8>)) -> Result<()> {
         self.notify(method, Some(&Written(write)))
+    }
+
+    pub(crate) fn has_room(&self) -> Result<bool> {
+        self.outbox.has_room()
     }
 
     pub(crate) async fn wait_for_capacity(&self) -> Result<()> {
@@ -323,7 +323,7 @@ impl Shared {
 }
 
 /// Params that a function writes.
-struct Written<'a>(&'a (dyn Fn(&mut Vec<u8>) + Sync));
+struct Written<'a>(&'a dyn Fn(&mut Vec<u8>));
 
 impl Encode for Written<'_> {
     fn encode(&self, bytes: &mut Vec<u8>) -> std::result::Result<(), EncodeError> {

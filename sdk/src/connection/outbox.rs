@@ -90,7 +90,7 @@ impl Outbox {
         }
     }
 
-    fn has_room(&self) -> Result<bool> {
+    pub(crate) fn has_room(&self) -> Result<bool> {
         Ok(self.accepting()?.bytes.len() < self.high_water)
     }
 

@@ -12,8 +12,8 @@ use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::Replay;
 use super::requests;
-use super::subscription::Replay;
 use super::v1::ServerConnection;
 use crate::server::Joining;
 

@@ -3,6 +3,7 @@
 mod access;
 mod answer;
 pub(crate) mod check;
+mod cursor;
 mod delivery;
 mod extension;
 mod joining;
@@ -18,9 +19,10 @@ pub(crate) use access::Restriction;
 #[cfg(feature = "remote")]
 pub(crate) use access::session;
 pub(crate) use answer::Answers;
+pub(crate) use cursor::Replay;
 pub(crate) use delivery::Delivery;
 pub(crate) use requests::elicitation_needs;
-pub(crate) use subscription::{Barrier, Gate, Replay, Subscription};
+pub(crate) use subscription::{Barrier, Gate, Subscription};
 pub use v1::ServerConnection;
 pub(crate) use v1::store_failed;
 pub(crate) use wire::Encoding;

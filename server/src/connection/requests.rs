@@ -1,11 +1,12 @@
 //! What a client is asked, and what it asks about a session's state.
 
-use acp_sdk::Json;
 use acp_sdk::extensions::{
-    ClientHandleExt as _, CurrentSessionState, OpenQuestion, OpenQuestionKind, SessionActivity,
-    SessionStateChangedNotification,
+    CurrentSessionState, OpenQuestion, OpenQuestionKind, SessionActivity,
+    SessionStateChangedNotification, methods,
 };
+use acp_sdk::runtime::Notification as _;
 use acp_sdk::v1::{ClientHandle, CreateElicitationRequest, ElicitationMode};
+use acp_sdk::{Json, Peer};
 
 use super::Client;
 use crate::session::{Ask, Reply};
@@ -108,14 +109,12 @@ fn body(client: &Client, ask: &Ask) -> Option<Json> {
 /// # Errors
 ///
 /// When the connection has ended.
-pub(super) async fn send_state(
+pub(super) fn send_state(
     client: &Client,
+    peer: &Peer,
     session: &Session,
     number: u64,
 ) -> acp_sdk::Result<()> {
-    let Some(handle) = client.handle() else {
-        return Ok(());
-    };
     let now = state(client, session);
     let last_end = session.state().queue.last_end();
     // An end that could not be committed is beyond the last event.
@@ -127,7 +126,10 @@ pub(super) async fn send_state(
     if subscription.is_some_and(|subscription| !subscription.notifies(&now)) {
         return Ok(());
     }
-    handle
-        .session_state_changed(SessionStateChangedNotification(now))
-        .await
+    let params = SessionStateChangedNotification(now);
+    let write = |bytes: &mut Vec<u8>| {
+        // Types of the protocol always have a JSON form.
+        let _ = serde_json::to_writer(bytes, &params);
+    };
+    peer.notify_written(methods::SessionStateChanged::NAME, &write)
 }

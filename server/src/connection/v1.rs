@@ -6,8 +6,7 @@ use std::time::Duration;
 use acp_sdk::v1::*;
 use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
 
-use super::subscription::{Barrier, Replay};
-use super::{Access, Client, Subscription, check, extension};
+use super::{Access, Barrier, Client, Replay, Subscription, check, extension};
 use crate::limits::OnDisconnect;
 use crate::server::{Core, Joined, Joining, OpeningClient};
 use crate::session::{Environment, Origin, Prompt, Refusal, Ticket, TurnResult};

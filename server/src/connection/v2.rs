@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use acp_sdk::convert::convert_logged;
 use acp_sdk::v1::{self, Agent as _};
 use acp_sdk::v2::*;
-use acp_sdk::{AgentSide, HandlerError, HandlerResult, Json, MultiVersion, V1, V2};
+use acp_sdk::{AgentSide, HandlerError, HandlerResult, Json, MultiVersion, Peer, V1, V2};
 
 use super::wire::{self, Encoded, Phase};
 use super::{Client, ServerConnection};
@@ -55,7 +55,9 @@ impl ConnectionV2 {
         };
         let update = updates::state(runs, asks);
         if let Ok(text) = serde_json::to_string(&update) {
-            wire::send_update(&self.0.client, session, &text, None).await?;
+            let peer = self.0.client.peer().ok_or_else(closed)?;
+            peer.room().await?;
+            wire::send_update(peer, session, &text, None)?;
         }
         Ok(())
     }
@@ -296,14 +298,15 @@ fn of_session(id: &SessionId, error: HandlerError) -> HandlerError {
 /// # Errors
 ///
 /// When the connection has ended.
-pub(super) async fn send_event(
+pub(super) fn send_event(
     client: &Client,
+    peer: &Peer,
     session: &Session,
     event: Encoded<'_>,
 ) -> acp_sdk::Result<u64> {
     let is_turn = event.kind == EventKind::Turn;
     if is_turn && event.phase == Phase::Live && client.wants_state() {
-        super::requests::send_state(client, session, event.number).await?;
+        super::requests::send_state(client, peer, session, event.number)?;
     }
     // A response to `session/resume` contains the options and follows the state; notices are no
     // part of the conversation.
@@ -317,7 +320,7 @@ pub(super) async fn send_event(
     let update = updates::update(Event::parse(event.number, event.text));
     let text = update.and_then(|update| serde_json::to_string(&update).ok());
     let Some(text) = text else { return Ok(0) };
-    wire::send_update(client, session, &text, Some(event.number)).await?;
+    wire::send_update(peer, session, &text, Some(event.number))?;
     Ok(1)
 }
 
@@ -326,17 +329,21 @@ pub(super) async fn send_event(
 /// # Errors
 ///
 /// When the connection has ended.
-pub(super) async fn send_gap(
-    client: &Client,
+pub(super) fn send_gap(
+    peer: &Peer,
     session: &Session,
     last: u64,
     words: String,
 ) -> acp_sdk::Result<()> {
     let update = SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, words));
     match serde_json::to_string(&update) {
-        Ok(text) => wire::send_update(client, session, &text, Some(last)).await,
+        Ok(text) => wire::send_update(peer, session, &text, Some(last)),
         Err(_) => Ok(()),
     }
+}
+
+fn closed() -> acp_sdk::Error {
+    acp_sdk::Error::Closed(acp_sdk::CloseReason::Dropped)
 }
 
 /// Asks the client. Dropping the future cancels the request.
@@ -346,7 +353,6 @@ pub(super) async fn send_gap(
 /// When the client refuses, or the connection ends; and -32602 when version 2 cannot express the
 /// question, so that the turn does not wait for an answer that nobody can give.
 pub(super) async fn ask(client: &Client, ask: &Ask) -> acp_sdk::Result<Reply> {
-    let closed = || acp_sdk::Error::Closed(acp_sdk::CloseReason::Dropped);
     let peer = client.peer().ok_or_else(closed)?;
     let handle = ClientHandle::new(peer.clone());
     Ok(match ask {

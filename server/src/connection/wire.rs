@@ -1,10 +1,10 @@
 //! Events as messages of a protocol version.
 
-use acp_sdk::Json;
 use acp_sdk::v1::{
     AvailableCommandsUpdate, ClientCapabilities, ContentBlock, ContentChunk, Notice,
     NoticeSeverity, SessionConfigKind, SessionUpdate, TextContent,
 };
+use acp_sdk::{Json, Peer};
 
 use super::{Client, requests};
 use crate::event::{EventKind, split_params};
@@ -59,8 +59,9 @@ const SESSION_UPDATE: &str = "session/update";
 /// # Errors
 ///
 /// When the connection has ended.
-pub(super) async fn send_event(
+pub(super) fn send_event(
     client: &Client,
+    peer: &Peer,
     session: &Session,
     event: Encoded<'_>,
     encoding: Encoding,
@@ -68,13 +69,13 @@ pub(super) async fn send_event(
     match encoding {
         Encoding::V1 => {}
         #[cfg(feature = "v2")]
-        Encoding::V2 => return super::v2::send_event(client, session, event).await,
+        Encoding::V2 => return super::v2::send_event(client, peer, session, event),
     }
     let loaded = event.phase == Phase::Loaded;
     let rewritten = match event.kind {
         EventKind::Turn => {
             if event.phase == Phase::Live && client.wants_state() {
-                requests::send_state(client, session, event.number).await?;
+                requests::send_state(client, peer, session, event.number)?;
             }
             return Ok(0);
         }
@@ -88,23 +89,20 @@ pub(super) async fn send_event(
         _ => None,
     };
     let text = rewritten.as_deref().unwrap_or(event.text);
-    send_update(client, session, text, Some(event.number)).await?;
+    send_update(peer, session, text, Some(event.number))?;
     Ok(1)
 }
 
 /// Sends a `session/update` whose update is JSON already.
-pub(super) async fn send_update(
-    client: &Client,
+pub(super) fn send_update(
+    peer: &Peer,
     session: &Session,
     update: &str,
     number: Option<u64>,
 ) -> acp_sdk::Result<()> {
     if let Some((update, params)) = split_params(update) {
-        return send_with_params(client, session, update, params, number).await;
+        return send_with_params(peer, session, update, params, number);
     }
-    let Some(peer) = client.peer() else {
-        return Ok(());
-    };
     let write = |bytes: &mut Vec<u8>| {
         bytes.reserve(update.len() + session.id_json().len() + 80);
         bytes.extend_from_slice(br#"{"sessionId":"#);
@@ -118,20 +116,17 @@ pub(super) async fn send_update(
         }
         bytes.push(b'}');
     };
-    peer.notify_written(SESSION_UPDATE, &write).await
+    peer.notify_written(SESSION_UPDATE, &write)
 }
 
 /// Sends an update of another agent whose notification had further members.
-async fn send_with_params(
-    client: &Client,
+fn send_with_params(
+    peer: &Peer,
     session: &Session,
     update: Json,
     mut params: RawObject,
     number: Option<u64>,
 ) -> acp_sdk::Result<()> {
-    let Some(peer) = client.peer() else {
-        return Ok(());
-    };
     if let Some(number) = number {
         let meta = params.get("_meta").and_then(RawObject::parse);
         let mut meta = meta.unwrap_or_default();
@@ -140,8 +135,9 @@ async fn send_with_params(
     }
     params.set_first("update", update);
     params.set_first("sessionId", json_text(session.id().as_str()));
-    peer.notify_ext(SESSION_UPDATE, Some(&params.to_json()))
-        .await
+    let params = params.to_json();
+    let write = |bytes: &mut Vec<u8>| bytes.extend_from_slice(params.get().as_bytes());
+    peer.notify_written(SESSION_UPDATE, &write)
 }
 
 /// Announces a restart to the client's gate.
@@ -149,20 +145,17 @@ async fn send_with_params(
 /// # Errors
 ///
 /// When the connection has ended.
-pub(super) async fn send_restarted(
-    client: &Client,
+pub(super) fn send_restarted(
+    peer: &Peer,
     session: &Session,
     generation: u64,
 ) -> acp_sdk::Result<()> {
-    let Some(peer) = client.peer() else {
-        return Ok(());
-    };
     let write = |bytes: &mut Vec<u8>| {
         let id = session.id_json();
         let params = format!(r#"{{"sessionId":{id},"generation":{generation}}}"#);
         bytes.extend_from_slice(params.as_bytes());
     };
-    peer.notify_written(RESTARTED, &write).await
+    peer.notify_written(RESTARTED, &write)
 }
 
 /// Writes a number without the machinery of `format!`: it is part of every update.
@@ -184,8 +177,8 @@ fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
 /// # Errors
 ///
 /// When the connection has ended.
-pub(super) async fn send_commands(
-    client: &Client,
+pub(super) fn send_commands(
+    peer: &Peer,
     session: &Session,
     encoding: Encoding,
 ) -> acp_sdk::Result<()> {
@@ -200,7 +193,7 @@ pub(super) async fn send_commands(
     let update = AvailableCommandsUpdate::new(commands);
     let update = SessionUpdate::AvailableCommandsUpdate(update);
     match json(&update) {
-        Some(text) => send_update(client, session, &text, None).await,
+        Some(text) => send_update(peer, session, &text, None),
         None => Ok(()),
     }
 }
@@ -210,8 +203,9 @@ pub(super) async fn send_commands(
 /// # Errors
 ///
 /// When the connection has ended.
-pub(super) async fn send_gap(
+pub(super) fn send_gap(
     client: &Client,
+    peer: &Peer,
     session: &Session,
     last: u64,
     encoding: Encoding,
@@ -220,7 +214,7 @@ pub(super) async fn send_gap(
     match encoding {
         Encoding::V1 => {}
         #[cfg(feature = "v2")]
-        Encoding::V2 => return super::v2::send_gap(client, session, last, words).await,
+        Encoding::V2 => return super::v2::send_gap(peer, session, last, words),
     }
     let update = if client.offers(Capability::Notices) {
         SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, words))
@@ -229,7 +223,7 @@ pub(super) async fn send_gap(
         SessionUpdate::AgentMessageChunk(ContentChunk::new(block))
     };
     match json(&update) {
-        Some(text) => send_update(client, session, &text, Some(last)).await,
+        Some(text) => send_update(peer, session, &text, Some(last)),
         None => Ok(()),
     }
 }

@@ -78,6 +78,16 @@ pub(crate) enum Next {
     Gap(u64),
 }
 
+/// What is in memory after a cursor.
+pub(crate) enum InMemory {
+    /// As [`Next::Batch`].
+    Batch(Arc<Batch>),
+    /// There are no further events yet.
+    Nothing,
+    /// There are, in the store only.
+    NotKept,
+}
+
 impl Log {
     pub(crate) fn new(
         session: SessionId,
@@ -248,8 +258,33 @@ impl Log {
         runtime.spawn(async move { inner.commit().await });
     }
 
-    /// Returns what follows `after`: from memory, or from the store. `older` is what was read ahead;
-    /// a batch stays there until the cursor has passed its end, for a reader may stop within it.
+    /// Returns whether an event is committed.
+    pub(crate) fn has_committed(&self, number: u64) -> bool {
+        self.0.state().committed >= number
+    }
+
+    /// Returns what follows `after`, as far as it is in memory. `older` is what was read ahead; a
+    /// batch stays there until the cursor has passed its end, for a reader may stop within it.
+    pub(crate) fn in_memory(&self, after: u64, older: &mut VecDeque<Arc<Batch>>) -> InMemory {
+        while older.front().is_some_and(|batch| batch.last() <= after) {
+            older.pop_front();
+        }
+        match older.front() {
+            Some(batch) if batch.first() <= after + 1 => return InMemory::Batch(batch.clone()),
+            // The cursor was set back.
+            _ => older.clear(),
+        }
+        let state = self.0.state();
+        if after >= state.committed {
+            return InMemory::Nothing;
+        }
+        match state.find(after + 1) {
+            Some(batch) => InMemory::Batch(batch),
+            None => InMemory::NotKept,
+        }
+    }
+
+    /// Returns what follows `after`: from memory, or from the store, which is read ahead to `older`.
     ///
     /// # Errors
     ///
@@ -259,22 +294,10 @@ impl Log {
         after: u64,
         older: &mut VecDeque<Arc<Batch>>,
     ) -> Result<Next, StoreError> {
-        while older.front().is_some_and(|batch| batch.last() <= after) {
-            older.pop_front();
-        }
-        match older.front() {
-            Some(batch) if batch.first() <= after + 1 => return Ok(Next::Batch(batch.clone())),
-            // The cursor was set back.
-            _ => older.clear(),
-        }
-        {
-            let state = self.0.state();
-            if after >= state.committed {
-                return Ok(Next::Nothing);
-            }
-            if let Some(batch) = state.find(after + 1) {
-                return Ok(Next::Batch(batch));
-            }
+        match self.in_memory(after, older) {
+            InMemory::Batch(batch) => return Ok(Next::Batch(batch)),
+            InMemory::Nothing => return Ok(Next::Nothing),
+            InMemory::NotKept => {}
         }
         let limit = self.0.limits.page_bytes;
         let page = self.0.store.read(&self.0.session, after, limit).await?;

@@ -1,0 +1,282 @@
+//! Where a client is in the events of a session, and what holds it there. Without I/O.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::wire::Phase;
+use crate::event::{Batch, EventKind};
+use crate::store::StoreError;
+
+/// The prompts of a client that it is not sent although it asks for older events again.
+const KEPT_KNOWN: usize = 256;
+
+/// Receives the result of waiting for an event.
+pub(super) type Waiter = oneshot::Sender<Result<(), StoreError>>;
+
+/// What a replay sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replay {
+    /// All events after this one, as they were sent.
+    After(u64),
+    /// The conversation from the beginning, as `session/load` requires.
+    Load,
+    /// The same, after the answer.
+    AfterAnswer,
+    /// What has happened in a session since its creation, after the answer, as it happened.
+    Created,
+    /// Nothing.
+    Nothing,
+}
+
+#[derive(Default)]
+pub(super) struct Cursor {
+    /// The last event that was sent, or skipped.
+    delivered: u64,
+    /// Events up to this one are a replay.
+    replay_until: u64,
+    /// The last event that was sent before the cursor was set back.
+    live_from: u64,
+    /// Whether the replay leaves out what the response to `session/load` contains.
+    is_load: bool,
+    /// The client knows these events, for it sent what is in them.
+    known: VecDeque<(u64, u64)>,
+    /// Nothing after these events is sent until a response has been sent. The first is the lowest.
+    barriers: VecDeque<u64>,
+    /// The client must be sent the commands.
+    greet: bool,
+    waiting: Vec<(u64, Waiter)>,
+    /// What was read ahead from the store.
+    older: VecDeque<Arc<Batch>>,
+    /// Counts [`seek`](Self::seek)s.
+    generation: u64,
+    /// The latest one that the client's gate knows.
+    announced: u64,
+    /// Nothing is sent for now.
+    pub(super) held: bool,
+    ended: bool,
+    /// Somebody sends. Others leave to them what is new.
+    sending: bool,
+    /// Something is new since then.
+    again: bool,
+    /// Requests to join the session that have not ended.
+    pub(super) joining: usize,
+    /// Whether one has succeeded.
+    pub(super) joined: bool,
+}
+
+/// The right to send what follows the cursor. One exists at a time.
+pub(super) struct Step {
+    /// The last event that was sent.
+    pub(super) after: u64,
+    /// The last event that may be sent.
+    pub(super) limit: u64,
+    pub(super) older: VecDeque<Arc<Batch>>,
+    generation: u64,
+}
+
+/// What a client must be sent before the events.
+pub(super) struct Announcements {
+    /// The generation that its gate does not know.
+    pub(super) restarted: Option<u64>,
+    /// The commands of the session.
+    pub(super) greet: bool,
+}
+
+impl Cursor {
+    /// A cursor at the last event.
+    pub(super) fn new(last: u64, held: bool) -> Self {
+        Self {
+            delivered: last,
+            replay_until: last,
+            live_from: last,
+            held,
+            ..Self::default()
+        }
+    }
+
+    /// Moves the cursor: what is being sent counts no more. The only way besides sending and a
+    /// failed commit.
+    fn seek(&mut self, to: u64) {
+        self.generation += 1;
+        self.live_from = self.live_from.max(self.delivered);
+        self.delivered = to;
+        self.older.clear();
+    }
+
+    /// Sets the cursor back for a replay of a session whose last event is `last`. Returns the
+    /// event after which nothing is sent until [`lift`](Self::lift) is called with it.
+    pub(super) fn restart(&mut self, replay: Replay, last: u64, greet: bool) -> u64 {
+        let after = match replay {
+            Replay::After(after) => Some(after.min(last)),
+            Replay::Load | Replay::AfterAnswer | Replay::Created => Some(0),
+            // A client that is attached must still be sent what it has not been sent yet.
+            Replay::Nothing => None,
+        };
+        if let Some(after) = after {
+            self.seek(after);
+            self.replay_until = match replay {
+                Replay::Created => 0,
+                _ => last,
+            };
+            self.is_load = matches!(replay, Replay::Load | Replay::AfterAnswer);
+            self.known.clear();
+        }
+        self.greet = greet;
+        let held = match replay {
+            Replay::AfterAnswer | Replay::Created => 0,
+            _ => last,
+        };
+        self.hold_after(held);
+        held
+    }
+
+    /// Sets the cursor to an event, the last that has surely arrived. Returns the generation.
+    #[cfg(feature = "remote")]
+    pub(super) fn send_again(&mut self, after: u64) -> u64 {
+        self.is_load &= self.delivered < self.replay_until;
+        self.seek(after);
+        self.replay_until = self.replay_until.max(self.live_from);
+        self.generation
+    }
+
+    /// Ends a replay where it is: the cursor moves to where it was before.
+    pub(super) fn skip_replay(&mut self) {
+        self.seek(self.delivered.max(self.live_from));
+    }
+
+    /// Events after `last` could not be committed.
+    pub(super) fn rolled_back(&mut self, last: u64) {
+        self.delivered = self.delivered.min(last);
+        self.replay_until = self.replay_until.min(last);
+        self.live_from = self.live_from.min(last);
+        self.known.retain(|(first, _)| *first <= last);
+        for (number, _) in &mut self.waiting {
+            *number = (*number).min(last);
+        }
+    }
+
+    /// Nothing more is sent. Returns who waits.
+    pub(super) fn end(&mut self) -> Vec<(u64, Waiter)> {
+        self.ended = true;
+        self.take_waiting()
+    }
+
+    pub(super) fn take_waiting(&mut self) -> Vec<(u64, Waiter)> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    pub(super) fn knows(&mut self, first: u64, last: u64) {
+        self.known.push_back((first, last));
+    }
+
+    /// Nothing after the event is sent until it is [lifted](Self::lift).
+    pub(super) fn hold_after(&mut self, number: u64) {
+        let at = self.barriers.partition_point(|held| *held <= number);
+        self.barriers.insert(at, number);
+    }
+
+    pub(super) fn lift(&mut self, number: u64) {
+        if let Some(at) = self.barriers.iter().position(|held| *held == number) {
+            self.barriers.remove(at);
+        }
+    }
+
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    pub(super) fn replay_until(&self) -> u64 {
+        self.replay_until
+    }
+
+    /// Returns whether the client was sent an event, or never will be.
+    pub(super) fn has_reached(&self, number: u64) -> bool {
+        self.ended || self.delivered >= number
+    }
+
+    /// Waits until the client was sent an event.
+    pub(super) fn wait(&mut self, number: u64, waiter: Waiter) {
+        self.waiting.push((number, waiter));
+    }
+
+    /// Begins to send; `None` if nothing may be sent, or somebody sends already: what is new is
+    /// then left to them.
+    pub(super) fn begin(&mut self) -> Option<Step> {
+        if self.ended || self.held {
+            return None;
+        }
+        if self.sending {
+            self.again = true;
+            return None;
+        }
+        (self.sending, self.again) = (true, false);
+        Some(Step {
+            after: self.delivered,
+            limit: self.barriers.front().copied().unwrap_or(u64::MAX),
+            older: std::mem::take(&mut self.older),
+            generation: self.generation,
+        })
+    }
+
+    /// Returns what must be sent before the events of a step. It counts as sent.
+    pub(super) fn announce(&mut self, step: &Step) -> Announcements {
+        let unknown = self.announced < step.generation;
+        self.announced = step.generation;
+        let replayed = step.after >= self.replay_until;
+        let greet = self.greet && replayed && step.limit > step.after;
+        self.greet &= !greet;
+        Announcements {
+            restarted: unknown.then_some(step.generation),
+            greet,
+        }
+    }
+
+    /// Ends a step, with the cursor at its `after`. Returns whether something is new since it began,
+    /// and who waited for what was sent. `may_lose`: what was sent may be sent again.
+    pub(super) fn finish(&mut self, step: Step, may_lose: bool) -> (bool, Vec<Waiter>) {
+        self.sending = false;
+        // After a seek the position is another one.
+        if self.generation == step.generation {
+            self.older = step.older;
+            self.delivered = self.delivered.max(step.after);
+        }
+        let delivered = self.delivered;
+        let keep = if may_lose { KEPT_KNOWN } else { 0 };
+        while self.known.len() > keep
+            && self
+                .known
+                .front()
+                .is_some_and(|(_, last)| *last <= delivered)
+        {
+            self.known.pop_front();
+        }
+        let mut reached = Vec::new();
+        let mut at = 0;
+        while at < self.waiting.len() {
+            if self.waiting[at].0 <= delivered {
+                reached.push(self.waiting.swap_remove(at).1);
+            } else {
+                at += 1;
+            }
+        }
+        (self.again, reached)
+    }
+
+    /// Returns how an event is sent. Only events of the user can be known.
+    pub(super) fn phase(&self, number: u64, kind: EventKind) -> Phase {
+        if kind == EventKind::Update {
+            return Phase::Live;
+        }
+        let mut known = self.known.iter();
+        if known.any(|(first, last)| (*first..=*last).contains(&number)) {
+            return Phase::Known;
+        }
+        match number <= self.replay_until {
+            true if self.is_load => Phase::Loaded,
+            true => Phase::Replayed,
+            false => Phase::Live,
+        }
+    }
+}
