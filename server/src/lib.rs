@@ -48,6 +48,7 @@ mod handler;
 #[cfg(feature = "hosted")]
 mod hosted;
 mod ids;
+mod in_place;
 mod limits;
 mod local;
 mod log;

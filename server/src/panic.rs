@@ -7,14 +7,16 @@ use std::task::Poll;
 /// Awaits a future; a panic in it is an error with the panic's text.
 pub(crate) async fn catch_panic<T>(future: impl Future<Output = T>) -> Result<T, String> {
     let mut future = std::pin::pin!(future);
-    std::future::poll_fn(move |cx| {
-        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
-        match polled {
-            Ok(polled) => polled.map(Ok),
-            Err(panic) => Poll::Ready(Err(text(&*panic))),
-        }
+    std::future::poll_fn(move |cx| match catch(|| future.as_mut().poll(cx)) {
+        Ok(polled) => polled.map(Ok),
+        Err(panic) => Poll::Ready(Err(panic)),
     })
     .await
+}
+
+/// Calls a function; a panic in it is an error with the panic's text.
+pub(crate) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| text(&*panic))
 }
 
 fn text(panic: &(dyn Any + Send)) -> String {

@@ -183,6 +183,7 @@ impl ServerConnection {
     pub(super) async fn submit(
         &self,
         req: PromptRequest,
+        submit: fn(&Session, Prompt) -> Result<Ticket, Refusal>,
     ) -> HandlerResult<(Session, Arc<Subscription>, Ticket)> {
         let (session, subscription) = self.attached(&req.session_id).await?;
         check::prompt(&req.prompt, &self.core().info.prompt)?;
@@ -191,7 +192,7 @@ impl ServerConnection {
             subscription: subscription.clone(),
         };
         let prompt = Prompt::new(req.prompt, req.meta, Some(origin));
-        let submitted = session.submit(prompt);
+        let submitted = submit(&session, prompt);
         let ticket = submitted.map_err(|refusal| refused(session.id(), refusal))?;
         Ok((session, subscription, ticket))
     }
@@ -203,7 +204,8 @@ impl ServerConnection {
         req: PromptRequest,
     ) -> HandlerResult<(StopReason, Option<Json>)> {
         self.client.initialized()?;
-        let (session, subscription, mut ticket) = self.submit(req).await?;
+        let (session, subscription, mut ticket) =
+            self.submit(req, Session::submit_in_place).await?;
         let result = tokio::select! {
             biased;
             result = ticket.result() => result,

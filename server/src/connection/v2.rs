@@ -199,7 +199,8 @@ impl Agent for ConnectionV2 {
     ) -> HandlerResult<PromptResponse> {
         self.0.client.initialized()?;
         let id = &req.session_id.clone();
-        let submitted = self.0.submit(requests::prompt(req)?).await;
+        // In a task, for the prompt is answered when its turn begins.
+        let submitted = self.0.submit(requests::prompt(req)?, Session::submit).await;
         let (session, subscription, mut ticket) =
             submitted.map_err(|error| of_session(id, error))?;
         let epoch = session.log().epoch();

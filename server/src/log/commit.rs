@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Inner;
 use super::state::Committer;
-use crate::panic::catch_panic;
+use crate::panic::{catch, catch_panic};
 use crate::store::{Commit, Lease, StoreError, StoreErrorKind};
 
 /// The time between the first two attempts of a commit. Each later one is twice as long.
@@ -54,13 +54,16 @@ impl Inner {
             let result = match self.lease.get() {
                 // Without an end of the commit, everything would wait for it.
                 Some(lease) => {
-                    catch_panic(self.write(lease, commit))
-                        .await
-                        .unwrap_or_else(|panic| {
-                            // It may have happened, but there is no hope in another attempt.
-                            let reason = format!("the store panicked: {panic}");
-                            Err(StoreError::new(StoreErrorKind::Unavailable, reason))
-                        })
+                    let written = match catch(|| self.write_now(lease, &commit)) {
+                        Ok(Some(result)) => Ok(result),
+                        Ok(None) => catch_panic(self.write(lease, commit)).await,
+                        Err(panic) => Err(panic),
+                    };
+                    written.unwrap_or_else(|panic| {
+                        // It may have happened, but there is no hope in another attempt.
+                        let reason = format!("the store panicked: {panic}");
+                        Err(StoreError::new(StoreErrorKind::Unavailable, reason))
+                    })
                 }
                 None => {
                     let reason = format!("session {} is not in the store yet", self.session);
@@ -91,6 +94,18 @@ impl Inner {
                 }
             }
         }
+    }
+
+    /// Has the store commit without a wait; `None` if it must be [waited for](Self::write).
+    fn write_now(&self, lease: &Lease, commit: &Commit) -> Option<Result<(), StoreError>> {
+        if self.in_doubt.load(Ordering::Relaxed) {
+            return None;
+        }
+        let result = self.store.commit_now(lease, commit)?;
+        let in_doubt = result.as_ref().is_err_and(leaves_doubt);
+        self.in_doubt.store(in_doubt, Ordering::Relaxed);
+        let again = matches!(&result, Err(error) if error.kind() == StoreErrorKind::Unavailable);
+        (!again).then_some(result)
     }
 
     /// Has the store commit, and tries again while it is unavailable.
@@ -163,13 +178,7 @@ impl Inner {
         }
         self.in_doubt.store(true, Ordering::Relaxed);
         let result = self.store.commit(lease, commit).await;
-        let in_doubt = match &result {
-            Ok(()) => false,
-            Err(error) => matches!(
-                error.kind(),
-                StoreErrorKind::Unavailable | StoreErrorKind::Conflict
-            ),
-        };
+        let in_doubt = result.as_ref().is_err_and(leaves_doubt);
         self.in_doubt.store(in_doubt, Ordering::Relaxed);
         result
     }
@@ -188,4 +197,12 @@ impl Inner {
         self.state().ended = Some(error.clone());
         error
     }
+}
+
+/// Returns whether a commit that failed may have happened.
+fn leaves_doubt(error: &StoreError) -> bool {
+    matches!(
+        error.kind(),
+        StoreErrorKind::Unavailable | StoreErrorKind::Conflict
+    )
 }

@@ -1,6 +1,6 @@
 //! The memory that the logs of all sessions share.
 
-use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::Inner;
@@ -11,92 +11,97 @@ use super::Inner;
 #[derive(Debug)]
 pub(crate) struct Memory {
     limit: usize,
-    table: Mutex<Table>,
-}
-
-#[derive(Debug, Default)]
-struct Table {
     /// Bytes of all logs.
-    bytes: usize,
+    bytes: AtomicUsize,
     /// Counts commits.
-    commits: u64,
-    logs: HashMap<LogId, Share>,
-    by_commit: BTreeMap<u64, LogId>,
+    commits: AtomicU64,
+    logs: Mutex<Logs>,
 }
 
-/// Names a log by its address, as long as it exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct LogId(usize);
+/// Taken when a log comes into being and when memory is short, never for a commit.
+#[derive(Debug, Default)]
+struct Logs {
+    all: Vec<Weak<Inner>>,
+    /// The number of logs at which those that have gone are removed.
+    sweep_at: usize,
+}
 
-#[derive(Debug)]
-struct Share {
-    log: Weak<Inner>,
-    bytes: usize,
-    commit: u64,
+/// What a log has of the memory.
+#[derive(Debug, Default)]
+pub(super) struct Share {
+    bytes: AtomicUsize,
+    /// The number of its latest commit.
+    commit: AtomicU64,
 }
 
 impl Memory {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self {
             limit,
-            table: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+            commits: AtomicU64::new(0),
+            logs: Mutex::default(),
         })
     }
 
+    pub(super) fn add(&self, log: &Arc<Inner>) {
+        let mut logs = self.logs();
+        if logs.all.len() >= logs.sweep_at {
+            logs.all.retain(|log| log.strong_count() > 0);
+            logs.sweep_at = logs.all.len() * 2 + 16;
+        }
+        logs.all.push(Arc::downgrade(log));
+    }
+
     /// A log has committed and keeps so many bytes now. Must be called without a log's lock.
-    pub(super) fn committed(&self, log: &Arc<Inner>, bytes: usize) {
-        let idle = {
-            let mut table = self.table();
-            table.commits += 1;
-            let (id, commit) = (id(log), table.commits);
-            table.remove(id);
-            table.bytes += bytes;
-            table.by_commit.insert(commit, id);
-            let log = Arc::downgrade(log);
-            table.logs.insert(id, Share { log, bytes, commit });
-            table.take_beyond(self.limit)
-        };
-        for log in idle.iter().filter_map(Weak::upgrade) {
-            log.state().forget();
+    pub(super) fn committed(&self, log: &Inner, bytes: usize) {
+        let commit = self.commits.fetch_add(1, Ordering::Relaxed);
+        log.share.commit.store(commit, Ordering::Relaxed);
+        if self.set(&log.share, bytes) > self.limit {
+            self.make_room();
         }
     }
 
     /// A log has gone.
-    pub(super) fn remove(&self, log: &Inner) {
-        self.table().remove(LogId(std::ptr::from_ref(log).addr()));
+    pub(super) fn remove(&self, share: &Share) {
+        self.set(share, 0);
+    }
+
+    /// Returns the bytes of all logs.
+    fn set(&self, share: &Share, bytes: usize) -> usize {
+        let before = share.bytes.swap(bytes, Ordering::Relaxed);
+        if bytes >= before {
+            let added = bytes - before;
+            self.bytes.fetch_add(added, Ordering::Relaxed) + added
+        } else {
+            let removed = before - bytes;
+            self.bytes.fetch_sub(removed, Ordering::Relaxed) - removed
+        }
+    }
+
+    /// Has the logs with the oldest commits forget theirs until the others are within the limit.
+    /// A little more is freed, so that not every commit looks at all logs.
+    fn make_room(&self) {
+        let enough = self.limit - self.limit / 16;
+        let mut logs: Vec<_> = self.logs().all.iter().filter_map(Weak::upgrade).collect();
+        logs.retain(|log| log.share.bytes.load(Ordering::Relaxed) > 0);
+        logs.sort_by_cached_key(|log| log.share.commit.load(Ordering::Relaxed));
+        for log in logs {
+            if self.bytes.load(Ordering::Relaxed) <= enough {
+                return;
+            }
+            let mut state = log.state();
+            state.forget();
+            self.set(&log.share, 0);
+        }
     }
 
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
-        self.table().bytes
+        self.bytes.load(Ordering::Relaxed)
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn logs(&self) -> MutexGuard<'_, Logs> {
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl Table {
-    fn remove(&mut self, id: LogId) -> Option<Share> {
-        let share = self.logs.remove(&id)?;
-        self.by_commit.remove(&share.commit);
-        self.bytes -= share.bytes;
-        Some(share)
-    }
-
-    /// Takes out the logs with the oldest commits until the others are within the limit.
-    fn take_beyond(&mut self, limit: usize) -> Vec<Weak<Inner>> {
-        let mut taken = Vec::new();
-        while self.bytes > limit {
-            let Some((_, id)) = self.by_commit.pop_first() else {
-                break;
-            };
-            taken.extend(self.remove(id).map(|share| share.log));
-        }
-        taken
-    }
-}
-
-fn id(log: &Arc<Inner>) -> LogId {
-    LogId(Arc::as_ptr(log).addr())
 }

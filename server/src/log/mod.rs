@@ -61,6 +61,8 @@ struct Inner {
     in_doubt: AtomicBool,
     /// Set when the session is being closed.
     closing: SetOnce<Closing>,
+    /// What it has of `memory`.
+    share: memory::Share,
 }
 
 /// A period without a failed commit. What was appended before a failure is gone, so the appends
@@ -96,7 +98,7 @@ impl Log {
         memory: Arc<Memory>,
         last: u64,
     ) -> Self {
-        Self(Arc::new(Inner {
+        let inner = Arc::new(Inner {
             session,
             store,
             lease: OnceLock::new(),
@@ -106,7 +108,10 @@ impl Log {
             settled: Notify::new(),
             in_doubt: AtomicBool::new(false),
             closing: SetOnce::new(),
-        }))
+            share: memory::Share::default(),
+        });
+        inner.memory.add(&inner);
+        Self(inner)
     }
 
     /// Returns the lease, once the session is in the store.
@@ -194,6 +199,15 @@ impl Log {
     /// Starts the commit of what was appended, if it has not begun.
     pub(crate) fn start_commit(&self) {
         self.schedule(self.0.state());
+    }
+
+    /// Commits what was appended, at once if the store can do so without a wait.
+    pub(crate) fn commit_now(&self) {
+        if self.lease().is_none() {
+            return;
+        }
+        let inner = self.0.clone();
+        crate::in_place::run(async move { inner.commit().await });
     }
 
     /// Commits what was appended in the task of the caller, which must not be dropped meanwhile:
@@ -335,7 +349,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.memory.remove(self);
+        self.memory.remove(&self.share);
     }
 }
 

@@ -18,7 +18,7 @@ pub use history::History;
 pub use pending::PendingPermission;
 pub use prompt::PromptHandle;
 pub(crate) use prompt::{Inserted, Origin, Prompt, Ticket, TurnResult};
-pub(crate) use questions::{Ask, Question, Reply, answered};
+pub(crate) use questions::{Ask, Question, Reply, Withdrawn, answered};
 pub use queue::Phase;
 pub(crate) use queue::Refusal;
 #[cfg(feature = "hosted")]

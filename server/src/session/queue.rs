@@ -280,8 +280,27 @@ impl Queue {
 }
 
 impl Session {
-    /// Queues a prompt.
-    pub(crate) fn submit(&self, mut prompt: Prompt) -> Result<Ticket, Refusal> {
+    /// Queues a prompt. Its turn begins in a task.
+    pub(crate) fn submit(&self, prompt: Prompt) -> Result<Ticket, Refusal> {
+        let (ticket, start) = self.enqueue(prompt)?;
+        if start {
+            tokio::spawn(super::runner::run(self.clone()));
+        }
+        Ok(ticket)
+    }
+
+    /// Queues a prompt. If no turn runs, its own begins in the task of the caller, who holds no lock
+    /// and is at a place where a handler may run.
+    pub(crate) fn submit_in_place(&self, prompt: Prompt) -> Result<Ticket, Refusal> {
+        let (ticket, start) = self.enqueue(prompt)?;
+        if start {
+            crate::in_place::run(super::runner::run(self.clone()));
+        }
+        Ok(ticket)
+    }
+
+    /// Returns whether a runner must be started.
+    fn enqueue(&self, mut prompt: Prompt) -> Result<(Ticket, bool), Refusal> {
         let ticket = prompt.ticket(self);
         let (start, replaced) = {
             let mut state = self.state();
@@ -299,10 +318,7 @@ impl Session {
         if let Some(replaced) = replaced {
             replaced.notify(&Ok(StopReason::Cancelled));
         }
-        if start {
-            super::runner::start(self.clone());
-        }
-        Ok(ticket)
+        Ok((ticket, start))
     }
 
     /// The session is open: what waits begins.
@@ -313,7 +329,7 @@ impl Session {
             state.queue.open()
         };
         if start {
-            super::runner::start(self.clone());
+            tokio::spawn(super::runner::run(self.clone()));
         }
     }
 

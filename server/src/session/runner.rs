@@ -1,4 +1,4 @@
-//! The task that runs the turns of a session, while there are any.
+//! The runner: runs the turns of a session, while there are any.
 
 use tokio::sync::oneshot;
 
@@ -8,23 +8,21 @@ use crate::panic::catch_panic;
 use crate::turn;
 
 /// Runs turns until no prompt waits, then ends.
-pub(super) fn start(session: Session) {
-    tokio::spawn(async move {
-        let mut state = session.state().handler_state.take();
-        let ended = catch_panic(run_turns(&session, &mut state)).await;
-        let (waiting, panic) = match ended {
-            Ok(waiting) => (waiting, None),
-            Err(panic) => (abort(&session, state, &panic), Some(panic)),
-        };
-        for waiter in waiting {
-            // The receiver may have been dropped.
-            let _ = waiter.send(());
-        }
-        match panic {
-            None => session.core().sessions.became_idle(&session),
-            Some(_) => session.core().unload(&session).await,
-        }
-    });
+pub(super) async fn run(session: Session) {
+    let mut state = session.state().handler_state.take();
+    let ended = catch_panic(run_turns(&session, &mut state)).await;
+    let (waiting, panic) = match ended {
+        Ok(waiting) => (waiting, None),
+        Err(panic) => (abort(&session, state, &panic), Some(panic)),
+    };
+    for waiter in waiting {
+        // The receiver may have been dropped.
+        let _ = waiter.send(());
+    }
+    match panic {
+        None => session.core().sessions.became_idle(&session),
+        Some(_) => session.core().unload(&session).await,
+    }
 }
 
 /// Returns who waits for the end. The state is back in the session then.

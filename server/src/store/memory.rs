@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use acp_sdk::v1::SessionId;
 
 use self::table::{Limits, Table};
-use super::{Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreFuture};
+use super::{Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreError, StoreFuture};
 
 /// Sessions in memory, bounded in number and bytes.
 ///
@@ -78,7 +78,11 @@ impl Store for MemoryStore {
     }
 
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreFuture<'a, ()> {
-        Box::pin(async move { self.table().commit(&self.limits, lease, commit) })
+        Box::pin(async move { self.table().commit(&self.limits, lease, &commit) })
+    }
+
+    fn commit_now(&self, lease: &Lease, commit: &Commit) -> Option<Result<(), StoreError>> {
+        Some(self.table().commit(&self.limits, lease, commit))
     }
 
     fn find<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionRecord>> {

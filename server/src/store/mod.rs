@@ -134,6 +134,13 @@ pub trait Store: Send + Sync + 'static {
     /// written.
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreFuture<'a, ()>;
 
+    /// As [`commit`](Self::commit), by a store that never waits, such as one in memory. `None`, the
+    /// default, means that nothing was done: the server calls [`commit`](Self::commit).
+    fn commit_now(&self, lease: &Lease, commit: &Commit) -> Option<Result<(), StoreError>> {
+        let _ = (lease, commit);
+        None
+    }
+
     /// Returns a session's record; `None` if there is no such session.
     fn find<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionRecord>>;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use acp_sdk::v1::SessionId;
 
-use super::{Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreFuture};
+use super::{Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreError, StoreFuture};
 
 impl<S: Store + ?Sized> Store for Arc<S> {
     fn create<'a>(&'a self, record: &'a SessionRecord) -> StoreFuture<'a, Lease> {
@@ -21,6 +21,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreFuture<'a, ()> {
         (**self).commit(lease, commit)
+    }
+
+    fn commit_now(&self, lease: &Lease, commit: &Commit) -> Option<Result<(), StoreError>> {
+        (**self).commit_now(lease, commit)
     }
 
     fn find<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionRecord>> {

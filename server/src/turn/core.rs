@@ -11,6 +11,7 @@ use acp_sdk::v1::{
 };
 use acp_sdk::{HandlerResult, Json, Meta};
 use tokio::runtime::RuntimeFlavor;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -19,7 +20,7 @@ use crate::connection::Client;
 use crate::event::RawUpdate;
 use crate::event::{TokenUsage, TurnEvent, TurnId};
 use crate::log::{Appender, Epoch};
-use crate::session::{Attached, Inserted, Origin};
+use crate::session::{Ask, Attached, Inserted, Origin, Reply, Withdrawn};
 use crate::store::RecordChange;
 use crate::{Capability, Error, Result, Session};
 
@@ -180,9 +181,7 @@ impl Core {
     ///
     /// [`Error::Unsupported`] if there is none.
     pub(crate) async fn needs(&self, capability: Capability) -> Result<Arc<Client>> {
-        if self.has_ended() {
-            return Err(self.ended("a request"));
-        }
+        self.check_open("a request")?;
         let attached = self.client(capability);
         let attached = attached.ok_or(Error::Unsupported(capability))?;
         let reached = attached.subscription.reached(self.session.log().last());
@@ -205,9 +204,7 @@ impl Core {
         &self,
         waiting: impl Future<Output = Result<T, E>>,
     ) -> Result<T> {
-        if self.has_ended() {
-            return Err(self.ended("a request"));
-        }
+        self.check_open("a request")?;
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(Error::Cancelled),
@@ -302,11 +299,35 @@ impl Core {
         async move {
             self.room().await;
             self.session.log().append_now(Some(self.epoch), |appender| {
-                if self.has_ended() {
-                    return Err(self.ended("an update"));
-                }
+                self.check_open("an update")?;
                 write(appender)
             })
+        }
+    }
+
+    /// Appends a question, and has it committed at once: nothing follows before its answer.
+    pub(super) async fn append_question(
+        &self,
+        ask: Ask,
+    ) -> Result<(Withdrawn, oneshot::Receiver<Result<Reply>>)> {
+        self.room().await;
+        let log = self.session.log();
+        let asked = log.append_deferred(self.epoch, |appender| {
+            self.check_open("a question")?;
+            let origin = self.origin.as_ref().map(|origin| origin.client);
+            self.session.write_question(appender, ask, origin)
+        });
+        log.commit_now();
+        asked
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::TurnEnded`] after the end of the turn.
+    fn check_open(&self, what: &'static str) -> Result<()> {
+        match self.has_ended() {
+            true => Err(self.ended(what)),
+            false => Ok(()),
         }
     }
 
@@ -344,9 +365,7 @@ impl Core {
         }
         let update = failed(id);
         let appended = self.session.log().append_now(Some(self.epoch), |appender| {
-            if self.has_ended() {
-                return Err(self.ended("an update"));
-            }
+            self.check_open("an update")?;
             self.write(appender, update)
         });
         // If the store has failed, so has the turn.
@@ -484,10 +503,6 @@ impl Core {
 
     pub(super) fn set_answer(&self, members: Option<Json>) {
         self.open().answer = members;
-    }
-
-    pub(crate) fn origin(&self) -> Option<&Origin> {
-        self.origin.as_ref()
     }
 
     pub(crate) fn has_ended(&self) -> bool {

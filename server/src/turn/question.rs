@@ -8,13 +8,10 @@ use crate::{Error, Result};
 
 /// Asks, and waits for the first answer.
 pub(super) async fn ask(core: &Arc<Core>, ask: Ask) -> Result<Reply> {
-    let origin = core.origin().map(|origin| origin.client);
     if core.cancel.is_cancelled() {
         return Err(Error::Cancelled);
     }
-    let (withdrawn, reply) = core
-        .append(|appender| core.session.write_question(appender, ask, origin))
-        .await?;
+    let (withdrawn, reply) = core.append_question(ask).await?;
     let _withdrawn = withdrawn;
     tokio::select! {
         biased;

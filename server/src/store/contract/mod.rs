@@ -110,7 +110,11 @@ impl Session {
     }
 
     async fn commit(&self, commit: Commit) -> Result<(), StoreError> {
-        self.store.commit(&self.lease, commit).await
+        // As a server does.
+        match self.store.commit_now(&self.lease, &commit) {
+            Some(result) => result,
+            None => self.store.commit(&self.lease, commit).await,
+        }
     }
 
     async fn change(&self, change: RecordChange) -> Result<(), StoreError> {

@@ -95,7 +95,7 @@ impl Table {
         &mut self,
         limits: &Limits,
         lease: &Lease,
-        commit: Commit,
+        commit: &Commit,
     ) -> Result<(), StoreError> {
         let session = &lease.session;
         let entry = self.sessions.get(session);
@@ -103,9 +103,9 @@ impl Table {
             .filter(|entry| entry.lease == Some(lease.token))
             .ok_or_else(|| StoreError::lost_lease(session))?;
         let last = entry.record.last_event;
-        let events = commit.events.filter(|events| !events.is_empty());
+        let events = commit.events.as_ref().filter(|events| !events.is_empty());
         let added = events.as_ref().map_or(0, |events| events.bytes());
-        if let Some(events) = &events
+        if let Some(events) = events
             && events.first() != last + 1
         {
             return Err(StoreError::gap(session, last, events.first()));
@@ -149,11 +149,11 @@ impl Table {
             }
         }
         entry.record_bytes = record_bytes;
-        commit.change.apply(&mut entry.record);
+        commit.change.clone().apply(&mut entry.record);
         if let Some(events) = events {
             entry.record.last_event = events.last();
             entry.event_bytes += added;
-            entry.batches.push(events);
+            entry.batches.push(events.clone());
         }
         Ok(())
     }
