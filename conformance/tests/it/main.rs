@@ -10,6 +10,7 @@ mod compare;
 mod fair;
 #[cfg(unix)]
 mod faulty;
+mod field;
 mod hostile;
 mod matrix;
 #[cfg(unix)]

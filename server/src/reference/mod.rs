@@ -140,7 +140,7 @@ impl Handler for Reference {
             .fold(info, |info, (word, text)| info.test_prompt(word, text))
             .title("ACP reference agent")
             .prompt(content)
-            .mcp(McpCapabilities::new().with_http(true).with_sse(true))
+            .mcp(McpCapabilities::new().with_http(true))
             .auth_method(AuthMethod::Agent(method))
             .auth_method(AuthMethod::Terminal(terminal))
     }

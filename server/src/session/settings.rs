@@ -76,9 +76,9 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SettingsChange {
-    /// Returns the current mode.
+    /// The id of the new mode.
     Mode(SessionModeId),
-    /// The value of a config option.
+    /// The id of a config option, and its new value.
     Option(SessionConfigId, SessionConfigOptionValue),
 }
 

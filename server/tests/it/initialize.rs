@@ -28,7 +28,7 @@ async fn everything_is_announced() {
     let mut expected = json!({
         "loadSession": true,
         "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
-        "mcpCapabilities": { "http": true, "sse": true },
+        "mcpCapabilities": { "http": true, "sse": false },
         "sessionCapabilities": {
             "list": {}, "delete": {}, "additionalDirectories": {}, "resume": {}, "close": {}
         },

@@ -185,7 +185,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Refuses a name that another session has, and a record that is too large.
+    /// Refuses a name that another session has.
     fn check_name(&self, record: &SessionRecord) -> Result<(), Failure> {
         let Some(name) = &record.name else {
             return Ok(());
