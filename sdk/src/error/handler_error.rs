@@ -25,7 +25,8 @@ pub type HandlerResult<T> = Result<T, HandlerError>;
 /// explicitly, with `HandlerError::from(error)` on the object.
 ///
 /// Like `anyhow::Error`, this type does not implement `std::error::Error`, because it could not
-/// convert from all of them otherwise.
+/// convert from all of them otherwise. It converts into a `Box<dyn Error>`, so `?` works in a
+/// `fn main() -> Result<(), Box<dyn Error>>`; elsewhere, [`into_error`](Self::into_error) converts it.
 #[derive(Debug, Clone)]
 pub struct HandlerError {
     response: Box<RpcError>,
@@ -112,6 +113,13 @@ impl HandlerError {
         *self.response
     }
 
+    /// Converts into an error for functions that are no handlers. `Display` has the message and the
+    /// code, `Debug` the texts of the sources too, as the end of `main` prints them.
+    #[must_use]
+    pub fn into_error(self) -> impl StdError + Send + Sync + 'static {
+        Failure(self)
+    }
+
     /// Returns the text of the error that `?` converted, with those of its sources; `None` if it has
     /// none beyond the message.
     pub(crate) fn with_sources(&self) -> Option<String> {
@@ -149,6 +157,38 @@ impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
             response: Box::new(RpcError::new(ErrorCode::INTERNAL_ERROR, message)),
             source: Some(Arc::from(error)),
         }
+    }
+}
+
+/// A [`HandlerError`] as an error like any other.
+struct Failure(HandlerError);
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.with_sources() {
+            Some(text) => f.write_str(&text),
+            None => fmt::Display::fmt(&self.0, f),
+        }
+    }
+}
+
+impl StdError for Failure {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        // The text of the error itself is the message.
+        self.0.source()?.source()
+    }
+}
+
+// Not for `Box<dyn Error + Send + Sync>`: `From` above would apply to this type itself.
+impl From<HandlerError> for Box<dyn StdError> {
+    fn from(error: HandlerError) -> Self {
+        Box::new(error.into_error())
     }
 }
 

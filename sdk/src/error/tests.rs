@@ -80,3 +80,25 @@ fn sources_are_reachable() {
     assert!(failed.source().is_some_and(|e| e.is::<io::Error>()));
     assert!(Error::Closed(CloseReason::EndOfInput).source().is_none());
 }
+
+#[test]
+fn the_error_of_a_handler_ends_a_main_function() {
+    fn handler() -> HandlerResult<()> {
+        Err(HandlerError::resource_not_found("session s"))
+    }
+    fn main() -> Result<(), Box<dyn std::error::Error>> {
+        handler()?;
+        Ok(())
+    }
+    let error = main().unwrap_err();
+    assert!(
+        error.to_string().contains("not found: session s"),
+        "{error}"
+    );
+    assert_eq!(format!("{error:?}"), error.to_string());
+
+    let error = HandlerError::from(Outer(io::Error::other("disk on fire"))).into_error();
+    assert_eq!(error.to_string(), "cannot load the index (code -32603)");
+    assert_eq!(format!("{error:?}"), "cannot load the index: disk on fire");
+    assert_eq!(error.source().unwrap().to_string(), "disk on fire");
+}
