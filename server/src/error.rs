@@ -50,6 +50,25 @@ pub enum Error {
     /// The session's events could not be written or read.
     #[error("the store failed: {0}")]
     Store(#[from] StoreError),
+    /// The data of a session has no form as the handler's type, or the type none as JSON.
+    #[error("the data of session {session} does not fit `{expected}`: {reason}")]
+    Data {
+        /// The session.
+        session: SessionId,
+        /// The type.
+        expected: &'static str,
+        /// Where they differ.
+        reason: String,
+    },
+    /// A form cannot ask for a type, or the answer does not fit the type.
+    #[cfg(feature = "schemars")]
+    #[error("`{expected}` cannot be asked for in a form: {reason}")]
+    Form {
+        /// The type.
+        expected: &'static str,
+        /// The field, and what a form can have there.
+        reason: String,
+    },
     /// A call to the client failed.
     #[error(transparent)]
     Call(#[from] acp_sdk::Error),

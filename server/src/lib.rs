@@ -80,13 +80,14 @@ pub use limits::{
 #[doc(hidden)]
 pub use reference::McpConnection;
 pub use reference::{HELP, Reference, reference_agent};
-pub use server::{Link, NextSession, Server, ServerBuilder, Statistics};
+pub use server::{Link, NextSession, Server, ServerBuilder, Statistics, StoredSessions};
 pub use session::{
     Events, History, Opening, OpeningKind, PendingPermission, Phase, PromptHandle, Received,
     Session, Settings, SettingsChange,
 };
 pub use turn::{
-    CommandOutput, Decision, Exit, NewToolCall, Terminal, ToolCall, Turn, UrlElicitation,
+    CommandOutput, Decision, Elicitation, Exit, FormValues, NewToolCall, Terminal, ToolCall, Turn,
+    UrlElicitation,
 };
 
 /// Serves one client on standard input and output until it closes its side, with sessions in

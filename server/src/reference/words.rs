@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use acp_sdk::v1::{
     AvailableCommand, AvailableCommandInput, BooleanPropertySchema, ConfigOptionUpdate,
-    ContentBlock, ContentChunk, Cost, CreateTerminalRequest, CurrentModeUpdate, ElicitationAction,
+    ContentBlock, ContentChunk, Cost, CreateTerminalRequest, CurrentModeUpdate,
     ElicitationPropertySchema, ElicitationSchema, EnvVariable, IntegerPropertySchema, McpServer,
     Notice, NoticeSeverity, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate,
     StopReason, StringPropertySchema, TextContent, ToolCallLocation, ToolKind,
     UnstructuredCommandInput, UsageUpdate,
 };
-use acp_sdk::{HandlerError, HandlerResult, Meta, runtime::Map};
+use acp_sdk::{HandlerError, HandlerResult, Meta, json::Map};
 
 use super::{content, samples};
-use crate::{Capability, Error, Result, Turn};
+use crate::{Capability, Elicitation, Error, Result, Turn};
 
 /// The words, as `--help` prints them.
 pub const HELP: &str = "\
@@ -254,19 +254,27 @@ async fn terminal(turn: &Turn, line: &str, kill: bool) -> HandlerResult<()> {
 
 async fn elicit(turn: &Turn, kind: &str) -> Result<()> {
     let answer = if kind == "url" {
-        let asked = turn
-            .elicit_url(
-                "Please have a look at this page",
-                "https://example.com/authorize",
-            )
-            .await?;
-        let answer = in_words(asked.action());
-        if matches!(asked.action(), ElicitationAction::Accept(_)) {
-            asked.complete().await?;
+        let (message, url) = (
+            "Please have a look at this page",
+            "https://example.com/authorize",
+        );
+        match turn.elicit_url(message, url).await? {
+            Elicitation::Accepted(page) => {
+                page.complete().await?;
+                "accepted".to_owned()
+            }
+            Elicitation::NotOffered => return Err(Error::Unsupported(Capability::ElicitUrl)),
+            other => in_words(&other).to_owned(),
         }
-        answer
     } else {
-        in_words(&turn.elicit("Please introduce yourself", form()).await?)
+        match turn.elicit("Please introduce yourself", form()).await? {
+            Elicitation::Accepted(values) => {
+                let values = acp_sdk::Json::new(&values).map_err(Error::failed)?;
+                format!("accepted {}", values.get())
+            }
+            Elicitation::NotOffered => return Err(Error::Unsupported(Capability::ElicitForm)),
+            other => in_words(&other).to_owned(),
+        }
     };
     turn.send_text(format!("Answer: {answer}")).await
 }
@@ -296,21 +304,12 @@ fn form() -> ElicitationSchema {
         .with_required(vec!["name".to_owned()])
 }
 
-fn in_words(action: &ElicitationAction) -> String {
-    match action {
-        ElicitationAction::Accept(accepted) => match &accepted.content {
-            Some(content) => {
-                let content = acp_sdk::Json::new(content);
-                format!(
-                    "accepted {}",
-                    content.as_ref().map_or("", acp_sdk::Json::get)
-                )
-            }
-            None => "accepted".to_owned(),
-        },
-        ElicitationAction::Decline => "declined".to_owned(),
-        ElicitationAction::Cancel => "cancelled".to_owned(),
-        _ => "something new".to_owned(),
+fn in_words<T>(asked: &Elicitation<T>) -> &'static str {
+    match asked {
+        Elicitation::Accepted(_) => "accepted",
+        Elicitation::Declined => "declined",
+        Elicitation::Cancelled => "cancelled",
+        Elicitation::NotOffered => "not offered",
     }
 }
 

@@ -7,12 +7,14 @@ mod records;
 mod repair;
 mod sessions;
 mod statistics;
+mod stored;
 mod tasks;
 
 pub(crate) use joining::{Joined, Joining};
 pub(crate) use opening::OpeningClient;
 pub(crate) use sessions::Sessions;
 pub use statistics::Statistics;
+pub use stored::StoredSessions;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -399,6 +401,12 @@ impl Server {
     #[must_use]
     pub fn open_sessions(&self) -> Vec<Session> {
         self.core().sessions.all()
+    }
+
+    /// Returns the sessions of the store, the latest activity first, whether or not they are open.
+    #[must_use]
+    pub fn stored_sessions(&self) -> StoredSessions {
+        StoredSessions::new(self.core().store.clone())
     }
 
     /// Deletes a session with its events: cancels its turns and closes it, for all clients.

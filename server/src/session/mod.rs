@@ -36,6 +36,8 @@ use acp_sdk::v1::{
     SessionConfigOptionValue, SessionId,
 };
 use acp_sdk::{Json, Meta};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -45,7 +47,7 @@ use crate::log::Log;
 use crate::server::Core;
 use crate::store::{RecordChange, SessionRecord};
 use crate::turn::{Decision, Role};
-use crate::{Policies, Result};
+use crate::{Error, Policies, Result};
 use queue::Queue;
 
 /// An open session. Clones are handles to the same session.
@@ -237,6 +239,36 @@ impl Session {
     #[must_use]
     pub fn data(&self) -> Option<Json> {
         self.state().data.clone()
+    }
+
+    /// Returns what the handler keeps of the session as a type; `None` if it keeps nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Data`](crate::Error::Data) if the data does not fit the type.
+    pub fn data_as<T: DeserializeOwned>(&self) -> Result<Option<T>> {
+        let data = self.data();
+        let data = data.map(|data| data.parse()).transpose();
+        data.map_err(|error| self.no_data::<T>(&error))
+    }
+
+    /// Replaces what the handler keeps of the session by a value; see [`set_data`](Self::set_data).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Data`](crate::Error::Data) if the value has no form as JSON.
+    pub fn set_data_from<T: Serialize + ?Sized>(&self, value: &T) -> Result<()> {
+        let data = Json::new(value).map_err(|error| self.no_data::<T>(&error))?;
+        self.set_data(data);
+        Ok(())
+    }
+
+    fn no_data<T: ?Sized>(&self, error: &serde_json::Error) -> Error {
+        Error::Data {
+            session: self.id().clone(),
+            expected: std::any::type_name::<T>(),
+            reason: error.to_string(),
+        }
     }
 
     /// Replaces what the handler keeps of the session, such as the id of a conversation elsewhere.

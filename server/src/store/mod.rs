@@ -62,8 +62,9 @@ pub struct Commit {
     pub sync: bool,
 }
 
-/// Which sessions to list.
-#[derive(Clone, Debug, Default)]
+/// Which sessions to list. [`Server::stored_sessions`](crate::Server::stored_sessions) lists all, page
+/// by page.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ListQuery {
     /// Only sessions that work in this directory.
@@ -72,8 +73,19 @@ pub struct ListQuery {
     pub name: Option<String>,
     /// Continues after the session with this activity and id, the last of the page before.
     pub after: Option<(String, SessionId)>,
-    /// The most sessions to return.
+    /// The most sessions to return (default: 100).
     pub limit: usize,
+}
+
+impl Default for ListQuery {
+    fn default() -> Self {
+        Self {
+            cwd: None,
+            name: None,
+            after: None,
+            limit: 100,
+        }
+    }
 }
 
 /// A part of a session's events.

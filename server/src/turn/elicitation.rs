@@ -6,31 +6,67 @@ use std::sync::Arc;
 
 use acp_sdk::v1::{
     CompleteElicitationNotification, CreateElicitationRequest, ElicitationAction,
-    ElicitationFormMode, ElicitationId, ElicitationMode, ElicitationSchema,
-    ElicitationSessionScope, ElicitationUrlMode,
+    ElicitationContentValue, ElicitationFormMode, ElicitationId, ElicitationMode,
+    ElicitationSchema, ElicitationSessionScope, ElicitationUrlMode,
 };
+
+use acp_sdk::json::Map;
 
 use super::{Core, question};
 use crate::connection::elicitation_needs;
 use crate::session::{Ask, Reply};
 use crate::{Capability, Error, Result};
 
-/// The user's answer to the request to open a URL.
+/// What came of asking the user for something. `T` is the answer.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Elicitation<T> {
+    /// The user answered.
+    Accepted(T),
+    /// The user refused.
+    Declined,
+    /// The user dismissed the question without an answer. The turn goes on.
+    Cancelled,
+    /// No attached client can ask the user this, so nobody was asked. Ask in the text, or take a
+    /// default.
+    NotOffered,
+}
+
+impl<T> Elicitation<T> {
+    /// Returns the answer, if there is one.
+    pub fn accepted(self) -> Option<T> {
+        match self {
+            Self::Accepted(answer) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// Converts the answer, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// That of the conversion.
+    pub(super) fn try_map<U>(self, convert: impl FnOnce(T) -> Result<U>) -> Result<Elicitation<U>> {
+        Ok(match self {
+            Self::Accepted(answer) => Elicitation::Accepted(convert(answer)?),
+            Self::Declined => Elicitation::Declined,
+            Self::Cancelled => Elicitation::Cancelled,
+            Self::NotOffered => Elicitation::NotOffered,
+        })
+    }
+}
+
+/// The values of a form, by field name.
+pub type FormValues = Map<ElicitationContentValue>;
+
+/// A web page that the user agreed to open, which does not mean that the work there is done.
 #[derive(Debug)]
 pub struct UrlElicitation {
     core: Arc<Core>,
     id: ElicitationId,
-    action: ElicitationAction,
 }
 
 impl UrlElicitation {
-    /// Returns what the user chose. Accepting means that the page is opened, not that the work
-    /// there is done.
-    #[must_use]
-    pub fn action(&self) -> &ElicitationAction {
-        &self.action
-    }
-
     /// Notifies the clients that the work on the page is done.
     ///
     /// # Errors
@@ -54,24 +90,25 @@ pub(super) async fn form(
     core: &Arc<Core>,
     message: String,
     form: ElicitationSchema,
-) -> Result<ElicitationAction> {
+) -> Result<Elicitation<FormValues>> {
     let mode = ElicitationFormMode::new(form, scope(core));
     let mode = ElicitationMode::Form(mode);
     ask(core, CreateElicitationRequest::new(message, mode)).await
 }
 
-pub(super) async fn url(core: &Arc<Core>, message: String, url: String) -> Result<UrlElicitation> {
+pub(super) async fn url(
+    core: &Arc<Core>,
+    message: String,
+    url: String,
+) -> Result<Elicitation<UrlElicitation>> {
     // Unique on each connection, and not only in the session.
     let id = core.next_id("elicitation");
     let id = ElicitationId::from(format!("{}-{id}", core.session.id()));
     let mode = ElicitationUrlMode::new(&id, url, scope(core));
     let mode = ElicitationMode::Url(mode);
-    let action = ask(core, CreateElicitationRequest::new(message, mode)).await?;
-    Ok(UrlElicitation {
-        core: core.clone(),
-        id,
-        action,
-    })
+    let asked = ask(core, CreateElicitationRequest::new(message, mode)).await?;
+    let core = core.clone();
+    asked.try_map(|_| Ok(UrlElicitation { core, id }))
 }
 
 fn scope(core: &Core) -> ElicitationSessionScope {
@@ -81,10 +118,21 @@ fn scope(core: &Core) -> ElicitationSessionScope {
 pub(super) async fn ask(
     core: &Arc<Core>,
     request: CreateElicitationRequest,
-) -> Result<ElicitationAction> {
-    core.needs(elicitation_needs(&request)).await?;
+) -> Result<Elicitation<FormValues>> {
+    match core.needs(elicitation_needs(&request)).await {
+        Ok(_) => {}
+        Err(Error::Unsupported(_)) => return Ok(Elicitation::NotOffered),
+        Err(error) => return Err(error),
+    }
     match question::ask(core, Ask::Elicitation(request)).await? {
-        Reply::Elicitation(action) => Ok(action),
+        Reply::Elicitation(action) => Ok(match action {
+            ElicitationAction::Accept(accepted) => {
+                Elicitation::Accepted(accepted.content.unwrap_or_default())
+            }
+            ElicitationAction::Decline => Elicitation::Declined,
+            // An action of a later version of the protocol has no answer either.
+            _ => Elicitation::Cancelled,
+        }),
         other => Err(Error::failed(format!(
             "expected the answer to an elicitation, got {other:?}"
         ))),

@@ -16,6 +16,8 @@ mod core;
 mod delegate;
 mod effects;
 mod elicitation;
+#[cfg(feature = "schemars")]
+mod form;
 mod local;
 mod permission;
 mod question;
@@ -27,7 +29,7 @@ mod tool_call;
 pub(crate) use self::core::{Core, Role, chunk, is_final, push};
 pub use announcement::NewToolCall;
 pub use effects::CommandOutput;
-pub use elicitation::UrlElicitation;
+pub use elicitation::{Elicitation, FormValues, UrlElicitation};
 use local::Provider;
 pub use permission::Decision;
 pub(crate) use run::run;
@@ -38,9 +40,9 @@ use std::sync::Arc;
 
 use acp_sdk::v1::{
     AvailableCommand, AvailableCommandsUpdate, ClientHandle, ContentBlock,
-    CreateElicitationRequest, CreateTerminalRequest, ElicitationAction, ElicitationSchema,
-    PermissionOption, Plan, PlanEntry, ReadTextFileRequest, SessionConfigOption, SessionInfoUpdate,
-    SessionUpdate, ToolKind, UsageUpdate, WriteTextFileRequest,
+    CreateElicitationRequest, CreateTerminalRequest, ElicitationSchema, PermissionOption, Plan,
+    PlanEntry, ReadTextFileRequest, SessionConfigOption, SessionInfoUpdate, SessionUpdate,
+    ToolKind, UsageUpdate, WriteTextFileRequest,
 };
 use acp_sdk::{Json, Meta};
 
@@ -331,14 +333,18 @@ impl Turn {
     /// Asks the user to fill in a form. Never ask for secrets in a form: use
     /// [`elicit_url`](Self::elicit_url).
     ///
+    /// A client without forms is no error: see [`Elicitation::NotOffered`]. With the feature
+    /// `schemars`, `elicit_as` makes the form from a type.
+    ///
     /// # Errors
     ///
-    /// As [`read_file`](Self::read_file).
+    /// [`Error::Cancelled`](crate::Error::Cancelled) when the turn is cancelled; otherwise the
+    /// client's error.
     pub async fn elicit(
         &self,
         message: impl Into<String>,
         form: ElicitationSchema,
-    ) -> Result<ElicitationAction> {
+    ) -> Result<Elicitation<FormValues>> {
         elicitation::form(&self.core, message.into(), form).await
     }
 
@@ -346,11 +352,11 @@ impl Turn {
     ///
     /// # Errors
     ///
-    /// As [`read_file`](Self::read_file).
+    /// As [`elicit`](Self::elicit).
     pub async fn elicit_with(
         &self,
         request: CreateElicitationRequest,
-    ) -> Result<ElicitationAction> {
+    ) -> Result<Elicitation<FormValues>> {
         elicitation::ask(&self.core, request).await
     }
 
@@ -358,12 +364,12 @@ impl Turn {
     ///
     /// # Errors
     ///
-    /// As [`read_file`](Self::read_file).
+    /// As [`elicit`](Self::elicit).
     pub async fn elicit_url(
         &self,
         message: impl Into<String>,
         url: impl Into<String>,
-    ) -> Result<UrlElicitation> {
+    ) -> Result<Elicitation<UrlElicitation>> {
         elicitation::url(&self.core, message.into(), url.into()).await
     }
 

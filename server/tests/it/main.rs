@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod asking;
 mod cancel;
 mod capabilities;
 mod counting;

@@ -49,8 +49,9 @@ impl Handler for Words {
             "form" => {
                 let schema = json!({"properties": {"color": {"type": "string"}}});
                 let schema: ElicitationSchema = serde_json::from_value(schema)?;
-                let action = turn.elicit("Which color?", schema).await?;
-                turn.send_text(serde_json::to_string(&action)?).await?;
+                let asked = turn.elicit("Which color?", schema).await?;
+                let values = asked.accepted().unwrap_or_default();
+                turn.send_text(serde_json::to_string(&values)?).await?;
             }
             "raw" => {
                 for text in ["a", "b"] {

@@ -85,7 +85,7 @@ async fn a_form_is_asked_and_answered() {
     assert_eq!(request["message"], "Which color?");
     let said = &client.view.of_kind("agent_message_chunk")[0]["content"]["text"];
     // What the server has no form for is left out.
-    assert_eq!(said, r#"{"action":"accept","content":{"color":"red"}}"#);
+    assert_eq!(said, r#"{"color":"red"}"#);
 }
 
 #[tokio::test]
