@@ -67,6 +67,11 @@ struct Readme;
 #[doc = include_str!("../../docs/server.md")]
 struct ServerGuide;
 
+/// Compiles the examples of the guide to the network.
+#[cfg(all(doctest, feature = "remote"))]
+#[doc = include_str!("../../docs/remote.md")]
+struct RemoteGuide;
+
 /// Compiles the example of this crate's own.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -53,9 +53,12 @@ pub enum HostedError {
         last: String,
     },
     /// There are as many processes as the limit permits.
-    #[error("{0} processes of the agent run, which is the limit; close a session first")]
-    Full(usize),
+    #[error("{limit} processes of the agent run, which is the limit; close a session first")]
+    Full {
+        /// The limit.
+        limit: usize,
+    },
     /// The agent was shut down.
-    #[error("the agent was shut down")]
+    #[error("the agent was shut down; a new server and agent can open its sessions again")]
     ShutDown,
 }

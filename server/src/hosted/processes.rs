@@ -133,7 +133,7 @@ impl Processes {
             .partition(|process| process.routes.close_if_empty());
         let limit = self.spec.limits().processes;
         if used.len() >= limit {
-            return Err(HostedError::Full(limit));
+            return Err(HostedError::Full { limit });
         }
         for process in idle {
             process.shut_down().await;

@@ -1,7 +1,7 @@
 //! Agents behind HTTP, server-sent events and WebSocket.
 //!
-//! [`router`] returns the endpoints as a router of axum, for programs that have a web server.
-//! The command `acp-server serve` binds an address itself.
+//! [`serve`] serves all endpoints on a listener, as the command `acp-server serve` does. Programs that
+//! have a web server mount the parts: [`router`] returns the endpoints as a router of axum.
 //!
 //! | path | what it serves |
 //! |---|---|
@@ -31,6 +31,7 @@ mod request_log;
 mod rest;
 #[cfg(feature = "rpc")]
 mod rpc;
+mod serve;
 mod settings;
 
 pub use access::{
@@ -45,6 +46,7 @@ pub use request_log::{AnsweredRequest, log_requests};
 pub use rest::rest;
 #[cfg(feature = "rpc")]
 pub use rpc::rpc;
+pub use serve::{ServeSettings, serve};
 pub use settings::Settings;
 
 use axum::Router;

@@ -11,6 +11,8 @@ mod access;
 mod acp;
 mod chaos;
 mod command;
+#[cfg(unix)]
+mod container;
 mod http;
 mod listen;
 mod metrics;
@@ -19,5 +21,6 @@ mod rest;
 mod rights;
 #[cfg(feature = "rpc")]
 mod rpc;
+mod serving;
 mod tls;
 mod websocket;

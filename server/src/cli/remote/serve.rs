@@ -2,11 +2,10 @@
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use tokio::net::TcpListener;
-use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::super::usage::usage;
@@ -17,17 +16,13 @@ use super::secrets;
 use super::signals::{EndSignals, Hangups};
 use crate::remote::discovery::{Announced, Announcement, Discovery, DiscoveryError};
 use crate::remote::{
-    AccessControl, Host, Hosts, ListenSettings, Settings, Tls, TlsFiles, Token, Tokens, listen,
-    log_requests, page, protect, rest, router, ticket_route,
+    AccessControl, AnsweredRequest, Host, Hosts, ServeSettings, Tls, TlsFiles, Token, Tokens,
 };
 use crate::{Reference, Server};
 
 /// The number of sockets and files that should be possible.
 #[cfg(unix)]
 const DESCRIPTORS: u64 = 65_536;
-
-/// Time for streams to end after the sessions.
-const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Serves until a signal comes.
 pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
@@ -88,24 +83,25 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
     if let Some(token) = &read_only {
         tokens = tokens.with_read_only(token);
     }
-    // Cancelled when the sessions have ended: connections and streams have nothing to wait for.
-    let ended = CancellationToken::new();
-    let limits = Settings {
-        stop: ended.clone(),
-        share_dir: args.share_dir.clone(),
-        share_origins: args.share_origin.clone(),
-        ..Settings::default()
-    };
-    let router = endpoints(&server, &limits, &tokens);
-    let mut control = AccessControl::new(hosts(&args, address), tokens);
+    let mut access = AccessControl::new(hosts(&args, address), tokens);
     if args.requests_per_second > 0 {
-        control = control.requests_per_second(args.requests_per_second);
+        access = access.requests_per_second(args.requests_per_second);
     }
-    // Around access control, so that what it refuses is counted and logged.
-    let mut router = limits.metrics.count(protect(router, control));
+    let mut settings = ServeSettings::new(access);
+    settings.endpoints.share_dir.clone_from(&args.share_dir);
+    settings
+        .endpoints
+        .share_origins
+        .clone_from(&args.share_origin);
+    settings.listen.tls.clone_from(&tls);
+    settings.drain = Duration::from_secs(args.drain);
+    settings.shutdown_timeout = Duration::from_secs(args.shutdown_timeout);
+    settings.hosted = agent;
     if args.log_requests {
         let lines = Lines::start()?;
-        router = log_requests(router, move |request| lines.push(request.to_string()));
+        settings.on_request = Some(Arc::new(move |request: AnsweredRequest| {
+            lines.push(request.to_string());
+        }));
     }
 
     raise_descriptor_limit();
@@ -146,65 +142,19 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         None => format!("page: {scheme}://{address}/"),
     });
 
-    let stop = CancellationToken::new();
-    let drain = Duration::from_secs(args.drain);
-    let deadline = Duration::from_secs(args.shutdown_timeout);
-    let settings = ListenSettings {
-        tls: tls.clone(),
-        shutdown_timeout: drain.saturating_add(deadline),
-        ..ListenSettings::default()
-    };
-    let listening = listen(listener, router, settings, stop.clone());
+    let stop = settings.stop.clone();
+    let serving = crate::remote::serve(server, listener, settings);
     let ending = async {
         signals.next().await;
         note("stopping; a second signal ends at once");
         stop.cancel();
-        if timeout(drain, server.drain()).await.is_err() && !drain.is_zero() {
-            note("turns still run, and are cancelled");
-        }
-        let sessions = async {
-            server.shutdown().await;
-            if let Some(agent) = &agent {
-                agent.shutdown().await;
-            }
-        };
-        if timeout(deadline, sessions).await.is_err() {
-            note("not all turns ended in time");
-        }
     };
-    // What the end of the sessions has sent is written by then. What stays open is cut.
-    let stderr_tail = async {
-        ended.cancelled().await;
-        sleep(LAST_WORDS).await;
-    };
-    let listening = async {
-        tokio::select! {
-            () = listening => {}
-            () = stderr_tail => {}
-        }
-    };
-    let ending = async {
-        ending.await;
-        ended.cancel();
-    };
-    let both = async { tokio::join!(listening, ending) };
+    let both = async { tokio::join!(serving, ending) };
     tokio::select! {
         _ = both => Ok(()),
         () = second_signal(&stop) => Err("ended by a second signal".into()),
         () = reload_at_hangup(reload) => Ok(()),
     }
-}
-
-/// Returns all endpoints, without access control.
-fn endpoints(server: &Server, limits: &Settings, tokens: &Tokens) -> Router {
-    let endpoints = router(server.clone(), limits)
-        .merge(rest(server.clone(), limits, tokens.clone()))
-        .merge(ticket_route(tokens.clone()))
-        .merge(page())
-        .merge(limits.metrics.route(server.clone()));
-    #[cfg(feature = "rpc")]
-    let endpoints = endpoints.merge(crate::remote::rpc(server.clone(), limits));
-    endpoints
 }
 
 /// Raises the number of sockets that the system permits, as far as it may. Many systems begin with

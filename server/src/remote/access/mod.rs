@@ -65,6 +65,10 @@ impl AccessControl {
         }
     }
 
+    pub(super) fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
     /// Permits a number of requests a second to each token, and to each address without one. Twice
     /// as many may come at once.
     #[must_use]

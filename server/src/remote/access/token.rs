@@ -18,10 +18,24 @@ const LONGEST: usize = 1024;
 #[derive(Clone)]
 pub struct Token(String);
 
-/// A text that cannot be a token.
+/// A text that cannot be a token. The error does not contain it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a token of {SHORTEST} to {LONGEST} visible ASCII characters, got {0}")]
-pub struct TokenError(String);
+#[error(
+    "expected a token of {SHORTEST} to {LONGEST} visible ASCII characters, got {problem}; \
+     `openssl rand -hex 32` makes one"
+)]
+#[non_exhaustive]
+pub struct TokenError {
+    /// What the text has instead, such as `6 characters`.
+    pub problem: String,
+}
+
+impl TokenError {
+    fn new(problem: impl Into<String>) -> Self {
+        let problem = problem.into();
+        Self { problem }
+    }
+}
 
 impl Token {
     /// Creates a random token: 256 bits, as 64 hexadecimal digits.
@@ -54,10 +68,10 @@ impl FromStr for Token {
     fn from_str(text: &str) -> Result<Self, TokenError> {
         let text = text.trim();
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(TokenError("white space or other characters".to_owned()));
+            return Err(TokenError::new("white space or other characters"));
         }
         if !(SHORTEST..=LONGEST).contains(&text.len()) {
-            return Err(TokenError(text.len().to_string()));
+            return Err(TokenError::new(format!("{} characters", text.len())));
         }
         Ok(Self(text.to_owned()))
     }
@@ -124,5 +138,8 @@ mod tests {
             let error = text.parse::<Token>().unwrap_err().to_string();
             assert!(text.is_empty() || !error.contains(text), "{error}");
         }
+        let error = "secret".parse::<Token>().unwrap_err();
+        assert!(format!("{error:?}").contains("6 characters"), "{error:?}");
+        assert!(error.to_string().contains("16 to 1024"), "{error}");
     }
 }

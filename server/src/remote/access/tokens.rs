@@ -74,9 +74,14 @@ pub(in crate::remote) struct Identity {
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IssueError {
-    /// Too many tokens are valid at the moment.
-    #[error("too many tokens of this kind are valid; try again later")]
-    Full,
+    /// As many tokens are valid as the server keeps.
+    #[error("{limit} {kind} are valid, which is the limit; try again when one has ended")]
+    Full {
+        /// `session tokens` or `tickets`.
+        kind: &'static str,
+        /// The limit.
+        limit: usize,
+    },
     /// The system has no source of random numbers.
     #[error("no random numbers for a token: {0}")]
     Random(#[from] getrandom::Error),
@@ -137,7 +142,10 @@ impl Tokens {
         let token = Token::random()?;
         let mut issued = self.issued();
         if issued.sessions.len() >= SESSION_TOKENS && !issued.by_session.contains_key(session) {
-            return Err(IssueError::Full);
+            return Err(IssueError::Full {
+                kind: "session tokens",
+                limit: SESSION_TOKENS,
+            });
         }
         let grant = Grant {
             session: session.clone(),
@@ -183,7 +191,10 @@ impl Tokens {
             issued.tickets.retain(|_, ticket| ticket.expires > now);
         }
         if issued.tickets.len() >= TICKETS {
-            return Err(IssueError::Full);
+            return Err(IssueError::Full {
+                kind: "tickets",
+                limit: TICKETS,
+            });
         }
         let expires = now + Self::TICKET_LIFETIME;
         issued
@@ -325,7 +336,10 @@ mod tests {
             tokens.issue_ticket(Access::Full).unwrap();
         }
         let refused = tokens.issue_ticket(Access::Full);
-        assert!(matches!(refused, Err(IssueError::Full)), "{refused:?}");
+        assert!(
+            matches!(refused, Err(IssueError::Full { limit: TICKETS, .. })),
+            "{refused:?}"
+        );
         tokio::time::advance(Tokens::TICKET_LIFETIME).await;
         tokens.issue_ticket(Access::Full).unwrap();
     }
