@@ -213,6 +213,21 @@ impl Batch {
         })
     }
 
+    /// Returns the events from the number `first` on.
+    #[must_use]
+    pub fn since(&self, first: u64) -> Self {
+        let cut = usize::try_from(first.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        let cut = cut.min(self.ends.len());
+        let (before, ends) = self.ends.split_at(cut);
+        let begin = before.last().copied().unwrap_or(0);
+        Self {
+            first: self.first + cut as u64,
+            lines: self.lines[begin as usize..].to_owned(),
+            ends: ends.iter().map(|end| end - begin).collect(),
+            times: self.times.clone(),
+        }
+    }
+
     /// Returns the events up to the number `last`, that included.
     #[must_use]
     pub fn up_to(&self, last: u64) -> Self {
@@ -314,5 +329,8 @@ mod tests {
         assert_eq!(whole.up_to(5), batch(4, &["4", "5"]));
         assert_eq!(whole.up_to(3), Batch::new(4));
         assert_eq!(whole.up_to(u64::MAX), whole);
+        assert_eq!(whole.since(5), batch(5, &["5", "6"]));
+        assert_eq!(whole.since(0), whole);
+        assert_eq!(whole.since(u64::MAX), Batch::new(7));
     }
 }

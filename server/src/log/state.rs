@@ -114,6 +114,7 @@ impl State {
         Some(Commit {
             events: (!batch.is_empty()).then(|| timed(batch)),
             change: std::mem::take(&mut self.change),
+            trim_before: None,
             sync: std::mem::take(&mut self.sync),
         })
     }

@@ -57,6 +57,9 @@ pub struct Commit {
     pub events: Option<Arc<Batch>>,
     /// Changes of the record.
     pub change: RecordChange,
+    /// Removes the session's events before this number, at most all that it has then. Numbers of
+    /// later events go on after the last one.
+    pub trim_before: Option<u64>,
     /// Whether the commit must be on the disk when it completes. Without it, it survives the end
     /// of the process, but may not survive the loss of power.
     pub sync: bool,
@@ -95,7 +98,8 @@ pub struct EventPage {
     /// Batches in order. Events at or below the number that was asked for may come first. None
     /// only if there are no further events.
     pub batches: Vec<Arc<Batch>>,
-    /// Number of the oldest event that the session still has; 1 unless some were removed.
+    /// Number of the oldest event that the session still has, as
+    /// [`SessionRecord::oldest_event`]; 1 unless some were removed.
     pub oldest: u64,
     /// Number of the last event of the session; 0 before the first.
     pub last: u64,
@@ -159,7 +163,8 @@ pub trait Store: Send + Sync + 'static {
     /// Returns sessions by their last activity, the latest first.
     fn list<'a>(&'a self, query: &'a ListQuery) -> StoreFuture<'a, Vec<SessionRecord>>;
 
-    /// Returns events after the number `after`, of about `max_bytes` in all and at least one.
+    /// Returns events after the number `after`, of about `max_bytes` in all and at least one. If
+    /// the next ones were removed, the page begins with the oldest that the session has.
     ///
     /// # Errors
     ///
@@ -173,7 +178,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Adds the session `target` with the events of `source` up to the number `up_to` (default, and
     /// if there are fewer: all) and leases it to this process. Numbers are kept; the store sets
-    /// `last_event` and `forked_from`.
+    /// `last_event`, `oldest_event` and `forked_from`.
     ///
     /// # Errors
     ///

@@ -34,6 +34,9 @@ pub struct SessionRecord {
     pub running_turn: Option<u64>,
     /// Number of the last event; 0 before the first. Set by the store.
     pub last_event: u64,
+    /// Number of the oldest event that the session still has; 1 unless some were removed, and
+    /// `last_event + 1` if it has none. Set by the store.
+    pub oldest_event: u64,
     /// The session that this one was forked from, and the number of the last event it took. Set
     /// by [`Store::fork`](super::Store::fork).
     pub forked_from: Option<(SessionId, u64)>,
@@ -55,6 +58,7 @@ impl SessionRecord {
             data: None,
             running_turn: None,
             last_event: 0,
+            oldest_event: 1,
             forked_from: None,
         }
     }

@@ -74,6 +74,34 @@ async fn a_full_store_refuses_and_goes_on_when_there_is_room() {
 }
 
 #[tokio::test]
+async fn a_full_store_takes_events_for_which_others_are_removed() {
+    let store = MemoryStore::new().max_bytes(1_000);
+    let lease = store.create(&SessionRecord::new("a", "/")).await.unwrap();
+    let text = "1".repeat(300);
+    for number in 1..=3 {
+        store
+            .commit(&lease, events(number, &[&text]))
+            .await
+            .unwrap();
+    }
+    let mut next = events(4, &[&text]);
+    next.trim_before = Some(1);
+    let error = store.commit(&lease, next.clone()).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Full);
+    next.trim_before = Some(2);
+    store.commit(&lease, next).await.unwrap();
+    let mut all = Commit::default();
+    all.trim_before = Some(u64::MAX);
+    store.commit(&lease, all).await.unwrap();
+    for number in 5..=7 {
+        store
+            .commit(&lease, events(number, &[&text]))
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_large_record_is_refused() {
     let store = MemoryStore::new().max_record_bytes(100);
     let lease = store.create(&SessionRecord::new("a", "/")).await.unwrap();

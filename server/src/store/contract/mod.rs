@@ -20,6 +20,7 @@ mod instances;
 mod leases;
 mod listing;
 mod records;
+mod trimming;
 
 pub use instances::{check_instances, check_reopened};
 
@@ -68,6 +69,10 @@ pub async fn check<S: Store>(open: impl AsyncFn() -> S) {
         events::pages_have_about_the_size_asked_for,
         events::large_events_are_read_one_by_one,
         events::sessions_commit_at_the_same_time,
+        trimming::removed_events_are_gone,
+        trimming::all_events_can_be_removed,
+        trimming::events_are_removed_with_their_commit_or_not,
+        trimming::a_fork_lacks_the_events_that_its_source_lacks,
         listing::sessions_are_listed_by_activity,
         listing::lists_are_filtered,
         listing::pages_neither_miss_nor_repeat_a_session,
@@ -140,7 +145,9 @@ impl Session {
     async fn expect_events(&self, count: u64) {
         let expected: Vec<_> = (1..=count).map(text).collect();
         assert_eq!(self.all(1 << 20).await, expected, "events of {}", self.id);
-        assert_eq!(self.record().await.last_event, count, "last event");
+        let record = self.record().await;
+        assert_eq!(record.last_event, count, "last event");
+        assert_eq!(record.oldest_event, 1, "oldest event");
     }
 }
 
@@ -189,12 +196,16 @@ async fn read_all(store: &dyn Store, session: &SessionId, max_bytes: usize) -> V
 async fn page(store: &dyn Store, session: &SessionId, after: u64, max_bytes: usize) -> EventPage {
     let page = store.read(session, after, max_bytes).await;
     let page = page.unwrap_or_else(|error| panic!("read {session} after {after}: {error}"));
-    assert_eq!(page.oldest, 1, "oldest event");
+    assert!(
+        (1..=page.last + 1).contains(&page.oldest),
+        "oldest event {} of {}",
+        page.oldest,
+        page.last
+    );
     if let Some(first) = page.batches.first() {
-        assert!(
-            first.first() <= after + 1,
-            "{first:?} begins after {after} + 1"
-        );
+        let next = page.oldest.max(after + 1);
+        assert!(first.first() <= next, "{first:?} begins after {next}");
+        assert!(first.first() >= page.oldest, "{first:?} has removed events");
         assert!(first.last() > after, "{first:?} has no event after {after}");
     }
     for pair in page.batches.windows(2) {

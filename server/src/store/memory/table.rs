@@ -1,7 +1,7 @@
 //! The sessions of a [`MemoryStore`](super::MemoryStore) and their indexes.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ struct Entry {
     record_bytes: usize,
     /// The activity with which the session is in the indexes.
     listed: String,
-    batches: Vec<Arc<Batch>>,
+    batches: VecDeque<Arc<Batch>>,
     event_bytes: usize,
     /// The token of the valid lease.
     lease: Option<u64>,
@@ -67,8 +67,8 @@ impl Table {
         record: &SessionRecord,
     ) -> Result<Lease, StoreError> {
         let mut record = record.clone();
-        record.last_event = 0;
-        self.add(limits, record, Vec::new())
+        (record.last_event, record.oldest_event) = (0, 1);
+        self.add(limits, record, VecDeque::new())
     }
 
     pub(super) fn acquire(
@@ -128,9 +128,13 @@ impl Table {
             }
         };
         let bytes = self.bytes + added + record_bytes - entry.record_bytes;
+        let trimmed = commit.trim_before.map_or(0, |before| {
+            let gone = entry.batches.range(..entry.batches_before(before));
+            gone.map(|batch| batch.bytes()).sum()
+        });
         // Without need for more room, a change is accepted by a full store too.
-        if bytes > self.bytes {
-            check_room(limits, bytes)?;
+        if bytes - trimmed > self.bytes {
+            check_room(limits, bytes - trimmed)?;
         }
 
         self.bytes = bytes;
@@ -153,7 +157,10 @@ impl Table {
         if let Some(events) = events {
             entry.record.last_event = events.last();
             entry.event_bytes += added;
-            entry.batches.push(events.clone());
+            entry.batches.push_back(events.clone());
+        }
+        if let Some(before) = commit.trim_before {
+            self.bytes -= entry.trim(before);
         }
         Ok(())
     }
@@ -198,19 +205,23 @@ impl Table {
     ) -> Result<EventPage, StoreError> {
         let entry = self.sessions.get(session);
         let entry = entry.ok_or_else(|| StoreError::no_session(session))?;
-        let from = entry.batches.partition_point(|batch| batch.last() <= after);
+        let oldest = entry.record.oldest_event;
+        let next = after.saturating_add(1).max(oldest);
         let mut batches = Vec::new();
         let mut bytes = 0;
-        for batch in &entry.batches[from..] {
+        for batch in entry.batches.range(entry.batches_before(next)..) {
             bytes += batch.bytes();
             if bytes > max_bytes && !batches.is_empty() {
                 break;
             }
-            batches.push(batch.clone());
+            batches.push(match batch.first() < oldest {
+                true => Arc::new(batch.since(oldest)),
+                false => batch.clone(),
+            });
         }
         Ok(EventPage {
             batches,
-            oldest: 1,
+            oldest,
             last: entry.record.last_event,
         })
     }
@@ -225,8 +236,9 @@ impl Table {
         let entry = self.sessions.get(source);
         let entry = entry.ok_or_else(|| StoreError::no_session(source))?;
         let last = entry.record.last_event.min(up_to.unwrap_or(u64::MAX));
+        let oldest = entry.record.oldest_event.min(last + 1);
         let batches = entry.batches.iter();
-        let batches = batches.take_while(|batch| batch.first() <= last);
+        let batches = batches.take_while(|batch| oldest.max(batch.first()) <= last);
         let batches = batches.map(|batch| {
             if batch.last() <= last {
                 batch.clone()
@@ -236,7 +248,7 @@ impl Table {
         });
         let batches = batches.collect();
         let mut record = target.clone();
-        record.last_event = last;
+        (record.last_event, record.oldest_event) = (last, oldest);
         record.forked_from = Some((source.clone(), last));
         self.add(limits, record, batches)
     }
@@ -255,7 +267,7 @@ impl Table {
         &mut self,
         limits: &Limits,
         record: SessionRecord,
-        batches: Vec<Arc<Batch>>,
+        batches: VecDeque<Arc<Batch>>,
     ) -> Result<Lease, StoreError> {
         if self.sessions.contains_key(&record.id) {
             return Err(StoreError::id_taken(&record.id));
@@ -341,6 +353,24 @@ impl Table {
                 self.by_cwd.remove(&record.cwd);
             }
         }
+    }
+}
+
+impl Entry {
+    /// Returns how many batches have no event from the number `before` on.
+    fn batches_before(&self, before: u64) -> usize {
+        self.batches.partition_point(|batch| batch.last() < before)
+    }
+
+    /// Removes the events before a number and returns the bytes of the batches that are gone. A
+    /// batch stays whole until its last event is removed, for others may share it.
+    fn trim(&mut self, before: u64) -> usize {
+        let before = before.min(self.record.last_event + 1);
+        self.record.oldest_event = self.record.oldest_event.max(before);
+        let gone = self.batches.drain(..self.batches_before(before));
+        let bytes = gone.map(|batch| batch.bytes()).sum();
+        self.event_bytes -= bytes;
+        bytes
     }
 }
 

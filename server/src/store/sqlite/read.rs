@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The columns of [`record`].
 const COLUMNS: &str = "id, name, cwd, additional_directories, title, created_at, updated_at, \
-     settings, running_turn, forked_from, forked_at, data, \
+     settings, running_turn, forked_from, forked_at, data, oldest, \
      (SELECT max(last) FROM batches WHERE session = sessions.key)";
 
 pub(super) fn find(
@@ -65,16 +65,17 @@ pub(super) fn read(
 ) -> Result<EventPage, Failure> {
     let transaction = connection.unchecked_transaction()?;
     let key = key_of(&transaction, session)?;
-    let key = key.ok_or_else(|| StoreError::no_session(session))?;
-    let last = last_event(&transaction, key)?;
+    let (key, oldest) = key.ok_or_else(|| StoreError::no_session(session))?;
+    let last = last_event(&transaction, key)?.unwrap_or(oldest - 1);
     let mut page = EventPage {
         batches: Vec::new(),
-        oldest: 1,
+        oldest,
         last,
     };
     if after >= last {
         return Ok(page);
     }
+    let after = after.max(oldest - 1);
     let mut statement = transaction.prepare_cached(
         "SELECT first, last, lines, time FROM batches WHERE session = ?1 AND last > ?2
          ORDER BY last",
@@ -105,6 +106,11 @@ pub(super) fn read(
         joined.add(first, last, lines, row.get(3)?);
     }
     page.batches.extend(joined.take(session)?);
+    if let Some(first) = page.batches.first_mut()
+        && first.first() < oldest
+    {
+        *first = Arc::new(first.since(oldest));
+    }
     Ok(page)
 }
 
@@ -161,21 +167,26 @@ fn damaged(session: &SessionId, first: u64, what: &str) -> Failure {
     Failure::Corrupt(format!("batch {first} of session {session}: {what}"))
 }
 
+/// Returns the key of a session, and the number of its oldest event, 1 at least.
 pub(super) fn key_of(
     connection: &Connection,
     session: &SessionId,
-) -> Result<Option<i64>, rusqlite::Error> {
-    let mut statement = connection.prepare_cached("SELECT key FROM sessions WHERE id = ?1")?;
-    let key = statement.query_row([session.as_str()], |row| row.get(0));
-    key.optional()
+) -> Result<Option<(i64, u64)>, rusqlite::Error> {
+    let sql = "SELECT key, max(oldest, 1) FROM sessions WHERE id = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
+    found.optional()
 }
 
-/// Returns the number of the last event; 0 before the first.
-pub(super) fn last_event(connection: &Connection, key: i64) -> Result<u64, rusqlite::Error> {
+/// Returns the number of the last event; none if the session has no events. Then its last one was
+/// that before the oldest.
+pub(super) fn last_event(
+    connection: &Connection,
+    key: i64,
+) -> Result<Option<u64>, rusqlite::Error> {
     let sql = "SELECT max(last) FROM batches WHERE session = ?1";
     let mut statement = connection.prepare_cached(sql)?;
-    let last: Option<u64> = statement.query_row([key], |row| row.get(0))?;
-    Ok(last.unwrap_or(0))
+    statement.query_row([key], |row| row.get(0))
 }
 
 /// Returns an event number for a comparison in SQL, whose integers have a sign.
@@ -200,7 +211,8 @@ fn record(row: &Row<'_>) -> Result<SessionRecord, Failure> {
         rusqlite::types::ValueRef::Null => None,
         _ => Some(serde_json::from_str(json(11)?).map_err(no_json)?),
     };
-    let last: Option<u64> = row.get(12)?;
+    let oldest = row.get::<_, u64>(12)?.max(1);
+    let last: Option<u64> = row.get(13)?;
     Ok(SessionRecord {
         name: row.get(1)?,
         cwd,
@@ -211,7 +223,8 @@ fn record(row: &Row<'_>) -> Result<SessionRecord, Failure> {
         settings,
         data,
         running_turn: row.get(8)?,
-        last_event: last.unwrap_or(0),
+        last_event: last.unwrap_or(oldest - 1),
+        oldest_event: oldest,
         forked_from: forked_from.map(SessionId::from).zip(forked_at),
         id: id.into(),
     })

@@ -56,6 +56,8 @@ pub(super) const STEPS: &[&str] = &[
     "ALTER TABLE sessions ADD COLUMN data TEXT",
     // 3: when a batch was committed, in milliseconds since 1970; null for those of earlier versions.
     "ALTER TABLE batches ADD COLUMN time INTEGER",
+    // 4: the number of the oldest event of a session. Those before it were removed.
+    "ALTER TABLE sessions ADD COLUMN oldest INTEGER NOT NULL DEFAULT 1",
 ];
 
 /// Returns the version that `steps` lead to.
@@ -90,11 +92,11 @@ mod tests {
         };
         let mut steps = STEPS.to_vec();
         migrate(&connection, version(), &steps).unwrap();
-        assert_eq!(version(), 3);
+        assert_eq!(version(), 4);
         steps.push("ALTER TABLE store ADD COLUMN later INTEGER");
         steps.push("UPDATE store SET later = 7");
         migrate(&connection, version(), &steps).unwrap();
-        assert_eq!(version(), 5);
+        assert_eq!(version(), 6);
         migrate(&connection, version(), &steps).unwrap();
         let later = connection.query_row("SELECT later FROM store", [], |row| row.get(0));
         assert_eq!(later, Ok(7));

@@ -27,13 +27,16 @@ struct Held {
     key: i64,
     token: u64,
     owner: Option<String>,
+    oldest: u64,
 }
 
 impl Tables {
     pub(super) fn create(&self, record: &SessionRecord) -> Result<Lease, Failure> {
         self.check_free(record)?;
         let lease = self.next_lease(&record.id)?;
-        self.insert(record, &lease)?;
+        let mut record = record.clone();
+        record.oldest_event = 1;
+        self.insert(&record, &lease)?;
         Ok(lease)
     }
 
@@ -66,7 +69,7 @@ impl Tables {
         let held = held.ok_or_else(|| StoreError::lost_lease(session))?;
         let events = commit.events.as_ref().filter(|events| !events.is_empty());
         if let Some(events) = events {
-            let last = read::last_event(&self.connection, held.key)?;
+            let last = self.last_event(&held)?;
             if events.first() != last + 1 {
                 return Err(StoreError::gap(session, last, events.first()).into());
             }
@@ -81,6 +84,9 @@ impl Tables {
         if let Some(events) = events {
             self.append(held.key, events)?;
         }
+        if let Some(before) = commit.trim_before {
+            self.trim(&held, before)?;
+        }
         Ok(())
     }
 
@@ -91,13 +97,18 @@ impl Tables {
         target: &SessionRecord,
     ) -> Result<Lease, Failure> {
         let key = read::key_of(&self.connection, source)?;
-        let key = key.ok_or_else(|| StoreError::no_session(source))?;
+        let (key, oldest) = key.ok_or_else(|| StoreError::no_session(source))?;
         self.check_free(target)?;
-        let last = read::last_event(&self.connection, key)?.min(up_to.unwrap_or(u64::MAX));
+        let last = read::last_event(&self.connection, key)?.unwrap_or(oldest - 1);
+        let last = last.min(up_to.unwrap_or(u64::MAX));
         let mut record = target.clone();
+        record.oldest_event = oldest.min(last + 1);
         record.forked_from = Some((source.clone(), last));
         let lease = self.next_lease(&record.id)?;
         let fork = self.insert(&record, &lease)?;
+        if record.oldest_event > last {
+            return Ok(lease);
+        }
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO batches (session, first, last, lines, time)
              SELECT ?1, first, last, lines, time FROM batches WHERE session = ?2 AND last <= ?3
@@ -142,13 +153,14 @@ impl Tables {
     }
 
     fn held(&self, session: &SessionId) -> Result<Option<Held>, Failure> {
-        let sql = "SELECT key, token, owner FROM sessions WHERE id = ?1";
+        let sql = "SELECT key, token, owner, max(oldest, 1) FROM sessions WHERE id = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let held = statement.query_row([session.as_str()], |row| {
             Ok(Held {
                 key: row.get(0)?,
                 token: row.get(1)?,
                 owner: row.get(2)?,
+                oldest: row.get(3)?,
             })
         });
         Ok(held.optional()?)
@@ -209,8 +221,9 @@ impl Tables {
         let forked_from = record.forked_from.as_ref();
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO sessions (id, name, cwd, additional_directories, title, created_at,
-                 updated_at, settings, running_turn, forked_from, forked_at, data, token, owner)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                 updated_at, settings, running_turn, forked_from, forked_at, data, oldest, token,
+                 owner)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?;
         statement.execute((
             record.id.as_str(),
@@ -225,6 +238,7 @@ impl Tables {
             forked_from.map(|(id, _)| id.as_str()),
             forked_from.map(|(_, number)| read::number(*number)),
             data(record),
+            read::number(record.oldest_event),
             lease.token,
             self.owner.name(),
         ))?;
@@ -249,6 +263,24 @@ impl Tables {
             data(record),
         ))?;
         Ok(())
+    }
+
+    /// Removes the events before a number. A row stays until its last event is removed.
+    fn trim(&self, held: &Held, before: u64) -> Result<(), Failure> {
+        let before = read::number(before.min(self.last_event(held)? + 1));
+        let sql = "UPDATE sessions SET oldest = ?2 WHERE key = ?1 AND oldest < ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        if statement.execute((held.key, before))? > 0 {
+            let sql = "DELETE FROM batches WHERE session = ?1 AND last < ?2";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            statement.execute((held.key, before))?;
+        }
+        Ok(())
+    }
+
+    fn last_event(&self, held: &Held) -> Result<u64, rusqlite::Error> {
+        let last = read::last_event(&self.connection, held.key)?;
+        Ok(last.unwrap_or(held.oldest - 1))
     }
 
     fn append(&self, key: i64, batch: &Batch) -> Result<(), Failure> {
