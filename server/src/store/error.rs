@@ -67,6 +67,12 @@ impl StoreError {
         Self::new(StoreErrorKind::NotFound, message)
     }
 
+    /// Another user of this store has a lease.
+    pub(super) fn in_use(session: &SessionId) -> Self {
+        let message = format!("session {session} is open in this process. Close it first");
+        Self::new(StoreErrorKind::InUse, message)
+    }
+
     pub(super) fn id_taken(session: &SessionId) -> Self {
         let message = format!("there is already a session {session}");
         Self::new(StoreErrorKind::Conflict, message)

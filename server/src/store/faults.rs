@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreError, StoreErrorKind,
-    StoreFuture,
+    StoreFuture, StoreUsage,
 };
 
 /// A method of [`Store`].
@@ -18,6 +18,7 @@ use super::{
 pub enum Operation {
     Create,
     Acquire,
+    AcquireUnused,
     Release,
     Commit,
     Find,
@@ -25,6 +26,7 @@ pub enum Operation {
     Read,
     Fork,
     Delete,
+    Usage,
 }
 
 /// What happens to a call.
@@ -264,6 +266,13 @@ impl<S: Store> Store for FaultyStore<S> {
         self.call(Operation::Acquire, self.inner.acquire(session))
     }
 
+    fn acquire_unused<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> StoreFuture<'a, (SessionRecord, Lease)> {
+        self.call(Operation::AcquireUnused, self.inner.acquire_unused(session))
+    }
+
     fn release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, ()> {
         self.call(Operation::Release, self.inner.release(lease))
     }
@@ -301,5 +310,9 @@ impl<S: Store> Store for FaultyStore<S> {
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         self.call(Operation::Delete, self.inner.delete(session))
+    }
+
+    fn usage(&self) -> StoreFuture<'_, StoreUsage> {
+        self.call(Operation::Usage, self.inner.usage())
     }
 }

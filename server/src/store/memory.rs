@@ -7,12 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use acp_sdk::v1::SessionId;
 
 use self::table::{Limits, Table};
-use super::{Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreError, StoreFuture};
+use super::{
+    Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreError, StoreFuture, StoreUsage,
+};
 
 /// Sessions in memory, bounded in number and bytes.
 ///
-/// Batches are kept as they were committed, without a copy; forks share them. Events are never
-/// removed to make room: a full store refuses further ones with
+/// Batches are kept as they were committed, without a copy; forks share them. The store removes no
+/// events to make room: a full store refuses further ones with
 /// [`Full`](super::StoreErrorKind::Full).
 ///
 /// One value is one owner of leases, whatever the number of its users: acquiring a session a
@@ -70,6 +72,13 @@ impl Store for MemoryStore {
         Box::pin(async move { self.table().acquire(session) })
     }
 
+    fn acquire_unused<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> StoreFuture<'a, (SessionRecord, Lease)> {
+        Box::pin(async move { self.table().acquire_unused(session) })
+    }
+
     fn release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             self.table().release(lease);
@@ -113,5 +122,9 @@ impl Store for MemoryStore {
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         Box::pin(async move { Ok(self.table().delete(session)) })
+    }
+
+    fn usage(&self) -> StoreFuture<'_, StoreUsage> {
+        Box::pin(async move { Ok(self.table().usage()) })
     }
 }

@@ -76,6 +76,8 @@ pub struct ListQuery {
     pub name: Option<String>,
     /// Continues after the session with this activity and id, the last of the page before.
     pub after: Option<(String, SessionId)>,
+    /// Returns the sessions in the opposite order: the oldest activity first.
+    pub oldest_first: bool,
     /// The most sessions to return (default: 100).
     pub limit: usize,
 }
@@ -86,9 +88,25 @@ impl Default for ListQuery {
             cwd: None,
             name: None,
             after: None,
+            oldest_first: false,
             limit: 100,
         }
     }
+}
+
+/// How much a store keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreUsage {
+    /// Sessions.
+    pub sessions: u64,
+    /// Events of all sessions.
+    pub events: u64,
+    /// Bytes of sessions and events, with what the store needs to find them.
+    pub used_bytes: u64,
+    /// Bytes of the store's files, with logs and with space that is free for later events; 0 for
+    /// a store without files.
+    pub disk_bytes: u64,
 }
 
 /// A part of a session's events.
@@ -134,6 +152,17 @@ pub trait Store: Send + Sync + 'static {
     /// instance of the store, has a lease.
     fn acquire<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, (SessionRecord, Lease)>;
 
+    /// Leases a session that nobody uses. Unlike [`acquire`](Self::acquire) it never ends the lease
+    /// of another user of this instance.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` when there is no such session; `InUse` while it has a valid lease.
+    fn acquire_unused<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> StoreFuture<'a, (SessionRecord, Lease)>;
+
     /// Gives a lease back. A lease that is no longer valid is ignored.
     fn release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, ()>;
 
@@ -160,7 +189,7 @@ pub trait Store: Send + Sync + 'static {
     /// Returns a session's record; `None` if there is no such session.
     fn find<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionRecord>>;
 
-    /// Returns sessions by their last activity, the latest first.
+    /// Returns sessions by their last activity, the latest first unless the query says otherwise.
     fn list<'a>(&'a self, query: &'a ListQuery) -> StoreFuture<'a, Vec<SessionRecord>>;
 
     /// Returns events after the number `after`, of about `max_bytes` in all and at least one. If
@@ -196,4 +225,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// `InUse` while another process has a lease.
     fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool>;
+
+    /// Returns how much the store keeps. May inspect every session.
+    fn usage(&self) -> StoreFuture<'_, StoreUsage>;
 }

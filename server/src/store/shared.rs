@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use acp_sdk::v1::SessionId;
 
-use super::{Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreError, StoreFuture};
+use super::{
+    Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreError, StoreFuture, StoreUsage,
+};
 
 impl<S: Store + ?Sized> Store for Arc<S> {
     fn create<'a>(&'a self, record: &'a SessionRecord) -> StoreFuture<'a, Lease> {
@@ -13,6 +15,13 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn acquire<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, (SessionRecord, Lease)> {
         (**self).acquire(session)
+    }
+
+    fn acquire_unused<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> StoreFuture<'a, (SessionRecord, Lease)> {
+        (**self).acquire_unused(session)
     }
 
     fn release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, ()> {
@@ -55,5 +64,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         (**self).delete(session)
+    }
+
+    fn usage(&self) -> StoreFuture<'_, StoreUsage> {
+        (**self).usage()
     }
 }

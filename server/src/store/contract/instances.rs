@@ -62,6 +62,11 @@ pub async fn check_instances<A: Store, B: Store>(first: A, second: B) {
         "acquire",
     );
     expect_error(
+        second.acquire_unused(&session.id).await,
+        StoreErrorKind::InUse,
+        "acquire unused",
+    );
+    expect_error(
         second.delete(&session.id).await,
         StoreErrorKind::InUse,
         "delete",

@@ -86,3 +86,29 @@ pub(super) async fn a_deleted_session_has_no_lease(store: Shared) {
     );
     session.expect_events(0).await;
 }
+
+pub(super) async fn an_unused_session_is_one_without_a_lease(store: Shared) {
+    let mut session = Session::create(&store, "s").await;
+    let in_use = async || {
+        let acquired = store.acquire_unused(&session.id).await;
+        expect_error(acquired, StoreErrorKind::InUse, "acquire a used session");
+    };
+    in_use().await;
+    assert!(session.append(1, 1).await.is_ok(), "a lease was taken");
+    let missing = store.acquire_unused(&"missing".into()).await;
+    expect_error(
+        missing,
+        StoreErrorKind::NotFound,
+        "acquire a missing session",
+    );
+
+    assert!(store.release(&session.lease).await.is_ok());
+    let acquired = store.acquire_unused(&session.id).await;
+    let (record, lease) = acquired.unwrap_or_else(|error| panic!("acquire: {error}"));
+    assert!(lease.token > session.lease.token, "token");
+    assert_eq!(record, session.record().await, "record as acquired");
+    let again = store.acquire_unused(&session.id).await;
+    expect_error(again, StoreErrorKind::InUse, "acquire a session twice");
+    session.lease = lease;
+    assert!(session.append(2, 1).await.is_ok());
+}

@@ -165,3 +165,44 @@ fn activity(second: usize) -> RecordChange {
         ..RecordChange::default()
     }
 }
+
+pub(super) async fn the_opposite_order_has_the_same_sessions(store: Shared) {
+    for number in 0..30 {
+        let mut record = record(&format!("{number:02}"), number / 3);
+        record.cwd = ["/a", "/b"][number % 2].to_owned();
+        record.name = (number == 7).then(|| "seven".to_owned());
+        Session::create_as(&store, &record).await;
+    }
+    for cwd in [None, Some("/a".to_owned())] {
+        let all = ListQuery { cwd, ..query(99) };
+        let mut expected = listed(&*store, &all).await;
+        expected.reverse();
+        let mut page = ListQuery {
+            oldest_first: true,
+            limit: 4,
+            ..all
+        };
+        let mut seen = Vec::new();
+        loop {
+            let records = store.list(&page).await;
+            let records = records.unwrap_or_else(|error| panic!("list: {error}"));
+            let Some(last) = records.last() else { break };
+            page.after = Some((last.updated_at.clone(), last.id.clone()));
+            seen.extend(records.iter().map(|record| record.id.to_string()));
+        }
+        assert_eq!(seen, expected, "the oldest first");
+    }
+    let mut named = ListQuery {
+        name: Some("seven".to_owned()),
+        oldest_first: true,
+        ..query(9)
+    };
+    assert_eq!(listed(&*store, &named).await, ["07"]);
+    named.after = Some((time(3), SessionId::from("09")));
+    assert!(
+        listed(&*store, &named).await.is_empty(),
+        "on the page before"
+    );
+    named.after = Some((time(2), SessionId::from("08")));
+    assert_eq!(listed(&*store, &named).await, ["07"]);
+}

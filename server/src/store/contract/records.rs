@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use acp_sdk::Json;
 use acp_sdk::v1::{SessionConfigOptionValue, SessionId};
 
-use super::{Commit, Session, Shared, events, expect_error};
+use super::{Commit, Session, Shared, events, expect_error, text};
 use crate::store::{RecordChange, SessionRecord, StoreErrorKind};
 
 pub(super) async fn sessions_are_found_as_created(store: Shared) {
@@ -215,4 +215,41 @@ fn settings(values: &[(&str, &str)]) -> BTreeMap<String, SessionConfigOptionValu
     values
         .map(|(id, text)| ((*id).to_owned(), value(text)))
         .collect()
+}
+
+pub(super) async fn usage_counts_what_is_kept(store: Shared) {
+    let usage = async || {
+        let usage = store.usage().await;
+        usage.unwrap_or_else(|error| panic!("usage: {error}"))
+    };
+    let empty = usage().await;
+    assert_eq!((empty.sessions, empty.events), (0, 0), "of an empty store");
+    let session = Session::create(&store, "s").await;
+    let other = Session::create(&store, "other").await;
+    assert!(other.append(1, 7).await.is_ok());
+    for first in (1..=9_901).step_by(100) {
+        assert!(session.append(first, 100).await.is_ok());
+    }
+    let full = usage().await;
+    assert_eq!((full.sessions, full.events), (2, 10_007));
+    let bytes: usize = (1..=10_000).map(|number| text(number).len()).sum();
+    let bytes = bytes as u64;
+    assert!(
+        full.used_bytes > empty.used_bytes + bytes,
+        "{full:?}, events of {bytes} bytes"
+    );
+
+    let trim = Commit {
+        trim_before: Some(9_901),
+        ..Commit::default()
+    };
+    assert!(session.commit(trim).await.is_ok());
+    let trimmed = usage().await;
+    assert_eq!((trimmed.sessions, trimmed.events), (2, 107));
+    let freed = full.used_bytes.saturating_sub(trimmed.used_bytes);
+    assert!(freed > bytes / 2, "{trimmed:?} after {full:?}");
+    assert!(matches!(store.delete(&other.id).await, Ok(true)));
+    let deleted = usage().await;
+    assert_eq!((deleted.sessions, deleted.events), (1, 100));
+    assert!(deleted.used_bytes <= trimmed.used_bytes, "{deleted:?}");
 }

@@ -10,6 +10,7 @@ use acp_sdk::v1::SessionId;
 use crate::event::Batch;
 use crate::store::{
     Commit, EventPage, Lease, ListQuery, RecordChange, SessionRecord, StoreError, StoreErrorKind,
+    StoreUsage,
 };
 
 #[derive(Debug)]
@@ -81,6 +82,28 @@ impl Table {
         entry.lease = Some(self.tokens);
         let lease = Lease::new(session.clone(), self.tokens);
         Ok((entry.record.clone(), lease))
+    }
+
+    pub(super) fn acquire_unused(
+        &mut self,
+        session: &SessionId,
+    ) -> Result<(SessionRecord, Lease), StoreError> {
+        match self.sessions.get(session) {
+            Some(entry) if entry.lease.is_some() => Err(StoreError::in_use(session)),
+            _ => self.acquire(session),
+        }
+    }
+
+    pub(super) fn usage(&self) -> StoreUsage {
+        let records = self.sessions.values().map(|entry| &entry.record);
+        StoreUsage {
+            sessions: self.sessions.len() as u64,
+            events: records
+                .map(|record| record.last_event + 1 - record.oldest_event)
+                .sum(),
+            used_bytes: self.bytes as u64,
+            disk_bytes: 0,
+        }
     }
 
     pub(super) fn release(&mut self, lease: &Lease) {
@@ -178,7 +201,10 @@ impl Table {
             let named = self.names.get(name).and_then(|id| self.sessions.get(id));
             let record = named.map(|entry| &entry.record).filter(|record| {
                 query.cwd.as_ref().is_none_or(|cwd| record.cwd == *cwd)
-                    && after.is_none_or(|after| position(record) > after)
+                    && after.is_none_or(|after| match query.oldest_first {
+                        true => position(record) < after,
+                        false => position(record) > after,
+                    })
             });
             return record.into_iter().take(query.limit).cloned().collect();
         }
@@ -190,11 +216,13 @@ impl Table {
             return Vec::new();
         };
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
-        positions
-            .range((after, Bound::Unbounded))
-            .filter_map(|(_, id)| self.find(id))
-            .take(query.limit)
-            .collect()
+        let found = |(_, id): &Position| self.find(id);
+        if query.oldest_first {
+            let positions = positions.range((Bound::Unbounded, after)).rev();
+            return positions.filter_map(found).take(query.limit).collect();
+        }
+        let positions = positions.range((after, Bound::Unbounded));
+        positions.filter_map(found).take(query.limit).collect()
     }
 
     pub(super) fn read(

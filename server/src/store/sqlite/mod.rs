@@ -26,7 +26,7 @@ use self::write::Tables;
 use self::writer::{BoxedJob, Writer};
 use super::{
     Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreError, StoreErrorKind,
-    StoreFuture,
+    StoreFuture, StoreUsage,
 };
 
 /// Commits that wait for the writer, at most; further ones wait for room.
@@ -250,6 +250,15 @@ impl Store for SqliteStore {
         Box::pin(writer::call(&self.writes, false, acquire))
     }
 
+    fn acquire_unused<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> StoreFuture<'a, (SessionRecord, Lease)> {
+        let session = session.clone();
+        let acquire = move |tables: &Tables| tables.acquire_unused(&session);
+        Box::pin(writer::call(&self.writes, false, acquire))
+    }
+
     fn release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, ()> {
         let lease = lease.clone();
         let release = move |tables: &Tables| tables.release(&lease);
@@ -301,5 +310,11 @@ impl Store for SqliteStore {
         let session = session.clone();
         let delete = move |tables: &Tables| tables.delete(&session);
         Box::pin(writer::call(&self.writes, false, delete))
+    }
+
+    fn usage(&self) -> StoreFuture<'_, StoreUsage> {
+        let path = self.path.clone();
+        let usage = move |connection: &Connection| read::usage(connection, &path);
+        Box::pin(writer::call(&self.reads, false, usage))
     }
 }

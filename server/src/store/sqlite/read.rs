@@ -1,12 +1,14 @@
 //! Reading sessions and events.
 
+use std::path::Path;
+
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
 use acp_sdk::v1::SessionId;
 
 use super::failure::Failure;
 use crate::event::{Batch, Times};
-use crate::store::{EventPage, ListQuery, SessionRecord, StoreError};
+use crate::store::{EventPage, ListQuery, SessionRecord, StoreError, StoreUsage};
 use std::sync::Arc;
 
 /// The columns of [`record`].
@@ -40,13 +42,23 @@ pub(super) fn list(
         values.push((":name", name));
     }
     let id = query.after.as_ref().map(|(_, id)| id.as_str());
+    let (after, order) = match query.oldest_first {
+        true => (
+            " AND updated_at >= :activity AND (updated_at > :activity OR id < :id)",
+            " ORDER BY updated_at, id DESC LIMIT :limit",
+        ),
+        false => (
+            " AND updated_at <= :activity AND (updated_at < :activity OR id > :id)",
+            " ORDER BY updated_at DESC, id LIMIT :limit",
+        ),
+    };
     if let Some((activity, _)) = &query.after {
         // The first comparison is the one that an index can answer.
-        sql.push_str(" AND updated_at <= :activity AND (updated_at < :activity OR id > :id)");
+        sql.push_str(after);
         values.push((":activity", activity));
         values.push((":id", &id));
     }
-    sql.push_str(" ORDER BY updated_at DESC, id LIMIT :limit");
+    sql.push_str(order);
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(&*values)?;
     let mut records = Vec::new();
@@ -112,6 +124,29 @@ pub(super) fn read(
         *first = Arc::new(first.since(oldest));
     }
     Ok(page)
+}
+
+/// Returns how much the store keeps, without reading events.
+pub(super) fn usage(connection: &Connection, path: &Path) -> Result<StoreUsage, Failure> {
+    let transaction = connection.unchecked_transaction()?;
+    // A session's events have no holes.
+    let sql = "SELECT count(*), ifnull(sum(1 - oldest + ifnull(
+             (SELECT max(last) FROM batches WHERE session = sessions.key), oldest - 1)), 0)
+         FROM sessions";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let (sessions, events) = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let number = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
+    let pages = number("page_count")?.saturating_sub(number("freelist_count")?);
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    // Without a log there is no file.
+    let bytes = |path: &Path| path.metadata().map_or(0, |file| file.len());
+    Ok(StoreUsage {
+        sessions,
+        events,
+        used_bytes: pages * number("page_size")?,
+        disk_bytes: bytes(path) + bytes(log.as_ref()),
+    })
 }
 
 /// Rows that become one batch.

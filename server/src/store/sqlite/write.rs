@@ -53,6 +53,17 @@ impl Tables {
         Ok((record, lease))
     }
 
+    pub(super) fn acquire_unused(
+        &self,
+        session: &SessionId,
+    ) -> Result<(SessionRecord, Lease), Failure> {
+        let held = self.held(session)?;
+        if held.is_some_and(|held| held.owner.as_deref() == Some(self.owner.name())) {
+            return Err(StoreError::in_use(session).into());
+        }
+        self.acquire(session)
+    }
+
     pub(super) fn release(&self, lease: &Lease) -> Result<(), Failure> {
         let sql = "UPDATE sessions SET owner = NULL WHERE id = ?1 AND token = ?2 AND owner = ?3";
         let mut statement = self.connection.prepare_cached(sql)?;
