@@ -17,6 +17,7 @@ const REQUEST_BYTES: usize = 64 << 10;
 /// | `queued_prompt_bytes` | 64 MiB |
 /// | `prompt_bytes` | [`MAX_MESSAGE_BYTES`] without 64 KiB |
 /// | `log_bytes` | 256 MiB |
+/// | `log.max_events` | none |
 /// | `log.memory_events` | 1,024 |
 /// | `log.memory_bytes` | 4 MiB |
 /// | `log.uncommitted_bytes` | 64 KiB |
@@ -72,6 +73,9 @@ pub struct Limits {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LogLimits {
+    /// Latest events that a session keeps, in memory and in the store. A commit removes those that
+    /// are older; clients whose cursor is before them are notified. `None`: all are kept.
+    pub max_events: Option<u64>,
     /// Latest events that stay in memory; older ones are read from the store.
     pub memory_events: usize,
     /// Bytes of the events in memory.
@@ -139,6 +143,7 @@ impl Default for Limits {
 impl Default for LogLimits {
     fn default() -> Self {
         Self {
+            max_events: None,
             memory_events: 1024,
             memory_bytes: 4 << 20,
             uncommitted_bytes: 64 << 10,

@@ -289,6 +289,10 @@ impl Subscription {
             Ok(Next::Gap(last)) => {
                 peer.room().await?;
                 wire::send_gap(client, peer, &self.session, last, self.encoding)?;
+                // A question outlives its event.
+                let open = self.session.open_questions().into_iter();
+                let lost = open.map(|question| question.id.0).filter(|id| *id <= last);
+                sending.turn_events.extend(lost);
                 step.after = last;
                 Ok(true)
             }

@@ -44,7 +44,7 @@ impl Inner {
             state.committer = Committer::Running;
         }
         loop {
-            let commit = self.state().take();
+            let commit = self.state().take(&self.limits);
             let Some(commit) = commit else {
                 // Whoever flushes waits for the end of the task, too.
                 self.settled.notify_waiters();

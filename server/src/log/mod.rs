@@ -151,7 +151,7 @@ impl Log {
 
     /// Returns the number of the oldest event in memory.
     pub(crate) fn oldest_in_memory(&self) -> u64 {
-        self.0.state().oldest_kept()
+        self.0.state().oldest_kept(&self.0.limits)
     }
 
     /// Notifies `listener` of commits from now on, as long as it lives.
@@ -293,8 +293,8 @@ impl Log {
             return InMemory::Nothing;
         }
         match state.find(after + 1) {
-            Some(batch) => InMemory::Batch(batch),
-            None => InMemory::NotKept,
+            Some(batch) if after + 1 >= state.oldest_kept(&self.0.limits) => InMemory::Batch(batch),
+            _ => InMemory::NotKept,
         }
     }
 

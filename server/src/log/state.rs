@@ -102,7 +102,7 @@ impl State {
     }
 
     /// Takes what is to be committed next; `None` ends the commit task.
-    pub(super) fn take(&mut self) -> Option<Commit> {
+    pub(super) fn take(&mut self, limits: &LogLimits) -> Option<Commit> {
         if !self.has_work() {
             self.committer = Committer::Nobody;
             return None;
@@ -110,11 +110,14 @@ impl State {
         let next = Batch::new(self.open.last() + 1);
         let batch = std::mem::replace(&mut self.open, next);
         self.in_flight = batch.bytes();
+        let last = batch.last();
         let timed = |batch: Batch| Arc::new(batch.with_time(Some(crate::clock::milliseconds())));
         Some(Commit {
             events: (!batch.is_empty()).then(|| timed(batch)),
             change: std::mem::take(&mut self.change),
-            trim_before: None,
+            trim_before: limits
+                .max_events
+                .map(|most| (last + 1).saturating_sub(most)),
             sync: std::mem::take(&mut self.sync),
         })
     }
@@ -170,10 +173,12 @@ impl State {
         self.failure = Some(error);
     }
 
-    pub(super) fn oldest_kept(&self) -> u64 {
-        self.kept
-            .front()
-            .map_or(self.committed + 1, |kept| kept.first)
+    /// Returns the number of the oldest event in memory that the session still has.
+    pub(super) fn oldest_kept(&self, limits: &LogLimits) -> u64 {
+        let end = self.committed + 1;
+        let oldest = self.kept.front().map_or(end, |kept| kept.first);
+        // The store has removed the others, and memory has whole batches.
+        oldest.max(limits.max_events.map_or(1, |most| end.saturating_sub(most)))
     }
 
     /// Returns the batch in memory that contains an event.

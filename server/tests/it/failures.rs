@@ -1,16 +1,11 @@
-//! A store that fails or forgets, and one that outlives the server.
+//! A store that fails, one that keeps less than all events, and one that outlives the server.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use acp_sdk::Json;
 use acp_sdk::v1::*;
-use acp_server::event::Batch;
 use acp_server::store::faults::{Fault, FaultyStore, Gate, Operation, When};
-use acp_server::store::{
-    Commit, EventPage, Lease, ListQuery, MemoryStore, SessionRecord, Store, StoreErrorKind,
-    StoreFuture,
-};
+use acp_server::store::{MemoryStore, SessionRecord, Store, StoreErrorKind};
 use acp_server::{
     Handler, HandlerResult, Limits, Link, Opening, Reference, Server, Session, Settings, Turn,
 };
@@ -150,77 +145,20 @@ async fn second(server: &Server) -> (AgentHandle, Editor) {
     (agent, editor)
 }
 
-/// Forgets the events before a number.
-#[derive(Clone)]
-struct Forgetful(Arc<MemoryStore>, Arc<AtomicU64>);
-
-impl Store for Forgetful {
-    fn create<'a>(&'a self, record: &'a SessionRecord) -> StoreFuture<'a, Lease> {
-        self.0.create(record)
-    }
-    fn acquire<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, (SessionRecord, Lease)> {
-        self.0.acquire(session)
-    }
-    fn release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, ()> {
-        self.0.release(lease)
-    }
-    fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreFuture<'a, ()> {
-        self.0.commit(lease, commit)
-    }
-    fn find<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionRecord>> {
-        self.0.find(session)
-    }
-    fn list<'a>(&'a self, query: &'a ListQuery) -> StoreFuture<'a, Vec<SessionRecord>> {
-        self.0.list(query)
-    }
-    fn read<'a>(
-        &'a self,
-        session: &'a SessionId,
-        after: u64,
-        bytes: usize,
-    ) -> StoreFuture<'a, EventPage> {
-        Box::pin(async move {
-            let oldest = self.1.load(Ordering::Relaxed);
-            let mut page = self.0.read(session, after.max(oldest - 1), bytes).await?;
-            for batch in &mut page.batches {
-                let mut kept = Batch::new(batch.first().max(oldest));
-                for (_, text) in batch.after(oldest - 1) {
-                    kept.push(text);
-                }
-                *batch = Arc::new(kept);
-            }
-            page.oldest = oldest;
-            Ok(page)
-        })
-    }
-    fn fork<'a>(
-        &'a self,
-        source: &'a SessionId,
-        up_to: Option<u64>,
-        target: &'a SessionRecord,
-    ) -> StoreFuture<'a, Lease> {
-        self.0.fork(source, up_to, target)
-    }
-    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
-        self.0.delete(session)
-    }
-}
-
 #[tokio::test]
 async fn a_client_is_notified_of_events_that_are_no_longer_kept() {
     for offered in [everything(), ClientCapabilities::new()] {
-        for oldest in [100, 203] {
-            let first = Arc::new(AtomicU64::new(1));
+        for (oldest, memory) in [(100, 1), (203, 1), (100, 1_024), (203, 1_024)] {
             let mut limits = Limits::default();
-            (limits.log.memory_events, limits.log.page_bytes) = (1, 1_000);
-            let store = Forgetful(Arc::default(), first.clone());
-            let server = Server::builder(Reference).store(store).limits(limits);
+            (limits.log.memory_events, limits.log.page_bytes) = (memory, 1_000);
+            // The last event is that of the end of the second turn.
+            limits.log.max_events = Some(207 - oldest);
+            let server = Server::builder(Reference).limits(limits);
             let agent = server.build().connection(Link::Stdio);
             let notices = offered != ClientCapabilities::new();
             let desk = Desk::at(agent, Editor::default(), offered.clone()).await;
             // Events 1 and 2 are the start and the words of the user; 203 is the end.
             desk.prompt("stream 200").await.unwrap();
-            first.store(oldest, Ordering::Relaxed);
             desk.prompt("ping").await.unwrap();
             desk.editor.take();
             desk.load().await.unwrap();
