@@ -75,7 +75,7 @@ pub use hosted::{
     AgentProcesses, HostedAgent, HostedAgentBuilder, HostedError, HostedLimits, HostedState,
 };
 pub use limits::{
-    Limits, LocalLimits, LocalTools, LogLimits, OnDisconnect, Policies, SecondPrompt,
+    Limits, LocalLimits, LocalTools, LogLimits, OnDisconnect, Policies, Retention, SecondPrompt,
 };
 #[doc(hidden)]
 pub use reference::McpConnection;

@@ -27,6 +27,7 @@ const REQUEST_BYTES: usize = 64 << 10;
 /// | `open_timeout` | 60 s |
 /// | `close_timeout` | 5 s |
 /// | `idle_timeout` | 1 h |
+/// | `retention` | everything is kept |
 /// | `list_page` | 20 |
 /// | `local.file_bytes` | 12 MiB |
 /// | `local.concurrent_files` | 16 |
@@ -63,6 +64,8 @@ pub struct Limits {
     /// loaded, unless [`Handler::may_unload`](crate::Handler::may_unload) objects or a question is
     /// open. Zero: never.
     pub idle_timeout: Duration,
+    /// Which sessions and events the server removes from its store.
+    pub retention: Retention,
     /// Sessions in one page of `session/list`.
     pub list_page: usize,
     /// Files and commands on the agent's own machine; see [`LocalTools`].
@@ -87,6 +90,58 @@ pub struct LogLimits {
     /// Time in which a commit is repeated while the store is unavailable; then it fails with its
     /// turn. Zero: a commit is not repeated.
     pub commit_timeout: Duration,
+}
+
+/// What a server removes from its store: by default nothing.
+///
+/// The server inspects its store when it starts, or with its first client if it was built outside
+/// of a tokio runtime, and then once in every `interval`: the sessions with the oldest activity
+/// first. A session that is open is not changed, in whatever process it is open. Clients learn of
+/// deleted sessions as of those that a client deletes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Retention {
+    /// Sessions without activity for this time are deleted.
+    pub keep: Option<Duration>,
+    /// Events that were committed before this time are removed from sessions that are not open.
+    /// Their records stay, so they can still be loaded. Where the time of an event is not known,
+    /// the last activity of its session counts.
+    pub keep_events: Option<Duration>,
+    /// While the store has more sessions, the one with the oldest activity is deleted. Open sessions
+    /// count.
+    pub keep_sessions: Option<u64>,
+    /// While the store uses more bytes, as [`StoreUsage::used_bytes`](crate::store::StoreUsage), the
+    /// session with the oldest activity is deleted.
+    pub keep_bytes: Option<u64>,
+    /// Time between two inspections, 1 s at least (default 10 min).
+    pub interval: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            keep: None,
+            keep_events: None,
+            keep_sessions: None,
+            keep_bytes: None,
+            interval: Duration::from_secs(600),
+        }
+    }
+}
+
+impl Retention {
+    /// Returns whether nothing is ever removed.
+    pub(crate) fn keeps_all(&self) -> bool {
+        let Self {
+            keep,
+            keep_events,
+            keep_sessions,
+            keep_bytes,
+            interval: _,
+        } = self;
+        let ages = keep.or(*keep_events);
+        ages.is_none() && keep_sessions.or(*keep_bytes).is_none()
+    }
 }
 
 /// Bounds on files and commands on the agent's own machine; see [`LocalTools`].
@@ -134,6 +189,7 @@ impl Default for Limits {
             open_timeout: Duration::from_secs(60),
             close_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(3600),
+            retention: Retention::default(),
             list_page: 20,
             local: LocalLimits::default(),
         }

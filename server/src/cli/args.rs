@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use super::keep::KeepArgs;
 use crate::HELP;
 
 /// How to try it, after the words.
@@ -69,6 +70,9 @@ pub struct Serve {
     /// The store.
     #[command(flatten)]
     pub store: StoreArgs,
+    /// What is kept in it.
+    #[command(flatten)]
+    pub keep: KeepArgs,
     /// Name of the session that the first session/new creates
     #[arg(long, value_name = "NAME", conflicts_with_all = ["resume", "resume_recent"])]
     pub name: Option<String>,

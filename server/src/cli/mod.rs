@@ -4,6 +4,7 @@ mod args;
 mod export;
 #[cfg(feature = "hosted")]
 mod hosted;
+mod keep;
 #[cfg(feature = "remote")]
 mod remote;
 pub mod sessions;
@@ -92,10 +93,11 @@ async fn serve(args: Serve) -> Result<(), Failure> {
 /// Serves one client on standard input and output.
 async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure> {
     let store = open(&args.store, args.sync_every_event)?;
-    let limits = Limits {
+    let mut limits = Limits {
         queued_prompts: args.queued_prompts,
         ..Limits::default()
     };
+    args.keep.apply(&mut limits);
     let policies = Policies {
         cancel_deadline: Duration::from_secs(args.cancel_deadline),
         local_tools: Some(args.local_tools.into()),

@@ -5,6 +5,7 @@ mod joining;
 mod opening;
 mod records;
 mod repair;
+mod retention;
 mod sessions;
 mod statistics;
 mod stored;
@@ -115,6 +116,8 @@ pub(crate) struct Core {
     pub(crate) closed: CancellationToken,
     /// What is finished once it has begun, whoever waits for it.
     tasks: TaskTracker,
+    /// Whether the task of retention was started.
+    retention_started: AtomicBool,
     /// Whether prompts are refused because the server is about to end.
     pub(crate) draining: AtomicBool,
     /// Held by handlers that open a session.
@@ -237,13 +240,16 @@ impl ServerBuilder {
             clients: AtomicU64::new(0),
             closed: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            retention_started: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             opens,
             local_files: Arc::new(Semaphore::new(files)),
             counters: statistics::Counters::default(),
             observers: Mutex::default(),
         };
-        Server(Arc::new(Guard(Arc::new(core))))
+        let core = Arc::new(core);
+        core.start_retention();
+        Server(Arc::new(Guard(core)))
     }
 }
 
@@ -298,6 +304,7 @@ impl Server {
             Link::Remote => (OnDisconnect::Continue, false, LocalTools::Off),
         };
         let core = self.core().clone();
+        core.start_retention();
         let client = Client::new(core, on_disconnect, paced, local_tools, role);
         ServerConnection::new(client, self.clone())
     }

@@ -27,6 +27,10 @@ pub struct Statistics {
     pub other: u64,
     /// Turns that failed.
     pub failed: u64,
+    /// Sessions that [`Retention`](crate::Retention) has deleted.
+    pub retention_deleted: u64,
+    /// Inspections of the store for [`Retention`](crate::Retention) that an error of the store ended.
+    pub retention_failed: u64,
 }
 
 impl Statistics {
@@ -55,6 +59,8 @@ pub(crate) struct Counters {
     started: AtomicU64,
     /// By stop reason, in the order of [`Statistics`].
     ended: [AtomicU64; 7],
+    retention_deleted: AtomicU64,
+    retention_failed: AtomicU64,
 }
 
 impl Counters {
@@ -75,6 +81,14 @@ impl Counters {
         self.ended[at].fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(super) fn retention_deleted(&self) {
+        self.retention_deleted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn retention_failed(&self) {
+        self.retention_failed.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(super) fn read(&self, sessions: u64) -> Statistics {
         // Read before the starts, so that no more turns have ended than started.
         let ended = |at: usize| self.ended[at].load(Ordering::Relaxed);
@@ -87,6 +101,8 @@ impl Counters {
             cancelled: ended(4),
             other: ended(5),
             failed: ended(6),
+            retention_deleted: self.retention_deleted.load(Ordering::Relaxed),
+            retention_failed: self.retention_failed.load(Ordering::Relaxed),
             turns_started: self.started.load(Ordering::Relaxed),
         }
     }

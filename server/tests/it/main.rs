@@ -28,6 +28,7 @@ mod process;
 mod queued;
 mod races;
 mod raw;
+mod retention;
 mod sessions;
 mod settings;
 mod shared;

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::super::args::StoreArgs;
 use super::super::hosted::AgentArgs;
+use super::super::keep::KeepArgs;
 use crate::remote::{Host, Origin};
 
 /// What `acp-server serve --help` explains besides the options.
@@ -41,6 +42,9 @@ pub struct RemoteServe {
     /// The store.
     #[command(flatten)]
     pub store: StoreArgs,
+    /// What is kept in it.
+    #[command(flatten)]
+    pub keep: KeepArgs,
     /// Address or name to listen on; others than loopback need a token and TLS
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     pub host: String,

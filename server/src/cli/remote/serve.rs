@@ -18,7 +18,7 @@ use crate::remote::discovery::{Announced, Announcement, Discovery, DiscoveryErro
 use crate::remote::{
     AccessControl, AnsweredRequest, Host, Hosts, ServeSettings, Tls, TlsFiles, Token, Tokens,
 };
-use crate::{Reference, Server};
+use crate::{Limits, Reference, Server};
 
 /// The number of sockets and files that should be possible.
 #[cfg(unix)]
@@ -75,7 +75,12 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         Some(agent) => Server::builder(agent.clone()),
         None => Server::builder(Reference),
     };
-    let server = server.store(open(&args.store, false)?).build();
+    let mut limits = Limits::default();
+    args.keep.apply(&mut limits);
+    let server = server
+        .store(open(&args.store, false)?)
+        .limits(limits)
+        .build();
     let mut tokens = match master.as_ref().or(generated.as_ref()) {
         Some(master) => Tokens::new(master),
         None => Tokens::open(),

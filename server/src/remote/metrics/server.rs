@@ -25,10 +25,22 @@ impl Collector for ServerNumbers {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             gauge.encode(metric)?;
         }
-        let started = ConstCounter::new(numbers.turns_started);
-        let help = "Turns that started";
-        let metric = encoder.encode_descriptor("turns_started", help, None, MetricType::Counter)?;
-        started.encode(metric)?;
+        for (name, help, value) in [
+            ("turns_started", "Turns that started", numbers.turns_started),
+            (
+                "retention_deleted",
+                "Sessions that retention deleted",
+                numbers.retention_deleted,
+            ),
+            (
+                "retention_failed",
+                "Inspections for retention that failed",
+                numbers.retention_failed,
+            ),
+        ] {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(value).encode(metric)?;
+        }
         let help = "Turns that ended, by stop reason";
         let mut metric =
             encoder.encode_descriptor("turns_ended", help, None, MetricType::Counter)?;
