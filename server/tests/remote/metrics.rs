@@ -222,3 +222,19 @@ async fn a_session_token_does_not_open_the_numbers() {
     );
     assert_eq!(site.listener.get("/metrics", &[]).await.status, 401);
 }
+
+#[tokio::test]
+async fn the_size_of_the_store_is_measured() {
+    let site = Counted::start().await;
+    let session = site.server.create_session("/w").await.unwrap();
+    let prompt = session.prompt(vec!["stream 100".into()]).unwrap();
+    prompt.stop_reason().await.unwrap();
+    let usage = site.server.store().usage().await.unwrap();
+    assert!(usage.used_bytes > 1_000 && usage.events > 100, "{usage:?}");
+    site.until("acp_server_store_sessions 1").await;
+    site.until(&format!("acp_server_store_events {}", usage.events))
+        .await;
+    site.until(&format!("acp_server_store_used_bytes {}", usage.used_bytes))
+        .await;
+    site.until("acp_server_store_disk_bytes 0").await;
+}

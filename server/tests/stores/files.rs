@@ -473,3 +473,34 @@ async fn commits_are_synced_after_a_second() {
     store.commit(&lease, sync).await.unwrap();
     assert_eq!(syncs(), 2);
 }
+
+/// Deleting makes room in the file, which is given back while nothing is written.
+#[tokio::test]
+async fn a_file_shrinks_after_much_was_deleted() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(folder.path().join("sessions.db")).unwrap();
+    let (large, small) = (create(&store, "large").await, create(&store, "small").await);
+    for round in 0..200 {
+        let commit = events(round * 10 + 1, 10, 10_000);
+        store.commit(&large, commit).await.unwrap();
+        store
+            .commit(&small, events(round * 10 + 1, 10, 10))
+            .await
+            .unwrap();
+    }
+    let before = store.usage().await.unwrap();
+    assert!(before.used_bytes > 20_000_000, "{before:?}");
+    assert!(before.disk_bytes >= before.used_bytes, "{before:?}");
+    assert!(store.delete(&large.session).await.unwrap());
+    let start = std::time::Instant::now();
+    let size = || fs::metadata(store.path()).unwrap().len();
+    // A quarter, and 4 MiB, may stay free.
+    while size() > 5 << 20 {
+        assert!(start.elapsed().as_secs() < 60, "still {} bytes", size());
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(last_of_session(&store, "small").await, 2_000);
+    let after = store.usage().await.unwrap();
+    assert!(after.used_bytes < 1_000_000, "{after:?}");
+    store.commit(&small, events(2_001, 1, 10)).await.unwrap();
+}

@@ -4,6 +4,7 @@
 
 mod counted;
 mod server;
+mod store;
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use prometheus_client::registry::Registry;
 
 use self::counted::Counted;
 use self::server::ServerNumbers;
+use self::store::StoreNumbers;
 use super::access::forbidden;
 use super::caller::Caller;
 use crate::{Access, Server};
@@ -63,6 +65,13 @@ struct RequestLabels {
     status: &'static str,
 }
 
+/// What the route needs.
+pub(super) struct Numbers {
+    registry: Registry,
+    server: Server,
+    usage: StoreNumbers,
+}
+
 /// Something open, which counts until it is dropped.
 #[derive(Debug)]
 pub(in crate::remote) struct Open(Gauge);
@@ -85,10 +94,16 @@ impl Metrics {
     ///
     /// Tokens of sessions do not open it, read-only ones do.
     pub fn route(&self, server: Server) -> Router {
-        let registry = Arc::new(self.registry(server));
+        let usage = StoreNumbers::default();
+        let registry = self.registry(server.clone(), usage.clone());
+        let numbers = Numbers {
+            registry,
+            server,
+            usage,
+        };
         Router::new()
             .route("/metrics", get(metrics))
-            .with_state(registry)
+            .with_state(Arc::new(numbers))
     }
 
     /// Counts the requests of a router by route and status, and the bytes of their bodies.
@@ -109,7 +124,7 @@ impl Metrics {
         Open::new(&self.streams)
     }
 
-    fn registry(&self, server: Server) -> Registry {
+    fn registry(&self, server: Server, usage: StoreNumbers) -> Registry {
         let mut registry = Registry::with_prefix("acp_server");
         registry.register(
             "connections",
@@ -142,6 +157,7 @@ impl Metrics {
             self.sent.clone(),
         );
         registry.register_collector(Box::new(ServerNumbers(server)));
+        registry.register_collector(Box::new(usage));
         registry
     }
 }
@@ -151,12 +167,14 @@ impl Metrics {
     responses((status = 200, description = "OpenMetrics, as Prometheus reads them",
         content_type = "application/openmetrics-text", body = String))
 )]
-pub(super) async fn metrics(State(registry): State<Arc<Registry>>, caller: Caller) -> Response {
+pub(super) async fn metrics(State(numbers): State<Arc<Numbers>>, caller: Caller) -> Response {
     if let Access::Session(_) = caller.access {
         return forbidden();
     }
+    // What is written must be known before.
+    numbers.usage.read(numbers.server.store()).await;
     let mut text = String::new();
-    match encode(&mut text, &registry) {
+    match encode(&mut text, &numbers.registry) {
         Ok(()) => {
             let content_type = HeaderValue::from_static(OPEN_METRICS);
             ([(header::CONTENT_TYPE, content_type)], text).into_response()

@@ -68,6 +68,10 @@ pub(super) fn open_writer<T>(
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    if fs::metadata(path).is_ok_and(|file| file.len() == 0) {
+        // Only before there are tables.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
     if let Some(pages) = max_pages {
         let set = format!("PRAGMA max_page_count = {pages}");
         connection.query_row(&set, [], |_| Ok(()))?;

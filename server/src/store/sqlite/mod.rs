@@ -7,9 +7,11 @@ mod queue;
 mod read;
 mod reader;
 mod schema;
+mod vacuum;
 mod write;
 mod writer;
 
+use std::cell::Cell;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,8 +57,9 @@ pub enum Durability {
 ///   neither waits for the writer.
 /// - A lease belongs to one value of this type. It ends when it is released, or when the value or
 ///   its process is gone, at once.
-/// - Events are kept until their session is deleted. The file does not shrink then, but its space
-///   is used again.
+/// - The space of what is deleted is used again. When more than a quarter of the file and more than
+///   4 MiB is free, the file shrinks while nothing else is written. A file that an earlier version
+///   created does not shrink.
 /// - Files are created for the current user only (on Unix: mode 0600, folders 0700). Beside the
 ///   database `PATH` there are `PATH-wal` and `PATH-shm`, and `PATH.owners` with a lock file per
 ///   open store.
@@ -158,6 +161,8 @@ impl SqliteOptions {
                 owners,
                 owner,
                 max_record_bytes: self.max_record_bytes,
+                // What was deleted before may still take space.
+                has_freed: Cell::new(true),
             },
             queue: store.writes.clone(),
             durability: self.durability,

@@ -3,6 +3,8 @@
 //! A function that refuses returns before its first statement that changes anything, so the
 //! transaction can go on with the work of others.
 
+use std::cell::Cell;
+
 use rusqlite::{Connection, OptionalExtension as _};
 
 use acp_sdk::v1::SessionId;
@@ -20,6 +22,8 @@ pub(super) struct Tables {
     pub(super) owners: Owners,
     pub(super) owner: Owner,
     pub(super) max_record_bytes: usize,
+    /// Whether rows were deleted, so that the file may have too much free space.
+    pub(super) has_freed: Cell<bool>,
 }
 
 /// A session as the writer sees it.
@@ -153,6 +157,7 @@ impl Tables {
         self.connection
             .prepare_cached(delete)?
             .execute([held.key])?;
+        self.has_freed.set(true);
         Ok(true)
     }
 
@@ -284,7 +289,9 @@ impl Tables {
         if statement.execute((held.key, before))? > 0 {
             let sql = "DELETE FROM batches WHERE session = ?1 AND last < ?2";
             let mut statement = self.connection.prepare_cached(sql)?;
-            statement.execute((held.key, before))?;
+            if statement.execute((held.key, before))? > 0 {
+                self.has_freed.set(true);
+            }
         }
         Ok(())
     }

@@ -16,11 +16,15 @@ use tokio::sync::oneshot;
 use super::Durability;
 use super::failure::Failure;
 use super::queue::{Queue, Taken};
+use super::vacuum;
 use super::write::Tables;
 use crate::store::{StoreError, StoreErrorKind};
 
 /// The most pieces of work in a transaction.
 const MAX_GROUP: usize = 256;
+
+/// How long nothing is written before the file is made smaller, and between the steps of it.
+const IDLE: Duration = Duration::from_millis(20);
 
 /// How long a commit may stay unsynced.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
@@ -126,12 +130,15 @@ impl Writer {
         // Also when the thread panics: no caller waits for ever.
         let _abandon = Abandon(self.queue.clone());
         loop {
-            let due = self
+            let sync = self
                 .unsynced
                 .map(|since| SYNC_INTERVAL.saturating_sub(since.elapsed()));
+            let vacuum = self.tables.has_freed.get().then_some(IDLE);
+            let due = sync.into_iter().chain(vacuum).min();
             match self.queue.take(MAX_GROUP, due) {
                 Taken::Items(jobs) => self.group(jobs),
-                Taken::Idle => self.sync(),
+                Taken::Idle if due == sync => self.sync(),
+                Taken::Idle => self.vacuum(),
                 Taken::Closed => break,
             }
         }
@@ -226,6 +233,12 @@ impl Writer {
                 let _ = connection.execute_batch("ROLLBACK");
             }
         }
+    }
+
+    fn vacuum(&self) {
+        // After a failure the next deletion tries it again.
+        let more = vacuum::step(&self.tables.connection);
+        self.tables.has_freed.set(more.unwrap_or(false));
     }
 
     fn set_full(&mut self, full: bool) -> Result<(), Failure> {

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
@@ -24,6 +25,7 @@ fn writer(folder: &TempDir) -> Writer {
             owners,
             owner,
             max_record_bytes: 1 << 20,
+            has_freed: Cell::new(true),
         },
         path,
         queue: Arc::new(Queue::new(8)),
