@@ -61,6 +61,8 @@ mod server;
 mod session;
 pub mod store;
 mod turn;
+#[cfg(any(feature = "remote", feature = "cli"))]
+mod usage;
 #[cfg(feature = "v2")]
 mod v2;
 

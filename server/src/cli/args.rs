@@ -138,15 +138,26 @@ pub enum SessionsCommand {
         /// Only those that work in this directory
         #[arg(long, value_name = "DIRECTORY")]
         cwd: Option<String>,
+        /// With turns, tokens and cost, for which all events are read
+        #[arg(long)]
+        usage: bool,
         /// A JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Shows what is known of a session besides its events
+    /// Shows a session without its events: settings, times, tokens and cost
     Show {
         /// An id or a name
         session: String,
         /// A JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lists the turns of a session: start, duration, stop reason, tokens and cost
+    Turns {
+        /// An id or a name
+        session: String,
+        /// A JSON object per line
         #[arg(long)]
         json: bool,
     },

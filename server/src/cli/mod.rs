@@ -8,6 +8,7 @@ mod keep;
 #[cfg(feature = "remote")]
 mod remote;
 pub mod sessions;
+mod turns;
 mod usage;
 
 pub use args::Args;
@@ -124,11 +125,15 @@ async fn manage(store: &dyn Store, command: SessionsCommand) -> Result<(), Failu
     let output = &mut std::io::stdout().lock();
     let format = |json| if json { Format::Json } else { Format::Text };
     match command {
-        SessionsCommand::List { cwd, json } => {
-            sessions::list(store, cwd.as_deref(), format(json), output).await?;
+        SessionsCommand::List { cwd, usage, json } => {
+            let what = sessions::Listed { cwd, usage };
+            sessions::list(store, what, format(json), output).await?;
         }
         SessionsCommand::Show { session, json } => {
             sessions::show(store, &session, format(json), output).await?;
+        }
+        SessionsCommand::Turns { session, json } => {
+            sessions::turns(store, &session, format(json), output).await?;
         }
         SessionsCommand::Export { session, json } => {
             sessions::export(store, &session, format(json), output).await?;

@@ -9,13 +9,17 @@ use acp_sdk::v1::SessionId;
 use serde_json::{Value, json};
 
 use super::export;
+use super::turns::{costs_text, seconds, tokens_text, totals, totals_json};
 use crate::store::{ListQuery, SessionRecord, Store, StoreError};
+use crate::usage::UsageTotals;
+
+pub use super::turns::turns;
 
 /// Sessions per page of a list.
 const PAGE: usize = 500;
 
 /// Bytes per page of events.
-const PAGE_BYTES: usize = 1 << 20;
+pub(super) const PAGE_BYTES: usize = 1 << 20;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +49,7 @@ pub enum SessionsError {
     Output(#[from] io::Error),
 }
 
-type Result<T> = std::result::Result<T, SessionsError>;
+pub(super) type Result<T> = std::result::Result<T, SessionsError>;
 
 /// How output is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,58 +61,89 @@ pub enum Format {
     Json,
 }
 
-/// Lists sessions, the latest activity first; only those of a working directory, if one is given.
+/// Which sessions are listed, and what of them.
+#[derive(Clone, Debug, Default)]
+pub struct Listed {
+    /// Only sessions with this working directory.
+    pub cwd: Option<String>,
+    /// With turns, tokens and cost, for which all events are read.
+    pub usage: bool,
+}
+
+/// Lists sessions, the latest activity first.
 ///
 /// # Errors
 ///
 /// When the store or the output fails.
 pub async fn list(
     store: &dyn Store,
-    cwd: Option<&str>,
+    listed: Listed,
     format: Format,
     output: &mut impl Write,
 ) -> Result<()> {
     let mut query = ListQuery {
-        cwd: cwd.map(str::to_owned),
+        cwd: listed.cwd,
         limit: PAGE,
         ..ListQuery::default()
     };
-    let mut empty = true;
+    let mut is_first = true;
     loop {
         let page = store.list(&query).await?;
         let Some(last) = page.last() else { break };
         query.after = Some((last.updated_at.clone(), last.id.clone()));
         for record in &page {
+            let usage = match listed.usage {
+                true => Some(totals(store, record).await?),
+                false => None,
+            };
             if format == Format::Json {
-                writeln!(output, "{}", record_json(record))?;
+                writeln!(output, "{}", record_json(record, usage.as_ref()))?;
                 continue;
             }
-            if empty {
-                let events = "EVENTS";
+            if std::mem::take(&mut is_first) {
+                let usage = listed
+                    .usage
+                    .then(|| usage_columns("TURNS", "TOKENS", "COST"));
+                let usage = usage.unwrap_or_default();
                 writeln!(
                     output,
-                    "{:<37} {:<24} {events:>8}  TITLE, DIRECTORY",
-                    "ID", "ACTIVITY"
+                    "{:<37} {:<24} {:>8}{usage}  TITLE, DIRECTORY",
+                    "ID", "ACTIVITY", "EVENTS"
                 )?;
             }
-            empty = false;
-            let name = record.name.as_ref().map(|name| format!("[{name}] "));
-            let line = format!(
-                "{:<37} {:<24} {:>8}  {}{}, {}",
-                record.id.as_str(),
-                record.updated_at,
-                record.last_event,
-                name.unwrap_or_default(),
-                record.title.as_deref().unwrap_or("-"),
-                record.cwd
-            );
-            writeln!(output, "{}", export::one_line(&line))?;
+            writeln!(output, "{}", line(record, usage.as_ref()))?;
         }
     }
     Ok(())
 }
 
-/// Shows what is known of a session besides its events.
+fn line(record: &SessionRecord, usage: Option<&UsageTotals>) -> String {
+    let usage = usage.map(|totals| {
+        let tokens = totals.tokens.total_tokens.map(|tokens| tokens.to_string());
+        usage_columns(
+            &totals.turns.to_string(),
+            tokens.as_deref().unwrap_or("-"),
+            costs_text(&totals.costs).as_deref().unwrap_or("-"),
+        )
+    });
+    let name = record.name.as_ref().map(|name| format!("[{name}] "));
+    export::one_line(&format!(
+        "{:<37} {:<24} {:>8}{}  {}{}, {}",
+        record.id.as_str(),
+        record.updated_at,
+        record.last_event,
+        usage.unwrap_or_default(),
+        name.unwrap_or_default(),
+        record.title.as_deref().unwrap_or("-"),
+        record.cwd
+    ))
+}
+
+fn usage_columns(turns: &str, tokens: &str, cost: &str) -> String {
+    format!(" {turns:>8} {tokens:>12} {cost:>16}")
+}
+
+/// Shows a session without its events: settings, times, tokens and cost.
 ///
 /// # Errors
 ///
@@ -120,8 +155,9 @@ pub async fn show(
     output: &mut impl Write,
 ) -> Result<()> {
     let record = resolve(store, session).await?;
+    let usage = totals(store, &record).await?;
     if format == Format::Json {
-        writeln!(output, "{}", record_json(&record))?;
+        writeln!(output, "{}", record_json(&record, Some(&usage)))?;
         return Ok(());
     }
     let mut field = |name: &str, value: &str| {
@@ -146,6 +182,14 @@ pub async fn show(
     field("created", &record.created_at)?;
     field("activity", &record.updated_at)?;
     field("events", &record.last_event.to_string())?;
+    field("turns", &usage.turns.to_string())?;
+    field("time", &seconds(usage.duration))?;
+    if let Some(tokens) = tokens_text(&usage.tokens) {
+        field("tokens", &tokens)?;
+    }
+    if let Some(cost) = costs_text(&usage.costs) {
+        field("cost", &cost)?;
+    }
     if let Some((source, last)) = &record.forked_from {
         field("forked from", &format!("{source} after event {last}"))?;
     }
@@ -248,7 +292,7 @@ pub async fn delete(store: &dyn Store, session: &str, output: &mut impl Write) -
 }
 
 /// Finds a session by its id or its name.
-async fn resolve(store: &dyn Store, session: &str) -> Result<SessionRecord> {
+pub(super) async fn resolve(store: &dyn Store, session: &str) -> Result<SessionRecord> {
     if let Some(record) = store.find(&SessionId::from(session)).await? {
         return Ok(record);
     }
@@ -261,9 +305,9 @@ async fn resolve(store: &dyn Store, session: &str) -> Result<SessionRecord> {
     named.ok_or_else(|| SessionsError::NotFound(session.to_owned()))
 }
 
-fn record_json(record: &SessionRecord) -> Value {
+fn record_json(record: &SessionRecord, usage: Option<&UsageTotals>) -> Value {
     let forked_from = record.forked_from.as_ref();
-    json!({
+    let mut value = json!({
         "sessionId": record.id,
         "name": record.name,
         "title": record.title,
@@ -275,5 +319,9 @@ fn record_json(record: &SessionRecord) -> Value {
         "runningTurn": record.running_turn,
         "settings": record.settings,
         "forkedFrom": forked_from.map(|(id, last)| json!({ "sessionId": id, "eventId": last })),
-    })
+    });
+    if let Some(usage) = usage {
+        value["usage"] = totals_json(usage);
+    }
+    value
 }

@@ -41,7 +41,7 @@ impl TokenUsage {
     }
 }
 
-#[cfg(feature = "remote")]
+#[cfg(any(feature = "remote", feature = "cli"))]
 impl TokenUsage {
     /// Adds the tokens of another turn.
     pub(crate) fn add(&mut self, other: &Self) {
@@ -68,13 +68,13 @@ impl TokenUsage {
 }
 
 /// Returns the sum of the counts that are known; `None` if none is.
-#[cfg(feature = "remote")]
+#[cfg(any(feature = "remote", feature = "cli"))]
 pub(crate) fn sum(counts: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
     counts.into_iter().flatten().reduce(u64::saturating_add)
 }
 
 #[cfg(test)]
-#[cfg(feature = "remote")]
+#[cfg(any(feature = "remote", feature = "cli"))]
 mod tests {
     use super::*;
 

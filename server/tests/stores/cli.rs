@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_server::cli::sessions::{self, Format, SessionsError};
+use acp_server::cli::sessions::{self, Format, Listed, SessionsError};
 use acp_server::event::Batch;
 use acp_server::store::{Commit, MemoryStore, SessionRecord, Store};
 use serde_json::Value;
@@ -68,7 +68,7 @@ fn values(output: Vec<u8>) -> Vec<Value> {
 async fn sessions_are_listed_and_shown() {
     let store = store().await;
     let mut output = Vec::new();
-    sessions::list(&store, None, Format::Json, &mut output)
+    sessions::list(&store, Listed::default(), Format::Json, &mut output)
         .await
         .unwrap();
     let listed = values(output);
@@ -79,7 +79,11 @@ async fn sessions_are_listed_and_shown() {
     assert_eq!(listed[0]["title"], "title of c\u{7}");
 
     let mut output = Vec::new();
-    sessions::list(&store, Some("/b"), Format::Text, &mut output)
+    let listed = Listed {
+        cwd: Some("/b".to_owned()),
+        ..Listed::default()
+    };
+    sessions::list(&store, listed, Format::Text, &mut output)
         .await
         .unwrap();
     let listed = text(output);
@@ -186,7 +190,7 @@ async fn a_session_that_is_missing_is_named() {
         );
         assert!(error.to_string().contains("sessions list"), "{error}");
     }
-    sessions::list(&store, None, Format::Text, &mut out)
+    sessions::list(&store, Listed::default(), Format::Text, &mut out)
         .await
         .unwrap();
     assert!(out.is_empty());

@@ -11,3 +11,4 @@ mod kill;
 mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod turns;

@@ -1,0 +1,84 @@
+//! What turns used: time, tokens and cost, from the events of their session.
+//!
+//! This is the one place that reads costs and token counts from events.
+
+mod costs;
+mod fold;
+
+pub(crate) use costs::Costs;
+pub(crate) use fold::UsageFold;
+
+use acp_sdk::v1::StopReason;
+
+use crate::event::{TokenUsage, TurnId};
+use crate::store::SessionRecord;
+
+/// A turn, and what it used.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TurnUsage {
+    pub(crate) turn: TurnId,
+    /// Milliseconds since 1970; `None` if it is unknown.
+    pub(crate) started_at: Option<u64>,
+    /// `None` while the turn runs.
+    pub(crate) end: Option<TurnEnd>,
+    /// As the agent counted them.
+    pub(crate) tokens: TokenUsage,
+    /// The increase of the totals that the agent reported. Without a currency: none was reported.
+    pub(crate) costs: Costs,
+}
+
+/// The end of a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TurnEnd {
+    /// Milliseconds since 1970; `None` if it is unknown.
+    pub(crate) at: Option<u64>,
+    /// `None` if the turn failed.
+    pub(crate) stop_reason: Option<StopReason>,
+    /// Why the turn failed.
+    pub(crate) error: Option<String>,
+}
+
+impl TurnUsage {
+    fn new(turn: TurnId, started_at: Option<u64>) -> Self {
+        Self {
+            turn,
+            started_at,
+            end: None,
+            tokens: TokenUsage::default(),
+            costs: Costs::default(),
+        }
+    }
+
+    /// Returns the milliseconds from the start to the end; `None` while the turn runs, or if a time
+    /// is unknown.
+    pub(crate) fn duration(&self) -> Option<u64> {
+        let ended_at = self.end.as_ref()?.at?;
+        // The clock of the system may have been set back.
+        Some(ended_at.saturating_sub(self.started_at?))
+    }
+
+    /// Returns whether the turn is one that a fork has copied from its source, where it counts.
+    pub(crate) fn is_copied(&self, record: &SessionRecord) -> bool {
+        let copied = record.forked_from.as_ref();
+        copied.is_some_and(|(_, last)| self.turn.0 <= *last)
+    }
+}
+
+/// Sums over turns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct UsageTotals {
+    pub(crate) turns: u64,
+    /// Milliseconds of the turns that have ended and whose times are known.
+    pub(crate) duration: u64,
+    pub(crate) tokens: TokenUsage,
+    pub(crate) costs: Costs,
+}
+
+impl UsageTotals {
+    pub(crate) fn add(&mut self, turn: &TurnUsage) {
+        self.turns += 1;
+        self.duration = self.duration.saturating_add(turn.duration().unwrap_or(0));
+        self.tokens.add(&turn.tokens);
+        self.costs.add_all(&turn.costs);
+    }
+}
