@@ -19,6 +19,8 @@ pub(crate) use access::Restriction;
 #[cfg(feature = "remote")]
 pub(crate) use access::session;
 pub(crate) use answer::Answers;
+#[cfg(feature = "rpc")]
+pub(crate) use answer::answer;
 pub(crate) use cursor::Replay;
 pub(crate) use delivery::Delivery;
 pub(crate) use requests::elicitation_needs;

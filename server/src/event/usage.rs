@@ -60,11 +60,6 @@ impl TokenUsage {
         self.cached_read_tokens = sum([self.cached_read_tokens, *cached_read_tokens]);
         self.cached_write_tokens = sum([self.cached_write_tokens, *cached_write_tokens]);
     }
-
-    /// Returns the tokens read from a cache and written to it.
-    pub(crate) fn cached_tokens(&self) -> Option<u64> {
-        sum([self.cached_read_tokens, self.cached_write_tokens])
-    }
 }
 
 /// Returns the sum of the counts that are known; `None` if none is.
@@ -91,7 +86,6 @@ mod tests {
         sum.add(&usage(r#"{"usage":{"inputTokens":2,"thoughtTokens":4}}"#).unwrap());
         let text = r#"{"totalTokens":9,"inputTokens":7,"outputTokens":3,"thoughtTokens":4,"cachedReadTokens":1}"#;
         assert_eq!(serde_json::to_string(&sum).unwrap(), text);
-        assert_eq!(sum.cached_tokens(), Some(1));
     }
 
     #[test]

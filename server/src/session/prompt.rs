@@ -154,6 +154,12 @@ impl PromptHandle {
     pub async fn stop_reason(mut self) -> HandlerResult<StopReason> {
         self.ticket.result().await.stop
     }
+
+    /// Waits for the end of the turn, and returns all members of the answer.
+    #[cfg(feature = "rpc")]
+    pub(crate) async fn result(mut self) -> TurnResult {
+        self.ticket.result().await
+    }
 }
 
 impl std::fmt::Debug for PromptHandle {

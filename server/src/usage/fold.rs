@@ -24,6 +24,19 @@ pub(crate) struct UsageFold {
 }
 
 impl UsageFold {
+    /// Creates a fold that continues after the event `last`.
+    ///
+    /// `reported` has the totals that were reported before. `is_partial`: they may be incomplete.
+    #[cfg(feature = "remote")]
+    pub(crate) fn after(last: u64, reported: Costs, is_partial: bool) -> Self {
+        Self {
+            last,
+            is_partial,
+            reported,
+            turn: None,
+        }
+    }
+
     /// Observes the next event. Returns the previous turn, which is complete, when another one
     /// begins.
     pub(crate) fn observe(&mut self, event: StoredEvent<'_>) -> Option<TurnUsage> {
@@ -81,7 +94,7 @@ impl UsageFold {
 
     fn report(&mut self, cost: &Cost) {
         let (amount, currency) = (cost.amount, cost.currency.as_str());
-        if !amount.is_finite() || amount < 0.0 {
+        if !is_amount(amount) {
             return;
         }
         let spent = match self.reported.get(currency) {
@@ -104,6 +117,11 @@ fn is_relevant(text: &str) -> bool {
 /// Returns whether an event reports a cost, perhaps.
 pub(super) fn is_usage(text: &str) -> bool {
     text.starts_with(r#"{"sessionUpdate":"usage_update""#)
+}
+
+/// Returns whether a number can be an amount of money.
+pub(super) fn is_amount(amount: f64) -> bool {
+    amount.is_finite() && amount >= 0.0
 }
 
 #[cfg(test)]
@@ -248,6 +266,18 @@ mod tests {
         // A gap in the middle of a log, too.
         let all = turns_after(90, &mut fold, &[&start(91), &total(99.0, "USD"), &end(91)]);
         assert_eq!(costs(&all), [vec![("USD", 0.5)], vec![]]);
+    }
+
+    #[cfg(feature = "remote")]
+    #[test]
+    fn a_fold_continues_with_what_was_reported_before() {
+        let mut reported = Costs::default();
+        reported.set("USD", 1.0);
+        let mut fold = UsageFold::after(20, reported, false);
+        let texts = [start(21), total(1.25, "USD"), total(7.0, "EUR")];
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let all = turns_after(20, &mut fold, &texts);
+        assert_eq!(costs(&all), [vec![("EUR", 7.0), ("USD", 0.25)]]);
     }
 
     #[test]

@@ -4,9 +4,15 @@
 
 mod costs;
 mod fold;
+#[cfg(feature = "remote")]
+mod of_turn;
 
 pub(crate) use costs::Costs;
 pub(crate) use fold::UsageFold;
+#[cfg(feature = "remote")]
+pub(crate) use of_turn::of_turn;
+#[cfg(feature = "rpc")]
+pub(crate) use of_turn::of_turn_with_end;
 
 use acp_sdk::v1::StopReason;
 
@@ -61,6 +67,13 @@ impl TurnUsage {
     pub(crate) fn is_copied(&self, record: &SessionRecord) -> bool {
         let copied = record.forked_from.as_ref();
         copied.is_some_and(|(_, last)| self.turn.0 <= *last)
+    }
+
+    /// Returns whether the turn ended with the stop reason `end_turn`; `None` while it runs.
+    #[cfg(feature = "remote")]
+    pub(crate) fn success(&self) -> Option<bool> {
+        let end = self.end.as_ref()?;
+        Some(end.stop_reason == Some(StopReason::EndTurn))
     }
 }
 

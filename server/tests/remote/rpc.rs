@@ -1,12 +1,29 @@
 //! Calls and subscriptions at `/rpc`.
 
 use acp_schema::{Document, Protocol, Side};
+use acp_sdk::v1::{Cost, StopReason, UsageUpdate};
 use acp_server::remote::{Settings, Token, Tokens};
-use acp_server::{Reference, Server};
+use acp_server::{Handler, HandlerError, HandlerResult, Reference, Server, Turn};
 use serde_json::{Value, json};
 
 use crate::http::{Host, request};
 use crate::websocket::Socket;
+
+/// Reports the total cost that the prompt says, and seven tokens.
+struct Costly;
+
+impl Handler for Costly {
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), turn: Turn) -> HandlerResult<StopReason> {
+        let total = turn.prompt_text().parse().unwrap_or(0.0);
+        let usage = UsageUpdate::new(1u64, 2u64).with_cost(Cost::new(total, "USD"));
+        turn.report_usage(usage).await?;
+        let answer = json!({ "usage": { "totalTokens": 7 } });
+        turn.set_answer(acp_sdk::Json::new(&answer).map_err(HandlerError::internal)?);
+        Ok(StopReason::EndTurn)
+    }
+}
 
 async fn host() -> Host {
     let host = Host::start(Server::new(Reference), &Settings::default()).await;
@@ -51,6 +68,32 @@ async fn every_method_of_the_protocol_has_one() {
     }
     let answer = call(&host, "session_nothing", json!({})).await;
     assert_eq!(answer["error"]["code"], -32601);
+}
+
+#[tokio::test]
+async fn the_end_of_a_turn_has_its_tokens_duration_and_cost() {
+    let host = Host::start(Server::new(Costly), &Settings::default()).await;
+    let host = host.at("/rpc");
+    let session = new_session(&host).await;
+    for (total, expected) in [
+        ("0.25", json!({ "USD": 0.25 })),
+        ("0.75", json!({ "USD": 0.5 })),
+    ] {
+        let answer = call(&host, "session_prompt", prompt(&session, total)).await;
+        let result = &answer["result"];
+        assert_eq!(
+            (&result["stopReason"], &result["usage"], &result["costs"]),
+            (&json!("end_turn"), &json!({ "totalTokens": 7 }), &expected)
+        );
+        assert!(result["durationMs"].is_u64(), "{answer}");
+        let params = json!({ "sessionId": session });
+        let polled = call(&host, "session_events", params).await["result"].clone();
+        let ended = polled["events"].as_array().unwrap().last().unwrap();
+        assert_eq!(ended["type"], "turn_ended");
+        for name in ["costs", "durationMs", "usage"] {
+            assert_eq!(ended[name], result[name], "{name}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -58,6 +58,10 @@ impl Failure {
         Self { status, body }
     }
 
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     pub(super) fn bad_request(error: &'static str) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }

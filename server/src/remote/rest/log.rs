@@ -76,8 +76,4 @@ impl Page {
     pub(super) fn events(&self) -> impl Iterator<Item = StoredEvent<'_>> {
         (self.first..=self.last).filter_map(|number| self.batch.stored(number))
     }
-
-    pub(super) fn last(&self) -> u64 {
-        self.last
-    }
 }

@@ -1,4 +1,4 @@
-//! The parameters of lists: since when, of which model, how many.
+//! The parameters of lists: of which time, of which model, how many.
 
 use axum::extract::FromRequestParts;
 use axum::extract::Query;
@@ -35,14 +35,17 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RowsQuery {
-    /// Only what was active since then: a number of days, hours or minutes (`7d`, `24h`, `30m`), a
-    /// date, or a time in ISO 8601. Without a time zone it is UTC.
-    #[param(schema_with = since_schema, required = false)]
+    /// Only runs that started, or sessions that were active, since then: a number of days, hours or
+    /// minutes (`7d`, `24h`, `30m`), a date, or a time in ISO 8601. Without a time zone it is UTC.
+    #[param(schema_with = time_schema, required = false)]
     since: Option<String>,
+    /// Only those before then, in the same forms.
+    #[param(schema_with = time_schema, required = false)]
+    until: Option<String>,
     /// Only rows whose model contains this text, whatever the case. `all`: every row.
     #[param(value_type = String, required = false)]
     model: Option<String>,
-    /// The most rows, the latest activity first.
+    /// The most rows, the latest first.
     #[param(value_type = u32, required = false, minimum = 1, maximum = 10_000)]
     limit: Option<String>,
 }
@@ -50,7 +53,8 @@ pub(super) struct RowsQuery {
 /// The parameters, understood.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Filters {
-    pub(super) since: Option<Timestamp>,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
     /// In lower case.
     pub(super) model: Option<String>,
     pub(super) limit: usize,
@@ -61,12 +65,15 @@ impl RowsQuery {
     ///
     /// 400, when a parameter cannot be understood.
     pub(super) fn filters(&self, limit: usize) -> Result<Filters, Failure> {
-        let since = self.since.as_deref();
+        let now = Timestamp::now();
+        let time = |name, text: &Option<String>| {
+            let text = text.as_deref();
+            text.map(|text| cutoff(name, text, now)).transpose()
+        };
         let model = self.model.as_deref().filter(|model| *model != "all");
         Ok(Filters {
-            since: since
-                .map(|since| cutoff(since, Timestamp::now()))
-                .transpose()?,
+            since: time("since", &self.since)?,
+            until: time("until", &self.until)?,
             model: model.map(str::to_lowercase),
             limit: self.limit.as_deref().map_or(Ok(limit), rows)?,
         })
@@ -76,12 +83,32 @@ impl RowsQuery {
         self.since.as_deref()
     }
 
+    pub(super) fn until(&self) -> Option<&str> {
+        self.until.as_deref()
+    }
+
     pub(super) fn model(&self) -> Option<&str> {
         self.model.as_deref()
+    }
+
+    pub(super) fn has_limit(&self) -> bool {
+        self.limit.is_some()
     }
 }
 
 impl Filters {
+    /// Returns whether a time in milliseconds since 1970 is before what is asked for.
+    pub(super) fn is_before(&self, time: u64) -> bool {
+        let since = self.since.map(Timestamp::as_millisecond);
+        since.is_some_and(|since| i64::try_from(time).unwrap_or(i64::MAX) < since)
+    }
+
+    pub(super) fn accepts_time(&self, time: u64) -> bool {
+        let until = self.until.map(Timestamp::as_millisecond);
+        let is_early = until.is_none_or(|until| i64::try_from(time).unwrap_or(i64::MAX) < until);
+        is_early && !self.is_before(time)
+    }
+
     pub(super) fn accepts_model(&self, model: Option<&str>) -> bool {
         let Some(wanted) = &self.model else {
             return true;
@@ -107,7 +134,7 @@ fn rows(text: &str) -> Result<usize, Failure> {
 /// # Errors
 ///
 /// 400, when the text is no time.
-fn cutoff(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+fn cutoff(name: &str, text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     let understood = ago(text, now)
         .or_else(|| text.parse::<Timestamp>().ok())
         .or_else(|| text.parse::<DateTime>().ok().and_then(in_utc))
@@ -120,7 +147,7 @@ fn cutoff(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
         });
     understood.ok_or_else(|| {
         let detail = format!(
-            "since: expected a duration such as 7d, 24h or 30m, a date, or a time in ISO 8601, \
+            "{name}: expected a duration such as 7d, 24h or 30m, a date, or a time in ISO 8601, \
              got {text:?}"
         );
         Failure::invalid_query(detail)
@@ -147,7 +174,7 @@ fn ago(text: &str, now: Timestamp) -> Option<Timestamp> {
     now.checked_sub(SignedDuration::from_secs(seconds)).ok()
 }
 
-fn since_schema() -> Schema {
+fn time_schema() -> Schema {
     let text = || ObjectBuilder::new().schema_type(SchemaType::Type(Type::String));
     let format = |format| text().format(Some(SchemaFormat::KnownFormat(format)));
     AnyOfBuilder::new()
@@ -176,7 +203,7 @@ mod tests {
             ("2026-11-01T10:00:00+02:00", "2026-11-01T08:00:00Z"),
         ] {
             let expected: Timestamp = expected.parse().unwrap();
-            assert_eq!(cutoff(text, now).unwrap(), expected, "{text}");
+            assert_eq!(cutoff("since", text, now).unwrap(), expected, "{text}");
         }
         for text in [
             "",
@@ -190,7 +217,7 @@ mod tests {
             "now",
             "7\u{e4}",
         ] {
-            assert!(cutoff(text, now).is_err(), "{text}");
+            assert!(cutoff("since", text, now).is_err(), "{text}");
         }
     }
 

@@ -1,4 +1,8 @@
-//! Runs: what the sessions did and what it cost. A run is a session.
+//! Runs: what the turns did and what they cost. A run is a turn.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -7,48 +11,52 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::failure::{ErrorBody, Failure};
+use super::histories::unless_deleted;
 use super::query::{Filters, Parameters, RowsQuery};
 use super::state::Rest;
-use super::summary::Summary;
+use super::summary::TurnSummary;
+use super::usage::{DOLLARS, Usage};
+use crate::Phase;
+use crate::clock;
 use crate::remote::caller::Caller;
 use crate::store::SessionRecord;
 
 /// Runs in a list without a limit.
 pub(super) const RUNS: usize = 1_000;
 
-/// Sessions that are read from the store at a time.
-const PAGE: usize = 200;
-
-/// A session and what it has done.
-pub(super) struct Row {
-    pub(super) record: SessionRecord,
-    pub(super) summary: Summary,
-    pub(super) model: Option<String>,
-}
+/// A turn may begin this much later than the last activity that its session has in the store, because
+/// an event has the time at which the store took it.
+const COMMIT: Duration = Duration::from_secs(60);
 
 /// A run.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct Run {
-    /// The session.
-    session_id: String,
-    /// The session.
-    run_id: String,
-    /// ISO 8601 in UTC.
-    started_at: String,
-    /// The end of the last turn: ISO 8601 in UTC; `null` while one runs and before the first.
+    pub(super) session_id: String,
+    /// The session and the number of the event with which the turn began: `SESSION/NUMBER`.
+    pub(super) run_id: String,
+    /// ISO 8601 in UTC; `null` if an earlier version stored the turn.
+    pub(super) started_at: Option<String>,
+    /// ISO 8601 in UTC; `null` while the turn runs, and as `started_at`.
     ended_at: Option<String>,
+    /// Why the turn ended; `null` while it runs, and if it failed.
+    stop_reason: Option<String>,
+    /// Why the turn failed.
+    error: Option<String>,
     /// `null` if the agent offers no choice, or it is not known without opening the session.
-    model: Option<String>,
-    /// The beginning of the conversation.
+    pub(super) model: Option<String>,
+    /// The beginning of the prompt.
     prompt: Option<String>,
-    /// Whether the last turn ended by itself, with the stop reason `end_turn`; `null` before.
-    success: Option<bool>,
-    /// What the agent reported; `null` unless in dollars.
-    cost_usd: Option<f64>,
+    /// Whether the turn ended with the stop reason `end_turn`; `null` while it runs.
+    pub(super) success: Option<bool>,
+    /// The cost in dollars; `null` if the agent reported none.
+    pub(super) cost_usd: Option<f64>,
+    /// Tokens of all kinds; `null` if the agent does not count them.
+    pub(super) total_tokens: Option<u64>,
+    #[serde(flatten)]
+    usage: Usage,
     /// Messages of the agent.
     steps: u64,
     tool_calls: u64,
-    turns: u64,
     /// The name of the agent.
     source: String,
 }
@@ -60,7 +68,7 @@ pub(super) struct RunList {
     runs: Vec<Run>,
 }
 
-/// Lists runs, the latest activity first.
+/// Lists runs, the latest start first.
 #[utoipa::path(get, path = "/runs", tag = "runs", params(RowsQuery), responses(
     (status = 200, description = "The runs; 1,000 unless `limit` says otherwise", body = RunList),
     (status = 400, description = "`invalid_query`", body = ErrorBody),
@@ -71,75 +79,160 @@ pub(super) async fn list_runs(
     Parameters(query): Parameters<RowsQuery>,
 ) -> Result<Json<RunList>, Failure> {
     caller.reads_all()?;
-    let rows = rest.rows(&query.filters(RUNS)?, "runs_list_failed").await?;
-    let runs: Vec<_> = rows.iter().map(|row| rest.run(row)).collect();
+    let filters = query.filters(RUNS)?;
+    let mut newest = Newest::new(filters.limit);
+    rest.each_run(&filters, "runs_list_failed", &mut newest)
+        .await?;
+    let runs: Vec<_> = newest.into_runs().map(|found| found.run).collect();
     let total_runs = runs.len();
     Ok(Json(RunList { total_runs, runs }))
 }
 
+/// A run, with the numbers that sums are made of.
+#[derive(Clone, Debug)]
+pub(super) struct FoundRun {
+    pub(super) run: Run,
+    pub(super) turn: crate::usage::TurnUsage,
+    /// When it started, in milliseconds since 1970; the creation of the session if that is unknown.
+    started: u64,
+}
+
+/// Receives runs in any order.
+pub(super) trait Runs {
+    fn add(&mut self, found: FoundRun);
+
+    /// Returns whether runs are needed that started before this time, in milliseconds since 1970.
+    fn needs(&self, before: u64) -> bool;
+}
+
+/// The runs that started last.
+#[derive(Debug)]
+pub(super) struct Newest {
+    limit: usize,
+    found: Vec<FoundRun>,
+    /// When the last of them started, if there are `limit`.
+    oldest: Option<u64>,
+}
+
+impl Newest {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            found: Vec::new(),
+            oldest: None,
+        }
+    }
+
+    /// Returns the runs, the latest start first.
+    pub(super) fn into_runs(mut self) -> impl Iterator<Item = FoundRun> {
+        self.shorten();
+        self.found.into_iter()
+    }
+
+    fn shorten(&mut self) {
+        self.found
+            .sort_by_key(|found| Reverse((found.started, found.turn.turn)));
+        self.found.truncate(self.limit);
+        let oldest = self.found.get(self.limit.saturating_sub(1));
+        self.oldest = oldest.map(|found| found.started);
+    }
+}
+
+impl Runs for Newest {
+    fn add(&mut self, found: FoundRun) {
+        if self.needs(found.started) {
+            self.found.push(found);
+        }
+        if self.found.len() >= self.limit.saturating_mul(2) {
+            self.shorten();
+        }
+    }
+
+    fn needs(&self, before: u64) -> bool {
+        self.oldest.is_none_or(|oldest| before >= oldest)
+    }
+}
+
 impl Rest {
-    /// Returns the sessions that a query asks for, the latest activity first.
+    /// Finds the runs that a query asks for.
     ///
     /// # Errors
     ///
     /// 500 with this error name, when the store fails.
-    pub(super) async fn rows(
+    pub(super) async fn each_run(
         &self,
         filters: &Filters,
         operation: &'static str,
-    ) -> Result<Vec<Row>, Failure> {
-        let mut rows: Vec<Row> = Vec::new();
-        let mut last: Option<SessionRecord> = None;
-        loop {
-            let page = self.records(last.as_ref(), PAGE).await;
-            let page = page.map_err(|error| Failure::internal(operation, error.to_string()))?;
-            last = page.last().cloned();
-            if last.is_none() {
-                return Ok(rows);
-            }
-            for record in page {
-                if rows.len() >= filters.limit || is_older(&record, filters) {
-                    return Ok(rows);
-                }
-                // A session that was deleted meanwhile is left out.
-                let Ok(summary) = self.summary(&record).await else {
-                    continue;
-                };
-                let row = self.row(record, summary);
-                if filters.accepts_model(row.model.as_deref()) {
-                    rows.push(row);
-                }
+        runs: &mut impl Runs,
+    ) -> Result<(), Failure> {
+        // The activity of a session is its last end of a turn, so that of these is not known yet.
+        let running = self.server().core().sessions.all().into_iter();
+        let running =
+            running.filter(|session| matches!(session.phase(), Phase::Running | Phase::Cancelling));
+        let mut visited = HashSet::new();
+        for session in running {
+            if let Some(record) = unless_deleted(self.record(session.id()).await)? {
+                self.runs_of(&record, filters, operation, runs).await?;
+                visited.insert(record.id);
             }
         }
-    }
-
-    pub(super) fn row(&self, record: SessionRecord, summary: Summary) -> Row {
-        Row {
-            model: self.model(&record, &summary),
-            record,
-            summary,
+        let mut records = self.all_records(operation);
+        while let Some(record) = records.next().await? {
+            let active = milliseconds(&record.updated_at) + COMMIT.as_millis() as u64;
+            if filters.is_before(active) || !runs.needs(active) {
+                break;
+            }
+            if !visited.contains(&record.id) {
+                self.runs_of(&record, filters, operation, runs).await?;
+            }
         }
+        Ok(())
     }
 
-    pub(super) fn run(&self, row: &Row) -> Run {
-        let Row {
-            record,
-            summary,
-            model,
-        } = row;
-        let has_ended = record.running_turn.is_none() && summary.turns > 0;
+    async fn runs_of(
+        &self,
+        record: &SessionRecord,
+        filters: &Filters,
+        operation: &'static str,
+        runs: &mut impl Runs,
+    ) -> Result<(), Failure> {
+        let created = milliseconds(&record.created_at);
+        let visit = |turn: &TurnSummary, model: Option<&str>| {
+            let started = turn.usage.started_at.unwrap_or(created);
+            if !turn.usage.is_copied(record)
+                && filters.accepts_time(started)
+                && filters.accepts_model(model)
+            {
+                runs.add(FoundRun {
+                    run: self.run(record, turn, model),
+                    turn: turn.usage.clone(),
+                    started,
+                });
+            }
+        };
+        unless_deleted(self.each_turn(record, operation, visit).await)?;
+        Ok(())
+    }
+
+    fn run(&self, record: &SessionRecord, summary: &TurnSummary, model: Option<&str>) -> Run {
+        let TurnSummary { usage, details } = summary;
+        let end = usage.end.as_ref();
+        let stop_reason = end.and_then(|end| end.stop_reason.as_ref());
         Run {
             session_id: record.id.to_string(),
-            run_id: record.id.to_string(),
-            started_at: record.created_at.clone(),
-            ended_at: has_ended.then(|| record.updated_at.clone()),
-            model: model.clone(),
-            prompt: summary.prompt.clone(),
-            success: summary.success,
-            cost_usd: summary.cost_usd(),
-            steps: summary.steps,
-            tool_calls: summary.tool_calls,
-            turns: summary.turns,
+            run_id: format!("{}/{}", record.id, usage.turn.0),
+            started_at: usage.started_at.map(clock::text),
+            ended_at: end.and_then(|end| end.at).map(clock::text),
+            stop_reason: stop_reason.map(|reason| reason.as_str().to_owned()),
+            error: end.and_then(|end| end.error.clone()),
+            model: model.map(str::to_owned),
+            prompt: details.prompt.clone(),
+            success: usage.success(),
+            cost_usd: usage.costs.get(DOLLARS),
+            total_tokens: usage.tokens.total_tokens,
+            usage: Usage::of_turn(usage),
+            steps: details.steps,
+            tool_calls: details.tool_calls,
             source: self.source().to_owned(),
         }
     }
@@ -150,10 +243,9 @@ impl Rest {
     }
 }
 
-fn is_older(record: &SessionRecord, filters: &Filters) -> bool {
-    let Some(since) = filters.since else {
-        return false;
-    };
-    let active = record.updated_at.parse::<Timestamp>();
-    active.is_ok_and(|active| active < since)
+/// Returns a time in milliseconds since 1970; 0 if it is none.
+pub(super) fn milliseconds(iso8601: &str) -> u64 {
+    let time = iso8601.parse::<Timestamp>();
+    let time = time.map_or(0, Timestamp::as_millisecond);
+    u64::try_from(time).unwrap_or(0)
 }

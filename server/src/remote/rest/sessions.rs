@@ -15,11 +15,12 @@ use super::events::DocumentedEvent;
 use super::failure::{ErrorBody, Failure};
 use super::log::Pages;
 use super::query::{Parameters, RowsQuery};
-use super::runs::{Row, Run};
+use super::rows::Row;
 use super::state::{Id, Rest, seconds};
 use super::stream;
 use super::summary::is_model;
 use super::turns::{AcceptedTurn, accepted, prompt};
+use super::usage::{DOLLARS, Usage};
 use crate::event::StoredEvent;
 use crate::remote::caller::Caller;
 use crate::store::SessionRecord;
@@ -57,6 +58,7 @@ pub(super) struct SessionList {
 /// A session in a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SessionEntry {
+    session_id: String,
     /// The working directory, an absolute path.
     working_dir: String,
     /// Seconds since 1970.
@@ -66,8 +68,29 @@ pub(super) struct SessionEntry {
     /// The number of the last event.
     event_count: u64,
     title: Option<String>,
+    /// The time of creation: ISO 8601 in UTC.
+    started_at: String,
+    /// The end of the last turn: ISO 8601 in UTC; `null` while one runs and before the first.
+    ended_at: Option<String>,
+    /// `null` if the agent offers no choice, or it is not known without opening the session.
+    model: Option<String>,
+    /// The beginning of the conversation.
+    prompt: Option<String>,
+    /// Whether the last turn ended by itself, with the stop reason `end_turn`; `null` before.
+    success: Option<bool>,
+    /// The cost in dollars; `null` if the agent reported none.
+    cost_usd: Option<f64>,
+    /// Tokens of all kinds; `null` if the agent does not count them.
+    total_tokens: Option<u64>,
+    /// Of all turns. Those that a fork has copied count in its source.
     #[serde(flatten)]
-    run: Run,
+    usage: Usage,
+    /// Messages of the agent.
+    steps: u64,
+    tool_calls: u64,
+    turns: u64,
+    /// The name of the agent.
+    source: String,
 }
 
 /// A session with all of its events.
@@ -178,11 +201,10 @@ pub(super) async fn delete_whole_session(
 /// Returns a session with its events as a response that is written as it is read.
 pub(super) async fn whole(rest: &Rest, record: SessionRecord) -> Result<Response, Failure> {
     let pages = Pages::new(rest.server(), &record.id, 0, record.last_event);
-    let id = record.id.to_string();
-    let summary = rest.summary(&record).await?;
+    let row = rest.row(record, "session_read_failed").await?;
     let whole = WholeSession {
-        session_id: id,
-        summary: entry(rest, rest.row(record, summary)),
+        session_id: row.record.id.to_string(),
+        summary: entry(rest, row),
         events: Vec::new(),
     };
     let mut head = serde_json::to_string(&whole)
@@ -220,12 +242,31 @@ async fn set_model(session: &Session, model: &str) -> Result<(), Failure> {
 }
 
 fn entry(rest: &Rest, row: Row) -> SessionEntry {
+    let Row {
+        record,
+        model,
+        summary,
+    } = row;
+    let totals = &summary.totals;
+    let has_ended = record.running_turn.is_none() && summary.success.is_some();
     SessionEntry {
-        working_dir: row.record.cwd.clone(),
-        created_at: seconds(&row.record.created_at),
-        last_touched: seconds(&row.record.updated_at),
-        event_count: row.record.last_event,
-        title: row.record.title.clone(),
-        run: rest.run(&row),
+        session_id: record.id.to_string(),
+        created_at: seconds(&record.created_at),
+        last_touched: seconds(&record.updated_at),
+        event_count: record.last_event,
+        ended_at: has_ended.then_some(record.updated_at),
+        working_dir: record.cwd,
+        title: record.title,
+        started_at: record.created_at,
+        model,
+        prompt: summary.prompt,
+        success: summary.success,
+        cost_usd: totals.costs.get(DOLLARS),
+        total_tokens: totals.tokens.total_tokens,
+        usage: Usage::of_turns(totals),
+        steps: summary.steps,
+        tool_calls: summary.tool_calls,
+        turns: totals.turns,
+        source: rest.source().to_owned(),
     }
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::failure::Failure;
-use super::summary::Summaries;
+use super::histories::Histories;
 use crate::remote::{Settings, Tokens};
 use crate::server::DeletionObserver;
 use crate::store::SessionRecord;
@@ -25,14 +25,14 @@ struct Inner {
     tokens: Tokens,
     /// Held by streams.
     streams: Arc<Semaphore>,
-    summaries: Summaries,
+    histories: Histories,
     started_at: String,
 }
 
 impl DeletionObserver for Inner {
     fn session_deleted(&self, id: &SessionId) {
         self.tokens.revoke(id);
-        self.summaries.forget(id);
+        self.histories.forget(id);
     }
 }
 
@@ -43,7 +43,7 @@ impl Rest {
             streams: Arc::new(Semaphore::new(settings.event_streams)),
             settings,
             tokens,
-            summaries: Summaries::default(),
+            histories: Histories::default(),
             started_at: crate::clock::now(),
         });
         let observer: Weak<Inner> = Arc::downgrade(&inner);
@@ -63,8 +63,8 @@ impl Rest {
         &self.0.tokens
     }
 
-    pub(super) fn summaries(&self) -> &Summaries {
-        &self.0.summaries
+    pub(super) fn histories(&self) -> &Histories {
+        &self.0.histories
     }
 
     /// Returns when the server started: ISO 8601 in UTC.

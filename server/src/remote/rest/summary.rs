@@ -1,80 +1,44 @@
-//! What a session has done, from its log.
-
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+//! What the turns of a session did, from its log.
 
 use acp_sdk::v1::{
-    ContentBlock, Cost, MessageId, SessionConfigKind, SessionConfigOption,
-    SessionConfigOptionCategory, SessionConfigOptionValue, SessionId, SessionUpdate, StopReason,
+    ContentBlock, ContentChunk, MessageId, SessionConfigKind, SessionConfigOption,
+    SessionConfigOptionCategory, SessionUpdate,
 };
 
-use super::failure::Failure;
-use super::log::Pages;
-use super::state::Rest;
-use crate::event::{Event, EventBody, TokenUsage, TurnEvent};
-use crate::store::SessionRecord;
-
-/// Sessions whose summary is kept.
-const KEPT: usize = 4_096;
+use crate::event::{EventBody, StoredEvent};
+use crate::usage::{TurnUsage, UsageFold};
 
 /// The most bytes of a prompt in a list.
 const PROMPT_BYTES: usize = 4 << 10;
 
-/// What a session has done.
+/// What a turn used and did.
+#[derive(Clone, Debug)]
+pub(super) struct TurnSummary {
+    pub(super) usage: TurnUsage,
+    pub(super) details: Details,
+}
+
+/// What a turn did.
 ///
-/// These are sums, of thousands of sessions: a conversation of each would hold its content. The log
+/// These are sums, of thousands of turns: a conversation of each would hold its content. The log
 /// gives each chunk the id of its message, so that messages can be counted by their ids.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Summary {
+pub(super) struct Details {
     /// The first text of the user, perhaps not all of it.
     pub(super) prompt: Option<String>,
-    /// Whether the last turn that ended did what it was to do.
-    pub(super) success: Option<bool>,
-    pub(super) is_running: bool,
-    pub(super) turns: u64,
     /// Messages of the agent.
     pub(super) steps: u64,
     pub(super) tool_calls: u64,
-    /// As the agent reported it last: of the session so far.
-    pub(super) cost: Option<Cost>,
-    /// As the agent reported it last: in the context.
-    pub(super) tokens: Option<u64>,
-    /// Of all turns that counted them.
-    pub(super) usage: TokenUsage,
-    /// The value of the config option of category `model`, if it was changed.
-    model: Option<String>,
+    /// The value of the config option of category `model`, if it was changed so far.
+    pub(super) model: Option<String>,
     message: Option<MessageId>,
 }
 
-impl Summary {
-    fn observe(&mut self, event: &Event) {
-        match &event.body {
-            EventBody::Update(update) => self.update(update),
-            EventBody::Turn(TurnEvent::TurnStarted { .. }) => {
-                self.turns += 1;
-                self.is_running = true;
-            }
-            EventBody::Turn(TurnEvent::TurnEnded {
-                stop_reason, usage, ..
-            }) => {
-                if let Some(usage) = usage {
-                    self.usage.add(usage);
-                }
-                self.is_running = false;
-                self.success = Some(*stop_reason == Some(StopReason::EndTurn));
-            }
-            _ => {}
-        }
-    }
-
+impl Details {
     fn update(&mut self, update: &SessionUpdate) {
         match update {
             SessionUpdate::UserMessageChunk(chunk) if self.prompt.is_none() => {
-                if let ContentBlock::Text(text) = &chunk.content {
-                    let mut whole = (0..=text.text.len().min(PROMPT_BYTES)).rev();
-                    let end = whole.find(|at| text.text.is_char_boundary(*at));
-                    self.prompt = Some(text.text[..end.unwrap_or(0)].to_owned());
-                }
+                self.prompt = beginning(chunk);
             }
             SessionUpdate::AgentMessageChunk(chunk)
                 if self.message.is_none() || self.message != chunk.message_id =>
@@ -86,24 +50,110 @@ impl Summary {
                 self.tool_calls += 1;
                 self.message = None;
             }
-            SessionUpdate::UsageUpdate(usage) => {
-                self.tokens = Some(usage.used);
-                if let Some(cost) = &usage.cost {
-                    self.cost = Some(cost.clone());
-                }
-            }
             SessionUpdate::ConfigOptionUpdate(update) => {
                 self.model = model_of(&update.config_options).or(self.model.take());
             }
             _ => {}
         }
     }
+}
 
-    /// Returns the cost in dollars, if that is what the agent reports.
-    pub(super) fn cost_usd(&self) -> Option<f64> {
-        let cost = self.cost.as_ref()?;
-        (cost.currency == "USD" && cost.amount.is_finite()).then_some(cost.amount)
+/// Returns the beginning of a text.
+fn beginning(chunk: &ContentChunk) -> Option<String> {
+    let ContentBlock::Text(text) = &chunk.content else {
+        return None;
+    };
+    let mut whole = (0..=text.text.len().min(PROMPT_BYTES)).rev();
+    let end = whole.find(|at| text.text.is_char_boundary(*at));
+    Some(text.text[..end.unwrap_or(0)].to_owned())
+}
+
+/// The turns of a session.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    /// The number of the last event that was observed.
+    last: u64,
+    usage: UsageFold,
+    /// The turns before the latest one.
+    earlier: Vec<TurnSummary>,
+    /// Of the latest turn.
+    details: Details,
+    /// About the bytes of the earlier turns.
+    bytes: usize,
+}
+
+impl History {
+    pub(super) fn observe(&mut self, event: StoredEvent<'_>) {
+        self.last = event.number;
+        let before = self.usage.latest().map(|turn| turn.turn);
+        let complete = self.usage.observe(event);
+        if self.usage.latest().map(|turn| turn.turn) != before {
+            let details = Details {
+                model: self.details.model.clone(),
+                ..Details::default()
+            };
+            let details = std::mem::replace(&mut self.details, details);
+            if let Some(usage) = complete {
+                let turn = TurnSummary { usage, details };
+                self.bytes += turn.bytes();
+                self.earlier.push(turn);
+            }
+        } else if is_relevant(event.text)
+            && let EventBody::Update(update) = event.parse().body
+        {
+            self.details.update(&update);
+        }
     }
+
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Returns about how many bytes of memory it has.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the value of the config option of category `model`, if it was ever changed.
+    pub(super) fn model(&self) -> Option<&str> {
+        self.details.model.as_deref()
+    }
+
+    /// Removes and returns the turns before the latest one.
+    pub(super) fn take_earlier(&mut self) -> Vec<TurnSummary> {
+        self.bytes = 0;
+        std::mem::take(&mut self.earlier)
+    }
+
+    /// Calls a function with each turn, the first one first.
+    pub(super) fn each(&self, mut visit: impl FnMut(&TurnSummary)) {
+        self.earlier.iter().for_each(&mut visit);
+        if let Some(usage) = self.usage.latest() {
+            visit(&TurnSummary {
+                usage: usage.clone(),
+                details: self.details.clone(),
+            });
+        }
+    }
+}
+
+impl TurnSummary {
+    fn bytes(&self) -> usize {
+        let texts = [&self.details.prompt, &self.details.model];
+        let texts = texts.iter().filter_map(|text| text.as_ref());
+        let error = self.usage.end.as_ref().and_then(|end| end.error.as_ref());
+        size_of::<Self>() + texts.chain(error).map(String::len).sum::<usize>()
+    }
+}
+
+/// Returns whether [`Details`] depend on an event, without reading all of it.
+fn is_relevant(text: &str) -> bool {
+    let tag = text.strip_prefix(r#"{"sessionUpdate":""#);
+    let tag = tag.and_then(|rest| rest.split('"').next());
+    matches!(
+        tag,
+        Some("user_message_chunk" | "agent_message_chunk" | "tool_call" | "config_option_update")
+    )
 }
 
 /// Returns whether an option selects the model.
@@ -112,69 +162,9 @@ pub(super) fn is_model(option: &SessionConfigOption) -> bool {
 }
 
 /// Returns the current value of the option that selects the model.
-fn model_of(options: &[SessionConfigOption]) -> Option<String> {
+pub(super) fn model_of(options: &[SessionConfigOption]) -> Option<String> {
     match &options.iter().find(|option| is_model(option))?.kind {
         SessionConfigKind::Select(select) => Some(select.current_value.to_string()),
         _ => None,
-    }
-}
-
-/// Summaries that were made, each continued where it ended.
-#[derive(Default)]
-pub(super) struct Summaries(Mutex<HashMap<SessionId, (u64, Summary)>>);
-
-impl Summaries {
-    fn kept(&self) -> MutexGuard<'_, HashMap<SessionId, (u64, Summary)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn forget(&self, session: &SessionId) {
-        self.kept().remove(session);
-    }
-}
-
-impl Rest {
-    /// Returns what a session has done up to the last event of its record.
-    ///
-    /// # Errors
-    ///
-    /// 404 or 500, when its events cannot be read.
-    pub(super) async fn summary(&self, record: &SessionRecord) -> Result<Summary, Failure> {
-        let before = self.summaries().kept().get(&record.id).cloned();
-        let (mut last, mut summary) = before.unwrap_or_default();
-        if last < record.last_event {
-            let mut pages = Pages::new(self.server(), &record.id, last, record.last_event);
-            loop {
-                let page = pages.next().await;
-                let page = page.map_err(|error| Failure::store("session_read_failed", &error))?;
-                let Some(page) = page else { break };
-                for stored in page.events() {
-                    summary.observe(&stored.parse());
-                }
-                last = page.last();
-            }
-            let mut kept = self.summaries().kept();
-            if kept.len() >= KEPT && !kept.contains_key(&record.id) {
-                // Whichever comes first: it can be made again.
-                let some = kept.keys().next().cloned();
-                some.map(|some| kept.remove(&some));
-            }
-            kept.insert(record.id.clone(), (last, summary.clone()));
-        }
-        Ok(summary)
-    }
-
-    /// Returns the model of a session, if it is known.
-    pub(super) fn model(&self, record: &SessionRecord, summary: &Summary) -> Option<String> {
-        if let Some(session) = self.in_memory(&record.id) {
-            return model_of(&session.settings().shown(true).unwrap_or_default());
-        }
-        summary
-            .model
-            .clone()
-            .or_else(|| match record.settings.get("model") {
-                Some(SessionConfigOptionValue::ValueId(value)) => Some(value.value.to_string()),
-                _ => None,
-            })
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
 use jsonrpsee::core::RegisterMethodError;
-use jsonrpsee::types::Params;
+use jsonrpsee::types::{ErrorObjectOwned, Params};
 use jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use super::context::{Answer, Context, read, refusal};
 use super::methods::register as method;
 use super::turns::RequestId;
 use crate::event::{Event, EventBody, TurnEvent};
+use crate::usage;
 use crate::{Events, Received, Session};
 
 /// The longest time that a long poll waits.
@@ -72,8 +73,13 @@ async fn subscribe(
             () = session.closed() => Ok(None),
             () = sink.closed() => return,
         };
+        let event = match event {
+            Ok(Some(received)) => to_json(&session, &received).await.map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
         let (value, ended) = match event {
-            Ok(Some(received)) => (to_json(&session, &received), false),
+            Ok(Some(value)) => (value, false),
             // The session has left memory. Whoever subscribes again opens it.
             Ok(None) => (json!({ "type": "closed", "sessionId": session.id() }), true),
             Err(error) => (
@@ -132,7 +138,8 @@ async fn poll(context: Arc<Context>, params: Poll) -> Answer<Polled> {
             Received::Event(event) => event.number,
             Received::Gap(last) => *last,
         };
-        let event = to_json(&session, &received);
+        let event = to_json(&session, &received).await;
+        let event = event.map_err(|error| failed(&error))?;
         bytes += acp_sdk::json::encoded_len(&event);
         polled.events.push(event);
     }
@@ -157,17 +164,23 @@ async fn next(
             () = session.closed() => Ok(None),
         },
     };
-    received.map_err(|error| {
-        let error = acp_sdk::HandlerError::internal(error.to_string());
-        refusal(&error)
-    })
+    received.map_err(|error| failed(&error))
 }
 
-/// Returns an event with its number, and a question with the id to answer it by.
-fn to_json(session: &Session, received: &Received) -> Value {
+fn failed(error: &crate::Error) -> ErrorObjectOwned {
+    refusal(&acp_sdk::HandlerError::internal(error.to_string()))
+}
+
+/// Returns an event with its number, a question with the id to answer it by, and the end of a turn
+/// with its duration and cost.
+///
+/// # Errors
+///
+/// The store's, at the end of a turn whose events are in no memory.
+async fn to_json(session: &Session, received: &Received) -> crate::Result<Value> {
     let Event { number, time, body } = match received {
         Received::Event(event) => event,
-        Received::Gap(last) => return json!({ "type": "gap", "eventId": last }),
+        Received::Gap(last) => return Ok(json!({ "type": "gap", "eventId": last })),
     };
     let mut value = match body {
         EventBody::Update(update) => json!({ "type": "update", "update": update }),
@@ -191,7 +204,13 @@ fn to_json(session: &Session, received: &Received) -> Value {
         };
         value["requestId"] = json!(id.to_string());
     }
-    value
+    if let EventBody::Turn(TurnEvent::TurnEnded { turn, .. }) = body
+        && let Some(turn) = usage::of_turn(session, *turn, *number).await?
+    {
+        value["durationMs"] = json!(turn.duration());
+        value["costs"] = json!(turn.costs);
+    }
+    Ok(value)
 }
 
 fn of_turn(event: &TurnEvent) -> Value {

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use acp_sdk::HandlerError;
-use acp_sdk::v1::{
-    ContentBlock, ElicitationAction, PromptResponse, RequestPermissionOutcome, SessionId,
-};
+use acp_sdk::v1::{ContentBlock, ElicitationAction, RequestPermissionOutcome, SessionId};
+use acp_sdk::{HandlerError, Json};
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 use serde::{Deserialize, Serialize};
 
 use super::context::{Answer, Context, refusal};
 use super::methods::register as method;
-use crate::connection::check;
+use crate::connection::{self, check};
 use crate::event::QuestionId;
+use crate::raw_object::RawObject;
+use crate::usage;
 use crate::{Error, PromptHandle, Session};
 
 pub(super) fn register(module: &mut RpcModule<()>) -> Result<(), RegisterMethodError> {
@@ -31,12 +31,26 @@ struct Prompt {
     prompt: Vec<ContentBlock>,
 }
 
-/// Answers at the end of the turn.
-async fn prompt(context: Arc<Context>, prompt: Prompt) -> Answer<PromptResponse> {
-    let (_, handle) = submit(&context, prompt).await?;
-    let stop = handle.stop_reason().await;
-    let stop = stop.map_err(|error| refusal(&error))?;
-    Ok(PromptResponse::new(stop))
+/// Answers at the end of the turn, with all members of the answer, the duration and the cost.
+async fn prompt(context: Arc<Context>, prompt: Prompt) -> Answer<Json> {
+    let (session, _, handle) = submit(&context, prompt).await?;
+    let result = handle.result().await;
+    let answered = async {
+        let answer = connection::answer(&result.stop?, result.members.as_ref())?;
+        let turn = usage::of_turn_with_end(&session, result.last_event).await;
+        let Some(turn) = turn.map_err(HandlerError::internal)? else {
+            return Ok(answer);
+        };
+        let mut answer = RawObject::parse(answer.get()).unwrap_or_default();
+        answer.set("durationMs", json(&turn.duration())?);
+        answer.set("costs", json(&turn.costs)?);
+        Ok(answer.to_json())
+    };
+    answered.await.map_err(|error| refusal(&error))
+}
+
+fn json<T: Serialize>(value: &T) -> Result<Json, HandlerError> {
+    Json::new(value).map_err(HandlerError::internal)
 }
 
 #[derive(Clone, Serialize)]
@@ -52,7 +66,7 @@ struct Started {
 /// Answers at once.
 async fn start(context: Arc<Context>, prompt: Prompt) -> Answer<Started> {
     let session_id = prompt.session_id.clone();
-    let (last_event_id, handle) = submit(&context, prompt).await?;
+    let (_, last_event_id, handle) = submit(&context, prompt).await?;
     Ok(Started {
         session_id,
         message_id: handle.message_id().to_string(),
@@ -60,7 +74,8 @@ async fn start(context: Arc<Context>, prompt: Prompt) -> Answer<Started> {
     })
 }
 
-async fn submit(context: &Context, prompt: Prompt) -> Answer<(u64, PromptHandle)> {
+/// Returns the session, its last event before the prompt, and the prompt.
+async fn submit(context: &Context, prompt: Prompt) -> Answer<(Session, u64, PromptHandle)> {
     let session = context
         .session("session/prompt", &prompt.session_id)
         .await?;
@@ -70,7 +85,7 @@ async fn submit(context: &Context, prompt: Prompt) -> Answer<(u64, PromptHandle)
     let handle = session
         .prompt(prompt.prompt)
         .map_err(|error| refused(&error))?;
-    Ok((last, handle))
+    Ok((session, last, handle))
 }
 
 #[derive(Deserialize)]

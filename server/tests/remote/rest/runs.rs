@@ -1,11 +1,16 @@
 //! Runs and what they cost.
 
+use std::sync::Arc;
+
 use acp_sdk::v1::{Cost, StopReason, UsageUpdate};
+use acp_server::store::{MemoryStore, SessionRecord, Store as _};
 use acp_server::{Handler, HandlerError, HandlerResult, Turn};
 
 use super::*;
 
-/// Reports what the prompt says: dollars and tokens.
+/// Reports what the prompt says: the total cost so far, the tokens in the context, and the currency;
+/// then it fails with a reason, waits to be cancelled (`wait`), or sends further chunks (`chunks=N`).
+/// A total of `-` is not reported.
 struct Spender;
 
 impl Handler for Spender {
@@ -14,14 +19,30 @@ impl Handler for Spender {
     async fn prompt(&self, (): &mut (), turn: Turn) -> HandlerResult<StopReason> {
         let said = turn.prompt_text();
         let mut words = said.split(' ');
-        let amount: f64 = words.next().unwrap_or_default().parse().unwrap_or(0.0);
+        let total = words.next().unwrap_or_default();
         let tokens: u64 = words.next().unwrap_or_default().parse().unwrap_or(0);
         let currency = words.next().unwrap_or("USD");
-        let usage = UsageUpdate::new(tokens, 200_000u64).with_cost(Cost::new(amount, currency));
-        turn.report_usage(usage).await?;
+        if total != "-" {
+            let cost = Cost::new(total.parse::<f64>().unwrap_or(0.0), currency);
+            let usage = UsageUpdate::new(tokens, 200_000u64).with_cost(cost);
+            turn.report_usage(usage).await?;
+        }
         turn.send_text("Spent.").await?;
-        match words.next() {
-            Some(reason) => Err(reason.into()),
+        match words
+            .next()
+            .map(|word| word.split_once('=').unwrap_or((word, "")))
+        {
+            Some(("wait", _)) => {
+                turn.cancelled().await;
+                Ok(StopReason::EndTurn)
+            }
+            Some(("chunks", count)) => {
+                for _ in 0..count.parse().unwrap_or(0) {
+                    turn.send_text("More.").await?;
+                }
+                Ok(StopReason::EndTurn)
+            }
+            Some((reason, _)) => Err(reason.into()),
             None => Ok(StopReason::EndTurn),
         }
     }
@@ -49,10 +70,7 @@ async fn costs_are_added_up() {
     let site = spent(&said).await;
     let cost = site.get("/runs/cost").await.json();
     let totals = &cost["totals"];
-    assert_eq!(
-        (&cost["total_runs"], &cost["total_tokens"]),
-        (&json!(4), &json!(3800))
-    );
+    assert_eq!(cost["total_runs"], 4);
     near(&cost["total_cost"], 0.22);
     near(&totals["avg_cost_usd"], 0.055);
     near(&totals["p50_cost_usd"], 0.05);
@@ -68,8 +86,13 @@ async fn costs_are_added_up() {
         (&newest["success"], &newest["steps"]),
         (&json!(false), &json!(1))
     );
-    assert_eq!(newest["input_tokens"], Value::Null);
-    assert_eq!(cost["filters"], json!({ "since": null, "model": null }));
+    // The context is not what the turn used.
+    assert_eq!(
+        (&newest["input_tokens"], &newest["total_tokens"]),
+        (&Value::Null, &Value::Null)
+    );
+    let filters = json!({ "since": null, "until": null, "model": null });
+    assert_eq!(cost["filters"], filters);
 
     let runs = site.get("/runs?limit=2").await.json();
     assert_eq!(runs["total_runs"], 2);
@@ -83,7 +106,15 @@ async fn costs_are_added_up() {
         (&json!(true), &json!(0))
     );
     assert!(run["ended_at"].as_str().unwrap() >= run["started_at"].as_str().unwrap());
-    assert_eq!(run["run_id"], run["session_id"]);
+    let id = run["session_id"].as_str().unwrap();
+    assert_eq!(run["run_id"], format!("{id}/1"));
+    assert_eq!(run["stop_reason"], "end_turn");
+    assert!(run["duration_ms"].is_u64(), "{run}");
+    let failed = &runs["runs"][0];
+    assert_eq!(
+        (&failed["error"], &failed["stop_reason"]),
+        (&json!("failed"), &Value::Null)
+    );
 }
 
 /// Counts the tokens of its turns.
@@ -99,6 +130,7 @@ impl Handler for Counting {
                 "totalTokens": usage + 7,
                 "inputTokens": usage,
                 "outputTokens": 4,
+                "thoughtTokens": 3,
                 "cachedReadTokens": 2,
                 "cachedWriteTokens": 1,
             },
@@ -122,29 +154,43 @@ async fn tokens_of_answers_are_summed_over_turns_and_runs() {
         }
     }
     let cost = site.get("/runs/cost").await.json();
-    assert_eq!(cost["total_tokens"], 1_110 + 21);
-    let run = &cost["by_run"][1];
+    assert_eq!(
+        (&cost["total_tokens"], &cost["total_runs"]),
+        (&json!(1_110 + 21), &json!(3))
+    );
     let counts = |value: &Value| {
-        ["input_tokens", "output_tokens", "cache_tokens"].map(|name| value[name].as_u64())
+        let names = [
+            "input_tokens",
+            "output_tokens",
+            "thought_tokens",
+            "cached_read_tokens",
+            "cached_write_tokens",
+            "cache_tokens",
+        ];
+        names.map(|name| value[name].as_u64().unwrap())
     };
-    assert_eq!(counts(run), [Some(1_100), Some(8), Some(6)]);
-    assert_eq!(run["total_tokens"], 1_114);
-    assert_eq!(counts(&cost["totals"]), [Some(1_110), Some(12), Some(9)]);
-    let id = run["run_id"].as_str().unwrap();
+    assert_eq!(counts(&cost["totals"]), [1_110, 12, 9, 6, 3, 9]);
+    assert_eq!(
+        counts(&cost["by_model"]["unknown"]),
+        counts(&cost["totals"])
+    );
+    let run = &cost["by_run"][1];
+    assert_eq!(counts(run), [1_000, 4, 3, 2, 1, 3]);
+    assert_eq!(run["total_tokens"], 1_007);
+    let id = run["session_id"].as_str().unwrap();
+    let session = &site.get(&format!("/sessions/{id}")).await.json()["summary"];
+    assert_eq!(counts(session), [1_100, 8, 6, 4, 2, 6]);
     let mut stream = site
         .stream(&format!("/session/{id}/events"), Some("0"))
         .await;
-    let result = loop {
-        let frame = stream.next().await.unwrap();
-        if frame.event == "result" {
-            break frame.data;
-        }
-    };
-    assert_eq!(result["usage"]["inputTokens"], 100);
+    assert_eq!(
+        stream.until("result").await.data["usage"]["inputTokens"],
+        100
+    );
 }
 
 #[tokio::test]
-async fn a_run_is_a_session_with_the_cost_that_it_reported_last() {
+async fn a_run_is_a_turn_with_the_increase_of_the_total() {
     let site = spent(&["0.01 100"]).await;
     let id = site.get("/session").await.json()["sessions"][0]
         .as_str()
@@ -153,18 +199,132 @@ async fn a_run_is_a_session_with_the_cost_that_it_reported_last() {
     // Twice, so that the second sum goes on where the first one ended.
     near(&site.get("/runs/cost").await.json()["total_cost"], 0.01);
     site.talk(&id, "0.05 300").await;
+    site.talk(&id, "7 300 EUR").await;
     let cost = site.get("/runs/cost").await.json();
     near(&cost["total_cost"], 0.05);
+    let sum = json!({ "EUR": 7.0, "USD": 0.05 });
     assert_eq!(
-        (&cost["total_tokens"], &cost["total_runs"]),
-        (&json!(300), &json!(1))
+        (&cost["totals"]["costs"], &cost["total_runs"]),
+        (&sum, &json!(3))
     );
-    let run = &site.get("/runs").await.json()["runs"][0];
-    assert_eq!((&run["turns"], &run["steps"]), (&json!(2), &json!(2)));
-    // Another currency is no dollar.
-    site.talk(&id, "7 300 EUR").await;
-    let run = &site.get("/runs").await.json()["runs"][0];
-    assert_eq!(run["cost_usd"], Value::Null);
+    let runs = site.get("/runs").await.json()["runs"].clone();
+    let costs: Vec<_> = [0, 1, 2].iter().map(|at| &runs[at]["costs"]).collect();
+    let expected = [
+        json!({ "EUR": 7.0 }),
+        json!({ "USD": 0.04 }),
+        json!({ "USD": 0.01 }),
+    ];
+    assert_eq!(costs, expected.iter().collect::<Vec<_>>());
+    assert_eq!(
+        (&runs[0]["cost_usd"], &runs[1]["cost_usd"]),
+        (&Value::Null, &json!(0.04))
+    );
+    assert_eq!(runs[1]["prompt"], "0.05 300");
+    let day = runs[0]["started_at"]
+        .as_str()
+        .unwrap()
+        .split('T')
+        .next()
+        .unwrap();
+    assert_eq!(cost["by_day"][day]["costs"]["EUR"], 7.0);
+    let session = &site.get("/sessions").await.json()["sessions"][0];
+    assert_eq!((&session["costs"], &session["turns"]), (&sum, &json!(3)));
+    assert_eq!(session["duration_ms"], cost["totals"]["duration_ms"]);
+    // With a limit, the sums are of the newest runs alone.
+    let cost = site.get("/runs/cost?limit=2").await.json();
+    assert_eq!(cost["total_runs"], 2);
+    near(&cost["total_cost"], 0.04);
+}
+
+#[tokio::test]
+async fn the_end_of_a_turn_has_its_cost_wherever_its_stream_begins() {
+    let site = spent(&["0.01 100", "0.5 100"]).await;
+    let id = site.get("/session").await.json()["sessions"][1]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    // The last total is far before the turn.
+    site.talk(&id, "- 0 USD chunks=700").await;
+    site.talk(&id, "0.05 300").await;
+    site.talk(&id, "0.06 300 USD failed").await;
+    let path = format!("/session/{id}/events");
+    let ends = async |cursor: &str| {
+        let mut stream = site.stream(&path, Some(cursor)).await;
+        let mut ends = Vec::new();
+        while ends.last().is_none_or(|end: &Frame| end.event != "error") {
+            let frame = stream.next().await.unwrap();
+            if ["result", "error"].contains(&frame.event.as_str()) {
+                ends.push(frame);
+            }
+        }
+        ends
+    };
+    let all = ends("0").await;
+    let costs: Vec<_> = all.iter().map(|end| end.data["cost"].clone()).collect();
+    assert_eq!(costs, [json!(0.01), Value::Null, json!(0.04), json!(0.01)]);
+    assert_eq!(all[2].data["costs"], json!({ "USD": 0.04 }));
+    for end in &all {
+        let (start, time) = (&end.data["started_at"], &end.data["ended_at"]);
+        assert!(
+            start.as_str() <= time.as_str() && start.is_string(),
+            "{end:?}"
+        );
+        assert!(end.data["duration_ms"].is_u64(), "{end:?}");
+    }
+    // In the middle of the third turn, and in the last one.
+    for (cursor, expected) in [(all[2].id.unwrap() - 1, 2), (all[3].id.unwrap() - 1, 1)] {
+        let late = ends(&cursor.to_string()).await;
+        assert_eq!(late, all[all.len() - expected..], "after {cursor}");
+    }
+}
+
+#[tokio::test]
+async fn a_running_turn_is_listed_although_its_session_was_idle_for_long() {
+    let store = MemoryStore::new();
+    let mut record = SessionRecord::new("old", "/");
+    record.created_at = "2020-01-01T00:00:00.000Z".to_owned();
+    record.updated_at.clone_from(&record.created_at);
+    let lease = store.create(&record).await.unwrap();
+    store.release(&lease).await.unwrap();
+    let server = Server::builder(Spender).store(Arc::new(store)).build();
+    let site = Site::with(server, &Settings::default()).await;
+    let body = json!({ "text": "1 0 USD wait" });
+    let answer = site.post("/session/old/message", body).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let mut stream = site.stream("/session/old/events", Some("0")).await;
+    while stream.next().await.unwrap().data["type"] != "text_delta" {}
+    let run = &site.get("/runs?since=1h").await.json()["runs"][0];
+    assert_eq!(
+        (&run["run_id"], &run["cost_usd"]),
+        (&json!("old/1"), &json!(1.0))
+    );
+    for name in ["ended_at", "duration_ms", "stop_reason", "success"] {
+        assert_eq!(run[name], Value::Null, "{name}");
+    }
+    site.post("/session/old/cancel", "").await;
+    stream.until("result").await;
+    let run = &site.get("/runs?since=1h").await.json()["runs"][0];
+    assert_eq!(
+        (&run["stop_reason"], &run["success"]),
+        (&json!("cancelled"), &json!(false))
+    );
+}
+
+#[tokio::test]
+async fn runs_are_in_the_order_of_their_start_whatever_their_session() {
+    let site = spent(&["1 0", "1 0", "1 0"]).await;
+    let ids = site.get("/session").await.json()["sessions"].clone();
+    for at in [1, 0, 2, 1] {
+        site.talk(ids[at].as_str().unwrap(), "2 0").await;
+    }
+    let runs = site.get("/runs").await.json()["runs"].clone();
+    let runs = runs.as_array().unwrap();
+    let starts: Vec<_> = runs.iter().map(|run| run["started_at"].as_str()).collect();
+    assert!(starts.is_sorted_by(|a, b| a >= b), "{starts:?}");
+    assert_eq!(runs.len(), 7);
+    let newest = site.get("/runs?limit=3").await.json()["runs"].clone();
+    assert_eq!(newest.as_array().unwrap(), &runs[..3]);
+    assert_eq!(newest[0]["session_id"], ids[1]);
 }
 
 #[tokio::test]
@@ -188,6 +348,8 @@ async fn runs_are_filtered_by_time_model_and_number() {
         ("?since=30m&limit=1", 1),
         ("?since=2020-01-01", 2),
         ("?since=2999-01-01T00:00:00Z", 0),
+        ("?until=2999-01-01&since=7d", 2),
+        ("?until=24h", 0),
         ("?model=LAR", 1),
         ("?model=none", 0),
     ] {
@@ -201,6 +363,7 @@ async fn runs_are_filtered_by_time_model_and_number() {
     for query in [
         "since=soon",
         "since=",
+        "until=soon",
         "limit=0",
         "limit=x",
         "limit=-1",

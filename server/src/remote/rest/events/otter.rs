@@ -9,9 +9,12 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::super::usage::DOLLARS;
 use super::text::{frame, kind, text_of};
 use super::view::View;
+use crate::clock;
 use crate::event::{Event, EventBody, StoredEvent, TurnEvent};
+use crate::usage::{Costs, TurnUsage};
 
 /// Everything that has no event of its own.
 #[derive(Serialize)]
@@ -24,8 +27,49 @@ struct LoopEvent<'a> {
     timestamp: Option<f64>,
 }
 
-/// Returns an event on the wire. The view has observed it.
-pub(super) fn encode(view: &View, event: &Event, stored: StoredEvent<'_>) -> Bytes {
+/// What the end of a turn says of it besides its result.
+#[derive(Serialize)]
+struct Used {
+    /// In dollars; `null` if the agent reported none.
+    cost: Option<f64>,
+    /// By currency.
+    costs: Costs,
+    started_at: Option<String>,
+    ended_at: Option<String>,
+    duration_ms: Option<u64>,
+}
+
+impl Used {
+    fn of(turn: Option<TurnUsage>, ended: StoredEvent<'_>) -> Self {
+        let started_at = turn.as_ref().and_then(|turn| turn.started_at);
+        let duration_ms = turn.as_ref().and_then(TurnUsage::duration);
+        let costs = turn.map(|turn| turn.costs).unwrap_or_default();
+        Self {
+            cost: costs.get(DOLLARS),
+            costs,
+            started_at: started_at.map(clock::text),
+            ended_at: ended.time_text(),
+            duration_ms,
+        }
+    }
+}
+
+/// The data of the end of a turn.
+#[derive(Serialize)]
+struct Ended<T> {
+    #[serde(flatten)]
+    end: T,
+    #[serde(flatten)]
+    used: Used,
+}
+
+/// Returns an event on the wire. The view has observed it. `turn`: what the turn used that it ends.
+pub(super) fn encode(
+    view: &View,
+    event: &Event,
+    stored: StoredEvent<'_>,
+    turn: Option<TurnUsage>,
+) -> Bytes {
     let message_id = view.message_id.as_ref().map(|id| id.as_str());
     let id = Some(event.number);
     match &event.body {
@@ -35,30 +79,34 @@ pub(super) fn encode(view: &View, event: &Event, stored: StoredEvent<'_>) -> Byt
             frame(id, "user_message", &data)
         }
         EventBody::Turn(TurnEvent::TurnEnded {
-            error: Some(error), ..
+            error: Some(error),
+            usage,
+            ..
         }) => {
-            let data = json!({
+            let end = json!({
                 "message_id": message_id,
                 "error": error,
                 // The name of a class in Otter.
                 "exception": "agent_error",
+                "usage": usage,
             });
-            frame(id, "error", &data)
+            let used = Used::of(turn, stored);
+            frame(id, "error", &Ended { end, used })
         }
         EventBody::Turn(TurnEvent::TurnEnded {
             stop_reason, usage, ..
         }) => {
-            let data = json!({
+            let end = json!({
                 "message_id": message_id,
                 "output": view.output(),
                 "steps": view.steps,
-                "cost": view.cost,
                 "usage": usage,
                 "success": view.success,
                 "cancelled": *stop_reason == Some(StopReason::Cancelled),
                 "stop_reason": stop_reason,
             });
-            frame(id, "result", &data)
+            let used = Used::of(turn, stored);
+            frame(id, "result", &Ended { end, used })
         }
         EventBody::Turn(TurnEvent::PermissionAsked { question, request }) => {
             let data = json!({

@@ -18,6 +18,7 @@ use crate::event::{Event, EventBody, TurnEvent};
 use crate::remote::Settings;
 use crate::remote::metrics::Open;
 use crate::session::ReceivedText;
+use crate::usage;
 use crate::{Events, Phase, Result, Session};
 
 /// How long a client should wait before it opens a lost stream again, and the first sign of life.
@@ -110,7 +111,7 @@ impl Reader {
             // When older events cannot be read the stream ends, and its client comes back.
             match self.events.next_text_now().await.ok()? {
                 Some(received) => {
-                    if let Some(piece) = self.received(&received) {
+                    if let Some(piece) = self.received(&received).await.ok()? {
                         return Some(piece);
                     }
                     // A long way to the first event must not keep others waiting.
@@ -139,28 +140,40 @@ impl Reader {
         }
     }
 
-    fn received(&mut self, received: &ReceivedText) -> Option<Bytes> {
-        match received {
-            ReceivedText::Event(number, batch) => {
-                let stored = batch.stored(*number)?;
-                let event = stored.parse();
-                self.view.observe(&event);
-                if *number <= self.after {
-                    // What ended before the reader came is no end for it.
-                    self.view.success = None;
-                    return None;
-                }
-                Some(match self.dialect {
-                    Dialect::Otter => otter::encode(&self.view, &event, stored),
-                    Dialect::Documented => documented::encode(&event, stored),
-                })
-            }
+    /// # Errors
+    ///
+    /// The store's, at the end of a turn whose events are in no memory.
+    async fn received(&mut self, received: &ReceivedText) -> Result<Option<Bytes>> {
+        let (number, batch) = match received {
+            ReceivedText::Event(number, batch) => (*number, batch),
             ReceivedText::Gap(last) if *last > self.after => {
                 let data = json!({ "last_missing": last });
-                Some(frame(Some(*last), "gap", &data))
+                return Ok(Some(frame(Some(*last), "gap", &data)));
             }
-            ReceivedText::Gap(_) => None,
+            ReceivedText::Gap(_) => return Ok(None),
+        };
+        let Some(stored) = batch.stored(number) else {
+            return Ok(None);
+        };
+        let event = stored.parse();
+        self.view.observe(&event);
+        if number <= self.after {
+            // What ended before the reader came is no end for it.
+            self.view.success = None;
+            return Ok(None);
         }
+        Ok(Some(match self.dialect {
+            Dialect::Otter => {
+                let turn = match &event.body {
+                    EventBody::Turn(TurnEvent::TurnEnded { turn, .. }) => {
+                        usage::of_turn(&self.session, *turn, number).await?
+                    }
+                    _ => None,
+                };
+                otter::encode(&self.view, &event, stored, turn)
+            }
+            Dialect::Documented => documented::encode(&event, stored),
+        }))
     }
 
     /// Returns whether the turns have ended, for a stream that ends with them.

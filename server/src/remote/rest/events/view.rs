@@ -20,8 +20,6 @@ pub(super) struct View {
     pub(super) message_id: Option<MessageId>,
     /// Messages of the agent.
     pub(super) steps: u64,
-    /// Of the session, as the agent reported it last in the turn.
-    pub(super) cost: Option<f64>,
     /// Whether the latest turn did what it was to do, if it has ended.
     pub(super) success: Option<bool>,
     /// The agent's messages in the latest turn, and what separates them.
@@ -36,7 +34,6 @@ impl Default for View {
             turn: None,
             message_id: None,
             steps: 0,
-            cost: None,
             success: None,
             conversation: Conversation::with_limit(MOST_BYTES),
             output: None,
@@ -76,10 +73,6 @@ impl View {
             SessionUpdate::ToolCall(call) => {
                 let call = ToolCall::new(call.tool_call_id.clone(), "");
                 let _ = self.conversation.apply(&call.into());
-            }
-            SessionUpdate::UsageUpdate(usage) => {
-                let cost = usage.cost.as_ref().map(|cost| cost.amount);
-                self.cost = cost.filter(|cost| cost.is_finite()).or(self.cost);
             }
             _ => {}
         }
