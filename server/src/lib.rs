@@ -57,6 +57,7 @@ mod raw_object;
 mod reference;
 #[cfg(feature = "remote")]
 pub mod remote;
+mod repeated;
 mod server;
 mod session;
 pub mod store;

@@ -4,19 +4,37 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
 
-/// Awaits a future; a panic in it is an error with the panic's text.
-pub(crate) async fn catch_panic<T>(future: impl Future<Output = T>) -> Result<T, String> {
+use acp_sdk::v1::SessionId;
+
+/// Awaits a future; a panic in it is an error with the panic's text, and in the log: `what` panicked,
+/// for which session.
+pub(crate) async fn catch_panic<T>(
+    what: &'static str,
+    session: Option<&SessionId>,
+    future: impl Future<Output = T>,
+) -> Result<T, String> {
     let mut future = std::pin::pin!(future);
-    std::future::poll_fn(move |cx| match catch(|| future.as_mut().poll(cx)) {
-        Ok(polled) => polled.map(Ok),
-        Err(panic) => Poll::Ready(Err(panic)),
-    })
+    std::future::poll_fn(
+        move |cx| match catch(what, session, || future.as_mut().poll(cx)) {
+            Ok(polled) => polled.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        },
+    )
     .await
 }
 
-/// Calls a function; a panic in it is an error with the panic's text.
-pub(crate) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| text(&*panic))
+/// Calls a function, as [`catch_panic`] awaits a future.
+pub(crate) fn catch<T>(
+    what: &'static str,
+    session: Option<&SessionId>,
+    call: impl FnOnce() -> T,
+) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
+        let panic = text(&*panic);
+        let session = session.map(SessionId::as_str);
+        tracing::error!(session, panic, "{what} panicked");
+        panic
+    })
 }
 
 fn text(panic: &(dyn Any + Send)) -> String {

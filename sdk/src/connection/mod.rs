@@ -192,6 +192,13 @@ impl Shared {
     fn refuse(&self, request: &RequestState, error: HandlerError) -> Result<()> {
         let sources = error.with_sources();
         let mut error = error.into_response();
+        tracing::debug!(
+            method = request.method,
+            id = request.id.get(),
+            code = error.code.get(),
+            error = error.message,
+            "answered a request with an error"
+        );
         if let Some(text) = sources {
             tracing::warn!(method = request.method, error = text, "a handler failed");
             if self.options.exposes_sources {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use super::keep::KeepArgs;
+use super::log::LogArgs;
 use crate::HELP;
 
 /// How to try it, after the words.
@@ -34,6 +35,20 @@ pub struct Args {
     /// How to serve.
     #[command(flatten)]
     pub serve: Serve,
+}
+
+impl Args {
+    /// Returns what is logged; `None` for commands that answer whoever calls them.
+    pub(super) fn log(&self) -> Option<&LogArgs> {
+        match &self.command {
+            None => Some(&self.serve.log),
+            #[cfg(feature = "hosted")]
+            Some(Command::Host(host)) => Some(&host.serve.log),
+            #[cfg(feature = "remote")]
+            Some(Command::Serve(serve)) => Some(&serve.log),
+            Some(_) => None,
+        }
+    }
 }
 
 /// What to do instead of serving.
@@ -99,6 +114,9 @@ pub struct Serve {
     /// Every event is on the disk before the client is sent it, not only at the end of a turn
     #[arg(long)]
     pub sync_every_event: bool,
+    /// The log.
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 /// Who serves files and terminals that the client does not offer.

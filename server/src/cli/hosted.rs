@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::args::Serve;
 use super::usage::usage;
-use super::{Failure, note, serve_handler};
+use super::{Failure, serve_handler};
 use crate::{AgentProcesses, HostedAgent};
 
 /// What `acp-server host --help` explains besides the options.
@@ -63,7 +63,7 @@ impl AgentArgs {
         let Some((program, args)) = self.command.split_first() else {
             return Ok(None);
         };
-        note(&format!("starting {}", program.to_string_lossy()));
+        tracing::info!("starting {}", program.to_string_lossy());
         let processes = match self.agent_process {
             Processes::Shared => AgentProcesses::Shared,
             Processes::Session => AgentProcesses::PerSession,
@@ -73,7 +73,7 @@ impl AgentArgs {
             .processes(processes);
         match agent.start().await {
             Ok(agent) => {
-                note(&format!("hosting {}", agent.name()));
+                tracing::info!("hosting {}", agent.name());
                 Ok(Some(agent))
             }
             Err(error) => usage(error.to_string()),

@@ -5,6 +5,7 @@ mod export;
 #[cfg(feature = "hosted")]
 mod hosted;
 mod keep;
+mod log;
 #[cfg(feature = "remote")]
 mod remote;
 pub mod sessions;
@@ -24,28 +25,42 @@ use acp_sdk::ConnectionBuilder;
 use crate::store::{MemoryStore, Store};
 use crate::{Handler, Limits, NextSession, Policies, Reference, Server};
 use args::{Command, Serve, SessionsCommand, StoreArgs};
+use log::Log;
 use sessions::Format;
 
 /// Why a command failed.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// Does what the arguments say.
-///
-/// # Errors
-///
-/// When the usage is wrong, or the store, the connection or the output fails.
-pub async fn run(args: Args) -> Result<(), Failure> {
+/// Does what the arguments say, and returns the exit code. Failures are written to the log; those
+/// of commands without one, and wrong usage, to standard error.
+#[must_use]
+pub fn main(args: Args) -> ExitCode {
+    let log = match args.log().map(Log::start).transpose() {
+        Ok(log) => log,
+        Err(failure) => return failed(&failure, None),
+    };
+    let ended = runtime(&args)
+        .map_err(Failure::from)
+        .and_then(|runtime| runtime.block_on(run(args, log.as_ref())));
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failed(&failure, log),
+    }
+}
+
+async fn run(args: Args, log: Option<&Log>) -> Result<(), Failure> {
     match args.command {
         None => serve(args.serve).await,
         #[cfg(feature = "hosted")]
         Some(Command::Host(args)) => hosted::host(args).await,
         #[cfg(feature = "remote")]
-        Some(Command::Serve(args)) => remote::serve(args).await,
+        Some(Command::Serve(args)) => remote::serve(args, log).await,
         #[cfg(feature = "remote")]
         Some(Command::Status) => remote::status(),
         #[cfg(feature = "remote")]
         Some(Command::Stop(args)) => remote::stop(args).await,
         Some(Command::Sessions(sessions)) => {
+            let _ = log;
             let store = open(&sessions.store, false)?;
             manage(&*store, sessions.command).await
         }
@@ -57,7 +72,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
 /// # Errors
 ///
 /// When the system refuses a thread or a descriptor.
-pub fn runtime(args: &Args) -> std::io::Result<tokio::runtime::Runtime> {
+fn runtime(args: &Args) -> std::io::Result<tokio::runtime::Runtime> {
     #[cfg(feature = "remote")]
     if let Some(Command::Serve(_)) = args.command {
         return tokio::runtime::Builder::new_multi_thread()
@@ -72,16 +87,23 @@ pub fn runtime(args: &Args) -> std::io::Result<tokio::runtime::Runtime> {
 }
 
 /// Writes why a command failed, and returns its exit code.
-#[must_use]
-pub fn failed(failure: &Failure) -> ExitCode {
-    note(&failure.to_string());
-    match failure.is::<usage::UsageError>() {
+fn failed(failure: &Failure, log: Option<Log>) -> ExitCode {
+    let is_usage = failure.is::<usage::UsageError>();
+    if log.is_some() && !is_usage {
+        tracing::error!("{failure}");
+    }
+    // What was logged comes first.
+    let has_log = log.map(drop).is_some();
+    if is_usage || !has_log {
+        note(&failure.to_string());
+    }
+    match is_usage {
         true => ExitCode::from(2),
         false => ExitCode::FAILURE,
     }
 }
 
-/// Writes a line to standard error.
+/// Writes a line to standard error, for the user of a command.
 fn note(text: &str) {
     // `eprintln!` would panic where nobody listens.
     let _ = writeln!(std::io::stderr(), "acp-server: {text}");

@@ -151,6 +151,8 @@ impl Client {
         info: Option<Implementation>,
     ) {
         let first = self.peer.set(peer.clone()).is_ok();
+        let name = info.as_ref().map(|info| info.name.as_str());
+        tracing::debug!(client = self.id.0, name, "a client is initialized");
         {
             let mut state = self.state();
             state.wants_state = wire::wants_state(&capabilities);
@@ -288,6 +290,7 @@ impl Client {
             std::mem::take(&mut state.subscriptions)
         };
         self.delivery.close();
+        tracing::debug!(client = self.id.0, "a client has gone");
         for subscription in subscriptions.into_values() {
             subscription.end();
             self.core.disconnected(self, subscription.session());

@@ -109,6 +109,7 @@ impl Processes {
         let process = match started {
             Ok(process) => Arc::new(process),
             Err(error) => {
+                tracing::warn!(%error, "cannot start the agent");
                 backoff.failed(&error.to_string(), self.spec.limits());
                 return Err(error);
             }
@@ -117,7 +118,9 @@ impl Processes {
         if let Some(method) = method {
             let call = process.agent.authenticate(AuthenticateRequest::new(method));
             // What needs it is refused by the agent, with a better error.
-            let _ = process.answer("authenticate", call).await;
+            if let Err(error) = process.answer("authenticate", call).await {
+                tracing::warn!(%error, "a process of the agent refused the login of the one before");
+            }
         }
         // Before anybody else can see it.
         let granted = Granted::of(&process).ok_or(HostedError::ShutDown)?;

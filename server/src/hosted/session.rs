@@ -209,7 +209,7 @@ impl HostedSession {
     /// An update could not be passed on.
     fn dropped(&self, reason: &str) {
         self.stderr
-            .line(&format!("(left out a session/update: {reason})"));
+            .warn(&format!("(left out a session/update: {reason})"));
     }
 
     pub(super) fn terminals<T>(

@@ -1,13 +1,19 @@
-//! Passing on what agents write to standard error.
+//! Passing on what agents write to standard error: as events of `tracing`, or, in a program without
+//! a subscriber, to its own standard error.
 //!
-//! A thread of its own writes, because standard error may be a pipe that nobody reads: neither an
-//! agent nor a turn ever waits for it. What does not fit into the queue is left out and counted.
+//! A thread of its own writes there, because standard error may be a pipe that nobody reads: neither
+//! an agent nor a turn ever waits for it. What does not fit into the queue is left out and counted.
 
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+
+use crate::repeated::log_repeated;
+
+/// By which the log's filter tells them from those of the server.
+const TARGET: &str = "acp_server::agent";
 
 /// Lines that wait to be written.
 const WAITING: usize = 256;
@@ -60,6 +66,25 @@ impl PassOn {
 
     /// Passes a line on, if there is room.
     pub(super) fn line(&self, line: &str) {
+        if tracing::dispatcher::has_been_set() {
+            let agent = &*self.name;
+            tracing::info!(target: TARGET, agent, "{}", printable(line));
+        } else {
+            self.write(line);
+        }
+    }
+
+    /// Passes a line of this server about the agent on.
+    pub(super) fn warn(&self, line: &str) {
+        if tracing::dispatcher::has_been_set() {
+            let agent = &*self.name;
+            log_repeated!(warn, target: TARGET, agent, "{}", printable(line));
+        } else {
+            self.write(line);
+        }
+    }
+
+    fn write(&self, line: &str) {
         if self.queue.try_send(printable(line)).is_err() {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
@@ -96,7 +121,7 @@ mod tests {
             left_out: Arc::default(),
         };
         for _ in 0..4 {
-            pass.line("x");
+            pass.write("x");
         }
         assert_eq!(pass.left_out.load(Ordering::Relaxed), 3);
     }

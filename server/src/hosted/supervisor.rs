@@ -72,11 +72,10 @@ impl Observer for Watched {
     fn invalid_message(&self, text: &[u8], _: &str) {
         let text = String::from_utf8_lossy(&text[..text.len().min(8 << 10)]);
         let faults = &self.0;
-        faults
-            .stderr
-            .line(&format!("(on standard output) {}", text.trim_end()));
+        let text = text.trim_end();
+        faults.stderr.warn(&format!("(on standard output) {text}"));
         if faults.invalid.fetch_add(1, Ordering::Relaxed) >= faults.most_invalid {
-            let last: String = printable(text.trim_end()).chars().take(100).collect();
+            let last: String = printable(text).chars().take(100).collect();
             faults.breaks(&format!(
                 "it wrote more than {} lines to standard output that are no messages, such as {last:?}",
                 faults.most_invalid
@@ -100,14 +99,16 @@ pub(super) async fn supervise(
     ending: watch::Sender<Option<Arc<str>>>,
 ) {
     let peer = connection.peer().clone();
-    let text = tokio::select! {
+    let command = process.command().to_owned();
+    tracing::info!(command, "a process of the agent has started");
+    let (expected, text) = tokio::select! {
         biased;
         () = faults.broken() => {
             process.terminate().await;
             connection.close();
-            let command = process.command();
             let reason = faults.reason();
-            format!("`{command}` was ended, because {reason}{}", last_lines(&process).await)
+            let last = last_lines(&process).await;
+            (false, format!("`{command}` was ended, because {reason}{last}"))
         }
         () = stop.cancelled() => {
             peer.close();
@@ -115,14 +116,18 @@ pub(super) async fn supervise(
             let _ = timeout(WRITING, connection.closed()).await;
             drop(connection);
             process.await_end().await;
-            format!("`{}` was shut down", process.command())
+            (true, format!("`{command}` was shut down"))
         }
         _ = connection.closed() => {
             let reason = peer.closed().await;
             let text = ended_text(&process, &reason).await;
             process.terminate().await;
-            text
+            (false, text)
         }
     };
+    match expected {
+        true => tracing::info!("{text}"),
+        false => tracing::warn!("{text}"),
+    }
     ending.send_replace(Some(text.into()));
 }

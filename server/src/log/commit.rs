@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::Inner;
 use super::state::Committer;
 use crate::panic::{catch, catch_panic};
+use crate::repeated::log_repeated;
 use crate::store::{Commit, Lease, StoreError, StoreErrorKind};
 
 /// The time between the first two attempts of a commit. Each later one is twice as long.
@@ -54,9 +55,14 @@ impl Inner {
             let result = match self.lease.get() {
                 // Without an end of the commit, everything would wait for it.
                 Some(lease) => {
-                    let written = match catch(|| self.write_now(lease, &commit)) {
+                    let written = match catch("the store", Some(&self.session), || {
+                        self.write_now(lease, &commit)
+                    }) {
                         Ok(Some(result)) => Ok(result),
-                        Ok(None) => catch_panic(self.write(lease, commit)).await,
+                        Ok(None) => {
+                            catch_panic("the store", Some(&self.session), self.write(lease, commit))
+                                .await
+                        }
                         Err(panic) => Err(panic),
                     };
                     written.unwrap_or_else(|panic| {
@@ -75,6 +81,8 @@ impl Inner {
             match &result {
                 Ok(()) => state.keep(events, &self.limits),
                 Err(error) => {
+                    let session = self.session.as_str();
+                    log_repeated!(error, session, %error, "events are lost: the store failed");
                     state.fail(error.clone());
                     // Before anything else is appended, for it gets the same numbers.
                     for listener in &listeners {
@@ -126,6 +134,8 @@ impl Inner {
         commit: &Commit,
         mut error: StoreError,
     ) -> Result<(), StoreError> {
+        let session = self.session.as_str();
+        log_repeated!(warn, session, %error, "a commit failed, and is tried again");
         let begun = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
@@ -141,7 +151,12 @@ impl Inner {
             pause = LONGEST_PAUSE.min(pause * 2);
             match self.attempt(lease, commit, true).await {
                 Err(again) if again.kind() == StoreErrorKind::Unavailable => error = again,
-                result => return result,
+                Ok(()) => {
+                    let seconds = begun.elapsed().as_secs_f64();
+                    log_repeated!(info, session, seconds, "commits succeed again");
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
             }
         }
     }

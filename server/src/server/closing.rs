@@ -13,6 +13,7 @@ use crate::connection::Client;
 use crate::handler::HandlerState;
 use crate::limits::OnDisconnect;
 use crate::panic::catch_panic;
+use crate::repeated::log_repeated;
 use crate::store::StoreErrorKind;
 
 /// Time for clients to be sent the last events of a session that is closed.
@@ -62,6 +63,7 @@ impl Core {
         }
         self.release(session).await;
         session.set_closed();
+        tracing::debug!(session = %session.id(), "closed a session");
     }
 
     /// Waits until the clients have been sent the end of a session's work, but not for those that
@@ -204,11 +206,15 @@ impl Core {
 
     pub(super) async fn close_handler(&self, session: &Session, state: HandlerState) {
         // A handler that hangs is dropped, and one that panics keeps nothing from being closed.
-        let _ = catch_panic(async {
+        let closing = async {
             let closing = self.handler.close(state, session);
             tokio::time::timeout(self.limits.close_timeout, closing).await
-        })
-        .await;
+        };
+        let id = session.id();
+        if let Ok(Err(_)) = catch_panic("the handler's close", Some(id), closing).await {
+            let limit = self.limits.close_timeout;
+            tracing::warn!(session = %id, ?limit, "the handler did not close a session in time");
+        }
     }
 
     pub(super) async fn release(&self, session: &Session) {
@@ -218,7 +224,13 @@ impl Core {
         }
         if let Some(lease) = session.log().lease() {
             // A lease that cannot be given back ends with the process.
-            let _ = self.store.release(lease).await;
+            if let Err(error) = self.store.release(lease).await {
+                let session = session.id().as_str();
+                log_repeated!(
+                    warn, session, %error,
+                    "a session stays with this process: its lease could not be released"
+                );
+            }
         }
     }
 }

@@ -209,7 +209,7 @@ impl Core {
             Ok((state, settings)) => self.enter_new(session, state, settings).await,
             Err(error) => {
                 // A fork that could not be opened must not be listed.
-                let _ = self.store.delete(session.id()).await;
+                self.delete_unopened(session.id()).await;
                 Err(error)
             }
         }
@@ -248,16 +248,18 @@ impl Core {
             let _turn = self.opens.acquire().await;
             self.handler.open(&opening).await
         };
-        let opened = catch_panic(async {
+        let opening = async {
             tokio::select! {
                 biased;
                 () = self.closed.cancelled() => Err(shutting_down()),
                 opened = tokio::time::timeout(limit, open) => opened.unwrap_or_else(|_| {
                     let reason = format!("the handler did not open the session within {limit:?}");
+                    tracing::warn!(session = %session.id(), "{reason}");
                     Err(HandlerError::internal(reason))
                 }),
             }
-        });
+        };
+        let opened = catch_panic("the handler's open", Some(session.id()), opening);
         opened.await.unwrap_or_else(|panic| {
             let reason = format!("the handler panicked: {panic}");
             Err(HandlerError::internal(reason))
@@ -306,6 +308,7 @@ impl Core {
             session.state().settings = settings;
         }
         session.opened(state);
+        tracing::debug!(session = %session.id(), "opened a session");
         Ok(session.0.clone())
     }
 
@@ -320,9 +323,19 @@ impl Core {
         let id = session.id().clone();
         let entered = self.enter(session, state, settings).await;
         if entered.is_err() {
-            let _ = self.store.delete(&id).await;
+            self.delete_unopened(&id).await;
         }
         entered
+    }
+
+    /// Deletes a session that its request could not open.
+    async fn delete_unopened(&self, id: &SessionId) {
+        if let Err(error) = self.store.delete(id).await {
+            tracing::warn!(
+                session = %id, %error,
+                "a session that could not be opened stays in the store"
+            );
+        }
     }
 }
 

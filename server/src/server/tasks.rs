@@ -23,7 +23,7 @@ impl Core {
         T: Send + 'static,
         F: Future<Output = HandlerResult<T>> + Send + 'static,
     {
-        let work = catch_panic(work(self.clone()));
+        let work = catch_panic("a task of the server", None, work(self.clone()));
         // Tracked from the start, so that a shutdown does not miss it between here and the task.
         let mut work = Box::pin(self.tasks.track_future(work));
         // As every handler: a task only if it must wait.

@@ -10,7 +10,12 @@ use crate::turn;
 /// Runs turns until no prompt waits, then ends.
 pub(super) async fn run(session: Session) {
     let mut state = session.state().handler_state.take();
-    let ended = catch_panic(run_turns(&session, &mut state)).await;
+    let ended = catch_panic(
+        "a turn",
+        Some(session.id()),
+        run_turns(&session, &mut state),
+    )
+    .await;
     let (waiting, panic) = match ended {
         Ok(waiting) => (waiting, None),
         Err(panic) => (abort(&session, state, &panic), Some(panic)),

@@ -133,6 +133,8 @@ impl Core {
         })?;
         // Before anybody can see that it has started.
         session.core().counters.turn_started();
+        let client = prompt.origin.as_ref().map(|origin| origin.client.0);
+        tracing::debug!(session = %session.id(), turn = turn.0, client, "turn started");
         // On one thread a task could not begin before the handler waits for something, and many
         // turns end without: then their events are committed together.
         if runtime_flavor() != Some(RuntimeFlavor::CurrentThread) {

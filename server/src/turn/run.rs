@@ -32,12 +32,25 @@ pub(crate) async fn run(
         Err(error) => return TurnResult::without_turn(Err(error.into())),
     };
     // A panic ends the turn like any other error, also one while the handler is dropped.
-    let stop = catch_panic(answer(state, &core, prompt)).await;
+    let stop = catch_panic(
+        "the handler",
+        Some(session.id()),
+        answer(state, &core, prompt),
+    )
+    .await;
     let stop = stop.unwrap_or_else(|panic| {
         let reason = format!("the handler panicked: {panic}");
         Err(HandlerError::internal(reason))
     });
     let result = core.end(stop).await;
+    match &result.stop {
+        Ok(stop) => {
+            tracing::debug!(session = %session.id(), turn = core.turn.0, %stop, "turn ended")
+        }
+        Err(error) => {
+            tracing::debug!(session = %session.id(), turn = core.turn.0, %error, "turn failed");
+        }
+    }
     session.core().counters.turn_ended(&result.stop);
     result
 }

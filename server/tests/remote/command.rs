@@ -11,26 +11,26 @@ use tempfile::TempDir;
 
 use crate::raw::Answer;
 
-const TOKEN: &str = "a-token-of-some-length";
+pub(crate) const TOKEN: &str = "a-token-of-some-length";
 
 /// A user's run folder, in which nothing runs yet.
-struct User(TempDir);
+pub(crate) struct User(pub(crate) TempDir);
 
 /// A server, killed when dropped.
-struct Server {
-    child: Child,
+pub(crate) struct Server {
+    pub(crate) child: Child,
     stderr: BufReader<ChildStderr>,
     /// What it has written to standard error so far.
-    said: String,
+    pub(crate) said: String,
     port: u16,
 }
 
 impl User {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(TempDir::new().unwrap())
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_acp-server"));
         command.args(args).env("XDG_RUNTIME_DIR", self.0.path());
         command
@@ -40,12 +40,12 @@ impl User {
         command
     }
 
-    fn run(&self, args: &[&str]) -> Output {
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
         self.command(args).output().unwrap()
     }
 
     /// Runs a command that fails. Returns its exit code and its last words.
-    fn fails(&self, args: &[&str]) -> (i32, String) {
+    pub(crate) fn fails(&self, args: &[&str]) -> (i32, String) {
         let output = self.run(args);
         (output.status.code().unwrap(), text(&output.stderr))
     }
@@ -68,7 +68,7 @@ impl User {
 
 impl Server {
     /// Starts a server and waits until it listens.
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
@@ -86,7 +86,7 @@ impl Server {
         }
     }
 
-    fn get(&self, path: &str, token: Option<&str>) -> Answer {
+    pub(crate) fn get(&self, path: &str, token: Option<&str>) -> Answer {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let mut request =
             format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
@@ -99,8 +99,16 @@ impl Server {
         Answer::parse(&answer)
     }
 
+    /// Reads standard error up to a text.
+    pub(crate) fn says(&mut self, text: &str) {
+        while !self.said.contains(text) {
+            let read = self.stderr.read_line(&mut self.said).unwrap();
+            assert_ne!(read, 0, "expected {text:?}, got {}", self.said);
+        }
+    }
+
     /// Waits for the end. Returns the exit code.
-    fn end(&mut self) -> Option<i32> {
+    pub(crate) fn end(&mut self) -> Option<i32> {
         self.stderr.read_to_string(&mut self.said).unwrap();
         self.child.wait().unwrap().code()
     }
@@ -113,7 +121,7 @@ impl Drop for Server {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
@@ -123,7 +131,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-fn token_file(user: &User) -> String {
+pub(crate) fn token_file(user: &User) -> String {
     let path = user.0.path().join("token");
     fs::write(&path, format!("{TOKEN}\n")).unwrap();
     path.to_str().unwrap().to_owned()
@@ -425,14 +433,7 @@ fn a_hangup_loads_the_certificate_again() {
     assert_eq!(user.announcement(server.port)["scheme"], "https");
     let pid = Pid::from_raw(i32::try_from(server.child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::HUP).unwrap();
-    while !server.said.contains("loaded the TLS certificate again") {
-        assert_ne!(
-            server.stderr.read_line(&mut server.said).unwrap(),
-            0,
-            "{}",
-            server.said
-        );
-    }
+    server.says("loaded the TLS certificate again");
 }
 
 #[cfg(unix)]
@@ -459,10 +460,11 @@ fn requests_are_logged_without_what_is_secret_if_that_is_wanted() {
     let mut server = user.serve(&["--token-file", &file, "--log-requests"]);
     assert_eq!(server.get("/session/s?ticket=secret", None).status, 401);
     assert_eq!(server.get("/metrics", Some(TOKEN)).status, 200);
-    while !server.said.contains("GET /metrics 200") {
-        assert_ne!(server.stderr.read_line(&mut server.said).unwrap(), 0);
-    }
+    server.says("path=\"/metrics\" status=200");
     let said = &server.said;
-    assert!(said.contains("acp-server: GET /session/s 401 "), "{said}");
+    assert!(
+        said.contains("method=GET path=\"/session/s\" status=401 milliseconds="),
+        "{said}"
+    );
     assert!(!said.contains("ticket") && !said.contains(TOKEN), "{said}");
 }

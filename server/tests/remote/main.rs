@@ -15,6 +15,7 @@ mod command;
 mod container;
 mod http;
 mod listen;
+mod log;
 mod metrics;
 mod raw;
 mod rest;

@@ -7,6 +7,7 @@ use clap::Args;
 use super::super::args::StoreArgs;
 use super::super::hosted::AgentArgs;
 use super::super::keep::KeepArgs;
+use super::super::log::LogArgs;
 use crate::remote::{Host, Origin};
 
 /// What `acp-server serve --help` explains besides the options.
@@ -22,7 +23,7 @@ Behind a proxy that ends TLS, leave the host as it is and add --allow-host with 
 
 Another agent than the reference agent, with its sessions kept here and its processes supervised:
   acp-server serve -- opencode acp
-It does not get ACP_SERVER_TOKEN. Its standard error goes to that of the server.
+It does not get ACP_SERVER_TOKEN. What it writes to standard error is logged.
 
 A new certificate is loaded within seconds of its file's change, and at SIGHUP. A browser gets a
 ticket for one request by POST /ticket, and sends it as ?ticket=TICKET. GET /healthz needs no token.
@@ -78,7 +79,7 @@ pub struct RemoteServe {
     /// Requests a second for each token; 0: without limit
     #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
     pub requests_per_second: u32,
-    /// Writes a line for each request to standard error: method, path, status, time
+    /// Logs each request: method, path, status, time
     #[arg(long)]
     pub log_requests: bool,
     /// Folder in which POST /sessions/ID/share writes transcripts; without it, it writes none
@@ -93,6 +94,9 @@ pub struct RemoteServe {
     /// Seconds for cancelled turns and for connections to end
     #[arg(long, value_name = "SECONDS", default_value_t = 8)]
     pub shutdown_timeout: u64,
+    /// The log.
+    #[command(flatten)]
+    pub log: LogArgs,
     /// The agent to serve instead of the reference agent.
     #[command(flatten)]
     pub agent: AgentArgs,

@@ -1,7 +1,6 @@
 //! `acp-server serve`, `status` and `stop`.
 
 pub(super) mod args;
-mod lines;
 mod secrets;
 mod serve;
 mod servers;

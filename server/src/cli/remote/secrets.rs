@@ -5,8 +5,8 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
+use super::super::Failure;
 use super::super::usage::usage;
-use super::super::{Failure, note};
 use crate::TOKEN_VARIABLE as VARIABLE;
 use crate::remote::Token;
 
@@ -57,9 +57,7 @@ fn warn_of_readers(path: &Path, file: &fs::File) {
         .map_or(0, |metadata| metadata.permissions().mode());
     if mode & 0o077 != 0 {
         let path = path.display();
-        note(&format!(
-            "other users can access {path}; `chmod 600 {path}` prevents it"
-        ));
+        tracing::warn!("other users can access {path}; `chmod 600 {path}` prevents it");
     }
 }
 

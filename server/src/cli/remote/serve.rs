@@ -8,10 +8,10 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::super::log::Log;
 use super::super::usage::usage;
 use super::super::{Failure, note, open};
 use super::args::RemoteServe;
-use super::lines::Lines;
 use super::secrets;
 use super::signals::{EndSignals, Hangups};
 use crate::remote::discovery::{Announced, Announcement, Discovery, DiscoveryError};
@@ -25,7 +25,7 @@ use crate::{Limits, Reference, Server};
 const DESCRIPTORS: u64 = 65_536;
 
 /// Serves until a signal comes.
-pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
+pub(in crate::cli) async fn serve(args: RemoteServe, log: Option<&Log>) -> Result<(), Failure> {
     let tls = tls(&args)?;
     let master = secrets::master(args.token_file.as_deref())?;
     let read_only = args.read_only_token_file.as_deref();
@@ -53,6 +53,11 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         Some(_) => None,
         None => Some(Token::random()?),
     };
+    if let Some(log) = log {
+        for token in master.iter().chain(&read_only).chain(&generated) {
+            log.hide(token.secret());
+        }
+    }
 
     // Before the store and the socket: a second server should disturb neither.
     let discovery = Discovery::of_user()?;
@@ -103,9 +108,15 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
     settings.shutdown_timeout = Duration::from_secs(args.shutdown_timeout);
     settings.hosted = agent;
     if args.log_requests {
-        let lines = Lines::start()?;
-        settings.on_request = Some(Arc::new(move |request: AnsweredRequest| {
-            lines.push(request.to_string());
+        settings.on_request = Some(Arc::new(|request: AnsweredRequest| {
+            tracing::info!(
+                target: "acp_server::requests",
+                method = %request.method,
+                path = request.path,
+                status = request.status.as_u16(),
+                milliseconds = request.duration.as_secs_f64() * 1e3,
+                "answered a request",
+            );
         }));
     }
 
@@ -137,21 +148,24 @@ pub(in crate::cli) async fn serve(args: RemoteServe) -> Result<(), Failure> {
         ends_within: args.drain.saturating_add(args.shutdown_timeout),
         token: generated.map(|token| token.secret().to_owned()),
     })?;
-    note(&format!("listening on {scheme}://{address}/acp"));
-    note(&match &master {
-        Some(_) => format!("discovery file: {}", announced.path().display()),
-        None => format!("token in {}", announced.path().display()),
-    });
-    note(&match &on_screen {
-        Some(token) => format!("page with the token: {scheme}://{address}/#token={token}"),
-        None => format!("page: {scheme}://{address}/"),
-    });
+    tracing::info!("listening on {scheme}://{address}/acp");
+    let file = announced.path().display();
+    match &master {
+        Some(_) => tracing::info!("discovery file: {file}"),
+        None => tracing::info!("token in {file}"),
+    }
+    tracing::info!("page: {scheme}://{address}/");
+    if let Some(token) = &on_screen {
+        note(&format!(
+            "page with the token: {scheme}://{address}/#token={token}"
+        ));
+    }
 
     let stop = settings.stop.clone();
     let serving = crate::remote::serve(server, listener, settings);
     let ending = async {
         signals.next().await;
-        note("stopping; a second signal ends at once");
+        tracing::info!("stopping; a second signal ends at once");
         stop.cancel();
     };
     let both = async { tokio::join!(serving, ending) };
@@ -194,8 +208,8 @@ async fn reload_at_hangup(reload: Option<(&Tls, Hangups)>) {
     loop {
         hangups.next().await;
         match tls.reload() {
-            Ok(()) => note("loaded the TLS certificate again"),
-            Err(error) => note(&format!("kept the earlier TLS certificate: {error}")),
+            Ok(()) => tracing::info!("loaded the TLS certificate again"),
+            Err(error) => tracing::warn!("kept the earlier TLS certificate: {error}"),
         }
     }
 }

@@ -127,7 +127,7 @@ async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
     let tls = parts.extensions.get::<Secured>().is_some();
     let sender = match gate.hosts.check(&parts, tls) {
         Ok(sender) => sender,
-        Err(refusal) => return refusal.into_response(),
+        Err(refusal) => return refused(refusal.into_response()),
     };
     let origin = parts.headers.get(axum::http::header::ORIGIN).cloned();
     let mut response = if sender == Sender::ListedOrigin && cors::is_preflight(&parts) {
@@ -136,7 +136,7 @@ async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
         let request = Request::from_parts(parts, body);
         match gate.admit(request) {
             Ok(request) => next.run(request).await,
-            Err(refused) => refused,
+            Err(refusal) => refused(refusal),
         }
     };
     if gate.hosts.has_origins() {
@@ -144,6 +144,15 @@ async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
         cors::mark(response.headers_mut(), listed);
     }
     response
+}
+
+/// Logs a refusal. The path is the client's choice, and may have a ticket.
+fn refused(refusal: Response) -> Response {
+    tracing::debug!(
+        status = refusal.status().as_u16(),
+        "refused a request of the network"
+    );
+    refusal
 }
 
 impl Gate {

@@ -41,8 +41,8 @@ pub struct ListenSettings {
     /// Time for open requests and WebSockets to end at shutdown; then their sockets are dropped
     /// (10 s).
     pub shutdown_timeout: Duration,
-    /// Receives what an operator should know, such as a certificate that cannot be loaded (default:
-    /// writes it to standard error).
+    /// Receives what an operator should know, such as a certificate that cannot be loaded (default: an
+    /// event of `tracing`; in a program without a subscriber, a line on standard error).
     pub on_warning: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -63,8 +63,12 @@ impl Default for ListenSettings {
             reload_interval: Duration::from_secs(5),
             shutdown_timeout: Duration::from_secs(10),
             on_warning: Arc::new(|warning| {
-                // Standard error may be closed; there is nobody else to notify.
-                let _ = writeln!(std::io::stderr(), "acp-server: {warning}");
+                if tracing::dispatcher::has_been_set() {
+                    tracing::warn!("{warning}");
+                } else {
+                    // Standard error may be closed; there is nobody else to notify.
+                    let _ = writeln!(std::io::stderr(), "acp-server: {warning}");
+                }
             }),
         }
     }

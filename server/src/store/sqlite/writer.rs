@@ -18,6 +18,7 @@ use super::failure::Failure;
 use super::queue::{Queue, Taken};
 use super::vacuum;
 use super::write::Tables;
+use crate::repeated::log_repeated;
 use crate::store::{StoreError, StoreErrorKind};
 
 /// The most pieces of work in a transaction.
@@ -224,13 +225,11 @@ impl Writer {
     /// were promised no more than the page cache.
     fn sync(&mut self) {
         self.unsynced = self.unsynced.map(|_| Instant::now());
-        if self.set_full(true).is_ok() {
-            let connection = &self.tables.connection;
-            let begun = connection.execute_batch("BEGIN IMMEDIATE");
-            if begun.is_ok() && self.work(&mut [], true).is_ok() {
-                self.unsynced = None;
-            } else if !connection.is_autocommit() {
-                let _ = connection.execute_batch("ROLLBACK");
+        match self.try_sync() {
+            Ok(()) => self.unsynced = None,
+            Err(failure) => {
+                let error = failure.into_error(&self.path);
+                log_repeated!(warn, %error, "a loss of power now would lose the latest events");
             }
         }
     }
@@ -239,6 +238,18 @@ impl Writer {
         // After a failure the next deletion tries it again.
         let more = vacuum::step(&self.tables.connection);
         self.tables.has_freed.set(more.unwrap_or(false));
+    }
+
+    fn try_sync(&mut self) -> Result<(), Failure> {
+        self.set_full(true)?;
+        let connection = &self.tables.connection;
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        let synced = self.work(&mut [], true);
+        if synced.is_err() && !connection.is_autocommit() {
+            // The error is that of the work.
+            let _ = connection.execute_batch("ROLLBACK");
+        }
+        synced
     }
 
     fn set_full(&mut self, full: bool) -> Result<(), Failure> {

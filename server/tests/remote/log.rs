@@ -1,0 +1,128 @@
+//! The log of `acp-server serve`: what it shows, what it never shows, and where it goes.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::command::{Server, TOKEN, User, text, token_file};
+
+/// Secrets that reach the log in the ways that are possible.
+const SECRETS: [&str; 6] = [
+    TOKEN,
+    "a-token-that-only-reads",
+    "value-of-a-variable",
+    "after-bearer",
+    "in-a-query",
+    "of-a-ticket",
+];
+
+/// Writes them to standard error, and to standard output, where only messages belong.
+const AGENT: &str = r#"
+for word in "$NOT_A_NAME" "$NEITHER" "$MY_ApiKey" "Authorization: Bearer after-bearer" \
+    "GET /acp?token=in-a-query&ticket=of-a-ticket HTTP/1.1"; do
+    echo "agent says $word" >&2
+    echo "agent says $word"
+done
+exec "$0" --store memory --log off
+"#;
+
+fn lines(log: &str) -> Vec<Value> {
+    let lines = log.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().expect(log)
+}
+
+#[test]
+fn no_secret_appears_in_the_log() {
+    for format in ["text", "json"] {
+        let user = User::new();
+        let path = |name: &str| user.0.path().join(name).to_str().unwrap().to_owned();
+        let (token, errors) = (token_file(&user), path("errors"));
+        fs::write(path("reader"), SECRETS[1]).unwrap();
+        let mut command = user.command(&["serve", "--store", "memory", "--port", "0"]);
+        command.args([
+            "--token-file",
+            &token,
+            "--read-only-token-file",
+            &path("reader"),
+        ]);
+        command.args(["--log-requests", "--log", "debug", "--log-format", format]);
+        command.args(["--error-log", &errors]);
+        command.args(["--", "sh", "-c", AGENT, env!("CARGO_BIN_EXE_acp-server")]);
+        command.env("NOT_A_NAME", TOKEN).env("NEITHER", SECRETS[1]);
+        command.env("MY_ApiKey", SECRETS[2]);
+        let mut server = Server::start(command);
+        server.get("/session/s?ticket=of-a-ticket", Some("after-bearer"));
+        server.get("/session/s?token=in-a-query", Some(TOKEN));
+        server.says("404");
+        let stopped = user.run(&["stop", "--all"]);
+        assert!(stopped.status.success(), "{}", text(&stopped.stderr));
+        assert_eq!(server.end(), Some(0), "{}", server.said);
+        let errors = fs::read_to_string(errors).unwrap();
+        for log in [&server.said, &errors] {
+            assert!(log.contains("agent says [redacted]"), "{log}");
+            for secret in SECRETS {
+                assert!(!log.contains(secret), "{secret}: {log}");
+            }
+        }
+        let from_agent = server.said.matches("acp_server::agent").count();
+        assert_eq!(from_agent, 6, "{}", server.said);
+        let mut warnings = lines(&errors).into_iter();
+        let warning = warnings.find(|line| line["target"] == "acp_server::agent");
+        let warning = warning.unwrap();
+        assert_eq!(warning["level"], "WARN");
+        assert_eq!(warning["agent"], "sh");
+        if format == "json" {
+            assert!(
+                lines(&server.said)
+                    .iter()
+                    .all(|line| line["timestamp"].is_string())
+            );
+        }
+    }
+}
+
+#[test]
+fn the_filter_says_what_is_logged() {
+    let user = User::new();
+    let command = ["serve", "--store", "memory", "--port", "0"];
+    let mut quiet = user.command(&command);
+    quiet.args(["--log", "warn,acp_server::cli=info"]);
+    quiet.args(["--", "sh", "-c", AGENT, env!("CARGO_BIN_EXE_acp-server")]);
+    let server = Server::start(quiet);
+    assert!(
+        server.said.contains("INFO acp_server::cli"),
+        "{}",
+        server.said
+    );
+    assert!(
+        !server.said.contains("INFO acp_server::agent"),
+        "{}",
+        server.said
+    );
+    for (option, value) in [
+        ("--log", "a=loud"),
+        ("--log-format", "xml"),
+        ("--error-log", "/no/x"),
+    ] {
+        let (code, said) = user.fails(&[&command[..], &[option, value]].concat());
+        assert!(code == 2 && said.contains(value), "{said}");
+    }
+}
+
+#[test]
+fn a_failure_is_in_the_error_log_whatever_is_shown() {
+    let user = User::new();
+    let errors = user.0.path().join("errors");
+    let other = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = other.local_addr().unwrap().port().to_string();
+    let command = [
+        "serve", "--store", "memory", "--port", &port, "--log", "off",
+    ];
+    let (code, said) =
+        user.fails(&[&command[..], &["--error-log", errors.to_str().unwrap()]].concat());
+    assert_eq!((code, said.as_str()), (1, ""));
+    let lines = lines(&fs::read_to_string(errors).unwrap());
+    assert_eq!((lines.len(), &lines[0]["level"]), (1, &"ERROR".into()));
+    let message = lines[0]["message"].as_str().unwrap();
+    assert!(message.starts_with("cannot listen on"), "{message}");
+}
