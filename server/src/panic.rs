@@ -2,28 +2,49 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::task::Poll;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use acp_sdk::v1::SessionId;
+use pin_project_lite::pin_project;
 
-/// Awaits a future; a panic in it is an error with the panic's text, and in the log: `what` panicked,
-/// for which session.
-pub(crate) async fn catch_panic<T>(
-    what: &'static str,
-    session: Option<&SessionId>,
-    future: impl Future<Output = T>,
-) -> Result<T, String> {
-    let mut future = std::pin::pin!(future);
-    std::future::poll_fn(
-        move |cx| match catch(what, session, || future.as_mut().poll(cx)) {
-            Ok(polled) => polled.map(Ok),
-            Err(panic) => Poll::Ready(Err(panic)),
-        },
-    )
-    .await
+pin_project! {
+    /// Awaits a future; a panic in it is an error with the panic's text, and in the log: `what`
+    /// panicked, for which session. A structure, because an `async fn` would keep the future twice.
+    pub(crate) struct CatchPanic<'a, F> {
+        what: &'static str,
+        session: Option<&'a SessionId>,
+        #[pin]
+        future: F,
+    }
 }
 
-/// Calls a function, as [`catch_panic`] awaits a future.
+/// Returns the future that awaits another one and [catches its panic](CatchPanic).
+pub(crate) fn catch_panic<'a, F: Future>(
+    what: &'static str,
+    session: Option<&'a SessionId>,
+    future: F,
+) -> CatchPanic<'a, F> {
+    CatchPanic {
+        what,
+        session,
+        future,
+    }
+}
+
+impl<F: Future> Future for CatchPanic<'_, F> {
+    type Output = Result<F::Output, String>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        match catch(this.what, *this.session, || this.future.poll(cx)) {
+            Ok(polled) => polled.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
+    }
+}
+
+/// Calls a function, as [`CatchPanic`] awaits a future.
 pub(crate) fn catch<T>(
     what: &'static str,
     session: Option<&SessionId>,

@@ -46,10 +46,13 @@ impl Service for Answering {
             return self.inner.request(request);
         }
         let connection = self.connection.clone();
-        request.answer(move |ctx, params: PromptRequest| async move {
-            let ctx = AgentContext::new(ctx);
-            let (stop, members) = connection.answer_prompt(&ctx, params).await?;
-            answer(&stop, members.as_ref())
+        request.answer(move |ctx, params: PromptRequest| {
+            // Boxed: two small pieces of memory cost less than a large one.
+            Box::pin(async move {
+                let ctx = AgentContext::new(ctx);
+                let (stop, members) = connection.answer_prompt(&ctx, params).await?;
+                answer(&stop, members.as_ref())
+            })
         })
     }
 

@@ -5,6 +5,7 @@ use acp_sdk::extensions::{
     SessionStateChangedNotification, methods,
 };
 use acp_sdk::runtime::Notification as _;
+use acp_sdk::v1::methods as asked;
 use acp_sdk::v1::{ClientHandle, CreateElicitationRequest, ElicitationMode};
 use acp_sdk::{Json, Peer};
 
@@ -31,16 +32,15 @@ impl Client {
         if self.is_v2() {
             return super::v2::ask(self, ask).await;
         }
-        let Some(handle) = self.handle() else {
-            return Err(acp_sdk::Error::Closed(acp_sdk::CloseReason::Dropped));
-        };
+        let closed = acp_sdk::Error::Closed(acp_sdk::CloseReason::Dropped);
+        let peer = self.peer().ok_or(closed)?;
         Ok(match ask {
             Ask::Permission(request) => {
-                let answer = handle.request_permission(request.clone()).await?;
+                let answer = peer.call::<asked::RequestPermission>(request).await?;
                 Reply::Permission(answer.outcome)
             }
             Ask::Elicitation(request) => {
-                let answer = handle.create_elicitation(request.clone()).await?;
+                let answer = peer.call::<asked::CreateElicitation>(request).await?;
                 Reply::Elicitation(answer.action)
             }
         })

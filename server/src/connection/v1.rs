@@ -186,15 +186,24 @@ impl ServerConnection {
         submit: fn(&Session, Prompt) -> Result<Ticket, Refusal>,
     ) -> HandlerResult<(Session, Arc<Subscription>, Ticket)> {
         let (session, subscription) = self.attached(&req.session_id).await?;
+        let ticket = self.queue(&session, &subscription, req, submit)?;
+        Ok((session, subscription, ticket))
+    }
+
+    fn queue(
+        &self,
+        session: &Session,
+        subscription: &Arc<Subscription>,
+        req: PromptRequest,
+        submit: fn(&Session, Prompt) -> Result<Ticket, Refusal>,
+    ) -> HandlerResult<Ticket> {
         check::prompt(&req.prompt, &self.core().info.prompt)?;
         let origin = Origin {
             client: self.client.id(),
             subscription: subscription.clone(),
         };
         let prompt = Prompt::new(req.prompt, req.meta, Some(origin));
-        let submitted = submit(&session, prompt);
-        let ticket = submitted.map_err(|refusal| refused(session.id(), refusal))?;
-        Ok((session, subscription, ticket))
+        submit(session, prompt).map_err(|refusal| refused(session.id(), refusal))
     }
 
     /// Answers a prompt with its stop reason and the other members of the answer.

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Inner;
 use super::state::Committer;
+use crate::event::Batch;
 use crate::panic::{catch, catch_panic};
 use crate::repeated::log_repeated;
 use crate::store::{Commit, Lease, StoreError, StoreErrorKind};
@@ -35,77 +36,93 @@ impl Closing {
 }
 
 impl Inner {
-    /// Commits until nothing is left, unless another task does.
-    pub(super) async fn commit(self: &Arc<Self>) {
+    /// Commits until nothing is left, unless another task does. Returns a commit for which the store
+    /// takes time: [`commit_waiting`](Self::commit_waiting) must be awaited with it.
+    #[must_use]
+    pub(super) fn commit_now(self: &Arc<Self>) -> Option<Commit> {
         {
             let mut state = self.state();
             if state.committer == Committer::Running {
-                return;
+                return None;
             }
             state.committer = Committer::Running;
         }
-        loop {
-            let commit = self.state().take(&self.limits);
-            let Some(commit) = commit else {
-                // Whoever flushes waits for the end of the task, too.
-                self.settled.notify_waiters();
-                return;
-            };
+        self.commit_further()
+    }
+
+    /// Waits for a commit, and commits until nothing is left.
+    pub(super) async fn commit_waiting(self: &Arc<Self>, commit: Commit) {
+        let mut next = Some(commit);
+        while let Some(commit) = next {
             let events = commit.events.clone();
             let result = match self.lease.get() {
-                // Without an end of the commit, everything would wait for it.
                 Some(lease) => {
-                    let written = match catch("the store", Some(&self.session), || {
-                        self.write_now(lease, &commit)
-                    }) {
-                        Ok(Some(result)) => Ok(result),
-                        Ok(None) => {
-                            catch_panic("the store", Some(&self.session), self.write(lease, commit))
-                                .await
-                        }
-                        Err(panic) => Err(panic),
-                    };
-                    written.unwrap_or_else(|panic| {
-                        // It may have happened, but there is no hope in another attempt.
-                        let reason = format!("the store panicked: {panic}");
-                        Err(StoreError::new(StoreErrorKind::Unavailable, reason))
-                    })
+                    let written = self.write(lease, commit);
+                    let written = catch_panic("the store", Some(&self.session), written).await;
+                    written.unwrap_or_else(|panic| Err(panicked(&panic)))
                 }
                 None => {
                     let reason = format!("session {} is not in the store yet", self.session);
                     Err(StoreError::new(StoreErrorKind::Conflict, reason))
                 }
             };
-            let mut state = self.state();
-            let listeners = state.listeners();
-            match &result {
-                Ok(()) => state.keep(events, &self.limits),
-                Err(error) => {
-                    let session = self.session.as_str();
-                    log_repeated!(error, session, %error, "events are lost: the store failed");
-                    state.fail(error.clone());
-                    // Before anything else is appended, for it gets the same numbers.
-                    for listener in &listeners {
-                        listener.rolled_back(state.committed);
-                    }
+            self.settle(events, &result);
+            next = self.commit_further();
+        }
+    }
+
+    /// Commits until nothing is left, or until a commit takes time.
+    fn commit_further(self: &Arc<Self>) -> Option<Commit> {
+        loop {
+            let commit = self.state().take(&self.limits);
+            let Some(commit) = commit else {
+                // Whoever flushes waits for the end of the task, too.
+                self.settled.notify_waiters();
+                return None;
+            };
+            let write = || self.write_now(&commit);
+            let result = match catch("the store", Some(&self.session), write) {
+                Ok(Some(result)) => result,
+                Ok(None) => return Some(commit),
+                // Without an end of the commit, everything would wait for it.
+                Err(panic) => Err(panicked(&panic)),
+            };
+            self.settle(commit.events, &result);
+        }
+    }
+
+    /// A commit has ended.
+    fn settle(&self, events: Option<Arc<Batch>>, result: &Result<(), StoreError>) {
+        let mut state = self.state();
+        let listeners = state.listeners();
+        match result {
+            Ok(()) => state.keep(events, &self.limits),
+            Err(error) => {
+                let session = self.session.as_str();
+                log_repeated!(error, session, %error, "events are lost: the store failed");
+                state.fail(error.clone());
+                // Before anything else is appended, for it gets the same numbers.
+                for listener in &listeners {
+                    listener.rolled_back(state.committed);
                 }
             }
-            let (last, kept) = (state.committed, state.kept_bytes());
-            drop(state);
-            self.memory.committed(self, kept);
-            self.settled.notify_waiters();
-            // Nothing that waits for events that could not be committed must wait any longer.
-            for listener in listeners {
-                match &result {
-                    Ok(()) => listener.committed(last),
-                    Err(error) => listener.failed(last, error),
-                }
+        }
+        let (last, kept) = (state.committed, state.kept_bytes());
+        drop(state);
+        self.memory.committed(self, kept);
+        self.settled.notify_waiters();
+        // Nothing that waits for events that could not be committed must wait any longer.
+        for listener in listeners {
+            match result {
+                Ok(()) => listener.committed(last),
+                Err(error) => listener.failed(last, error),
             }
         }
     }
 
     /// Has the store commit without a wait; `None` if it must be [waited for](Self::write).
-    fn write_now(&self, lease: &Lease, commit: &Commit) -> Option<Result<(), StoreError>> {
+    fn write_now(&self, commit: &Commit) -> Option<Result<(), StoreError>> {
+        let lease = self.lease.get()?;
         if self.in_doubt.load(Ordering::Relaxed) {
             return None;
         }
@@ -219,5 +236,13 @@ fn leaves_doubt(error: &StoreError) -> bool {
     matches!(
         error.kind(),
         StoreErrorKind::Unavailable | StoreErrorKind::Conflict
+    )
+}
+
+/// The error of a commit that may have happened: there is no hope in another attempt.
+fn panicked(panic: &str) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Unavailable,
+        format!("the store panicked: {panic}"),
     )
 }

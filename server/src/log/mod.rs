@@ -206,14 +206,19 @@ impl Log {
         if self.lease().is_none() {
             return;
         }
-        let inner = self.0.clone();
-        crate::in_place::run(async move { inner.commit().await });
+        if let Some(commit) = self.0.commit_now() {
+            let inner = self.0.clone();
+            tokio::spawn(async move { inner.commit_waiting(commit).await });
+        }
     }
 
     /// Commits what was appended in the task of the caller, which must not be dropped meanwhile:
     /// nobody would commit any more.
     pub(crate) async fn commit(&self) {
-        self.0.commit().await;
+        if let Some(commit) = self.0.commit_now() {
+            // Boxed: a turn of a store in memory has no room for it.
+            Box::pin(self.0.commit_waiting(commit)).await;
+        }
     }
 
     /// Waits while more than a buffer is uncommitted.
@@ -269,7 +274,11 @@ impl Log {
         state.committer = Committer::Spawned;
         drop(state);
         let inner = self.0.clone();
-        runtime.spawn(async move { inner.commit().await });
+        runtime.spawn(async move {
+            if let Some(commit) = inner.commit_now() {
+                inner.commit_waiting(commit).await;
+            }
+        });
     }
 
     /// Returns whether an event is committed.

@@ -214,7 +214,8 @@ impl Session {
             state.open += 1;
         }
         let (session, question, client) = (self.clone(), question.clone(), client.clone());
-        tokio::spawn(async move {
+        // In place, so that the request leaves with the updates before it.
+        crate::in_place::run(async move {
             let answer = tokio::select! {
                 biased;
                 // Dropping the call cancels the request.

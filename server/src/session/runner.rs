@@ -26,7 +26,8 @@ pub(super) async fn run(session: Session) {
     }
     match panic {
         None => session.core().sessions.became_idle(&session),
-        Some(_) => session.core().unload(&session).await,
+        // Boxed, because it is rare, and every runner has room for it otherwise.
+        Some(_) => Box::pin(session.core().unload(&session)).await,
     }
 }
 
@@ -72,4 +73,20 @@ fn abort(
         prompt.end(TurnResult::failed(reason));
     }
     waiting
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the size of the future that a function returns.
+    fn size<A, F: Future>(_: impl FnOnce(A) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// Each turn allocates one, and larger pieces of memory cost several times as much.
+    #[test]
+    fn a_runner_is_small() {
+        assert!(size(run) <= 1024, "{} bytes", size(run));
+    }
 }
