@@ -38,13 +38,16 @@ struct Excess {
 impl Core {
     /// Starts the task that applies the limits of retention, if there are any and it does not run.
     pub(super) fn start_retention(self: &Arc<Self>) {
-        let retention = self.limits.retention.clone();
+        if self.limits.retention.keeps_all() {
+            return;
+        }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        if retention.keeps_all() || self.retention_started.swap(true, Ordering::AcqRel) {
+        if self.retention_started.swap(true, Ordering::AcqRel) {
             return;
         }
+        let retention = self.limits.retention.clone();
         let (core, closed) = (Arc::downgrade(self), self.closed.clone());
         runtime.spawn(async move {
             while let Some(core) = core.upgrade() {

@@ -50,7 +50,7 @@ pub(super) async fn removed_events_are_gone(store: Shared) {
     session.expect_events(last).await;
     // The ends and the middle of batches. What is removed already stays so.
     let mut oldest = 1;
-    for before in [1, 2, 4, 7, 5, 1, 200, 306, 307, 308, 348] {
+    for before in [1, 2, 3, 4, 7, 5, 1, 8, 200, 306, 307, 308, 348] {
         assert!(session.commit(trim(before)).await.is_ok());
         oldest = oldest.max(before);
         expect_kept(&session, oldest, last).await;

@@ -68,15 +68,20 @@ pub(super) fn open_writer<T>(
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
-    if fs::metadata(path).is_ok_and(|file| file.len() == 0) {
-        // Only before there are tables.
-        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-    }
     if let Some(pages) = max_pages {
         let set = format!("PRAGMA max_page_count = {pages}");
         connection.query_row(&set, [], |_| Ok(()))?;
     }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let is_empty = fs::metadata(path).is_ok_and(|file| file.len() == 0);
+    let transaction = if is_empty {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
+        // Possible only before there are tables. It takes the write lock, and is in the transaction
+        // because it creates the first page, which must not be seen without our mark.
+        transaction.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        transaction
+    } else {
+        connection.transaction_with_behavior(TransactionBehavior::Immediate)?
+    };
     let version = version_of(path, &transaction, steps)?;
     let value = registered()?;
     if version < schema::version_of(steps) {
