@@ -6,6 +6,8 @@ mod cli;
 mod faults;
 #[cfg(feature = "sqlite")]
 mod files;
+#[cfg(all(feature = "sqlite", target_os = "linux"))]
+mod full_disk;
 #[cfg(feature = "sqlite")]
 mod kill;
 mod memory;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::failure::Failure;
+use super::failure::{self, Failure};
 use super::schema::{self, APPLICATION_ID};
 use crate::store::{StoreError, StoreErrorKind};
 
@@ -20,22 +20,12 @@ const ANOTHER: &str = "an SQLite database of another application";
 /// Creates folder and file if they are missing, and returns the path without links, from which
 /// the paths of lock files follow.
 pub(super) fn prepare(path: &Path) -> Result<PathBuf, StoreError> {
-    let failed = |what: &str, error: io::Error| {
-        let message = format!(
-            "cannot {what} the session store {}: {error}",
-            path.display()
-        );
-        let kind = match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreErrorKind::Full,
-            _ => StoreErrorKind::Unavailable,
-        };
-        StoreError::new(kind, message).with_source(error)
-    };
+    let failed = |what: &str, error| failure::file(path, what, error);
     if let Some(folder) = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
     {
-        create_folder(folder).map_err(|error| failed("create the folder of", error))?;
+        create_folder(folder).map_err(|error| failed("create the folder", error))?;
     }
     // SQLite gives the files beside it the permissions of this one.
     match private(OpenOptions::new().write(true).create_new(true)).open(path) {
@@ -43,13 +33,13 @@ pub(super) fn prepare(path: &Path) -> Result<PathBuf, StoreError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         // A file that exists need not be creatable.
         Err(_) if path.is_file() => {}
-        Err(error) => return Err(failed("create", error)),
+        Err(error) => return Err(failed("create the file", error)),
     }
     if path.is_dir() {
         let error = io::Error::from(io::ErrorKind::IsADirectory);
-        return Err(failed("open", error));
+        return Err(failed("open the file", error));
     }
-    fs::canonicalize(path).map_err(|error| failed("open", error))
+    fs::canonicalize(path).map_err(|error| failed("open the file", error))
 }
 
 /// Opens the connection that writes; creates or migrates the tables.

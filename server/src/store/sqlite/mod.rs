@@ -135,15 +135,12 @@ impl SqliteOptions {
     /// - `Unavailable`: the file or its folder cannot be written, or another process is writing.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<SqliteStore, StoreError> {
         let path = file::prepare(path.as_ref())?;
-        let failed = |what: &str, error: std::io::Error| {
-            let message = format!("{what} of the session store {}: {error}", path.display());
-            StoreError::new(StoreErrorKind::Unavailable, message).with_source(error)
-        };
+        let failed = |what: &str, error| failure::file(&path, what, error);
         let register = || {
             let owners = Owners::beside(&path);
-            let owners = owners.map_err(|error| failed("lock folder", error))?;
+            let owners = owners.map_err(|error| failed("create the lock folder", error))?;
             let owner = owners.register();
-            let owner = owner.map_err(|error| failed("lock file", error))?;
+            let owner = owner.map_err(|error| failed("create the lock file", error))?;
             Ok((owners, owner))
         };
         let opened = file::open_writer(&path, schema::STEPS, self.max_pages, register);
