@@ -190,6 +190,9 @@ pub async fn show(
     if let Some(cost) = costs_text(&usage.costs) {
         field("cost", &cost)?;
     }
+    if record.is_truncated() {
+        field("removed", &removed(&record))?;
+    }
     if let Some((source, last)) = &record.forked_from {
         field("forked from", &format!("{source} after event {last}"))?;
     }
@@ -207,7 +210,8 @@ pub async fn show(
 /// Writes the events of a session.
 ///
 /// As JSON a line is `{"eventId":N,"time":TIME,"event":EVENT}` with the text that the store keeps,
-/// unchanged. The time is ISO 8601 in UTC; the member is absent if the time is unknown.
+/// unchanged. The time is ISO 8601 in UTC; the member is absent if the time is unknown. If events
+/// were removed, the first line is `{"truncated":true,"oldestEventId":N}`.
 ///
 /// # Errors
 ///
@@ -218,11 +222,21 @@ pub async fn export(
     format: Format,
     output: &mut impl Write,
 ) -> Result<()> {
-    let id = resolve(store, session).await?.id;
+    let record = resolve(store, session).await?;
+    let id = &record.id;
+    if record.is_truncated() {
+        match format {
+            Format::Json => {
+                let truncated = json!({ "truncated": true, "oldestEventId": record.oldest_event });
+                writeln!(output, "{truncated}")?;
+            }
+            Format::Text => writeln!(output, "[{} were removed]", removed(&record))?,
+        }
+    }
     let mut text = export::Text::default();
     let mut after = 0;
     loop {
-        let page = store.read(&id, after, PAGE_BYTES).await?;
+        let page = store.read(id, after, PAGE_BYTES).await?;
         let batches = page.batches.iter();
         for event in batches.flat_map(|batch| batch.stored_after(after)) {
             match format {
@@ -305,6 +319,11 @@ pub(super) async fn resolve(store: &dyn Store, session: &str) -> Result<SessionR
     named.ok_or_else(|| SessionsError::NotFound(session.to_owned()))
 }
 
+/// Returns which events of a session were removed.
+fn removed(record: &SessionRecord) -> String {
+    format!("events 1 to {}", record.oldest_event - 1)
+}
+
 fn record_json(record: &SessionRecord, usage: Option<&UsageTotals>) -> Value {
     let forked_from = record.forked_from.as_ref();
     let mut value = json!({
@@ -316,6 +335,8 @@ fn record_json(record: &SessionRecord, usage: Option<&UsageTotals>) -> Value {
         "createdAt": record.created_at,
         "updatedAt": record.updated_at,
         "lastEventId": record.last_event,
+        "oldestEventId": record.oldest_event,
+        "truncated": record.is_truncated(),
         "runningTurn": record.running_turn,
         "settings": record.settings,
         "forkedFrom": forked_from.map(|(id, last)| json!({ "sessionId": id, "eventId": last })),

@@ -35,8 +35,8 @@ impl Core {
 
     /// Returns the number of the oldest event that a session still has.
     pub(crate) async fn oldest(&self, id: &SessionId) -> HandlerResult<u64> {
-        let page = self.store.read(id, 0, 1).await;
-        Ok(page.map_err(|error| store_failed(id, &error))?.oldest)
+        let record = self.find(id).await?;
+        Ok(record.map_or(1, |record| record.oldest_event))
     }
 }
 

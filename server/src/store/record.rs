@@ -63,6 +63,12 @@ impl SessionRecord {
         }
     }
 
+    /// Returns whether events were removed.
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        self.oldest_event > 1
+    }
+
     /// The default maximum of a record's bytes: 1 MiB.
     pub(super) const MAX_BYTES: usize = 1 << 20;
 

@@ -220,3 +220,48 @@ async fn a_session_that_is_open_elsewhere_is_not_deleted() {
     let fork = text(output).trim_end().into();
     open.acquire(&fork).await.unwrap();
 }
+
+#[tokio::test]
+async fn events_that_were_removed_are_named() {
+    let store = store().await;
+    let (_, lease) = store.acquire(&"b".into()).await.unwrap();
+    let mut trim = Commit::default();
+    trim.trim_before = Some(8);
+    store.commit(&lease, trim).await.unwrap();
+    let mut output = Vec::new();
+    let shown = sessions::show(&store, "b", Format::Text, &mut output);
+    shown.await.unwrap();
+    let shown = text(output);
+    assert!(
+        shown.contains("events:      10\nremoved:     events 1 to 7\n"),
+        "{shown}"
+    );
+    let mut output = Vec::new();
+    let shown = sessions::show(&store, "b", Format::Json, &mut output);
+    shown.await.unwrap();
+    let shown = values(output).remove(0);
+    assert_eq!(
+        (&shown["oldestEventId"], &shown["truncated"]),
+        (&8.into(), &true.into())
+    );
+
+    let mut output = Vec::new();
+    let exported = sessions::export(&store, "b", Format::Text, &mut output);
+    exported.await.unwrap();
+    let exported = text(output);
+    let rest = &TEXT[TEXT.find("\nAgent (8)").unwrap()..];
+    assert_eq!(exported, format!("[events 1 to 7 were removed]\n{rest}"));
+    let mut output = Vec::new();
+    let exported = sessions::export(&store, "b", Format::Json, &mut output);
+    exported.await.unwrap();
+    let lines = values(output);
+    assert_eq!(
+        (&lines[0]["truncated"], &lines[0]["oldestEventId"]),
+        (&true.into(), &8.into())
+    );
+    let ids: Vec<_> = lines
+        .iter()
+        .filter_map(|line| line["eventId"].as_u64())
+        .collect();
+    assert_eq!(ids, [8, 9, 10]);
+}

@@ -67,6 +67,10 @@ pub(super) struct SessionEntry {
     last_touched: f64,
     /// The number of the last event.
     event_count: u64,
+    /// The number of the oldest event that is still kept.
+    oldest_event: u64,
+    /// Whether older events were removed.
+    truncated: bool,
     title: Option<String>,
     /// The time of creation: ISO 8601 in UTC.
     started_at: String,
@@ -254,6 +258,8 @@ fn entry(rest: &Rest, row: Row) -> SessionEntry {
         created_at: seconds(&record.created_at),
         last_touched: seconds(&record.updated_at),
         event_count: record.last_event,
+        oldest_event: record.oldest_event,
+        truncated: record.is_truncated(),
         ended_at: has_ended.then_some(record.updated_at),
         working_dir: record.cwd,
         title: record.title,

@@ -57,6 +57,10 @@ pub(super) struct SessionState {
     last_touched: f64,
     /// The number of the last event.
     event_count: u64,
+    /// The number of the oldest event that is still kept.
+    oldest_event: u64,
+    /// Whether older events were removed.
+    truncated: bool,
     title: Option<String>,
     /// `idle`, `running`, `cancelling` or `closed`; `stored` if it is not in memory.
     state: String,
@@ -250,6 +254,7 @@ impl Rest {
 }
 
 fn state_of(record: SessionRecord, session: Option<&Session>) -> SessionState {
+    let truncated = record.is_truncated();
     let state = session.map_or("stored", |session| session.phase().name());
     let pending = session
         .map(Session::pending_permissions)
@@ -261,6 +266,8 @@ fn state_of(record: SessionRecord, session: Option<&Session>) -> SessionState {
         created_at: seconds(&record.created_at),
         last_touched: seconds(&record.updated_at),
         event_count: record.last_event,
+        oldest_event: record.oldest_event,
+        truncated,
         title: record.title,
         state: state.to_owned(),
         pending_permissions: pending.collect(),

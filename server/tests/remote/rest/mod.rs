@@ -12,7 +12,7 @@ mod transcript;
 use acp_server::remote::{
     AccessControl, Hosts, ListenSettings, Settings, Token, Tokens, protect, rest, router,
 };
-use acp_server::{Reference, Server};
+use acp_server::{Limits, Reference, Server};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;

@@ -184,3 +184,41 @@ async fn a_transcript_is_posted_to_a_listed_server_and_to_no_other() {
         .await;
     refused(&answer, 403, "forbidden");
 }
+
+#[tokio::test]
+async fn events_that_were_removed_are_named() {
+    let mut limits = Limits::default();
+    limits.log.max_events = Some(10);
+    let server = Server::builder(Reference).limits(limits).build();
+    let site = Site::with(server, &Settings::default()).await;
+    let id = site.create().await.id;
+    site.talk(&id, "stream 3").await;
+    let path = format!("/sessions/{id}");
+    let whole = site.get(&path).await.json();
+    assert_eq!(
+        (
+            &whole["summary"]["oldest_event"],
+            &whole["summary"]["truncated"]
+        ),
+        (&json!(1), &json!(false))
+    );
+    let transcript = site.get(&format!("{path}/transcript")).await.body;
+    assert!(!transcript.contains("were removed"), "{transcript}");
+
+    site.talk(&id, "stream 30").await;
+    let whole = site.get(&path).await.json();
+    let last = whole["summary"]["event_count"].as_u64().unwrap();
+    assert_eq!(whole["summary"]["oldest_event"], last - 9);
+    assert_eq!(whole["summary"]["truncated"], true);
+    assert_eq!(whole["events"].as_array().unwrap().len(), 10);
+    let listed = site.get("/sessions").await.json();
+    assert_eq!(listed["sessions"][0]["truncated"], true);
+    let short = site.get(&format!("/session/{id}")).await.json();
+    assert_eq!(short["oldest_event"], last - 9);
+    let note = format!("The events up to number {} were removed.", last - 10);
+    for format in ["html", "md"] {
+        let path = format!("{path}/transcript?format={format}");
+        let transcript = site.get(&path).await.body;
+        assert_eq!(transcript.matches(&note).count(), 1, "{transcript}");
+    }
+}

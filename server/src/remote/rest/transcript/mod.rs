@@ -122,7 +122,7 @@ pub(super) fn render(
         .title
         .clone()
         .unwrap_or_else(|| record.id.to_string());
-    let (head, mut writer, tail) = match format {
+    let (mut head, mut writer, tail) = match format {
         Format::Html => (
             html::head(&title, record),
             Writer::new(html::part),
@@ -134,6 +134,7 @@ pub(super) fn render(
             "\n",
         ),
     };
+    writer.begin(record, &mut head);
     let event = move |event: StoredEvent<'_>, output: &mut String| writer.event(event, output);
     Box::pin(stream::pieces(pages, head, event, tail.to_owned()))
 }

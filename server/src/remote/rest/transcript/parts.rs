@@ -7,6 +7,7 @@ use acp_sdk::v1::{
 };
 
 use crate::event::{EventBody, StoredEvent, TurnEvent};
+use crate::store::SessionRecord;
 
 /// Limit in bytes of the conversation. What was written is not written again.
 const REMEMBERED: usize = 1 << 20;
@@ -57,6 +58,15 @@ impl Writer {
             write,
             conversation: Conversation::with_limit(REMEMBERED),
             last: None,
+        }
+    }
+
+    /// Writes that events were removed, if they were.
+    pub(super) fn begin(&self, record: &SessionRecord, output: &mut String) {
+        if record.is_truncated() {
+            let last = record.oldest_event - 1;
+            let note = format!("The events up to number {last} were removed.");
+            (self.write)(Part::Note(note), None, output);
         }
     }
 
