@@ -99,6 +99,7 @@ pub(super) fn encode(
             let end = json!({
                 "message_id": message_id,
                 "output": view.output(),
+                "output_omitted_bytes": view.output_omitted(),
                 "steps": view.steps,
                 "usage": usage,
                 "success": view.success,

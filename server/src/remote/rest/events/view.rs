@@ -78,10 +78,47 @@ impl View {
         }
     }
 
-    /// Returns the agent's last message.
+    /// Returns the agent's last message, of which the beginning may be missing.
     pub(super) fn output(&self) -> Cow<'_, str> {
-        let item = self.output.and_then(|id| self.conversation.item(id));
-        let message = item.and_then(Item::as_message);
+        let message = self.last_message().and_then(Item::as_message);
         message.map(|message| message.text()).unwrap_or_default()
+    }
+
+    /// Returns how many bytes of the beginning are missing.
+    pub(super) fn output_omitted(&self) -> usize {
+        self.last_message().map_or(0, |item| item.omitted)
+    }
+
+    fn last_message(&self) -> Option<&Item> {
+        self.output.and_then(|id| self.conversation.item(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use acp_sdk::v1::ContentChunk;
+
+    use super::*;
+
+    fn message(view: &mut View, text: &str) {
+        let chunk = ContentChunk::new(text).with_message_id("m");
+        view.update(&SessionUpdate::AgentMessageChunk(chunk));
+    }
+
+    #[test]
+    fn an_output_without_its_beginning_says_so() {
+        let mut view = View::default();
+        message(&mut view, "begin, ");
+        assert_eq!((&*view.output(), view.output_omitted()), ("begin, ", 0));
+        let large = "x".repeat(MOST_BYTES * 3 / 2);
+        message(&mut view, &large);
+        message(&mut view, " and end");
+        let output = view.output();
+        // Nothing is missing in the middle.
+        let rest = output.strip_suffix(" and end").unwrap();
+        assert!(!rest.is_empty() && rest.bytes().all(|byte| byte == b'x'));
+        let all = "begin, ".len() + large.len() + " and end".len();
+        assert_eq!(view.output_omitted(), all - output.len());
+        assert_eq!(view.steps, 1);
     }
 }
