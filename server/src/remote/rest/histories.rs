@@ -12,8 +12,8 @@ use super::state::Rest;
 use super::summary::{History, TurnSummary, model_of};
 use crate::store::SessionRecord;
 
-/// The most bytes of the turns that are remembered.
-const MOST_BYTES: usize = 32 << 20;
+/// The most bytes of the turns that are remembered; few in the tests of this module.
+const MOST_BYTES: usize = if cfg!(test) { 64 << 10 } else { 32 << 20 };
 
 /// Sessions that are read from the store at a time.
 const PAGE: usize = 200;
@@ -181,5 +181,69 @@ pub(super) fn unless_deleted<T>(found: Result<T, Failure>) -> Result<Option<T>, 
         Ok(found) => Ok(Some(found)),
         Err(failure) if failure.status() == StatusCode::NOT_FOUND => Ok(None),
         Err(failure) => Err(failure),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Batch, TurnId};
+    use crate::remote::{Settings, Token, Tokens};
+    use crate::store::{Commit, MemoryStore, Store as _};
+    use crate::{Reference, Server};
+
+    /// Returns the routes' state over a store with sessions that have this many turns.
+    async fn rest(turns: &[(&str, u64)]) -> Rest {
+        let store = MemoryStore::new();
+        for (id, turns) in turns {
+            let lease = store.create(&SessionRecord::new(*id, "/")).await.unwrap();
+            let mut batch = Batch::new(1);
+            for turn in (0..*turns).map(|turn| 2 * turn + 1) {
+                batch.push(&format!(r#"{{"event":"turn_started","turn":{turn}}}"#));
+                batch.push(&format!(r#"{{"event":"turn_ended","turn":{turn}}}"#));
+            }
+            let commit = Commit {
+                events: Some(Arc::new(batch)),
+                ..Commit::default()
+            };
+            store.commit(&lease, commit).await.unwrap();
+        }
+        let server = Server::builder(Reference).store(Arc::new(store)).build();
+        let tokens = Tokens::new(&Token::random().unwrap());
+        Rest::new(server, Settings::default(), tokens)
+    }
+
+    async fn turns(rest: &Rest, id: &str) -> Vec<TurnId> {
+        let record = rest.record(&id.into()).await.ok().unwrap();
+        let mut turns = Vec::new();
+        let visit = |turn: &TurnSummary, _: Option<&str>| turns.push(turn.usage.turn);
+        let visited = rest.each_turn(&record, "failed", visit).await;
+        assert!(visited.is_ok());
+        turns
+    }
+
+    #[tokio::test]
+    async fn turns_are_found_whether_or_not_they_are_remembered() {
+        let sessions = [
+            ("small", 3),
+            ("large", 5_000),
+            ("other", 100),
+            ("third", 100),
+        ];
+        let rest = rest(&sessions).await;
+        for (id, count) in sessions.iter().chain(&sessions) {
+            let expected: Vec<_> = (0..*count).map(|turn| TurnId(2 * turn + 1)).collect();
+            assert_eq!(turns(&rest, id).await, expected, "{id}");
+            let kept = rest.histories().kept();
+            assert!(kept.bytes <= MOST_BYTES, "{}", kept.bytes);
+            let bytes = kept.by_session.iter();
+            let bytes = bytes.map(|(id, history)| size(id, history));
+            assert_eq!(kept.bytes, bytes.sum::<usize>());
+            assert_eq!(kept.by_session.contains_key(*id), *id != "large");
+        }
+        for (id, _) in sessions {
+            rest.histories().forget(&id.into());
+        }
+        assert_eq!(rest.histories().kept().bytes, 0);
     }
 }
