@@ -7,6 +7,7 @@ use acp_sdk::text::printable;
 use acp_sdk::v1::{ContentBlock, SessionUpdate, ToolCallStatus};
 
 use crate::event::{EventBody, StoredEvent, TurnEvent};
+use crate::usage::{TurnUsage, UsageFold};
 
 /// Limit in bytes of the conversation. What was written is not written again.
 const REMEMBERED: usize = 1 << 20;
@@ -20,6 +21,7 @@ pub(super) struct Text {
     message: Option<ItemId>,
     /// Whether the output is in the middle of a line.
     in_line: bool,
+    usage: UsageFold,
 }
 
 impl Default for Text {
@@ -28,6 +30,7 @@ impl Default for Text {
             conversation: Conversation::with_limit(REMEMBERED),
             message: None,
             in_line: false,
+            usage: UsageFold::default(),
         }
     }
 }
@@ -38,16 +41,20 @@ impl Text {
         event: StoredEvent<'_>,
         output: &mut impl Write,
     ) -> io::Result<()> {
-        let number = event.number;
+        let _ = self.usage.observe(event);
         match &event.parse().body {
-            EventBody::Update(update) => self.update(number, update, output),
+            EventBody::Update(update) => self.update(event, update, output),
             EventBody::Turn(turn) => {
+                let mut note = of_turn(turn);
                 if let TurnEvent::TurnEnded { stop_reason, .. } = turn {
                     let _ = self.conversation.end_turn(stop_reason.clone());
+                    if let Some(used) = self.usage.latest().and_then(TurnUsage::text) {
+                        note += &format!(" ({used})");
+                    }
                 }
-                self.note(number, &event.timed(&of_turn(turn)), output)
+                self.note(event, &note, output)
             }
-            EventBody::Unknown(json) => self.note(number, json.get(), output),
+            EventBody::Unknown(json) => self.note(event, json.get(), output),
         }
     }
 
@@ -62,7 +69,7 @@ impl Text {
 
     fn update(
         &mut self,
-        number: u64,
+        event: StoredEvent<'_>,
         update: &SessionUpdate,
         output: &mut impl Write,
     ) -> io::Result<()> {
@@ -70,17 +77,17 @@ impl Text {
         let item = changes.filter_map(Change::item).next_back();
         match update {
             SessionUpdate::UserMessageChunk(chunk) => {
-                self.say("User", item, number, &chunk.content, output)
+                self.say("User", item, event, &chunk.content, output)
             }
             SessionUpdate::AgentMessageChunk(chunk) => {
-                self.say("Agent", item, number, &chunk.content, output)
+                self.say("Agent", item, event, &chunk.content, output)
             }
             SessionUpdate::AgentThoughtChunk(chunk) => {
-                self.say("Thought", item, number, &chunk.content, output)
+                self.say("Thought", item, event, &chunk.content, output)
             }
             SessionUpdate::ToolCall(call) => {
                 let note = format!("tool call {}: {}", call.tool_call_id, call.title);
-                self.note(number, &note, output)
+                self.note(event, &note, output)
             }
             SessionUpdate::ToolCallUpdate(call) => {
                 let status = match &call.status {
@@ -90,15 +97,15 @@ impl Text {
                     _ => return Ok(()),
                 };
                 let note = format!("tool call {} {status}", call.tool_call_id);
-                self.note(number, &note, output)
+                self.note(event, &note, output)
             }
             SessionUpdate::Plan(plan) => {
                 let steps = plan.entries.iter().map(|entry| entry.content.as_str());
                 let steps: Vec<_> = steps.collect();
-                self.note(number, &format!("plan: {}", steps.join("; ")), output)
+                self.note(event, &format!("plan: {}", steps.join("; ")), output)
             }
             SessionUpdate::CurrentModeUpdate(mode) => {
-                self.note(number, &format!("mode {}", mode.current_mode_id), output)
+                self.note(event, &format!("mode {}", mode.current_mode_id), output)
             }
             // Titles, usage, commands and options are not part of the conversation.
             _ => Ok(()),
@@ -109,13 +116,14 @@ impl Text {
         &mut self,
         speaker: &str,
         message: Option<ItemId>,
-        number: u64,
+        event: StoredEvent<'_>,
         content: &ContentBlock,
         output: &mut impl Write,
     ) -> io::Result<()> {
         if message.is_none() || self.message != message {
             self.end(output)?;
-            writeln!(output, "\n{speaker} ({number}):")?;
+            let speaker = event.timed(&format!("{speaker} ({})", event.number));
+            writeln!(output, "\n{speaker}:")?;
             self.message = message;
         }
         let text = match content {
@@ -132,9 +140,15 @@ impl Text {
     }
 
     /// Writes a line about something that nobody said.
-    fn note(&mut self, number: u64, note: &str, output: &mut impl Write) -> io::Result<()> {
+    fn note(
+        &mut self,
+        event: StoredEvent<'_>,
+        note: &str,
+        output: &mut impl Write,
+    ) -> io::Result<()> {
         self.end(output)?;
-        writeln!(output, "[{number}] {}", one_line(note))
+        let note = event.timed(note);
+        writeln!(output, "[{}] {}", event.number, one_line(&note))
     }
 }
 

@@ -9,9 +9,9 @@ use acp_sdk::v1::SessionId;
 use serde_json::{Value, json};
 
 use super::export;
-use super::turns::{costs_text, seconds, tokens_text, totals, totals_json};
+use super::turns::{tokens_text, totals, totals_json};
 use crate::store::{ListQuery, SessionRecord, Store, StoreError};
-use crate::usage::UsageTotals;
+use crate::usage::{UsageTotals, seconds};
 
 pub use super::turns::turns;
 
@@ -123,7 +123,7 @@ fn line(record: &SessionRecord, usage: Option<&UsageTotals>) -> String {
         usage_columns(
             &totals.turns.to_string(),
             tokens.as_deref().unwrap_or("-"),
-            costs_text(&totals.costs).as_deref().unwrap_or("-"),
+            totals.costs.text().as_deref().unwrap_or("-"),
         )
     });
     let name = record.name.as_ref().map(|name| format!("[{name}] "));
@@ -187,7 +187,7 @@ pub async fn show(
     if let Some(tokens) = tokens_text(&usage.tokens) {
         field("tokens", &tokens)?;
     }
-    if let Some(cost) = costs_text(&usage.costs) {
+    if let Some(cost) = usage.costs.text() {
         field("cost", &cost)?;
     }
     if record.is_truncated() {

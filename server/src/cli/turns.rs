@@ -9,7 +9,7 @@ use super::sessions::{Format, PAGE_BYTES, Result, resolve};
 use crate::clock;
 use crate::event::TokenUsage;
 use crate::store::{SessionRecord, Store, StoreError};
-use crate::usage::{Costs, TurnUsage, UsageFold, UsageTotals};
+use crate::usage::{TurnUsage, UsageFold, UsageTotals, seconds};
 
 /// Lists the turns of a session, the first one first, without those that a fork has copied.
 ///
@@ -142,27 +142,13 @@ fn turn_line(turn: &TurnUsage) -> String {
         &known(turn.duration().map(seconds)),
         &end,
         &known(turn.tokens.total_tokens.map(|tokens| tokens.to_string())),
-        &known(costs_text(&turn.costs)),
+        &known(turn.costs.text()),
     ]);
     export::one_line(&line)
 }
 
 fn row([turn, started, duration, end, tokens, cost]: [&str; 6]) -> String {
     format!("{turn:>8}  {started:<24}  {duration:>12}  {tokens:>12}  {cost:>16}  {end}")
-}
-
-/// Returns a duration in seconds: `1.250 s`.
-pub(super) fn seconds(milliseconds: u64) -> String {
-    format!("{}.{:03} s", milliseconds / 1_000, milliseconds % 1_000)
-}
-
-/// Returns the amounts as text: `1 EUR, 0.25 USD`; `None` without any.
-pub(super) fn costs_text(costs: &Costs) -> Option<String> {
-    let amounts = costs
-        .iter()
-        .map(|(currency, amount)| format!("{amount} {currency}"));
-    let amounts: Vec<_> = amounts.collect();
-    (!amounts.is_empty()).then(|| amounts.join(", "))
 }
 
 /// Returns the counts as text: `15 in all, 10 input`; `None` without any.

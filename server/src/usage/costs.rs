@@ -45,6 +45,14 @@ impl Costs {
         amounts.map(|(currency, amount)| (currency.as_str(), *amount))
     }
 
+    /// Returns the amounts as text: `1 EUR, 0.25 USD`; `None` without any.
+    pub(crate) fn text(&self) -> Option<String> {
+        let amounts = self.iter();
+        let amounts = amounts.map(|(currency, amount)| format!("{amount} {currency}"));
+        let amounts: Vec<_> = amounts.collect();
+        (!amounts.is_empty()).then(|| amounts.join(", "))
+    }
+
     fn slot(&mut self, currency: &str) -> Option<&mut f64> {
         if !self.0.contains_key(currency) {
             if self.0.len() >= MOST_CURRENCIES {

@@ -63,6 +63,18 @@ impl TurnUsage {
         Some(ended_at.saturating_sub(self.started_at?))
     }
 
+    /// Returns what is known of duration, tokens and cost: `1.250 s, 15 tokens, 0.1 USD`.
+    pub(crate) fn text(&self) -> Option<String> {
+        let tokens = self.tokens.total_tokens;
+        let known = [
+            self.duration().map(seconds),
+            tokens.map(|tokens| format!("{tokens} tokens")),
+            self.costs.text(),
+        ];
+        let known: Vec<_> = known.into_iter().flatten().collect();
+        (!known.is_empty()).then(|| known.join(", "))
+    }
+
     /// Returns whether the turn is one that a fork has copied from its source, where it counts.
     pub(crate) fn is_copied(&self, record: &SessionRecord) -> bool {
         let copied = record.forked_from.as_ref();
@@ -75,6 +87,11 @@ impl TurnUsage {
         let end = self.end.as_ref()?;
         Some(end.stop_reason == Some(StopReason::EndTurn))
     }
+}
+
+/// Returns a duration in seconds: `1.250 s`.
+pub(crate) fn seconds(milliseconds: u64) -> String {
+    format!("{}.{:03} s", milliseconds / 1_000, milliseconds % 1_000)
 }
 
 /// Sums over turns.

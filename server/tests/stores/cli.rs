@@ -133,20 +133,38 @@ async fn exported_events_have_their_times() {
     let store = MemoryStore::new();
     let record = SessionRecord::new("s", "/");
     let lease = store.create(&record).await.unwrap();
-    let line = r#"{"event":"turn_started","turn":1}"#;
-    let batch = Batch::from_lines(1, format!("{line}\n")).unwrap();
-    let mut commit = Commit::default();
-    commit.events = Some(Arc::new(batch.with_time(Some(1_735_689_599_250))));
-    store.commit(&lease, commit).await.unwrap();
-    let mut output = Vec::new();
-    for format in [Format::Json, Format::Text] {
-        sessions::export(&store, "s", format, &mut output)
-            .await
-            .unwrap();
+    let lines = [
+        r#"{"event":"turn_started","turn":1}"#,
+        r#"{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Hello"}}"#,
+        r#"{"sessionUpdate":"tool_call","toolCallId":"c","title":"Read"}"#,
+        r#"{"event":"turn_ended","turn":1,"stopReason":"end_turn"}"#,
+    ];
+    for (number, line) in (1..).zip(lines) {
+        let batch = Batch::from_lines(number, format!("{line}\n")).unwrap();
+        let mut commit = Commit::default();
+        let time = 1_735_689_599_000 + number * 250;
+        commit.events = Some(Arc::new(batch.with_time(Some(time))));
+        store.commit(&lease, commit).await.unwrap();
     }
-    let time = "2024-12-31T23:59:59.250Z";
-    let json = format!(r#"{{"eventId":1,"time":"{time}","event":{line}}}"#);
-    assert_eq!(text(output), format!("{json}\n[1] turn started, {time}\n"));
+    let mut output = Vec::new();
+    sessions::export(&store, "s", Format::Json, &mut output)
+        .await
+        .unwrap();
+    let line = lines[0];
+    let json = format!(r#"{{"eventId":1,"time":"2024-12-31T23:59:59.250Z","event":{line}}}"#);
+    assert!(text(output).starts_with(&json));
+    let mut output = Vec::new();
+    sessions::export(&store, "s", Format::Text, &mut output)
+        .await
+        .unwrap();
+    let expected = "[1] turn started, 2024-12-31T23:59:59.250Z
+
+User (2), 2024-12-31T23:59:59.500Z:
+Hello
+[3] tool call c: Read, 2024-12-31T23:59:59.750Z
+[4] turn ended: end_turn (0.750 s), 2025-01-01T00:00:00.000Z
+";
+    assert_eq!(text(output), expected);
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use acp_sdk::v1::{
 
 use crate::event::{EventBody, StoredEvent, TurnEvent};
 use crate::store::SessionRecord;
+use crate::usage::{TurnUsage, UsageFold};
 
 /// Limit in bytes of the conversation. What was written is not written again.
 const REMEMBERED: usize = 1 << 20;
@@ -50,6 +51,7 @@ pub(super) struct Writer {
     conversation: Conversation,
     /// The message that was written last, unless something else was since.
     last: Option<ItemId>,
+    usage: UsageFold,
 }
 
 impl Writer {
@@ -58,6 +60,7 @@ impl Writer {
             write,
             conversation: Conversation::with_limit(REMEMBERED),
             last: None,
+            usage: UsageFold::default(),
         }
     }
 
@@ -71,15 +74,17 @@ impl Writer {
     }
 
     pub(super) fn event(&mut self, event: StoredEvent<'_>, output: &mut String) {
+        let _ = self.usage.observe(event);
         let body = event.parse().body;
+        let mut used = None;
         let mut item = None;
         if let EventBody::Update(update) = &body {
             let changes = self.conversation.apply(update).into_iter();
             item = changes.filter_map(Change::item).next_back();
         } else if let EventBody::Turn(TurnEvent::TurnEnded { stop_reason, .. }) = &body {
             let _ = self.conversation.end_turn(stop_reason.clone());
+            used = self.usage.latest().and_then(TurnUsage::text);
         }
-        let is_turn = matches!(body, EventBody::Turn(_));
         for part in parts(body) {
             let this = item.filter(|_| matches!(part, Part::Said(..)));
             let begins = this.is_none() || this != self.last;
@@ -89,7 +94,10 @@ impl Writer {
                 _ => None,
             };
             let part = match part {
-                Part::Note(note) if is_turn => Part::Note(event.timed(&note)),
+                Part::Note(note) => {
+                    let used = used.take().map(|used| format!(" ({used})"));
+                    Part::Note(event.timed(&(note + used.as_deref().unwrap_or_default())))
+                }
                 part => part,
             };
             (self.write)(part, heading.as_deref(), output);
@@ -237,7 +245,7 @@ mod tests {
     ];
 
     #[test]
-    fn messages_and_turns_have_their_times() {
+    fn messages_notes_and_turns_have_their_times() {
         let write = |part: Part, heading: Option<&str>, output: &mut String| {
             let text = match part {
                 Part::Said(_, text) | Part::Note(text) | Part::Block(text, _) => text,
@@ -245,17 +253,25 @@ mod tests {
             output.push_str(&format!("{}|{text}\n", heading.unwrap_or_default()));
         };
         let said = format!(r#"{{"sessionUpdate":"agent_message_chunk","messageId":"m",{TEXT}}}"#);
-        let ended = r#"{"event":"turn_ended","turn":1,"stopReason":"end_turn"}"#;
+        let call = r#"{"sessionUpdate":"tool_call","toolCallId":"1","title":"Read"}"#;
+        let started = r#"{"event":"turn_started","turn":1}"#;
+        let cost = r#"{"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":0.1,"currency":"USD"}}"#;
+        let ended =
+            r#"{"event":"turn_ended","turn":1,"stopReason":"end_turn","usage":{"totalTokens":15}}"#;
         let (mut writer, mut output) = (Writer::new(write), String::new());
-        for text in [&said, &said, ended] {
+        for (number, text) in (1..).zip([started, &said, &said, call, cost, ended]) {
             let event = StoredEvent {
-                time: Some(1_735_689_599_250),
-                ..untimed(text)
+                number,
+                time: Some(1_735_689_599_000 + number * 250),
+                text,
             };
             writer.event(event, &mut output);
         }
-        let time = "2024-12-31T23:59:59.250Z";
-        let expected = format!("Agent, {time}|t\n|t\n|Turn ended: end_turn, {time}\n");
+        let expected = "\
+            Agent, 2024-12-31T23:59:59.500Z|t\n\
+            |t\n\
+            |Tool call: Read, 2025-01-01T00:00:00.000Z\n\
+            |Turn ended: end_turn (1.250 s, 15 tokens, 0.1 USD), 2025-01-01T00:00:00.500Z\n";
         assert_eq!(output, expected);
     }
 
