@@ -242,7 +242,11 @@ fn a_terminated_agent_answers_its_turn() {
 #[test]
 fn an_agent_without_standard_output_says_so() {
     let mut command = Command::new("sh");
-    command.args(["-c", "exec \"$0\" >&-", env!("CARGO_BIN_EXE_acp-server")]);
+    command.args([
+        "-c",
+        "exec \"$0\" --store memory >&-",
+        env!("CARGO_BIN_EXE_acp-server"),
+    ]);
     let run = command.stdin(Stdio::null()).output().unwrap();
     assert_eq!(run.status.code(), Some(1));
     let words = String::from_utf8(run.stderr).unwrap();
