@@ -13,7 +13,7 @@ use crate::usage::{TurnUsage, UsageFold, UsageTotals, seconds};
 
 /// Lists the turns of a session, the first one first, without those that a fork has copied.
 ///
-/// As JSON a line is an object with `turn` (the number of its first event), `startedAt`, `endedAt`
+/// As JSON a line is an object with `turn` (the number of its first event), `client`, `startedAt`, `endedAt`
 /// (ISO 8601 in UTC), `durationMs`, `stopReason`, `error`, `tokens` and `costs` (amounts by
 /// currency). What is unknown is `null`.
 ///
@@ -28,7 +28,9 @@ pub async fn turns(
 ) -> Result<()> {
     let record = resolve(store, session).await?;
     if format == Format::Text {
-        let line = row(["TURN", "STARTED", "DURATION", "END", "TOKENS", "COST"]);
+        let line = row([
+            "TURN", "STARTED", "DURATION", "END", "TOKENS", "COST", "CLIENT",
+        ]);
         writeln!(output, "{line}")?;
     }
     let mut turns = Turns::new(store, &record);
@@ -116,6 +118,7 @@ fn turn_json(turn: &TurnUsage) -> Value {
     let end = turn.end.as_ref();
     json!({
         "turn": turn.turn,
+        "client": turn.client,
         "startedAt": turn.started_at.map(clock::text),
         "endedAt": end.and_then(|end| end.at).map(clock::text),
         "durationMs": turn.duration(),
@@ -136,6 +139,7 @@ fn turn_line(turn: &TurnUsage) -> String {
         },
     };
     let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let client = turn.client.as_deref().unwrap_or("-");
     let line = row([
         &turn.turn.0.to_string(),
         &known(turn.started_at.map(clock::text)),
@@ -143,12 +147,15 @@ fn turn_line(turn: &TurnUsage) -> String {
         &end,
         &known(turn.tokens.total_tokens.map(|tokens| tokens.to_string())),
         &known(turn.costs.text()),
+        client,
     ]);
     export::one_line(&line)
 }
 
-fn row([turn, started, duration, end, tokens, cost]: [&str; 6]) -> String {
-    format!("{turn:>8}  {started:<24}  {duration:>12}  {tokens:>12}  {cost:>16}  {end}")
+fn row([turn, started, duration, end, tokens, cost, client]: [&str; 7]) -> String {
+    format!(
+        "{turn:>8}  {started:<24}  {duration:>12}  {tokens:>12}  {cost:>16}  {client:<24}  {end}"
+    )
 }
 
 /// Returns the counts as text: `15 in all, 10 input`; `None` without any.

@@ -93,6 +93,8 @@ struct State {
     /// Set by `initialize`.
     capabilities: Option<Arc<ClientCapabilities>>,
     info: Option<Implementation>,
+    /// Its name and version, for the log.
+    name: Option<Arc<str>>,
     /// Whether changes of the state of its sessions are notified.
     wants_state: bool,
     subscriptions: HashMap<SessionId, Arc<Subscription>>,
@@ -120,6 +122,7 @@ impl Client {
             state: Mutex::new(State {
                 capabilities: None,
                 info: None,
+                name: None,
                 wants_state: false,
                 subscriptions: HashMap::new(),
                 gone: false,
@@ -157,11 +160,17 @@ impl Client {
             let mut state = self.state();
             state.wants_state = wire::wants_state(&capabilities);
             state.capabilities = Some(Arc::new(capabilities));
+            state.name = info.as_ref().map(name_of);
             state.info = info;
         }
         if first {
             delivery::start(self.clone());
         }
+    }
+
+    /// Returns the name and the version that it gave.
+    pub(crate) fn name(&self) -> Option<Arc<str>> {
+        self.state().name.clone()
     }
 
     /// Returns the capabilities.
@@ -306,4 +315,15 @@ impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Client").field(&self.id.0).finish()
     }
+}
+
+/// Returns name and version, short enough for every turn's first event.
+fn name_of(info: &Implementation) -> Arc<str> {
+    const MOST_CHARS: usize = 100;
+    let name = format!("{} {}", info.name, info.version);
+    name.trim_end()
+        .chars()
+        .take(MOST_CHARS)
+        .collect::<String>()
+        .into()
 }

@@ -200,6 +200,7 @@ impl ServerConnection {
         check::prompt(&req.prompt, &self.core().info.prompt)?;
         let origin = Origin {
             client: self.client.id(),
+            name: self.client.name(),
             subscription: subscription.clone(),
         };
         let prompt = Prompt::new(req.prompt, req.meta, Some(origin));

@@ -71,6 +71,10 @@ pub enum TurnEvent {
     TurnStarted {
         /// The turn.
         turn: TurnId,
+        /// The client that sent the prompt: name and version as it gave them. `None`: the program
+        /// itself queued it, also for REST and `/rpc`, or the client gave no name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client: Option<String>,
     },
     /// A turn ended.
     TurnEnded {

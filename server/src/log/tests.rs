@@ -17,7 +17,10 @@ async fn log_in(store: Arc<MemoryStore>) -> Log {
 
 fn started(appender: &mut Appender<'_>) -> Result<u64, StoreError> {
     let turn = TurnId(appender.next_number());
-    Ok(appender.push(&TurnEvent::TurnStarted { turn }).unwrap())
+    let client = None;
+    Ok(appender
+        .push(&TurnEvent::TurnStarted { turn, client })
+        .unwrap())
 }
 
 /// Returns the numbers of the committed batches, as (first, last).

@@ -15,6 +15,8 @@ use crate::connection::{Barrier, ClientId, Subscription};
 #[derive(Clone)]
 pub(crate) struct Origin {
     pub(crate) client: ClientId,
+    /// Of the client, if it gave one.
+    pub(crate) name: Option<Arc<str>>,
     pub(crate) subscription: Arc<Subscription>,
 }
 

@@ -100,9 +100,11 @@ impl Core {
         let log = session.log();
         let epoch = log.epoch();
         log.wait_for_room().await;
+        let client = prompt.origin.as_ref();
+        let client = client.and_then(|origin| origin.name.as_deref().map(str::to_owned));
         let (turn, inserted, prompted) = log.append_deferred(epoch, |appender| {
             let turn = TurnId(appender.next_number());
-            push(appender, &TurnEvent::TurnStarted { turn })?;
+            push(appender, &TurnEvent::TurnStarted { turn, client })?;
             let message = prompt.message.clone();
             let message = message.unwrap_or_else(|| MessageId::from(format!("message-{}", turn.0)));
             let mut pushed = Vec::with_capacity(prompt.blocks.len());

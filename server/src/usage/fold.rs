@@ -50,8 +50,12 @@ impl UsageFold {
         }
         let Event { body, .. } = event.parse();
         match body {
-            EventBody::Turn(TurnEvent::TurnStarted { turn }) => {
-                self.turn.replace(TurnUsage::new(turn, event.time))
+            EventBody::Turn(TurnEvent::TurnStarted { turn, client }) => {
+                let started = TurnUsage {
+                    client,
+                    ..TurnUsage::new(turn, event.time)
+                };
+                self.turn.replace(started)
             }
             EventBody::Turn(TurnEvent::TurnEnded {
                 turn,
@@ -174,15 +178,18 @@ mod tests {
 
     #[test]
     fn a_turn_has_its_times_its_end_and_its_tokens() {
+        let started = r#"{"event":"turn_started","turn":1,"client":"editor 1.2"}"#;
         let ended = r#"{"event":"turn_ended","turn":1,"stopReason":"max_tokens",
             "usage":{"totalTokens":9,"thoughtTokens":4}}"#;
         let failed = r#"{"event":"turn_ended","turn":4,"error":"no model"}"#;
-        let all = turns(&[&start(1), SAID, ended, &start(4), failed, &start(6)]);
+        let all = turns(&[started, SAID, ended, &start(4), failed, &start(6)]);
         let [first, second, third] = &all[..] else {
             panic!("expected three turns, got {all:?}");
         };
         assert_eq!((first.turn, first.started_at), (TurnId(1), Some(1_000)));
         assert_eq!(first.duration(), Some(2_000));
+        assert_eq!(first.client.as_deref(), Some("editor 1.2"));
+        assert_eq!(second.client, None);
         let tokens = &first.tokens;
         assert_eq!(
             (

@@ -23,6 +23,8 @@ use crate::store::SessionRecord;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TurnUsage {
     pub(crate) turn: TurnId,
+    /// Name and version of the client that sent the prompt, if the log has them.
+    pub(crate) client: Option<String>,
     /// Milliseconds since 1970; `None` if it is unknown.
     pub(crate) started_at: Option<u64>,
     /// `None` while the turn runs.
@@ -48,6 +50,7 @@ impl TurnUsage {
     fn new(turn: TurnId, started_at: Option<u64>) -> Self {
         Self {
             turn,
+            client: None,
             started_at,
             end: None,
             tokens: TokenUsage::default(),

@@ -1,9 +1,12 @@
 //! The handshake.
 
 use acp_sdk::v1::*;
-use serde_json::json;
+use acp_server::event::{EventBody, TurnEvent};
+use acp_server::{Received, Reference, Server};
+use serde_json::{Value, json};
 
 use crate::editor::{Editor, connect};
+use crate::raw::Raw;
 
 #[tokio::test]
 async fn the_agent_answers_with_the_version_it_speaks() {
@@ -65,4 +68,42 @@ async fn nothing_goes_before_it() {
         .new_session(NewSessionRequest::new("/w", vec![]))
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn a_turn_in_the_log_names_the_client_that_prompted() {
+    let server = Server::new(Reference);
+    let clients = [
+        (
+            json!({ "name": "editor", "version": "1.2" }),
+            Some("editor 1.2"),
+        ),
+        (json!({ "name": "editor", "version": "" }), Some("editor")),
+        (Value::Null, None),
+    ];
+    for (info, expected) in clients {
+        let mut client = Raw::attach(&server);
+        let hello = json!({ "protocolVersion": 1, "clientInfo": info });
+        client.call(0, "initialize", hello).await;
+        let params = json!({ "cwd": "/", "mcpServers": [] });
+        let (created, _) = client.call(1, "session/new", params).await;
+        let id = created["result"]["sessionId"].clone();
+        let prompt = json!([{ "type": "text", "text": "ping" }]);
+        let params = json!({ "sessionId": id, "prompt": prompt });
+        client.call(2, "session/prompt", params).await;
+        let session = server.session(&id.as_str().unwrap().into()).await.unwrap();
+        let prompted = session.prompt(vec!["ping".into()]).unwrap();
+        prompted.stop_reason().await.unwrap();
+        let mut history = session.history();
+        let mut clients = Vec::new();
+        while let Some(received) = history.next().await.unwrap() {
+            if let Received::Event(event) = received
+                && let EventBody::Turn(TurnEvent::TurnStarted { client, .. }) = event.body
+            {
+                clients.push(client);
+            }
+        }
+        // The program itself has no name.
+        assert_eq!(clients, [expected.map(str::to_owned), None]);
+    }
 }

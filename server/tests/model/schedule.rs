@@ -258,7 +258,7 @@ async fn log(session: &acp_server::Session) -> Vec<Event> {
         assert_eq!(event.number, last + 1);
         last = event.number;
         match &event.body {
-            EventBody::Turn(TurnEvent::TurnStarted { turn }) => {
+            EventBody::Turn(TurnEvent::TurnStarted { turn, .. }) => {
                 assert_eq!(running.replace(*turn), None, "two turns at once");
             }
             EventBody::Turn(TurnEvent::TurnEnded { turn, .. }) => {

@@ -11,7 +11,7 @@ const EVENTS: [&str; 8] = [
     r#"{"event":"turn_started","turn":1}"#,
     r#"{"sessionUpdate":"usage_update","used":5,"size":9,"cost":{"amount":0.1,"currency":"USD"}}"#,
     r#"{"event":"turn_ended","turn":1,"stopReason":"end_turn","usage":{"totalTokens":15,"inputTokens":10,"outputTokens":5}}"#,
-    r#"{"event":"turn_started","turn":4}"#,
+    r#"{"event":"turn_started","turn":4,"client":"editor 1.2"}"#,
     r#"{"sessionUpdate":"usage_update","used":5,"size":9,"cost":{"amount":0.3,"currency":"USD"}}"#,
     r#"{"sessionUpdate":"usage_update","used":5,"size":9,"cost":{"amount":2,"currency":"EUR"}}"#,
     r#"{"event":"turn_ended","turn":4,"error":"no\nmodel","usage":{"totalTokens":7,"thoughtTokens":3}}"#,
@@ -65,6 +65,7 @@ async fn turns_are_listed_with_time_tokens_and_cost() {
         listed[0],
         json!({
             "turn": 1,
+            "client": null,
             "startedAt": "2024-12-31T23:59:59.250Z",
             "endedAt": "2025-01-01T00:00:02.250Z",
             "durationMs": 3_000,
@@ -88,10 +89,10 @@ async fn turns_are_listed_with_time_tokens_and_cost() {
         .map(|line| line.split_whitespace().collect())
         .collect();
     let expected = [
-        "TURN STARTED DURATION TOKENS COST END",
-        "1 2024-12-31T23:59:59.250Z 3.000 s 15 0.1 USD end_turn",
-        "4 2025-01-01T00:00:03.750Z 4.500 s 7 2 EUR, 0.2 USD failed: no model",
-        "8 2025-01-01T00:00:09.750Z - - - running",
+        "TURN STARTED DURATION TOKENS COST CLIENT END",
+        "1 2024-12-31T23:59:59.250Z 3.000 s 15 0.1 USD - end_turn",
+        "4 2025-01-01T00:00:03.750Z 4.500 s 7 2 EUR, 0.2 USD editor 1.2 failed: no model",
+        "8 2025-01-01T00:00:09.750Z - - - - running",
     ];
     let lines: Vec<_> = lines.iter().map(|words| words.join(" ")).collect();
     assert_eq!(lines, expected);

@@ -44,6 +44,8 @@ pub(super) struct Run {
     error: Option<String>,
     /// `null` if the agent offers no choice, or it is not known without opening the session.
     pub(super) model: Option<String>,
+    /// The name and the version of the client that sent the prompt at `/acp`, if it gave them.
+    client: Option<String>,
     /// The beginning of the prompt.
     prompt: Option<String>,
     /// Whether the turn ended with the stop reason `end_turn`; `null` while it runs.
@@ -226,6 +228,7 @@ impl Rest {
             stop_reason: stop_reason.map(|reason| reason.as_str().to_owned()),
             error: end.and_then(|end| end.error.clone()),
             model: model.map(str::to_owned),
+            client: usage.client.clone(),
             prompt: details.prompt.clone(),
             success: usage.success(),
             cost_usd: usage.costs.get(DOLLARS),

@@ -142,6 +142,7 @@ impl TurnSummary {
         let texts = [&self.details.prompt, &self.details.model];
         let texts = texts.iter().filter_map(|text| text.as_ref());
         let error = self.usage.end.as_ref().and_then(|end| end.error.as_ref());
+        let texts = texts.chain(&self.usage.client);
         size_of::<Self>() + texts.chain(error).map(String::len).sum::<usize>()
     }
 }

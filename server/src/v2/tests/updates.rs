@@ -211,7 +211,11 @@ fn unknown_kinds_stay_as_they_are() {
 fn turns_are_states() {
     let state = |text: &str| Some(json!({"sessionUpdate": "state_update", "state": text}));
     let id = TurnId(1);
-    assert_eq!(turn(TurnEvent::TurnStarted { turn: id }), state("running"));
+    let started = TurnEvent::TurnStarted {
+        turn: id,
+        client: None,
+    };
+    assert_eq!(turn(started), state("running"));
     let ended = |stop_reason, error: Option<&str>| {
         turn(TurnEvent::TurnEnded {
             turn: id,

@@ -178,7 +178,7 @@ async fn work_that_no_client_started_is_seen_by_all() {
         };
         assert_eq!(event.number, expected);
         let as_expected = match (expected, &event.body) {
-            (1, EventBody::Turn(TurnEvent::TurnStarted { turn })) => turn.0 == 1,
+            (1, EventBody::Turn(TurnEvent::TurnStarted { turn, .. })) => turn.0 == 1,
             (2, EventBody::Update(SessionUpdate::UserMessageChunk(_)))
             | (3, EventBody::Update(SessionUpdate::AgentMessageChunk(_))) => true,
             (4, EventBody::Turn(TurnEvent::TurnEnded { stop_reason, .. })) => {

@@ -133,7 +133,7 @@ async fn turns_are_counted_by_their_end() {
     }
     let slow = session.prompt(text("slow")).unwrap();
     until(&session, |event| match event {
-        TurnEvent::TurnStarted { turn } if turn.0 > 12 => Some(()),
+        TurnEvent::TurnStarted { turn, .. } if turn.0 > 12 => Some(()),
         _ => None,
     })
     .await;

@@ -207,7 +207,7 @@ async fn turn_before(session: &Session, number: u64) -> Result<u64> {
                 continue;
             }
             match Event::parse(at, text).body {
-                EventBody::Turn(TurnEvent::TurnStarted { turn }) => found = Some(turn.0 - 1),
+                EventBody::Turn(TurnEvent::TurnStarted { turn, .. }) => found = Some(turn.0 - 1),
                 EventBody::Turn(TurnEvent::TurnEnded { .. }) => found = Some(at),
                 _ => {}
             }

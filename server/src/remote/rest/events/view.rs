@@ -45,7 +45,7 @@ impl View {
     pub(super) fn observe(&mut self, event: &Event) {
         match &event.body {
             EventBody::Update(update) => self.update(update),
-            EventBody::Turn(TurnEvent::TurnStarted { turn }) => {
+            EventBody::Turn(TurnEvent::TurnStarted { turn, .. }) => {
                 *self = Self {
                     turn: Some(turn.0),
                     ..Self::default()
