@@ -54,7 +54,7 @@ impl Args {
 /// What to do instead of serving.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Lists, shows, exports, forks or deletes the sessions of a store
+    /// Lists, shows, exports, forks or deletes the sessions of a store; backs it up and checks it
     Sessions(Sessions),
     /// Serves another agent of standard input and output, with a store of its own
     #[cfg(feature = "hosted")]
@@ -137,7 +137,7 @@ impl From<LocalTools> for crate::LocalTools {
     }
 }
 
-/// Lists, shows, exports, forks or deletes sessions.
+/// Lists, shows, exports, forks or deletes sessions; backs up and checks their store.
 #[derive(Debug, ClapArgs)]
 pub struct Sessions {
     /// The store.
@@ -200,4 +200,14 @@ pub enum SessionsCommand {
         /// An id or a name
         session: String,
     },
+    /// Copies the store into a new file, while servers use it
+    #[cfg(feature = "sqlite")]
+    Backup {
+        /// The copy. It gets this name when it is complete; an existing file is not replaced
+        file: PathBuf,
+    },
+    /// Checks the store: database, numbers of events, and which sessions are open. Changes nothing;
+    /// exit code 1 if something is wrong
+    #[cfg(feature = "sqlite")]
+    Check,
 }

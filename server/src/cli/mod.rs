@@ -10,12 +10,16 @@ mod log;
 mod remote;
 pub mod sessions;
 mod turns;
+#[cfg(feature = "sqlite")]
+mod upkeep;
 mod usage;
 
 pub use args::Args;
 
 use std::error::Error;
 use std::io::Write as _;
+#[cfg(feature = "sqlite")]
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +28,7 @@ use acp_sdk::ConnectionBuilder;
 
 use crate::store::{MemoryStore, Store};
 use crate::{Handler, Limits, NextSession, Policies, Reference, Server};
-use args::{Command, Serve, SessionsCommand, StoreArgs};
+use args::{Command, Serve, Sessions, SessionsCommand, StoreArgs};
 use log::Log;
 use sessions::Format;
 
@@ -61,8 +65,7 @@ async fn run(args: Args, log: Option<&Log>) -> Result<(), Failure> {
         Some(Command::Stop(args)) => remote::stop(args).await,
         Some(Command::Sessions(sessions)) => {
             let _ = log;
-            let store = open(&sessions.store, false)?;
-            manage(&*store, sessions.command).await
+            manage(sessions).await
         }
     }
 }
@@ -143,10 +146,19 @@ async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure
     Ok(server.build().serve_stdio_with(connection).await?)
 }
 
-async fn manage(store: &dyn Store, command: SessionsCommand) -> Result<(), Failure> {
+async fn manage(sessions: Sessions) -> Result<(), Failure> {
     let output = &mut std::io::stdout().lock();
     let format = |json| if json { Format::Json } else { Format::Text };
-    match command {
+    #[cfg(feature = "sqlite")]
+    match &sessions.command {
+        SessionsCommand::Backup { file } => {
+            return upkeep::backup(&file_of(&sessions.store)?, file, output);
+        }
+        SessionsCommand::Check => return upkeep::check(&file_of(&sessions.store)?, output),
+        _ => {}
+    }
+    let store = &*open(&sessions.store, false)?;
+    match sessions.command {
         SessionsCommand::List { cwd, usage, json } => {
             let what = sessions::Listed { cwd, usage };
             sessions::list(store, what, format(json), output).await?;
@@ -164,29 +176,46 @@ async fn manage(store: &dyn Store, command: SessionsCommand) -> Result<(), Failu
             sessions::fork(store, &session, at, output).await?;
         }
         SessionsCommand::Delete { session } => sessions::delete(store, &session, output).await?,
+        #[cfg(feature = "sqlite")]
+        SessionsCommand::Backup { .. } | SessionsCommand::Check => {}
     }
     Ok(())
 }
 
 fn open(args: &StoreArgs, sync: bool) -> Result<Arc<dyn Store>, Failure> {
-    if args
-        .store
-        .as_deref()
-        .is_some_and(|path| path.as_os_str() == "memory")
-    {
+    if is_memory(args) {
         return Ok(Arc::new(MemoryStore::new()));
     }
     on_disk(args, sync)
 }
 
+fn is_memory(args: &StoreArgs) -> bool {
+    let path = args.store.as_deref();
+    path.is_some_and(|path| path.as_os_str() == "memory")
+}
+
+/// Returns the file of a store.
+///
+/// # Errors
+///
+/// Wrong usage for one in memory; when the user has no home folder.
+#[cfg(feature = "sqlite")]
+fn file_of(args: &StoreArgs) -> Result<PathBuf, Failure> {
+    if is_memory(args) {
+        let reason = "a store in memory has no file; name one with --store PATH";
+        return Err(Box::new(usage::UsageError(reason.to_owned())));
+    }
+    match &args.store {
+        Some(path) => Ok(path.clone()),
+        None => Ok(crate::store::SqliteStore::default_path()?),
+    }
+}
+
 #[cfg(feature = "sqlite")]
 fn on_disk(args: &StoreArgs, sync: bool) -> Result<Arc<dyn Store>, Failure> {
-    use crate::store::{Durability, SqliteOptions, SqliteStore};
+    use crate::store::{Durability, SqliteOptions};
 
-    let path = match &args.store {
-        Some(path) => path.clone(),
-        None => SqliteStore::default_path()?,
-    };
+    let path = file_of(args)?;
     let mut options = SqliteOptions::new();
     if sync {
         options = options.durability(Durability::EveryCommit);

@@ -16,7 +16,7 @@ pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
 pub use record::{RecordChange, SessionRecord};
 #[cfg(feature = "sqlite")]
-pub use sqlite::{Durability, SqliteOptions, SqliteStore};
+pub use sqlite::{Durability, SqliteOptions, SqliteStore, StoreCheck};
 
 use std::pin::Pin;
 use std::sync::Arc;

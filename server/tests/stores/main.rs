@@ -14,3 +14,5 @@ mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod turns;
+#[cfg(all(feature = "sqlite", feature = "cli"))]
+mod upkeep;

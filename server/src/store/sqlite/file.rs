@@ -94,6 +94,27 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
+/// Opens a store that exists, of any version that this program knows, for reading. Neither opening
+/// nor closing changes it.
+pub(super) fn open_existing(path: &Path) -> Result<Connection, Failure> {
+    let path = existing(path)?;
+    inspect(&path, schema::STEPS)?;
+    let connection = open_reader(&path)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    match version_of(&path, &connection, schema::STEPS)? {
+        0 => Err(foreign(&path, "it is empty").into()),
+        _ => Ok(connection),
+    }
+}
+
+/// Returns the path of a store that exists, without links.
+pub(super) fn existing(path: &Path) -> Result<PathBuf, StoreError> {
+    fs::canonicalize(path).map_err(|error| {
+        let message = format!("cannot open the session store {}: {error}", path.display());
+        StoreError::new(StoreErrorKind::Unavailable, message).with_source(error)
+    })
+}
+
 fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
     // Each connection stays in one thread. The file exists.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -1,5 +1,7 @@
 //! Sessions on disk, in one SQLite database.
 
+mod backup;
+mod check;
 mod failure;
 mod file;
 mod owner;
@@ -21,6 +23,7 @@ use acp_sdk::v1::SessionId;
 use etcetera::BaseStrategy as _;
 use rusqlite::Connection;
 
+pub use self::check::StoreCheck;
 use self::owner::Owners;
 use self::queue::Queue;
 use self::reader::Reader;

@@ -27,11 +27,17 @@ pub(super) struct Owner {
 impl Owners {
     /// Returns the folder beside a database, which it creates.
     pub(super) fn beside(database: &Path) -> io::Result<Self> {
+        let owners = Self::of(database);
+        file::create_folder(&owners.folder)?;
+        Ok(owners)
+    }
+
+    /// Returns the folder beside a database, whether or not it exists.
+    pub(super) fn of(database: &Path) -> Self {
         let mut folder = database.as_os_str().to_owned();
         folder.push(".owners");
         let folder = PathBuf::from(folder);
-        file::create_folder(&folder)?;
-        Ok(Self { folder })
+        Self { folder }
     }
 
     /// Registers this instance and removes the files of those that are gone.
@@ -61,6 +67,19 @@ impl Owners {
 
     /// Returns whether an instance is alive. Removes the file of one that is not.
     pub(super) fn is_alive(&self, name: &str) -> io::Result<bool> {
+        let is_locked = self.is_locked(name)?;
+        if !is_locked {
+            // Names are not used twice, so nobody can have locked a new file of this name.
+            fs::remove_file(self.path(name)).or_else(|error| match error.kind() {
+                io::ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            })?;
+        }
+        Ok(is_locked)
+    }
+
+    /// Returns whether an instance is alive, and leaves its file alone.
+    pub(super) fn is_locked(&self, name: &str) -> io::Result<bool> {
         if !is_name(name) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -74,14 +93,8 @@ impl Owners {
             Err(error) => return Err(error),
         };
         match file.try_lock() {
-            Ok(()) => {
-                // Names are not used twice, so nobody can have locked a new file of this name.
-                fs::remove_file(&path).or_else(|error| match error.kind() {
-                    io::ErrorKind::NotFound => Ok(()),
-                    _ => Err(error),
-                })?;
-                Ok(false)
-            }
+            // Closing the file unlocks it.
+            Ok(()) => Ok(false),
             Err(TryLockError::WouldBlock) => Ok(true),
             Err(TryLockError::Error(error)) => Err(error),
         }

@@ -1,0 +1,138 @@
+//! What is wrong with a store, without changing it.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::failure::Failure;
+use super::owner::Owners;
+use super::{SqliteStore, file};
+use crate::store::StoreError;
+
+/// The most problems that are listed.
+const MOST_PROBLEMS: usize = 100;
+
+/// What is in a store, and what is wrong with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreCheck {
+    /// The version of its tables.
+    pub version: i32,
+    /// The number of sessions.
+    pub sessions: u64,
+    /// The number of events.
+    pub events: u64,
+    /// The number of sessions that a running process has open.
+    pub open: u64,
+    /// The number of sessions whose process has ended without closing them. The next one that opens
+    /// them ends their turns.
+    pub abandoned: u64,
+    /// What is wrong, 100 problems at most; empty for a sound store.
+    pub problems: Vec<String>,
+}
+
+impl SqliteStore {
+    /// Checks the store at `path`: the database itself, the numbers of all events, and who has
+    /// sessions open. Servers may use it meanwhile. Changes nothing.
+    ///
+    /// Blocks while it reads the whole file.
+    ///
+    /// # Errors
+    ///
+    /// - `Corrupt`: there is no store at `path`, it is of a later version, or so damaged that it
+    ///   cannot be read.
+    /// - `Unavailable`: it cannot be read.
+    pub fn check(path: impl AsRef<Path>) -> Result<StoreCheck, StoreError> {
+        let path = path.as_ref();
+        check(path).map_err(|failure| failure.into_error(path))
+    }
+}
+
+impl StoreCheck {
+    fn problem(&mut self, problem: impl Into<String>) {
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push(problem.into());
+        }
+    }
+}
+
+fn check(path: &Path) -> Result<StoreCheck, Failure> {
+    let connection = file::open_existing(path)?;
+    // All of it is that of one moment.
+    let connection = connection.unchecked_transaction()?;
+    let mut found = StoreCheck {
+        version: connection.pragma_query_value(None, "user_version", |row| row.get(0))?,
+        ..StoreCheck::default()
+    };
+    integrity(&connection, &mut found)?;
+    events(&connection, &mut found)?;
+    leases(path, &connection, &mut found)?;
+    Ok(found)
+}
+
+fn integrity(connection: &Connection, found: &mut StoreCheck) -> Result<(), Failure> {
+    let mut statement = connection.prepare("PRAGMA integrity_check")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let line: String = row.get(0)?;
+        if line != "ok" {
+            found.problem(format!("the database: {line}"));
+        }
+    }
+    Ok(())
+}
+
+/// Each session has its events from the first to the last, and as many as the numbers say.
+fn events(connection: &Connection, found: &mut StoreCheck) -> Result<(), Failure> {
+    found.sessions = connection.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0))?;
+    let mut statement = connection.prepare(
+        "SELECT session, id, first, last, lines FROM batches
+         LEFT JOIN sessions ON sessions.key = batches.session ORDER BY session, last",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut before: Option<(i64, u64)> = None;
+    while let Some(row) = rows.next()? {
+        let (key, first, last): (i64, u64, u64) = (row.get(0)?, row.get(2)?, row.get(3)?);
+        let id: Option<String> = row.get(1)?;
+        let expected = match before {
+            Some((session, last)) if session == key => last + 1,
+            _ => 1,
+        };
+        before = Some((key, last));
+        let Some(id) = id else {
+            found.problem(format!("events {first} to {last} belong to no session"));
+            continue;
+        };
+        if first != expected {
+            found.problem(format!(
+                "session {id}: expected event {expected}, got event {first}"
+            ));
+        }
+        let lines = row.get_ref(4)?.as_bytes().unwrap_or_default();
+        let count = memchr::memchr_iter(b'\n', lines).count();
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        found.events = found.events.saturating_add(count);
+        if last.checked_sub(first).is_none_or(|more| more + 1 != count) {
+            found.problem(format!(
+                "session {id}: events {first} to {last} are {count} lines"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn leases(path: &Path, connection: &Connection, found: &mut StoreCheck) -> Result<(), Failure> {
+    let owners = Owners::of(&file::existing(path)?);
+    let held = "SELECT id, owner FROM sessions WHERE owner IS NOT NULL ORDER BY id";
+    let mut statement = connection.prepare(held)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (id, owner): (String, String) = (row.get(0)?, row.get(1)?);
+        match owners.is_locked(&owner) {
+            Ok(true) => found.open += 1,
+            Ok(false) => found.abandoned += 1,
+            Err(error) => found.problem(format!("session {id}: its owner {owner}: {error}")),
+        }
+    }
+    Ok(())
+}
