@@ -16,3 +16,5 @@ mod sqlite;
 mod turns;
 #[cfg(all(feature = "sqlite", feature = "cli"))]
 mod upkeep;
+#[cfg(feature = "sqlite")]
+mod versions;

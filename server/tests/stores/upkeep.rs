@@ -10,6 +10,8 @@ use acp_server::store::{Commit, Lease, SessionRecord, SqliteStore, Store, StoreE
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use crate::versions;
+
 struct Place(TempDir);
 
 impl Place {
@@ -134,6 +136,23 @@ async fn a_backup_replaces_nothing_and_leaves_no_part_of_itself() {
     assert!(error.to_string().contains("sessions.db"), "{error}");
     assert!(!place.store().exists(), "a backup creates no store");
     assert_eq!(place.others(), Vec::<String>::new());
+}
+
+#[test]
+fn stores_of_earlier_versions_stay_what_they_are() {
+    let place = Place::new();
+    versions::write(&place.store(), 1);
+    let before = fs::read(place.store()).unwrap();
+    SqliteStore::back_up(place.store(), place.copy()).unwrap();
+    let mut found = SqliteStore::check(place.store()).unwrap();
+    assert_eq!(found, SqliteStore::check(place.copy()).unwrap());
+    assert_eq!(found.problems.pop(), None);
+    assert_eq!((found.version, found.sessions, found.events), (1, 3, 18));
+    assert_eq!((found.open, found.abandoned), (0, 1));
+    assert!(
+        fs::read(place.store()).unwrap() == before,
+        "the store changed"
+    );
 }
 
 #[tokio::test]
