@@ -10,6 +10,8 @@ mod files;
 mod full_disk;
 #[cfg(feature = "sqlite")]
 mod kill;
+#[cfg(feature = "cli")]
+mod logged;
 mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
