@@ -194,6 +194,23 @@ fn is_memory(args: &StoreArgs) -> bool {
     path.is_some_and(|path| path.as_os_str() == "memory")
 }
 
+/// Returns where a store is, for people.
+///
+/// # Errors
+///
+/// When the user has no home folder.
+#[cfg(feature = "remote")]
+fn place_of(args: &StoreArgs) -> Result<String, Failure> {
+    #[cfg(feature = "sqlite")]
+    if !is_memory(args) {
+        let path = file_of(args)?;
+        // It exists; the absolute path is for whoever reads the log elsewhere.
+        return Ok(path.canonicalize().unwrap_or(path).display().to_string());
+    }
+    let _ = args;
+    Ok("memory; sessions end with the server".to_owned())
+}
+
 /// Returns the file of a store.
 ///
 /// # Errors

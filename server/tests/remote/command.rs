@@ -50,7 +50,7 @@ impl User {
         (output.status.code().unwrap(), text(&output.stderr))
     }
 
-    fn serve(&self, args: &[&str]) -> Server {
+    pub(crate) fn serve(&self, args: &[&str]) -> Server {
         let mut all = vec!["serve", "--store", "memory", "--port", "0"];
         all.extend(args);
         Server::start(self.command(&all))
@@ -72,7 +72,7 @@ impl Server {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
-        while !said.contains(".json") {
+        while !said.contains("discovery file") {
             assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "{said}");
         }
         let address = said.split_once("://").unwrap().1;

@@ -82,6 +82,33 @@ fn no_secret_appears_in_the_log() {
 }
 
 #[test]
+fn the_first_lines_say_where_things_are() {
+    let user = User::new();
+    let path = |name: &str| user.0.path().join(name).to_str().unwrap().to_owned();
+    let (store, errors) = (path("sessions.db"), path("errors"));
+    let mut command = user.command(&["serve", "--port", "0", "--store", &store]);
+    command.args(["--error-log", &errors]);
+    let server = Server::start(command);
+    for expected in [
+        "listening on http://127.0.0.1:",
+        &format!("store: {}", fs::canonicalize(&store).unwrap().display()),
+        "log: ",
+        &format!("error log: {errors}"),
+        "endpoints: /acp",
+        "page: http://127.0.0.1:",
+        "discovery file, with the token: ",
+    ] {
+        assert!(
+            server.said.contains(expected),
+            "{expected}: {}",
+            server.said
+        );
+    }
+    let server = user.serve(&[]);
+    assert!(server.said.contains("store: memory"), "{}", server.said);
+}
+
+#[test]
 fn the_filter_says_what_is_logged() {
     let user = User::new();
     let command = ["serve", "--store", "memory", "--port", "0"];

@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::super::log::Log;
+use super::super::log::{Log, LogArgs};
 use super::super::usage::usage;
-use super::super::{Failure, note, open};
+use super::super::{Failure, note, open, place_of};
 use super::args::RemoteServe;
 use super::secrets;
 use super::signals::{EndSignals, Hangups};
@@ -149,12 +149,16 @@ pub(in crate::cli) async fn serve(args: RemoteServe, log: Option<&Log>) -> Resul
         token: generated.map(|token| token.secret().to_owned()),
     })?;
     tracing::info!("listening on {scheme}://{address}/acp");
+    tracing::info!("store: {}", place_of(&args.store)?);
+    log_places(&args.log);
+    let others = if cfg!(feature = "rpc") { ", /rpc" } else { "" };
+    tracing::info!("endpoints: /acp{others}, REST (/openapi.json), /metrics, /healthz");
+    tracing::info!("page: {scheme}://{address}/");
     let file = announced.path().display();
     match &master {
         Some(_) => tracing::info!("discovery file: {file}"),
-        None => tracing::info!("token in {file}"),
+        None => tracing::info!("discovery file, with the token: {file}"),
     }
-    tracing::info!("page: {scheme}://{address}/");
     if let Some(token) = &on_screen {
         note(&format!(
             "page with the token: {scheme}://{address}/#token={token}"
@@ -173,6 +177,15 @@ pub(in crate::cli) async fn serve(args: RemoteServe, log: Option<&Log>) -> Resul
         _ = both => Ok(()),
         () = second_signal(&stop) => Err("ended by a second signal".into()),
         () = reload_at_hangup(reload) => Ok(()),
+    }
+}
+
+/// Says where the log goes, besides to whoever reads this.
+fn log_places(args: &LogArgs) {
+    tracing::info!("log: {} on standard error", args.log);
+    match &args.error_log {
+        Some(path) => tracing::info!("error log: {}", path.display()),
+        None => tracing::info!("error log: none; --error-log FILE keeps warnings and errors"),
     }
 }
 
