@@ -153,3 +153,106 @@ fn a_failure_is_in_the_error_log_whatever_is_shown() {
     let message = lines[0]["message"].as_str().unwrap();
     assert!(message.starts_with("cannot listen on"), "{message}");
 }
+
+/// Everything that `docs/operations.md` names.
+fn document() -> String {
+    read("../docs/operations.md")
+}
+
+fn read(path: &str) -> String {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn commands_and_options_of_the_document_exist() {
+    let document = document();
+    let user = User::new();
+    let help = |args: &[&str]| text(&user.run(&[args, &["--help"]].concat()).stdout);
+    let all = [
+        &[][..],
+        &["serve"],
+        &["host"],
+        &["stop"],
+        &["status"],
+        &["sessions"],
+        &["sessions", "backup"],
+        &["sessions", "check"],
+    ];
+    let known = all.map(help).concat();
+    let mut options = 0;
+    for word in document.split(|c: char| c.is_whitespace() || "`(),;".contains(c)) {
+        if word.starts_with("--") && word.len() > 2 {
+            let option = word.split(['=', '.', ':']).next().unwrap();
+            let listed =
+                known.contains(&format!("{option} ")) || known.contains(&format!("{option}\n"));
+            assert!(listed, "no command has the option {option}");
+            options += 1;
+        }
+    }
+    assert!(options > 10, "{options}");
+    for line in document.lines() {
+        let Some(command) = line.trim().strip_prefix("acp-server sessions ") else {
+            continue;
+        };
+        let command = command.split(' ').next().unwrap();
+        let listed = help(&["sessions"]).contains(&format!("\n  {command} "));
+        assert!(listed, "no command `acp-server sessions {command}`");
+    }
+}
+
+#[test]
+fn every_warning_and_error_is_in_the_document() {
+    let document = document();
+    let mut files = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    let mut found = 0;
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+            continue;
+        }
+        let source = fs::read_to_string(&path).unwrap();
+        let places = ["tracing::warn!(", "tracing::error!(", "log_repeated!("];
+        let events = places.iter().flat_map(|place| source.split(place).skip(1));
+        for event in events.filter(|event| !event.trim_start().starts_with("info")) {
+            let arguments = event.split(");").next().unwrap();
+            let Some((_, message)) = arguments.split_once('"') else {
+                continue;
+            };
+            let message = message.split(['"', '{']).next().unwrap().trim();
+            // What begins with a value has its text elsewhere.
+            if message.len() > 3 {
+                let place = path.display();
+                assert!(
+                    document.contains(message),
+                    "{place}: {message:?} is not explained"
+                );
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 5, "{found}");
+}
+
+#[test]
+fn metrics_of_the_document_exist() {
+    let user = User::new();
+    let server = user.serve(&["--token-file", &token_file(&user)]);
+    assert_eq!(server.get("/healthz", None).status, 200);
+    let metrics = server.get("/metrics", Some(TOKEN)).body;
+    let document = document();
+    let names = document.split("`acp_server_").skip(1);
+    let mut count = 0;
+    for name in names {
+        let name = name.split(['`', '{']).next().unwrap();
+        let name = name.strip_suffix("_total").unwrap_or(name);
+        let line = format!("# TYPE acp_server_{name} ");
+        assert!(metrics.contains(&line), "{line}: {metrics}");
+        count += 1;
+    }
+    assert!(count > 5, "{count}");
+}
