@@ -12,6 +12,7 @@ use super::builder::Spec;
 use super::offered::Offered;
 use super::process::Process;
 use super::routes::Creating;
+use crate::repeated::log_repeated;
 
 /// Which sessions a process is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,7 +110,7 @@ impl Processes {
         let process = match started {
             Ok(process) => Arc::new(process),
             Err(error) => {
-                tracing::warn!(%error, "cannot start the agent");
+                log_repeated!(warn, %error, "cannot start the agent");
                 backoff.failed(&error.to_string(), self.spec.limits());
                 return Err(error);
             }
@@ -119,7 +120,10 @@ impl Processes {
             let call = process.agent.authenticate(AuthenticateRequest::new(method));
             // What needs it is refused by the agent, with a better error.
             if let Err(error) = process.answer("authenticate", call).await {
-                tracing::warn!(%error, "a process of the agent refused the login of the one before");
+                log_repeated!(
+                    warn, %error,
+                    "a process of the agent refused the login of the one before"
+                );
             }
         }
         // Before anybody else can see it.

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::process::{ended_text, last_lines};
 use super::stderr::{PassOn, printable};
+use crate::repeated::log_repeated;
 
 /// Time for what was sent to be written before standard input is closed.
 const WRITING: Duration = Duration::from_secs(1);
@@ -127,7 +128,7 @@ pub(super) async fn supervise(
     };
     match expected {
         true => tracing::info!("{text}"),
-        false => tracing::warn!("{text}"),
+        false => log_repeated!(warn, "{text}"),
     }
     ending.send_replace(Some(text.into()));
 }

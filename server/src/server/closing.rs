@@ -213,7 +213,7 @@ impl Core {
         let id = session.id();
         if let Ok(Err(_)) = catch_panic("the handler's close", Some(id), closing).await {
             let limit = self.limits.close_timeout;
-            tracing::warn!(session = %id, ?limit, "the handler did not close a session in time");
+            log_repeated!(warn, session = %id, ?limit, "the handler did not close a session in time");
         }
     }
 

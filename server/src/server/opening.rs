@@ -13,6 +13,7 @@ use crate::connection::store_failed;
 use crate::handler::HandlerState;
 use crate::log::Log;
 use crate::panic::catch_panic;
+use crate::repeated::log_repeated;
 use crate::session::{Environment, Opening, OpeningKind};
 use crate::store::{Lease, ListQuery, SessionRecord};
 use crate::{Session, Settings};
@@ -254,7 +255,7 @@ impl Core {
                 () = self.closed.cancelled() => Err(shutting_down()),
                 opened = tokio::time::timeout(limit, open) => opened.unwrap_or_else(|_| {
                     let reason = format!("the handler did not open the session within {limit:?}");
-                    tracing::warn!(session = %session.id(), "{reason}");
+                    log_repeated!(warn, session = %session.id(), "{reason}");
                     Err(HandlerError::internal(reason))
                 }),
             }
@@ -331,8 +332,8 @@ impl Core {
     /// Deletes a session that its request could not open.
     async fn delete_unopened(&self, id: &SessionId) {
         if let Err(error) = self.store.delete(id).await {
-            tracing::warn!(
-                session = %id, %error,
+            log_repeated!(
+                warn, session = %id, %error,
                 "a session that could not be opened stays in the store"
             );
         }

@@ -1,5 +1,5 @@
-//! An output of the log: a queue, and a thread that writes. Whoever logs never waits, though the disk
-//! be full and the pipe unread.
+//! An output of the log: a queue, and a thread that writes. Whoever logs never waits, even when the
+//! disk is full or nobody reads the pipe.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

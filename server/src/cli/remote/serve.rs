@@ -114,7 +114,7 @@ pub(in crate::cli) async fn serve(args: RemoteServe, log: Option<&Log>) -> Resul
                 method = %request.method,
                 path = request.path,
                 status = request.status.as_u16(),
-                milliseconds = request.duration.as_secs_f64() * 1e3,
+                milliseconds = (request.duration.as_secs_f64() * 1e4).round() / 10.0,
                 "answered a request",
             );
         }));

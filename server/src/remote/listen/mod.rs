@@ -21,6 +21,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::repeated::Repeated;
 use connection::{Answer, Connections};
 use socket::Socket;
 
@@ -72,6 +73,7 @@ pub async fn listen(
 
     let accept = async {
         let mut failing = false;
+        let warned = Repeated::new();
         loop {
             // Taken first: without room for a refusal, clients wait in the system's queue.
             let Ok(refusal) = refusals.clone().acquire_owned().await else {
@@ -81,9 +83,17 @@ pub async fn listen(
                 Ok(accepted) => accepted,
                 Err(error) if is_of_one_connection(&error) => continue,
                 Err(error) => {
-                    // Once, until it works again: this may last.
-                    if !std::mem::replace(&mut failing, true) {
-                        (settings.on_warning)(&format!("cannot accept a connection: {error}"));
+                    // Once, until it works again, and once a minute: this may last.
+                    if !std::mem::replace(&mut failing, true)
+                        && let Some(left_out) = warned.due()
+                    {
+                        let more = match left_out {
+                            0 => String::new(),
+                            count => format!(" (and {count} times since the last such line)"),
+                        };
+                        (settings.on_warning)(&format!(
+                            "cannot accept a connection: {error}{more}"
+                        ));
                     }
                     sleep(RETRY).await;
                     continue;

@@ -1,6 +1,6 @@
 //! A copy of a store that servers may be using.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,9 @@ impl Partial {
     fn beside(target: &Path) -> Result<Self, StoreError> {
         let random = getrandom::u64();
         let random = random.map_err(|error| failed(target, &io::Error::other(error)))?;
-        let mut path = target.as_os_str().to_owned();
+        // Absolute, because SQLite takes a name that begins with `file:` for a URI.
+        let path = std::path::absolute(target).map_err(|error| failed(target, &error))?;
+        let mut path = path.into_os_string();
         path.push(format!(".partial-{random:016x}"));
         let path = PathBuf::from(path);
         let mut options = OpenOptions::new();
@@ -48,7 +50,7 @@ impl Partial {
 
     /// Gives the copy its name, unless that is taken.
     fn publish(self, target: &Path) -> io::Result<()> {
-        File::open(&self.0)?.sync_all()?;
+        OpenOptions::new().write(true).open(&self.0)?.sync_all()?;
         // Unlike a rename, a link replaces nothing.
         match fs::hard_link(&self.0, target) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !target.exists() => {
@@ -110,7 +112,7 @@ fn failed(target: &Path, error: &io::Error) -> StoreError {
 #[cfg(unix)]
 fn sync_folder(target: &Path) -> io::Result<()> {
     let folder = target.parent().filter(|path| !path.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(not(unix))]
