@@ -256,3 +256,40 @@ fn metrics_of_the_document_exist() {
     }
     assert!(count > 5, "{count}");
 }
+
+#[test]
+fn at_debug_events_name_their_request() {
+    let user = User::new();
+    let mut command = user.command(&[
+        "--store",
+        "memory",
+        "--log",
+        "debug",
+        "--log-format",
+        "json",
+    ]);
+    let input = user.0.path().join("input");
+    let messages = [
+        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#,
+        r#"{"jsonrpc":"2.0","id":"new","method":"session/new","params":{"cwd":"/w","mcpServers":[]}}"#,
+        r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"x","prompt":[]}}"#,
+    ];
+    fs::write(&input, messages.join("\n") + "\n").unwrap();
+    command.stdin(fs::File::open(input).unwrap());
+    let output = command.output().unwrap();
+    let lines = lines(&text(&output.stderr));
+    let find = |message: &str| {
+        let found = lines.iter().find(|line| line["message"] == message);
+        found.unwrap_or_else(|| panic!("{message}: {lines:?}"))
+    };
+    let opened = find("opened a session");
+    assert!(opened["session"].is_string());
+    assert_eq!(opened["span"]["method"], "session/new");
+    assert_eq!(opened["span"]["id"], "\"new\"");
+    let refused = find("answered a request with an error");
+    assert_eq!(
+        (&refused["method"], &refused["id"]),
+        (&"session/prompt".into(), &"2".into())
+    );
+    assert_eq!(refused["code"], -32002);
+}

@@ -25,8 +25,8 @@ use super::usage::UsageError;
 pub struct LogArgs {
     /// What is logged: error, warn, info, debug or off; or levels of parts, such as
     /// `warn,acp_server::agent=off`
-    #[arg(long, value_name = "FILTER", default_value = "info", value_parser = filter)]
-    pub log: Targets,
+    #[arg(long, value_name = "FILTER", default_value = "info", value_parser = checked)]
+    pub log: String,
     /// How lines on standard error look
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -63,7 +63,8 @@ impl Log {
         let secrets = Secrets::of_environment();
         let stderr = Output::start(Target::Stderr, args.log_format, secrets.clone())?;
         let mut outputs = vec![stderr.clone()];
-        let shown = layer(args.log_format, stderr).with_filter(args.log.clone());
+        let shown = filter(&args.log).map_err(UsageError)?;
+        let shown = layer(args.log_format, stderr).with_filter(shown);
         let errors = match &args.error_log {
             Some(path) => {
                 let file = LogFile::open(path).map_err(|error| {
@@ -112,7 +113,6 @@ where
             .json()
             .with_timer(Clock)
             .flatten_event(true)
-            .with_current_span(false)
             .with_span_list(false)
             .boxed(),
     }
@@ -126,13 +126,16 @@ impl FormatTime for Clock {
     }
 }
 
-/// Reads a filter. A level alone is that of this program; libraries below it only warn.
+fn checked(text: &str) -> Result<String, String> {
+    filter(text).map(|_| text.to_owned())
+}
+
+/// Reads a filter. A level alone is that of the crates of this project; all others only warn.
 fn filter(text: &str) -> Result<Targets, String> {
     if let Ok(level) = LevelFilter::from_str(text) {
         let others = level.min(LevelFilter::WARN);
-        return Ok(Targets::new()
-            .with_default(others)
-            .with_target("acp_server", level));
+        let ours = ["acp_client", "acp_sdk", "acp_server"].map(|target| (target, level));
+        return Ok(Targets::new().with_default(others).with_targets(ours));
     }
     Targets::from_str(text).map_err(|error| {
         format!("{error}; expected a level, or levels of parts such as `warn,acp_server=debug`")
@@ -146,9 +149,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_is_that_of_this_program() {
+    fn a_level_is_that_of_this_project() {
         let debug = filter("debug").unwrap();
         assert!(debug.would_enable("acp_server::store", &Level::DEBUG));
+        assert!(debug.would_enable("acp_sdk::request", &Level::DEBUG));
         assert!(!debug.would_enable("h2", &Level::INFO));
         assert!(debug.would_enable("h2", &Level::WARN));
         let off = filter("off").unwrap();
