@@ -107,8 +107,8 @@ impl v1::Client for Handler {
         note: SessionNotification,
     ) -> HandlerResult<()> {
         let inbox = self.sessions.inbox(&note.session_id);
-        let number = session::number(note.meta.as_ref());
-        if let Some(waiting) = inbox.take_in(note.update, number) {
+        let origin = session::Origin::of(note.meta.as_ref());
+        if let Some(waiting) = inbox.take_in(note.update, origin) {
             Box::pin(inbox.put_in(waiting, &self.reader_timeout())).await;
         }
         Ok(())

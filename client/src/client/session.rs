@@ -4,8 +4,10 @@
 mod v2;
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use acp_sdk::Meta;
 use acp_sdk::runtime::Method;
 use acp_sdk::v1::{
     CancelNotification, CloseSessionRequest, ContentBlock, PromptCapabilities, PromptRequest,
@@ -13,6 +15,7 @@ use acp_sdk::v1::{
     SetSessionConfigOptionResponse, SetSessionModeRequest, StopReason, methods,
 };
 use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -108,9 +111,11 @@ impl Session {
             &prompt,
             &client.agent_info.agent_capabilities.prompt_capabilities,
         )?;
-        let request = self.request(prompt)?;
+        let prompt_id = names_prompts(client).then(prompt_id);
+        let prompt_id = prompt_id.as_deref();
+        let request = self.request(prompt, prompt_id)?;
         let state = loop {
-            match self.open.inbox.begin(request.blocks()) {
+            match self.open.inbox.begin(request.blocks(), prompt_id) {
                 Ok(state) => break state,
                 Err(running) if running.cancel.is_cancelled() => tokio::select! {
                     biased;
@@ -134,9 +139,13 @@ impl Session {
         Ok(Turn::new(state, result))
     }
 
-    /// Converts a prompt to the version of the connection.
-    fn request(&self, prompt: Vec<ContentBlock>) -> Result<PromptIn> {
-        let request = PromptRequest::new(self.id().clone(), prompt);
+    /// Makes a prompt in the version of the connection.
+    fn request(&self, prompt: Vec<ContentBlock>, id: Option<&str>) -> Result<PromptIn> {
+        let mut request = PromptRequest::new(self.id().clone(), prompt);
+        if let Some(id) = id {
+            let ours = Meta::new().with("acp-sdk", &json!({ "promptId": id }));
+            request = request.with_meta(ours);
+        }
         #[cfg(feature = "v2")]
         if self.open.client.is_v2() {
             let converted = crate::v2::requests::request_to_v2(request.clone())?;
@@ -254,6 +263,27 @@ impl PromptIn {
             Self::V2(_, request) => &request.prompt,
         }
     }
+}
+
+/// Returns whether updates of the agent name their prompt.
+fn names_prompts(client: &Inner) -> bool {
+    let meta = client.agent_info.agent_capabilities.meta.as_ref();
+    let ours: Option<Value> = meta.and_then(|meta| meta.get("acp-sdk"));
+    ours.is_some_and(|ours| ours["promptId"] == true)
+}
+
+/// Returns an id that no other prompt of any client has.
+fn prompt_id() -> String {
+    static PROCESS: OnceLock<u64> = OnceLock::new();
+    static PROMPTS: AtomicU64 = AtomicU64::new(0);
+    let process = PROCESS.get_or_init(|| {
+        let mut bytes = [0; 8];
+        // Without a random source, updates of another client may be shown in a turn of this one.
+        let _ = getrandom::fill(&mut bytes);
+        u64::from_le_bytes(bytes)
+    });
+    let prompt = PROMPTS.fetch_add(1, Ordering::Relaxed);
+    format!("{process:016x}-{prompt}")
 }
 
 /// Members of the response to `session/prompt`.

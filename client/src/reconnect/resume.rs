@@ -147,7 +147,7 @@ impl Resume {
             "session/prompt" if self.capabilities.prompt_result => {
                 self.last += 1;
                 let name = format!("{}-{}", self.nonce, self.last);
-                if let Some(named) = with_prompt_id(&message, &name) {
+                if let Some((named, name)) = with_prompt_id(&message, &name) {
                     sent = named;
                     let session = pending.session.as_deref().unwrap_or_default();
                     if let Some(session) = self.sessions.get_mut(session) {

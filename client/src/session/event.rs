@@ -1,5 +1,7 @@
 //! The events of a session.
 
+use std::sync::Arc;
+
 use acp_sdk::Meta;
 use acp_sdk::conversation::{Changes, Conversation};
 use acp_sdk::v1::{ContentBlock, RequestPermissionOutcome, SessionUpdate, StopReason};
@@ -22,6 +24,10 @@ pub struct SessionEvent {
     /// The agent's number of the event, from 1 in each session, if the agent numbers its events
     /// (`_meta["acp-sdk"].eventId`).
     pub number: Option<u64>,
+    /// The id of the prompt that the event belongs to, if the agent names it
+    /// (`_meta["acp-sdk"].promptId`): of this client's, of another client's, or of the agent's own. An
+    /// event of another prompt belongs to no turn of this client.
+    pub prompt_id: Option<Arc<str>>,
 }
 
 impl SessionEvent {
@@ -32,6 +38,7 @@ impl SessionEvent {
             phase: Phase::Live,
             turn: None,
             number: None,
+            prompt_id: None,
         }
     }
 }
@@ -137,15 +144,32 @@ pub struct Answered {
     pub reason: Option<Box<Reason>>,
 }
 
-/// Returns the number that an agent assigned to an update.
-pub(crate) fn number(meta: Option<&Meta>) -> Option<u64> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Ours {
-        event_id: u64,
+/// What an agent says of an update: its number, and the prompt that it belongs to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origin {
+    pub(super) number: Option<u64>,
+    pub(super) prompt_id: Option<Arc<str>>,
+}
+
+impl Origin {
+    /// Reads the origin of an update from its `_meta`.
+    pub(crate) fn of(meta: Option<&Meta>) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Ours {
+            event_id: Option<u64>,
+            prompt_id: Option<String>,
+        }
+        let ours: Option<Ours> = meta.and_then(|meta| meta.get("acp-sdk"));
+        let Ours {
+            event_id,
+            prompt_id,
+        } = ours.unwrap_or_default();
+        Self {
+            number: event_id,
+            prompt_id: prompt_id.map(Arc::from),
+        }
     }
-    let ours: Ours = meta?.get("acp-sdk")?;
-    Some(ours.event_id)
 }
 
 #[cfg(test)]

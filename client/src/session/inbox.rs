@@ -16,7 +16,7 @@ use acp_sdk::v1::{ContentBlock, RequestPermissionRequest, SessionUpdate, StopRea
 
 use super::calls::Calls;
 use super::event::Gap;
-use super::event::{Answered, Event, Phase, SessionEvent};
+use super::event::{Answered, Event, Origin, Phase, SessionEvent};
 use super::reader::{OVERHEAD, Offer, Queue, Reader};
 use super::settings::SessionSettings;
 use super::table::Sessions;
@@ -119,14 +119,18 @@ impl Inbox {
         }
     }
 
-    /// Begins a turn. If one is running, returns that one instead.
-    pub(crate) fn begin(&self, prompt: &[ContentBlock]) -> Result<Arc<TurnState>, Arc<TurnState>> {
+    /// Begins a turn, whose prompt may have an id. If one is running, returns that one instead.
+    pub(crate) fn begin(
+        &self,
+        prompt: &[ContentBlock],
+        prompt_id: Option<&str>,
+    ) -> Result<Arc<TurnState>, Arc<TurnState>> {
         let mut state = self.lock();
         if let Some(turn) = state.running() {
             return Err(turn.clone());
         }
         state.turns += 1;
-        let turn = Arc::new(TurnState::new(state.turns));
+        let turn = Arc::new(TurnState::new(state.turns, prompt_id.map(str::to_owned)));
         if state.ended {
             turn.reader.close();
         }
@@ -166,14 +170,15 @@ impl Inbox {
     /// [delivered later](Self::put_in). The methods are separate, because this case is rare and
     /// would add the state of the wait to every update.
     #[must_use]
-    pub(crate) fn take_in(&self, update: SessionUpdate, number: Option<u64>) -> Option<Waiting> {
+    pub(crate) fn take_in(&self, update: SessionUpdate, origin: Origin) -> Option<Waiting> {
         let bytes = weight(&update);
         let mut state = self.lock();
         state.calls.remember(&update);
         let _ = state.settings.apply(&update);
         // A session may be loaded again while a prompt waits for that.
         let is_live = state.phase == Phase::Live;
-        let turn = state.running().filter(|_| is_live).cloned();
+        let is_own = |turn: &&Arc<TurnState>| turn.has(origin.prompt_id.as_deref());
+        let turn = state.running().filter(is_own).filter(|_| is_live).cloned();
         if let Some(turn) = &turn {
             turn.gathering().update(&update);
         }
@@ -181,7 +186,8 @@ impl Inbox {
             event: Event::Update(update),
             phase: state.phase,
             turn: turn.as_ref().map(|turn| turn.number),
-            number,
+            number: origin.number,
+            prompt_id: origin.prompt_id,
         };
         state.deliver(event, bytes, turn.as_deref())
     }
@@ -208,6 +214,7 @@ impl Inbox {
             phase: Phase::Live,
             turn: turn.as_ref().map(|turn| turn.number),
             number: None,
+            prompt_id: None,
         };
         state.deliver(event, bytes, turn.as_deref())
     }
@@ -351,6 +358,7 @@ impl State {
             phase: Phase::Live,
             turn,
             number: None,
+            prompt_id: None,
         };
         if self.readers.is_empty() {
             return self.keep(event, OVERHEAD);

@@ -13,7 +13,7 @@ mod turn;
 mod turn_state;
 mod weight;
 
-pub(crate) use self::event::number;
+pub(crate) use self::event::Origin;
 pub use self::event::{Answered, Event, Gap, Phase, SessionEvent};
 pub use self::events::Events;
 pub(crate) use self::inbox::{Inbox, ReaderTimeout};

@@ -164,13 +164,13 @@ impl Sessions {
 mod tests {
     use acp_sdk::v1::{ContentBlock, ContentChunk, SessionUpdate};
 
-    use super::super::{Event, Events};
+    use super::super::{Event, Events, Origin};
     use super::*;
 
     fn put(sessions: &Sessions, id: &SessionId, word: &str) {
         let chunk = ContentChunk::new(ContentBlock::from(word));
         let update = SessionUpdate::AgentMessageChunk(chunk);
-        let waiting = sessions.inbox(id).take_in(update, None);
+        let waiting = sessions.inbox(id).take_in(update, Origin::default());
         assert!(
             waiting.is_none(),
             "there is always room for what nobody reads"

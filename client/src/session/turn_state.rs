@@ -12,6 +12,8 @@ use super::reader::Reader;
 pub(crate) struct TurnState {
     /// The number of the turn; the first of a session is 1.
     pub(super) number: u64,
+    /// The id of its prompt, if the agent names the prompts of updates.
+    pub(super) prompt_id: Option<String>,
     /// Cancelled when the turn is to be cancelled.
     pub(crate) cancel: CancellationToken,
     /// Set when `session/cancel` was sent; later permission requests are answered `cancelled`.
@@ -26,9 +28,10 @@ pub(crate) struct TurnState {
 }
 
 impl TurnState {
-    pub(super) fn new(number: u64) -> Self {
+    pub(super) fn new(number: u64, prompt_id: Option<String>) -> Self {
         Self {
             number,
+            prompt_id,
             cancel: CancellationToken::new(),
             cancel_sent: CancellationToken::new(),
             overdue: CancellationToken::new(),
@@ -36,6 +39,12 @@ impl TurnState {
             reader: Arc::default(),
             gathering: Mutex::new(Gathering::new(Instant::now())),
         }
+    }
+
+    /// Returns whether an update of this prompt belongs to the turn; without an id, it does.
+    pub(super) fn has(&self, prompt_id: Option<&str>) -> bool {
+        let own = self.prompt_id.as_deref();
+        own.is_none() || prompt_id.is_none() || prompt_id == own
     }
 
     /// Records the end of the turn with its token usage.

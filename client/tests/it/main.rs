@@ -21,6 +21,7 @@ mod misbehaving;
 mod permissions;
 #[cfg(unix)]
 mod process;
+mod prompt_ids;
 #[cfg(unix)]
 mod restart;
 mod sessions;

@@ -16,6 +16,7 @@ use super::cursor::Step;
 use super::{Client, Subscription, joining, wire};
 use crate::event::{Batch, EventKind};
 use crate::log::{InMemory, Next};
+use crate::session::TurnEvents;
 
 #[derive(Default)]
 pub(crate) struct Delivery {
@@ -234,6 +235,7 @@ impl Subscription {
         let joins = matches!(self.encoding, wire::Encoding::V1)
             && client.core().coalesces_chunks
             && client.gate().is_none();
+        let mut turn: Option<TurnEvents> = None;
         let mut next = (step.after + 1).max(batch.first());
         while next <= last
             && let Some(text) = batch.get(next)
@@ -249,8 +251,15 @@ impl Subscription {
                 None => (text, next),
             };
             if phase != wire::Phase::Known {
-                let event = wire::Encoded {
+                if !turn.as_ref().is_some_and(|turn| turn.contains(number)) {
+                    turn = self.session.state().queue.turn_at(number).cloned();
+                }
+                let place = wire::Place {
                     number,
+                    prompt: turn.as_ref().map(TurnEvents::prompt),
+                };
+                let event = wire::Encoded {
+                    place,
                     text,
                     kind,
                     phase,

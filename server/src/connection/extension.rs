@@ -21,6 +21,7 @@ use crate::server::Joining;
 pub(super) fn advertised(handler: Option<&Meta>) -> Meta {
     let ours = json!({
         "eventId": true,
+        "promptId": true,
         "session": { "resume": true, "state": true, "fork": true, "promptResult": true },
     });
     handler.cloned().unwrap_or_default().with("acp-sdk", &ours)

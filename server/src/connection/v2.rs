@@ -307,7 +307,7 @@ pub(super) fn send_event(
 ) -> acp_sdk::Result<u64> {
     let is_turn = event.kind == EventKind::Turn;
     if is_turn && event.phase == Phase::Live && client.wants_state() {
-        super::requests::send_state(client, peer, session, event.number)?;
+        super::requests::send_state(client, peer, session, event.place.number)?;
     }
     // A response to `session/resume` contains the options and follows the state; notices are no
     // part of the conversation.
@@ -318,10 +318,10 @@ pub(super) fn send_event(
     if !in_history && event.phase == Phase::Loaded {
         return Ok(0);
     }
-    let update = updates::update(Event::parse(event.number, event.text));
+    let update = updates::update(Event::parse(event.place.number, event.text));
     let text = update.and_then(|update| serde_json::to_string(&update).ok());
     let Some(text) = text else { return Ok(0) };
-    wire::send_update(peer, session, &text, Some(event.number))?;
+    wire::send_update(peer, session, &text, Some(event.place))?;
     Ok(1)
 }
 
@@ -338,7 +338,13 @@ pub(super) fn send_gap(
 ) -> acp_sdk::Result<()> {
     let update = SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, words));
     match serde_json::to_string(&update) {
-        Ok(text) => wire::send_update(peer, session, &text, Some(last)),
+        Ok(text) => {
+            let place = wire::Place {
+                number: last,
+                prompt: None,
+            };
+            wire::send_update(peer, session, &text, Some(place))
+        }
         Err(_) => Ok(()),
     }
 }

@@ -39,10 +39,18 @@ pub(crate) enum Phase {
     Known,
 }
 
+/// What `_meta` says of an event.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) number: u64,
+    /// The id of the prompt that it belongs to, as JSON.
+    pub(crate) prompt: Option<&'a str>,
+}
+
 /// An event as the log has it.
 #[derive(Clone, Copy)]
 pub(crate) struct Encoded<'a> {
-    pub(crate) number: u64,
+    pub(crate) place: Place<'a>,
     pub(crate) text: &'a str,
     pub(crate) kind: EventKind,
     pub(crate) phase: Phase,
@@ -75,7 +83,7 @@ pub(super) fn send_event(
     let rewritten = match event.kind {
         EventKind::Turn => {
             if event.phase == Phase::Live && client.wants_state() {
-                requests::send_state(client, peer, session, event.number)?;
+                requests::send_state(client, peer, session, event.place.number)?;
             }
             return Ok(0);
         }
@@ -89,7 +97,7 @@ pub(super) fn send_event(
         _ => None,
     };
     let text = rewritten.as_deref().unwrap_or(event.text);
-    send_update(peer, session, text, Some(event.number))?;
+    send_update(peer, session, text, Some(event.place))?;
     Ok(1)
 }
 
@@ -98,20 +106,25 @@ pub(super) fn send_update(
     peer: &Peer,
     session: &Session,
     update: &str,
-    number: Option<u64>,
+    place: Option<Place<'_>>,
 ) -> acp_sdk::Result<()> {
     if let Some((update, params)) = split_params(update) {
-        return send_with_params(peer, session, update, params, number);
+        return send_with_params(peer, session, update, params, place);
     }
     let write = |bytes: &mut Vec<u8>| {
-        bytes.reserve(update.len() + session.id_json().len() + 80);
+        let prompt = place.and_then(|place| place.prompt).unwrap_or_default();
+        bytes.reserve(update.len() + session.id_json().len() + prompt.len() + 96);
         bytes.extend_from_slice(br#"{"sessionId":"#);
         bytes.extend_from_slice(session.id_json().as_bytes());
         bytes.extend_from_slice(br#","update":"#);
         bytes.extend_from_slice(update.as_bytes());
-        if let Some(number) = number {
+        if let Some(place) = place {
             bytes.extend_from_slice(br#","_meta":{"acp-sdk":{"eventId":"#);
-            bytes.extend_from_slice(decimal(number, &mut [0; 20]));
+            bytes.extend_from_slice(decimal(place.number, &mut [0; 20]));
+            if !prompt.is_empty() {
+                bytes.extend_from_slice(br#","promptId":"#);
+                bytes.extend_from_slice(prompt.as_bytes());
+            }
             bytes.extend_from_slice(b"}}");
         }
         bytes.push(b'}');
@@ -125,12 +138,16 @@ fn send_with_params(
     session: &Session,
     update: Json,
     mut params: RawObject,
-    number: Option<u64>,
+    place: Option<Place<'_>>,
 ) -> acp_sdk::Result<()> {
-    if let Some(number) = number {
+    if let Some(Place { number, prompt }) = place {
         let meta = params.get("_meta").and_then(RawObject::parse);
         let mut meta = meta.unwrap_or_default();
-        meta.set("acp-sdk", serde_json::json!({ "eventId": number }).into());
+        let mut ours = serde_json::json!({ "eventId": number });
+        if let Some(prompt) = prompt {
+            ours["promptId"] = serde_json::from_str(prompt).unwrap_or_default();
+        }
+        meta.set("acp-sdk", ours.into());
         params.set("_meta", meta.to_json());
     }
     params.set_first("update", update);
@@ -223,7 +240,13 @@ pub(super) fn send_gap(
         SessionUpdate::AgentMessageChunk(ContentChunk::new(block))
     };
     match json(&update) {
-        Some(text) => send_update(peer, session, &text, Some(last)),
+        Some(text) => {
+            let place = Place {
+                number: last,
+                prompt: None,
+            };
+            send_update(peer, session, &text, Some(place))
+        }
         None => Ok(()),
     }
 }

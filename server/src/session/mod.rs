@@ -9,6 +9,7 @@ mod queue;
 mod rollback;
 pub(crate) mod runner;
 mod settings;
+mod turns;
 mod updates;
 
 #[cfg(feature = "remote")]
@@ -24,6 +25,7 @@ pub(crate) use queue::Refusal;
 #[cfg(feature = "hosted")]
 pub(crate) use settings::current_value;
 pub use settings::{Settings, SettingsChange};
+pub(crate) use turns::TurnEvents;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

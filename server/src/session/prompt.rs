@@ -32,7 +32,7 @@ pub(crate) struct Prompt {
     pub(crate) progress: Arc<Progress>,
     result: Option<oneshot::Sender<TurnResult>>,
     /// The name that its client has given it.
-    pub(super) id: Option<Box<str>>,
+    pub(super) id: Option<Arc<str>>,
 }
 
 /// How far a prompt is, for all that wait for it.
@@ -190,7 +190,7 @@ impl Prompt {
             cancel: CancellationToken::new(),
             progress: Arc::default(),
             result: None,
-            id: id.filter(|id| id.len() <= LONGEST_NAME).map(Box::from),
+            id: id.filter(|id| id.len() <= LONGEST_NAME).map(Arc::from),
         }
     }
 

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use super::prompt::{Identity, Progress, Prompt, Ticket, TurnResult};
+use super::turns::{TurnEvents, Turns};
 use crate::Error;
 use crate::connection::ClientId;
 use crate::event::TurnId;
@@ -118,7 +119,8 @@ pub(crate) struct Queue {
     running: Option<Running>,
     last_end: u64,
     /// The latest prompts with a name.
-    named: VecDeque<(Box<str>, Arc<Progress>)>,
+    named: VecDeque<(Arc<str>, Arc<Progress>)>,
+    turns: Turns,
     /// Whether a runner task exists.
     has_runner: bool,
     lifecycle: Lifecycle,
@@ -131,6 +133,8 @@ pub(crate) struct Queue {
 pub(crate) struct Running {
     pub(crate) turn: Option<TurnId>,
     pub(crate) origin: Option<ClientId>,
+    /// The name of its prompt.
+    name: Option<Arc<str>>,
     progress: Arc<Progress>,
     cancel: CancellationToken,
 }
@@ -236,6 +240,7 @@ impl Queue {
         self.running = Some(Running {
             turn: None,
             origin: prompt.identity().origin,
+            name: prompt.id.clone(),
             progress: prompt.progress.clone(),
             cancel: prompt.cancel.clone(),
         });
@@ -245,6 +250,7 @@ impl Queue {
     pub(crate) fn started(&mut self, turn: TurnId) {
         if let Some(running) = &mut self.running {
             running.turn = Some(turn);
+            self.turns.started(turn, running.name.as_deref());
         }
     }
 
@@ -252,6 +258,12 @@ impl Queue {
     pub(crate) fn ended(&mut self, number: u64) {
         self.running = None;
         self.last_end = number;
+        self.turns.ended(number);
+    }
+
+    /// Returns the turn that an event belongs to, if it is one of the latest.
+    pub(crate) fn turn_at(&self, number: u64) -> Option<&TurnEvents> {
+        self.turns.at(number)
     }
 
     /// Returns the number with which the last turn ended; 0 if none has.

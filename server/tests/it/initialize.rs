@@ -38,6 +38,7 @@ async fn everything_is_announced() {
         "auth": { "logout": {} },
         "_meta": { "acp-sdk": {
             "eventId": true,
+            "promptId": true,
             "session": { "resume": true, "state": true, "fork": true, "promptResult": true },
         } },
     });

@@ -24,6 +24,8 @@ pub struct View {
 pub struct Entry {
     /// The number of its event.
     pub number: Option<u64>,
+    /// The id of the prompt that it belongs to.
+    pub prompt: Option<String>,
     /// The update; of a request, its params.
     pub body: Value,
 }
@@ -38,8 +40,10 @@ impl View {
 
     fn add(&self, meta: Option<&acp_sdk::Meta>, body: &impl serde::Serialize) {
         let ours: Option<Value> = meta.and_then(|meta| meta.get("acp-sdk"));
+        let ours = ours.unwrap_or_default();
         let entry = Entry {
-            number: ours.and_then(|ours| ours["eventId"].as_u64()),
+            number: ours["eventId"].as_u64(),
+            prompt: ours["promptId"].as_str().map(str::to_owned),
             body: serde_json::to_value(body).unwrap(),
         };
         self.entries.lock().unwrap().push(entry);

@@ -31,6 +31,7 @@ async fn a_turn_of_a_client_of_version_2_is_seen_in_both() {
     seen.retain(|entry| entry.number.is_some());
     assert_eq!(seen, chunks);
     assert!(seen.iter().all(|entry| entry.number.is_some()));
+    assert!(seen.iter().all(|entry| entry.prompt.is_some()), "{seen:?}");
 }
 
 #[tokio::test]

@@ -342,6 +342,7 @@ mod tests {
                 phase: Phase::Live,
                 turn: Some(1),
                 number: None,
+                prompt_id: None,
             };
             shown += &view.event(&event, 80);
         }

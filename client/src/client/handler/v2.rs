@@ -24,10 +24,10 @@ impl Client for HandlerV2 {
         note: UpdateSessionNotification,
     ) -> HandlerResult<()> {
         let inbox = self.0.sessions.inbox(&note.session_id.as_str().into());
-        let number = session::number(note.meta.as_ref());
+        let origin = session::Origin::of(note.meta.as_ref());
         let (updates, end) = inbox.convert(note.update);
         for update in updates {
-            if let Some(waiting) = inbox.take_in(update, number) {
+            if let Some(waiting) = inbox.take_in(update, origin.clone()) {
                 Box::pin(inbox.put_in(waiting, &self.0.reader_timeout())).await;
             }
         }

@@ -20,8 +20,8 @@ pub(super) fn with_id(message: &[u8], id: &str) -> Option<Bytes> {
     Some(value.to_string().into())
 }
 
-/// Returns the prompt with `name` as the `promptId` in its `_meta`.
-pub(super) fn with_prompt_id(message: &[u8], name: &str) -> Option<Bytes> {
+/// Returns the prompt with a `promptId` in its `_meta`, and that id: `name`, unless it has one.
+pub(super) fn with_prompt_id(message: &[u8], name: &str) -> Option<(Bytes, String)> {
     let mut value: Value = serde_json::from_slice(message).ok()?;
     let params = value.get_mut("params")?.as_object_mut()?;
     let meta = params.entry("_meta").or_insert(Value::Null);
@@ -29,10 +29,9 @@ pub(super) fn with_prompt_id(message: &[u8], name: &str) -> Option<Bytes> {
         *meta = json!({});
     }
     let ours = meta.as_object_mut()?.entry("acp-sdk").or_insert(json!({}));
-    ours.as_object_mut()?
-        .entry("promptId")
-        .or_insert_with(|| json!(name));
-    Some(value.to_string().into())
+    let id = ours.as_object_mut()?.entry("promptId");
+    let id = id.or_insert_with(|| json!(name)).as_str()?.to_owned();
+    Some((value.to_string().into(), id))
 }
 
 /// Returns a response; `id` and `value` are JSON.

@@ -26,7 +26,7 @@ fn reader_timeout(sessions: &Sessions) -> ReaderTimeout<'_> {
 }
 
 async fn update(inbox: &Inbox, update: SessionUpdate) {
-    if let Some(waiting) = inbox.take_in(update, None) {
+    if let Some(waiting) = inbox.take_in(update, Origin::default()) {
         // Nothing else needs the connection.
         inbox
             .put_in(waiting, &reader_timeout(&Sessions::default()))
@@ -54,7 +54,7 @@ fn words(reader: &Reader) -> Vec<String> {
 }
 
 fn begin(inbox: &Inbox) -> Arc<TurnState> {
-    inbox.begin(&[ContentBlock::from("hi")]).unwrap()
+    inbox.begin(&[ContentBlock::from("hi")], None).unwrap()
 }
 
 #[tokio::test]
@@ -172,9 +172,13 @@ async fn a_reader_that_takes_nothing_is_left_behind_when_others_wait() {
     let (idle, events) = (inbox.add_reader(), inbox.add_reader());
     let sessions = Sessions::default();
     let reader_timeout = reader_timeout(&sessions);
-    assert!(inbox.take_in(text("x".repeat(HIGH_WATER)), None).is_none());
+    assert!(
+        inbox
+            .take_in(text("x".repeat(HIGH_WATER)), Origin::default())
+            .is_none()
+    );
     assert_eq!(words(&events).len(), 1);
-    let waiting = inbox.take_in(text("second"), None).unwrap();
+    let waiting = inbox.take_in(text("second"), Origin::default()).unwrap();
     assert_eq!(words(&events), ["0 second"], "the other one has it");
     let mut put = std::pin::pin!(inbox.put_in(waiting, &reader_timeout));
     let minute = tokio::time::timeout(Duration::from_secs(60), put.as_mut());
@@ -183,11 +187,11 @@ async fn a_reader_that_takes_nothing_is_left_behind_when_others_wait() {
     let soon = tokio::time::timeout(Duration::from_secs(11), put);
     soon.await.expect("it is waited for no longer");
     // From here on it costs no time.
-    assert!(inbox.take_in(text("third"), None).is_none());
+    assert!(inbox.take_in(text("third"), Origin::default()).is_none());
     assert_eq!(words(&events), ["0 third"]);
     let read = words(&idle);
     assert_eq!((read.len(), read[1].as_str()), (2, "missed 2"));
-    assert!(inbox.take_in(text("fourth"), None).is_none());
+    assert!(inbox.take_in(text("fourth"), Origin::default()).is_none());
     assert_eq!(words(&idle), ["0 fourth"], "it has caught up");
 }
 
@@ -219,7 +223,7 @@ fn a_reader_on_another_thread_misses_no_event() {
         let inbox = &inbox;
         scope.spawn(move || {
             for _ in 0..20_000 {
-                assert!(inbox.take_in(text("ping"), None).is_none());
+                assert!(inbox.take_in(text("ping"), Origin::default()).is_none());
                 // The next event comes only when this one has been seen.
                 answered.recv().unwrap();
             }
@@ -239,7 +243,7 @@ fn a_reader_on_another_thread_misses_no_event() {
 fn a_session_has_one_turn_at_a_time() {
     let inbox = Inbox::default();
     let first = begin(&inbox);
-    let running = inbox.begin(&[]).unwrap_err();
+    let running = inbox.begin(&[], None).unwrap_err();
     assert!(Arc::ptr_eq(&first, &running));
     inbox.give_up_turn(&first);
     assert!(inbox.turn().is_some(), "the agent still works on it");

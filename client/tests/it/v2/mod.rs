@@ -17,6 +17,8 @@ use crate::agent::{Raw, within};
 struct Agent {
     raw: Raw,
     open: Value,
+    /// The prompt that updates belong to, if the agent names it.
+    prompt_id: Option<String>,
 }
 
 fn hello() -> Value {
@@ -27,8 +29,13 @@ fn hello() -> Value {
 
 async fn connect(builder: ClientBuilder) -> (Client, Agent) {
     let (client, raw) = Raw::connect_saying(builder.offer_v2(), hello()).await;
-    let open = Value::Null;
-    (client, Agent { raw, open })
+    let (open, prompt_id) = (Value::Null, None);
+    let agent = Agent {
+        raw,
+        open,
+        prompt_id,
+    };
+    (client, agent)
 }
 
 /// A client with a session `s`.
@@ -89,7 +96,10 @@ impl Agent {
     }
 
     async fn update(&mut self, update: Value) {
-        let params = json!({"sessionId": "s", "update": update});
+        let mut params = json!({"sessionId": "s", "update": update});
+        if let Some(id) = &self.prompt_id {
+            params["_meta"] = json!({"acp-sdk": {"promptId": id}});
+        }
         let message = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
         self.raw.send(message).await;
     }

@@ -7,7 +7,7 @@ use acp_sdk::v1::{SessionUpdate, StopReason, ToolCallContent, ToolCallStatus};
 use serde_json::json;
 
 use super::{ends, ready, session};
-use crate::agent::within;
+use crate::agent::{Raw, within};
 
 #[tokio::test]
 async fn a_turn_goes_on_after_the_response_until_the_session_is_idle() {
@@ -308,4 +308,50 @@ async fn a_version_that_is_not_offered_is_none() {
         error.to_string(),
         "unsupported protocol version: expected 2, the agent answered 7"
     );
+}
+
+/// The prompt waits behind the turn of another client, whose updates name their prompt.
+#[tokio::test]
+async fn the_turn_of_another_client_is_not_part_of_the_turn_that_waits_for_it() {
+    let mut hello = super::hello();
+    hello["capabilities"]["_meta"] = json!({"acp-sdk": {"promptId": true}});
+    let (client, raw) = Raw::connect_saying(Client::builder().offer_v2(), hello).await;
+    let open = serde_json::Value::Null;
+    let prompt_id = None;
+    let mut agent = super::Agent {
+        raw,
+        open,
+        prompt_id,
+    };
+    let session = super::open(&client, &mut agent).await;
+    let mut events = session.events();
+    agent.prompt_id = Some("turn-1".to_owned());
+    agent.state("running").await;
+    agent.handled().await;
+    let turn = session.prompt("mine").await.unwrap();
+    let params = agent.called("session/prompt").await;
+    let mine = params["_meta"]["acp-sdk"]["promptId"].as_str().unwrap();
+    agent.say("theirs").await;
+    agent.idle("end_turn").await;
+    agent.prompt_id = Some(mine.to_owned());
+    agent.user("user-1").await;
+    agent.accept().await;
+    agent.state("running").await;
+    agent.say("mine").await;
+    agent.idle("end_turn").await;
+    ends(turn, StopReason::EndTurn, "mine").await;
+    agent.handled().await;
+    let expected = [
+        (None, "running"),
+        (Some(1), "started"),
+        (None, "theirs"),
+        (None, "idle"),
+        (Some(1), "user"),
+        (Some(1), "running"),
+        (Some(1), "mine"),
+        (Some(1), "idle"),
+        (Some(1), "ended end_turn"),
+    ];
+    let expected = expected.map(|(turn, word)| (turn, word.to_owned()));
+    assert_eq!(ready(&mut events), expected);
 }

@@ -4,6 +4,7 @@ mod clients;
 mod inside;
 mod methods;
 mod policies;
+mod prompt_ids;
 mod resuming;
 mod state;
 

@@ -1,0 +1,104 @@
+//! Which events belong to which prompt, for the latest turns of a session.
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use crate::event::TurnId;
+
+/// The turns that are remembered. Clients that are further behind are not told the prompt.
+const LATEST: usize = 64;
+
+/// The events of a turn.
+#[derive(Clone, Debug)]
+pub(crate) struct TurnEvents {
+    /// Open at its end while the turn runs.
+    numbers: RangeInclusive<u64>,
+    /// The id of its prompt, as JSON: that of its client, or else one of the turn.
+    prompt: Arc<str>,
+}
+
+impl TurnEvents {
+    pub(crate) fn contains(&self, number: u64) -> bool {
+        self.numbers.contains(&number)
+    }
+
+    pub(crate) fn prompt(&self) -> &str {
+        &self.prompt
+    }
+}
+
+/// The latest turns, in order.
+#[derive(Debug, Default)]
+pub(super) struct Turns(VecDeque<TurnEvents>);
+
+impl Turns {
+    pub(super) fn started(&mut self, turn: TurnId, name: Option<&str>) {
+        // Numbers of events that could not be committed are given again.
+        self.0.retain(|earlier| *earlier.numbers.start() < turn.0);
+        self.ended(turn.0 - 1);
+        if self.0.len() >= LATEST {
+            self.0.pop_front();
+        }
+        let prompt = match name {
+            Some(name) => serde_json::Value::from(name).to_string(),
+            None => format!("\"turn-{}\"", turn.0),
+        };
+        self.0.push_back(TurnEvents {
+            numbers: turn.0..=u64::MAX,
+            prompt: prompt.into(),
+        });
+    }
+
+    /// The latest turn has no event after this one.
+    pub(super) fn ended(&mut self, number: u64) {
+        if let Some(latest) = self.0.back_mut() {
+            let (first, last) = latest.numbers.clone().into_inner();
+            latest.numbers = first..=last.min(number);
+        }
+    }
+
+    pub(super) fn at(&self, number: u64) -> Option<&TurnEvents> {
+        let mut latest_first = self.0.iter().rev();
+        latest_first.find(|turn| turn.contains(number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompt(turns: &Turns, number: u64) -> Option<&str> {
+        turns.at(number).map(TurnEvents::prompt)
+    }
+
+    #[test]
+    fn events_belong_to_the_turn_around_them() {
+        let mut turns = Turns::default();
+        turns.started(TurnId(3), Some("a \"b\""));
+        assert_eq!(prompt(&turns, 2), None);
+        assert_eq!(prompt(&turns, 900), Some(r#""a \"b\"""#));
+        turns.ended(7);
+        assert_eq!(prompt(&turns, 7), Some(r#""a \"b\"""#));
+        assert_eq!(prompt(&turns, 8), None);
+        turns.started(TurnId(10), None);
+        assert_eq!(prompt(&turns, 9), None);
+        assert_eq!(prompt(&turns, 10), Some(r#""turn-10""#));
+        for turn in 0..LATEST as u64 {
+            turns.started(TurnId(20 + turn), None);
+        }
+        assert_eq!(prompt(&turns, 10), None, "only the latest are kept");
+    }
+
+    #[test]
+    fn numbers_that_are_given_again_belong_to_the_later_turn() {
+        let mut turns = Turns::default();
+        turns.started(TurnId(3), Some("lost"));
+        turns.ended(9);
+        turns.started(TurnId(3), Some("again"));
+        assert_eq!(prompt(&turns, 9), Some(r#""again""#));
+        turns.started(TurnId(6), Some("next"));
+        assert_eq!(prompt(&turns, 5), Some(r#""again""#));
+        assert_eq!(prompt(&turns, 6), Some(r#""next""#));
+    }
+}
