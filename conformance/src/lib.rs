@@ -62,11 +62,6 @@ pub use self::testing::{AgentTest, ClientTest, assert_conformant};
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
-/// Compiles the examples of the guide to the server.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/server.md")]
-struct ServerGuide;
-
 /// Compiles the examples of the guide to the network.
 #[cfg(all(doctest, feature = "remote"))]
 #[doc = include_str!("../../docs/remote.md")]

@@ -111,3 +111,8 @@ pub(crate) const TOKEN_VARIABLE: &str = "ACP_SERVER_TOKEN";
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Compiles the examples of the guide.
+#[cfg(all(doctest, feature = "schemars", feature = "sqlite"))]
+#[doc = include_str!("../../docs/server.md")]
+struct Guide;
