@@ -167,6 +167,10 @@ async fn a_check_names_what_is_wrong_with_the_events() {
             "session one: expected event 1, got event 11",
         ),
         (
+            "UPDATE sessions SET oldest = 11; DELETE FROM batches WHERE first < 20",
+            "session one: expected event 11, got event 21",
+        ),
+        (
             "UPDATE batches SET last = 22 WHERE first = 11",
             "events 11 to 22 are 10 lines",
         ),

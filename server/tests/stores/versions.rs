@@ -11,10 +11,11 @@ use serde_json::json;
 use tempfile::TempDir;
 
 /// What each version has written.
-pub(crate) const STORES: [&str; 3] = [
+pub(crate) const STORES: [&str; 4] = [
     include_str!("version-1.sql"),
     include_str!("version-2.sql"),
     include_str!("version-3.sql"),
+    include_str!("version-4.sql"),
 ];
 
 /// The version whose records have the handler's data.
@@ -22,6 +23,10 @@ const DATA: usize = 2;
 
 /// The version whose batches have a time.
 const TIMES: usize = 3;
+
+/// The version whose sessions can have lost their oldest events, and the oldest event of the copy there.
+const OLDEST: usize = 4;
+const OLDEST_EVENT: usize = 6;
 
 /// Makes the store that a version has written.
 pub(crate) fn write(path: &Path, version: usize) {
@@ -48,6 +53,10 @@ fn closed(version: usize) -> SessionRecord {
     record
 }
 
+fn oldest_of_copy(version: usize) -> usize {
+    if version >= OLDEST { OLDEST_EVENT } else { 1 }
+}
+
 fn records(version: usize) -> [SessionRecord; 3] {
     let closed = closed(version);
     let mut copy = closed.clone();
@@ -56,6 +65,7 @@ fn records(version: usize) -> [SessionRecord; 3] {
     copy.created_at = "2026-11-22T10:00:03.000Z".to_owned();
     copy.updated_at = copy.created_at.clone();
     copy.forked_from = Some(("sess_1".into(), 8));
+    copy.oldest_event = oldest_of_copy(version) as u64;
     let mut running = SessionRecord::new("sess_3", "/other");
     running.created_at = "2026-11-22T10:00:04.000Z".to_owned();
     running.updated_at = "2026-11-22T10:00:05.000Z".to_owned();
@@ -137,7 +147,8 @@ async fn migrating_keeps_all_sessions_and_events() {
         let own = EVENTS.map(|(text, time)| (text.to_owned(), expected(time)));
         assert_eq!(events(&store, "sess_1").await, own, "of version {version}");
         let copied = EVENTS.map(|(text, _)| (text.to_owned(), expected(1_795_600_802_000)));
-        assert_eq!(events(&store, "sess_2").await, copied);
+        let kept = &copied[oldest_of_copy(version) - 1..];
+        assert_eq!(events(&store, "sess_2").await, kept);
         assert_eq!(events(&store, "sess_3").await.len(), 2);
 
         // Its process has ended, and its lease with it.
@@ -147,7 +158,8 @@ async fn migrating_keeps_all_sessions_and_events() {
         drop(store);
         let found = SqliteStore::check(&path).unwrap();
         assert_eq!(usize::try_from(found.version), Ok(STORES.len()));
-        assert_eq!((found.sessions, found.events), (3, 18));
+        let removed = oldest_of_copy(version) as u64 - 1;
+        assert_eq!((found.sessions, found.events), (3, 18 - removed));
         assert_eq!((found.open, found.abandoned), (0, 0));
         assert_eq!(found.problems, Vec::<String>::new());
     }

@@ -12,6 +12,9 @@ use crate::store::StoreError;
 /// The most problems that are listed.
 const MOST_PROBLEMS: usize = 100;
 
+/// The first version whose sessions can have lost their oldest events to retention.
+const REMOVES_EVENTS: i32 = 4;
+
 /// What is in a store, and what is wrong with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -82,27 +85,34 @@ fn integrity(connection: &Connection, found: &mut StoreCheck) -> Result<(), Fail
     Ok(())
 }
 
-/// Each session has its events from the first to the last, and as many as the numbers say.
+/// Each session has its events from the oldest that it keeps to the last, and as many as the numbers
+/// say. What is older may be part of the batch with the oldest.
 fn events(connection: &Connection, found: &mut StoreCheck) -> Result<(), Failure> {
     found.sessions = connection.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0))?;
-    let mut statement = connection.prepare(
-        "SELECT session, id, first, last, lines FROM batches
-         LEFT JOIN sessions ON sessions.key = batches.session ORDER BY session, last",
-    )?;
+    let oldest = match found.version {
+        ..REMOVES_EVENTS => "1",
+        _ => "max(oldest, 1)",
+    };
+    let mut statement = connection.prepare(&format!(
+        "SELECT session, id, first, last, lines, {oldest} FROM batches
+         LEFT JOIN sessions ON sessions.key = batches.session ORDER BY session, last"
+    ))?;
     let mut rows = statement.query([])?;
     let mut before: Option<(i64, u64)> = None;
     while let Some(row) = rows.next()? {
         let (key, first, last): (i64, u64, u64) = (row.get(0)?, row.get(2)?, row.get(3)?);
         let id: Option<String> = row.get(1)?;
-        let expected = match before {
-            Some((session, last)) if session == key => last + 1,
-            _ => 1,
+        let follows = match before {
+            Some((session, last)) if session == key => Some(last + 1),
+            _ => None,
         };
         before = Some((key, last));
         let Some(id) = id else {
             found.problem(format!("events {first} to {last} belong to no session"));
             continue;
         };
+        let oldest: u64 = row.get(5)?;
+        let expected = follows.unwrap_or_else(|| first.min(oldest));
         if first != expected {
             found.problem(format!(
                 "session {id}: expected event {expected}, got event {first}"
@@ -111,7 +121,8 @@ fn events(connection: &Connection, found: &mut StoreCheck) -> Result<(), Failure
         let lines = row.get_ref(4)?.as_bytes().unwrap_or_default();
         let count = memchr::memchr_iter(b'\n', lines).count();
         let count = u64::try_from(count).unwrap_or(u64::MAX);
-        found.events = found.events.saturating_add(count);
+        let removed = oldest.saturating_sub(first).min(count);
+        found.events = found.events.saturating_add(count - removed);
         if last.checked_sub(first).is_none_or(|more| more + 1 != count) {
             found.problem(format!(
                 "session {id}: events {first} to {last} are {count} lines"
