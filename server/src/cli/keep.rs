@@ -1,5 +1,6 @@
 //! What is kept, and for how long: the options of every command that serves.
 
+use std::fmt;
 use std::time::Duration;
 
 use clap::Args;
@@ -35,6 +36,28 @@ impl KeepArgs {
         retention.keep_sessions = self.keep_sessions;
         retention.keep_bytes = self.keep_bytes;
         limits.log.max_events = self.max_events;
+    }
+}
+
+/// What is removed, for the log; empty if nothing is.
+impl fmt::Display for KeepArgs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |age: Option<Duration>| age.map(|age| age.as_secs());
+        let limits = [
+            ("sessions of the last", seconds(self.keep), " s"),
+            ("events of the last", seconds(self.keep_events), " s"),
+            ("at most", self.keep_sessions, " sessions"),
+            ("at most", self.keep_bytes, " bytes"),
+            ("at most", self.max_events, " events of a session"),
+        ];
+        let mut separator = "";
+        for (kept, limit, unit) in limits {
+            if let Some(limit) = limit {
+                write!(f, "{separator}{kept} {limit}{unit}")?;
+                separator = ", ";
+            }
+        }
+        Ok(())
     }
 }
 

@@ -14,7 +14,7 @@ use crate::handler::HandlerState;
 use crate::limits::OnDisconnect;
 use crate::panic::catch_panic;
 use crate::repeated::log_repeated;
-use crate::store::StoreErrorKind;
+use crate::store::{Lease, StoreErrorKind};
 
 /// Time for clients to be sent the last events of a session that is closed.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -223,14 +223,18 @@ impl Core {
             return;
         }
         if let Some(lease) = session.log().lease() {
-            // A lease that cannot be given back ends with the process.
-            if let Err(error) = self.store.release(lease).await {
-                let session = session.id().as_str();
-                log_repeated!(
-                    warn, session, %error,
-                    "a session stays with this process: its lease could not be released"
-                );
-            }
+            self.release_lease(lease).await;
+        }
+    }
+
+    /// Gives a lease back. One that cannot be given back ends with the process.
+    pub(super) async fn release_lease(&self, lease: &Lease) {
+        if let Err(error) = self.store.release(lease).await {
+            let session = lease.session.as_str();
+            log_repeated!(
+                warn, session, %error,
+                "a session stays with this process: its lease could not be released"
+            );
         }
     }
 }

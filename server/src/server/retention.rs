@@ -13,6 +13,7 @@ use super::Core;
 use super::records::store_unavailable;
 use crate::clock;
 use crate::limits::Retention;
+use crate::repeated::log_repeated;
 use crate::store::{
     Commit, EventPage, Lease, ListQuery, SessionRecord, StoreError, StoreErrorKind,
 };
@@ -54,7 +55,8 @@ impl Core {
                 tokio::select! {
                     () = closed.cancelled() => return,
                     passed = core.apply_retention(&retention) => {
-                        if passed.is_err() {
+                        if let Err(error) = passed {
+                            log_repeated!(warn, %error, "retention failed, and is tried again later");
                             core.counters.retention_failed();
                         }
                     }
@@ -134,10 +136,14 @@ impl Core {
                 return Ok(None);
             };
             let deleted = core.delete_in_steps(&lease).await;
-            let _ = core.store.release(&lease).await;
+            // Nothing to release is left of a session that was deleted.
+            if !matches!(deleted, Ok(Some(_))) {
+                core.release_lease(&lease).await;
+            }
             let deleted = deleted.map_err(|error| store_unavailable(&error))?;
             if deleted.is_some() {
                 core.counters.retention_deleted();
+                tracing::debug!(session = %listed.id, "retention deleted a session");
                 core.notify_deleted(&listed.id);
             }
             Ok(deleted)
@@ -163,7 +169,7 @@ impl Core {
                 return Ok(());
             };
             let trimmed = core.trim_in_steps(&lease, time, is_inactive).await;
-            let _ = core.store.release(&lease).await;
+            core.release_lease(&lease).await;
             trimmed.map_err(|error| store_unavailable(&error))
         });
         trimmed.await

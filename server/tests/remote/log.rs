@@ -87,13 +87,21 @@ fn the_first_lines_say_where_things_are() {
     let path = |name: &str| user.0.path().join(name).to_str().unwrap().to_owned();
     let (store, errors) = (path("sessions.db"), path("errors"));
     let mut command = user.command(&["serve", "--port", "0", "--store", &store]);
-    command.args(["--error-log", &errors]);
+    command.args([
+        "--error-log",
+        &errors,
+        "--keep",
+        "30d",
+        "--keep-bytes",
+        "1G",
+    ]);
     let server = Server::start(command);
     for expected in [
         "listening on http://127.0.0.1:",
         &format!("store: {}", fs::canonicalize(&store).unwrap().display()),
         "log: ",
         &format!("error log: {errors}"),
+        "retention: sessions of the last 2592000 s, at most 1073741824 bytes\n",
         "endpoints: /acp",
         "page: http://127.0.0.1:",
         "discovery file, with the token: ",
@@ -106,6 +114,7 @@ fn the_first_lines_say_where_things_are() {
     }
     let server = user.serve(&[]);
     assert!(server.said.contains("store: memory"), "{}", server.said);
+    assert!(server.said.contains("retention: none"), "{}", server.said);
 }
 
 #[test]

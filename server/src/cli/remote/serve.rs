@@ -150,6 +150,10 @@ pub(in crate::cli) async fn serve(args: RemoteServe, log: Option<&Log>) -> Resul
     })?;
     tracing::info!("listening on {scheme}://{address}/acp");
     tracing::info!("store: {}", place_of(&args.store)?);
+    match args.keep.to_string() {
+        all if all.is_empty() => tracing::info!("retention: none; the store keeps everything"),
+        kept => tracing::info!("retention: {kept}"),
+    }
     log_places(&args.log);
     let others = if cfg!(feature = "rpc") { ", /rpc" } else { "" };
     tracing::info!("endpoints: /acp{others}, REST (/openapi.json), /metrics, /healthz");

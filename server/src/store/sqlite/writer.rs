@@ -236,8 +236,12 @@ impl Writer {
 
     fn vacuum(&self) {
         // After a failure the next deletion tries it again.
-        let more = vacuum::step(&self.tables.connection);
-        self.tables.has_freed.set(more.unwrap_or(false));
+        let more = vacuum::step(&self.tables.connection).unwrap_or_else(|failure| {
+            let error = failure.into_error(&self.path);
+            log_repeated!(warn, %error, "the store keeps the space of what was deleted");
+            false
+        });
+        self.tables.has_freed.set(more);
     }
 
     fn try_sync(&mut self) -> Result<(), Failure> {
