@@ -139,3 +139,32 @@ async fn authentication_is_passed_on_and_repeated_in_new_processes() {
         -32601
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_of_reconnects_starts_one_process_and_loads_its_session_once() {
+    let script = Script::new();
+    let agent = script.agent().env("CAN", "load").start().await.unwrap();
+    let server = Server::new(agent);
+    let mut first = Client::with_session(&server).await;
+    first.prompt("hello").await;
+    first.prompt("die").await;
+    let session = first.session.clone();
+    drop(first);
+    let reconnect = |_| {
+        let (server, session) = (server.clone(), session.clone());
+        tokio::spawn(async move {
+            let mut client = Client::attach(&server).await;
+            client.session = session;
+            let loaded = client.load().await;
+            (loaded, client.prompt("hello").await)
+        })
+    };
+    let reconnecting: Vec<_> = (0..12).map(reconnect).collect();
+    for reconnected in reconnecting {
+        let (loaded, answer) = reconnected.await.unwrap();
+        assert!(loaded["error"].is_null(), "{loaded}");
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    }
+    assert_eq!(script.starts().len(), 2);
+    assert_eq!(script.received("session/load").len(), 1);
+}

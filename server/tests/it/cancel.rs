@@ -1,8 +1,11 @@
 //! Turns that end before they are done.
 
 use acp_sdk::v1::*;
+use acp_server::{Reference, Server};
+use serde_json::json;
 
 use crate::editor::{Desk, Editor, Permission, everything};
+use crate::raw::Raw;
 
 async fn desk(permission: Permission) -> Desk {
     let editor = Editor {
@@ -150,4 +153,28 @@ async fn a_prompt_can_be_cancelled_as_a_request() {
     // The next prompt has its turn only when the first one's is over, which was soon.
     assert_eq!(desk.prompt("ping").await.unwrap(), StopReason::EndTurn);
     assert!(!desk.editor.said().contains("tick 300"));
+}
+
+#[tokio::test]
+async fn a_cancel_behind_a_load_does_not_end_the_next_turn() {
+    let server = Server::new(Reference);
+    let session = Raw::attach(&server).open_session().await;
+    let mut client = Raw::attach(&server);
+    client
+        .call(0, "initialize", json!({ "protocolVersion": 1 }))
+        .await;
+    let load = json!({ "sessionId": session, "cwd": "/", "mcpServers": [] });
+    let load = json!({ "jsonrpc": "2.0", "id": 1, "method": "session/load", "params": load });
+    let cancel = json!({ "sessionId": session });
+    let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": cancel });
+    // At once, as an editor does whose user is quick.
+    client.send(load).await;
+    client.send(cancel.clone()).await;
+    let (loaded, _) = client.answer(1).await;
+    assert!(loaded["error"].is_null(), "{loaded}");
+    client.send(cancel).await;
+    let prompt = json!([{ "type": "text", "text": "ping" }]);
+    let params = json!({ "sessionId": session, "prompt": prompt });
+    let (answer, _) = client.call(2, "session/prompt", params).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
 }
