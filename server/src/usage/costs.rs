@@ -7,6 +7,9 @@ use serde::Serialize;
 /// The most currencies of one sum. Those beyond are left out: an agent invents them.
 const MOST_CURRENCIES: usize = 32;
 
+/// The most bytes of a currency's name. A longer one is left out.
+const LONGEST_NAME: usize = 64;
+
 /// Amounts by currency: an ISO 4217 code, or another unit that the agent charges.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
@@ -55,7 +58,7 @@ impl Costs {
 
     fn slot(&mut self, currency: &str) -> Option<&mut f64> {
         if !self.0.contains_key(currency) {
-            if self.0.len() >= MOST_CURRENCIES {
+            if self.0.len() >= MOST_CURRENCIES || currency.len() > LONGEST_NAME {
                 return None;
             }
             self.0.insert(currency.to_owned(), 0.0);
@@ -98,8 +101,10 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_currencies_is_bounded() {
+    fn currencies_are_bounded_in_number_and_length() {
         let mut costs = Costs::default();
+        costs.add(&"x".repeat(LONGEST_NAME + 1), 1.0);
+        assert_eq!(costs, Costs::default());
         for number in 0..100 {
             costs.add(&format!("C{number}"), 1.0);
         }

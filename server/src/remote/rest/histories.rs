@@ -135,6 +135,8 @@ impl Rest {
                 for stored in page.events() {
                     longer.observe(stored);
                 }
+                // A long session must not keep others waiting.
+                tokio::task::consume_budget().await;
                 if longer.bytes() > MOST_BYTES {
                     is_whole = false;
                     let unchanged = unchanged(&longer);

@@ -9,7 +9,7 @@ use crate::event::{EventBody, StoredEvent};
 use crate::usage::{TurnUsage, UsageFold};
 
 /// The most bytes of a prompt in a list.
-const PROMPT_BYTES: usize = 4 << 10;
+const PROMPT_BYTES: usize = 1 << 10;
 
 /// What a turn used and did.
 #[derive(Clone, Debug)]
