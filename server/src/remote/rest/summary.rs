@@ -169,3 +169,89 @@ pub(super) fn model_of(options: &[SessionConfigOption]) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn said(kind: &str, message: &str, text: &str) -> Value {
+        let content = json!({ "type": "text", "text": text });
+        json!({ "sessionUpdate": kind, "messageId": message, "content": content })
+    }
+
+    fn model(value: &str) -> Value {
+        let options = [json!({ "value": value, "name": value })];
+        json!({ "sessionUpdate": "config_option_update", "configOptions": [{
+            "type": "select", "id": "m", "name": "Model", "category": "model",
+            "currentValue": value, "options": options,
+        }] })
+    }
+
+    /// The text of an event begins with its tag.
+    fn text(event: &Value) -> String {
+        let mut event = event.clone();
+        let members = event.as_object_mut().unwrap();
+        let tag = if members.contains_key("event") {
+            "event"
+        } else {
+            "sessionUpdate"
+        };
+        let value = members.remove(tag).unwrap();
+        let rest = event.to_string();
+        format!("{{\"{tag}\":{value},{}", &rest[1..])
+    }
+
+    #[test]
+    fn each_turn_has_what_happened_in_it() {
+        let long = "\u{fc}".repeat(PROMPT_BYTES);
+        let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "title": "t" });
+        let events = [
+            json!({ "event": "turn_started", "turn": 1 }),
+            said("user_message_chunk", "u", &format!("a{long}")),
+            said("user_message_chunk", "u", "more"),
+            said("agent_message_chunk", "1", "one"),
+            said("agent_message_chunk", "1", "one"),
+            call.clone(),
+            said("agent_message_chunk", "2", "two"),
+            model("small"),
+            json!({ "event": "turn_ended", "turn": 1, "stopReason": "end_turn" }),
+            json!({ "event": "turn_started", "turn": 10 }),
+            said("user_message_chunk", "v", "next"),
+            model("large"),
+            call,
+        ];
+        let mut history = History::default();
+        for (number, event) in (1..).zip(&events) {
+            let text = text(event);
+            let time = None;
+            history.observe(StoredEvent {
+                number,
+                time,
+                text: &text,
+            });
+        }
+        let mut turns = Vec::new();
+        history.each(|turn| {
+            let Details {
+                prompt,
+                steps,
+                tool_calls,
+                model,
+                ..
+            } = turn.details.clone();
+            turns.push((prompt.unwrap(), steps, tool_calls, model.unwrap()));
+        });
+        // No character is cut in two.
+        let first = format!("a{}", &long[..PROMPT_BYTES - 2]);
+        assert_eq!(first.len(), PROMPT_BYTES - 1);
+        let expected = [
+            (first, 2, 1, "small".to_owned()),
+            ("next".to_owned(), 0, 1, "large".to_owned()),
+        ];
+        assert_eq!(turns, expected);
+        assert_eq!((history.last(), history.model()), (13, Some("large")));
+        assert!(history.bytes() > PROMPT_BYTES);
+    }
+}
