@@ -182,6 +182,9 @@ pub async fn show(
     field("created", &record.created_at)?;
     field("activity", &record.updated_at)?;
     field("events", &record.last_event.to_string())?;
+    if record.is_truncated() {
+        field("removed", &removed(&record))?;
+    }
     field("turns", &usage.turns.to_string())?;
     field("time", &seconds(usage.duration))?;
     if let Some(tokens) = tokens_text(&usage.tokens) {
@@ -189,9 +192,6 @@ pub async fn show(
     }
     if let Some(cost) = usage.costs.text() {
         field("cost", &cost)?;
-    }
-    if record.is_truncated() {
-        field("removed", &removed(&record))?;
     }
     if let Some((source, last)) = &record.forked_from {
         field("forked from", &format!("{source} after event {last}"))?;
