@@ -233,12 +233,12 @@ impl Cursor {
         }
     }
 
-    /// Ends a step, with the cursor at its `after`. Returns whether something is new since it began,
-    /// and who waited for what was sent. `may_lose`: what was sent may be sent again.
+    /// Ends a step, with the cursor at its `after`. Returns whether something is new since it began, or
+    /// the cursor is elsewhere, and who waited for what was sent. `may_lose`: what was sent may be sent again.
     pub(super) fn finish(&mut self, step: Step, may_lose: bool) -> (bool, Vec<Waiter>) {
         self.sending = false;
-        // After a seek the position is another one.
-        if self.generation == step.generation {
+        let moved = self.generation != step.generation;
+        if !moved {
             self.older = step.older;
             self.delivered = self.delivered.max(step.after);
         }
@@ -261,22 +261,26 @@ impl Cursor {
                 at += 1;
             }
         }
-        (self.again, reached)
+        (self.again || moved, reached)
     }
 
-    /// Returns how an event is sent. Only events of the user can be known.
-    pub(super) fn phase(&self, number: u64, kind: EventKind) -> Phase {
+    /// Returns how an event of a step is sent; `None` if the cursor was moved meanwhile. Only events
+    /// of the user can be known.
+    pub(super) fn phase(&self, step: &Step, number: u64, kind: EventKind) -> Option<Phase> {
+        if self.generation != step.generation {
+            return None;
+        }
         if kind == EventKind::Update {
-            return Phase::Live;
+            return Some(Phase::Live);
         }
         let mut known = self.known.iter();
         if known.any(|(first, last)| (*first..=*last).contains(&number)) {
-            return Phase::Known;
+            return Some(Phase::Known);
         }
-        match number <= self.replay_until {
+        Some(match number <= self.replay_until {
             true if self.is_load => Phase::Loaded,
             true => Phase::Replayed,
             false => Phase::Live,
-        }
+        })
     }
 }

@@ -241,7 +241,10 @@ impl Subscription {
             && let Some(text) = batch.get(next)
         {
             let kind = EventKind::of(text);
-            let phase = self.cursor().phase(next, kind);
+            let Some(phase) = self.cursor().phase(step, next, kind) else {
+                // What is sent next is elsewhere.
+                return Ok(true);
+            };
             let joined = match kind {
                 EventKind::Update if joins => joining::join(batch, next, last),
                 _ => None,
