@@ -255,7 +255,7 @@ impl Subscription {
             };
             if phase != wire::Phase::Known {
                 if !turn.as_ref().is_some_and(|turn| turn.contains(number)) {
-                    turn = self.session.state().queue.turn_at(number).cloned();
+                    turn = self.session.state().queue.turn_at(number);
                 }
                 let place = wire::Place {
                     number,

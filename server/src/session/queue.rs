@@ -250,7 +250,7 @@ impl Queue {
     pub(crate) fn started(&mut self, turn: TurnId) {
         if let Some(running) = &mut self.running {
             running.turn = Some(turn);
-            self.turns.started(turn, running.name.as_deref());
+            self.turns.started(turn, running.name.clone());
         }
     }
 
@@ -262,7 +262,7 @@ impl Queue {
     }
 
     /// Returns the turn that an event belongs to, if it is one of the latest.
-    pub(crate) fn turn_at(&self, number: u64) -> Option<&TurnEvents> {
+    pub(crate) fn turn_at(&self, number: u64) -> Option<TurnEvents> {
         self.turns.at(number)
     }
 

@@ -9,13 +9,13 @@ use crate::event::TurnId;
 /// The turns that are remembered. Clients that are further behind are not told the prompt.
 const LATEST: usize = 64;
 
-/// The events of a turn.
-#[derive(Clone, Debug)]
+/// The events of a turn, and its prompt.
+#[derive(Debug)]
 pub(crate) struct TurnEvents {
     /// Open at its end while the turn runs.
     numbers: RangeInclusive<u64>,
     /// The id of its prompt, as JSON: that of its client, or else one of the turn.
-    prompt: Arc<str>,
+    prompt: String,
 }
 
 impl TurnEvents {
@@ -28,39 +28,51 @@ impl TurnEvents {
     }
 }
 
+#[derive(Debug)]
+struct Remembered {
+    turn: TurnId,
+    /// Its last event; the highest number while the turn runs.
+    last: u64,
+    /// The name of its prompt. What clients are told is made of it when they are sent an update:
+    /// a turn without updates needs none.
+    name: Option<Arc<str>>,
+}
+
 /// The latest turns, in order.
 #[derive(Debug, Default)]
-pub(super) struct Turns(VecDeque<TurnEvents>);
+pub(super) struct Turns(VecDeque<Remembered>);
 
 impl Turns {
-    pub(super) fn started(&mut self, turn: TurnId, name: Option<&str>) {
+    pub(super) fn started(&mut self, turn: TurnId, name: Option<Arc<str>>) {
         // Numbers of events that could not be committed are given again.
-        self.0.retain(|earlier| *earlier.numbers.start() < turn.0);
+        while self.0.back().is_some_and(|latest| latest.turn >= turn) {
+            self.0.pop_back();
+        }
         self.ended(turn.0 - 1);
         if self.0.len() >= LATEST {
             self.0.pop_front();
         }
-        let prompt = match name {
-            Some(name) => serde_json::Value::from(name).to_string(),
-            None => format!("\"turn-{}\"", turn.0),
-        };
-        self.0.push_back(TurnEvents {
-            numbers: turn.0..=u64::MAX,
-            prompt: prompt.into(),
-        });
+        let last = u64::MAX;
+        self.0.push_back(Remembered { turn, last, name });
     }
 
     /// The latest turn has no event after this one.
     pub(super) fn ended(&mut self, number: u64) {
         if let Some(latest) = self.0.back_mut() {
-            let (first, last) = latest.numbers.clone().into_inner();
-            latest.numbers = first..=last.min(number);
+            latest.last = latest.last.min(number);
         }
     }
 
-    pub(super) fn at(&self, number: u64) -> Option<&TurnEvents> {
+    pub(super) fn at(&self, number: u64) -> Option<TurnEvents> {
         let mut latest_first = self.0.iter().rev();
-        latest_first.find(|turn| turn.contains(number))
+        let found = latest_first.find(|turn| (turn.turn.0..=turn.last).contains(&number))?;
+        Some(TurnEvents {
+            numbers: found.turn.0..=found.last,
+            prompt: match &found.name {
+                Some(name) => serde_json::Value::from(&**name).to_string(),
+                None => format!("\"turn-{}\"", found.turn.0),
+            },
+        })
     }
 }
 
@@ -68,22 +80,22 @@ impl Turns {
 mod tests {
     use super::*;
 
-    fn prompt(turns: &Turns, number: u64) -> Option<&str> {
-        turns.at(number).map(TurnEvents::prompt)
+    fn prompt(turns: &Turns, number: u64) -> Option<String> {
+        turns.at(number).map(|turn| turn.prompt)
     }
 
     #[test]
     fn events_belong_to_the_turn_around_them() {
         let mut turns = Turns::default();
-        turns.started(TurnId(3), Some("a \"b\""));
+        turns.started(TurnId(3), Some("a \"b\"".into()));
         assert_eq!(prompt(&turns, 2), None);
-        assert_eq!(prompt(&turns, 900), Some(r#""a \"b\"""#));
+        assert_eq!(prompt(&turns, 900), Some(r#""a \"b\"""#.to_owned()));
         turns.ended(7);
-        assert_eq!(prompt(&turns, 7), Some(r#""a \"b\"""#));
+        assert_eq!(prompt(&turns, 7), Some(r#""a \"b\"""#.to_owned()));
         assert_eq!(prompt(&turns, 8), None);
         turns.started(TurnId(10), None);
         assert_eq!(prompt(&turns, 9), None);
-        assert_eq!(prompt(&turns, 10), Some(r#""turn-10""#));
+        assert_eq!(prompt(&turns, 10), Some(r#""turn-10""#.to_owned()));
         for turn in 0..LATEST as u64 {
             turns.started(TurnId(20 + turn), None);
         }
@@ -93,12 +105,12 @@ mod tests {
     #[test]
     fn numbers_that_are_given_again_belong_to_the_later_turn() {
         let mut turns = Turns::default();
-        turns.started(TurnId(3), Some("lost"));
+        turns.started(TurnId(3), Some("lost".into()));
         turns.ended(9);
-        turns.started(TurnId(3), Some("again"));
-        assert_eq!(prompt(&turns, 9), Some(r#""again""#));
-        turns.started(TurnId(6), Some("next"));
-        assert_eq!(prompt(&turns, 5), Some(r#""again""#));
-        assert_eq!(prompt(&turns, 6), Some(r#""next""#));
+        turns.started(TurnId(3), Some("again".into()));
+        assert_eq!(prompt(&turns, 9), Some(r#""again""#.to_owned()));
+        turns.started(TurnId(6), Some("next".into()));
+        assert_eq!(prompt(&turns, 5), Some(r#""again""#.to_owned()));
+        assert_eq!(prompt(&turns, 6), Some(r#""next""#.to_owned()));
     }
 }
