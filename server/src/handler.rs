@@ -21,6 +21,10 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers a prompt. Prompts of one session are answered one after the other; sessions run
     /// side by side.
     ///
+    /// The future is polled first where the prompt was read, and goes on in a task once it waits. Hand
+    /// long computations to `tokio::task::spawn_blocking`: until it waits, nothing else of its client
+    /// is read, cancellations included.
+    ///
     /// When the turn is cancelled, the future should end soon; after
     /// [`cancel_deadline`](crate::Policies::cancel_deadline) it is dropped where it waits.
     ///
