@@ -10,16 +10,13 @@ use serde_json::{Value, json};
 
 use super::export;
 use super::turns::{tokens_text, totals, totals_json};
-use crate::store::{ListQuery, SessionRecord, Store, StoreError};
+use crate::store::{ListQuery, Pages, Records, SessionRecord, Store, StoreError};
 use crate::usage::{UsageTotals, seconds};
 
 pub use super::turns::turns;
 
 /// Sessions per page of a list.
 const PAGE: usize = 500;
-
-/// Bytes per page of events.
-pub(super) const PAGE_BYTES: usize = 1 << 20;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -81,38 +78,34 @@ pub async fn list(
     format: Format,
     output: &mut impl Write,
 ) -> Result<()> {
-    let mut query = ListQuery {
+    let query = ListQuery {
         cwd: listed.cwd,
         limit: PAGE,
         ..ListQuery::default()
     };
+    let mut records = Records::new(store, query);
     let mut is_first = true;
-    loop {
-        let page = store.list(&query).await?;
-        let Some(last) = page.last() else { break };
-        query.after = Some((last.updated_at.clone(), last.id.clone()));
-        for record in &page {
-            let usage = match listed.usage {
-                true => Some(totals(store, record).await?),
-                false => None,
-            };
-            if format == Format::Json {
-                writeln!(output, "{}", record_json(record, usage.as_ref()))?;
-                continue;
-            }
-            if std::mem::take(&mut is_first) {
-                let usage = listed
-                    .usage
-                    .then(|| usage_columns("TURNS", "TOKENS", "COST"));
-                let usage = usage.unwrap_or_default();
-                writeln!(
-                    output,
-                    "{:<37} {:<24} {:>8}{usage}  TITLE, DIRECTORY",
-                    "ID", "ACTIVITY", "EVENTS"
-                )?;
-            }
-            writeln!(output, "{}", line(record, usage.as_ref()))?;
+    while let Some(record) = records.next().await? {
+        let usage = match listed.usage {
+            true => Some(totals(store, &record).await?),
+            false => None,
+        };
+        if format == Format::Json {
+            writeln!(output, "{}", record_json(&record, usage.as_ref()))?;
+            continue;
         }
+        if std::mem::take(&mut is_first) {
+            let usage = listed
+                .usage
+                .then(|| usage_columns("TURNS", "TOKENS", "COST"));
+            let usage = usage.unwrap_or_default();
+            writeln!(
+                output,
+                "{:<37} {:<24} {:>8}{usage}  TITLE, DIRECTORY",
+                "ID", "ACTIVITY", "EVENTS"
+            )?;
+        }
+        writeln!(output, "{}", line(&record, usage.as_ref()))?;
     }
     Ok(())
 }
@@ -234,11 +227,9 @@ pub async fn export(
         }
     }
     let mut text = export::Text::default();
-    let mut after = 0;
-    loop {
-        let page = store.read(id, after, PAGE_BYTES).await?;
-        let batches = page.batches.iter();
-        for event in batches.flat_map(|batch| batch.stored_after(after)) {
+    let mut pages = Pages::new(store, id, 0, u64::MAX);
+    while let Some(page) = pages.next().await? {
+        for event in page.events() {
             match format {
                 Format::Json => {
                     let time = event.time_text();
@@ -248,10 +239,6 @@ pub async fn export(
                 }
                 Format::Text => text.event(event, output)?,
             }
-        }
-        match page.batches.last() {
-            Some(batch) => after = batch.last(),
-            None => break,
         }
     }
     text.end(output)?;

@@ -1,14 +1,15 @@
 //! Time, tokens and cost of the turns that a store keeps.
 
+use std::collections::VecDeque;
 use std::io::Write;
 
 use serde_json::{Value, json};
 
 use super::export;
-use super::sessions::{Format, PAGE_BYTES, Result, resolve};
+use super::sessions::{Format, Result, resolve};
 use crate::clock;
 use crate::event::TokenUsage;
-use crate::store::{SessionRecord, Store, StoreError};
+use crate::store::{Pages, SessionRecord, Store, StoreError};
 use crate::usage::{TurnUsage, UsageFold, UsageTotals, seconds};
 
 /// Lists the turns of a session, the first one first, without those that a fork has copied.
@@ -56,51 +57,40 @@ pub(super) async fn totals(store: &dyn Store, record: &SessionRecord) -> Result<
 
 /// Reads the turns of a session, a page of events at a time.
 struct Turns<'a> {
-    store: &'a dyn Store,
     record: &'a SessionRecord,
     fold: UsageFold,
-    after: u64,
-    found: std::vec::IntoIter<TurnUsage>,
-    is_read: bool,
+    /// `None` when all events are read.
+    pages: Option<Pages<&'a dyn Store>>,
+    found: VecDeque<TurnUsage>,
 }
 
 impl<'a> Turns<'a> {
     fn new(store: &'a dyn Store, record: &'a SessionRecord) -> Self {
         Self {
-            store,
             record,
             fold: UsageFold::default(),
-            after: 0,
-            found: Vec::new().into_iter(),
-            is_read: false,
+            pages: Some(Pages::new(store, &record.id, 0, u64::MAX)),
+            found: VecDeque::new(),
         }
     }
 
     async fn next(&mut self) -> std::result::Result<Option<TurnUsage>, StoreError> {
         loop {
-            if let Some(turn) = self.found.next() {
+            if let Some(turn) = self.found.pop_front() {
                 return Ok(Some(turn));
             }
-            if self.is_read {
+            let Some(pages) = &mut self.pages else {
                 return Ok(None);
+            };
+            if let Some(page) = pages.next().await? {
+                let events = page.events();
+                let complete = events.filter_map(|event| self.fold.observe(event));
+                self.found.extend(complete);
+            } else {
+                self.pages = None;
+                self.found.extend(self.fold.latest().cloned());
             }
-            let page = self.store.read(&self.record.id, self.after, PAGE_BYTES);
-            let batches = page.await?.batches;
-            let events = batches
-                .iter()
-                .flat_map(|batch| batch.stored_after(self.after));
-            let mut found: Vec<_> = events
-                .filter_map(|event| self.fold.observe(event))
-                .collect();
-            match batches.last() {
-                Some(batch) => self.after = batch.last(),
-                None => {
-                    self.is_read = true;
-                    found.extend(self.fold.latest().cloned());
-                }
-            }
-            found.retain(|turn| !turn.is_copied(self.record));
-            self.found = found.into_iter();
+            self.found.retain(|turn| !turn.is_copied(self.record));
         }
     }
 }

@@ -203,16 +203,6 @@ impl Batch {
         (from..=self.last()).map_while(|number| Some((number, self.get(number)?)))
     }
 
-    /// Returns the events after the number `after`, with their times.
-    #[cfg(feature = "cli")]
-    pub(crate) fn stored_after(&self, after: u64) -> impl Iterator<Item = StoredEvent<'_>> {
-        self.after(after).map(|(number, text)| StoredEvent {
-            number,
-            time: self.time(number),
-            text,
-        })
-    }
-
     /// Returns the events from the number `first` on.
     #[must_use]
     pub fn since(&self, first: u64) -> Self {

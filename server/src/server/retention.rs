@@ -15,7 +15,7 @@ use crate::clock;
 use crate::limits::Retention;
 use crate::repeated::log_repeated;
 use crate::store::{
-    Commit, EventPage, Lease, ListQuery, SessionRecord, StoreError, StoreErrorKind,
+    Commit, EventPage, Lease, ListQuery, Records, SessionRecord, StoreError, StoreErrorKind,
 };
 
 /// Sessions that are listed at a time.
@@ -78,37 +78,34 @@ impl Core {
         let sessions_before = retention.keep.map(|age| clock::text(before(age)));
         let events_before = retention.keep_events.map(before);
         let mut excess = self.excess(retention).await?;
-        let mut query = ListQuery {
+        let query = ListQuery {
             oldest_first: true,
             limit: PAGE,
             ..ListQuery::default()
         };
+        let mut records = Records::new(&*self.store, query);
         loop {
-            let page = self.store.list(&query).await;
-            let page = page.map_err(|error| store_unavailable(&error))?;
-            let Some(last) = page.last() else {
+            let record = records.next().await;
+            let Some(record) = record.map_err(|error| store_unavailable(&error))? else {
                 return Ok(());
             };
-            query.after = Some((last.updated_at.clone(), last.id.clone()));
-            for record in page {
-                // A store in memory never waits, and others have their turn here.
-                tokio::task::yield_now().await;
-                let expired = sessions_before.as_ref();
-                let is_expired = expired.is_some_and(|before| record.updated_at < *before);
-                if is_expired || excess.sessions > 0 || excess.bytes > 0 {
-                    if let Some(bytes) = self.delete_unused(record).await? {
-                        excess.deleted(bytes);
-                    }
-                    if retention.keep_bytes.is_some() && excess.is_unsure() {
-                        excess = self.excess(retention).await?;
-                    }
-                } else if let Some(before) = events_before {
-                    if may_have_events_before(&record, before) {
-                        self.trim_unused(record, before).await?;
-                    }
-                } else {
-                    return Ok(());
+            // A store in memory never waits, and others have their turn here.
+            tokio::task::yield_now().await;
+            let expired = sessions_before.as_ref();
+            let is_expired = expired.is_some_and(|before| record.updated_at < *before);
+            if is_expired || excess.sessions > 0 || excess.bytes > 0 {
+                if let Some(bytes) = self.delete_unused(record).await? {
+                    excess.deleted(bytes);
                 }
+                if retention.keep_bytes.is_some() && excess.is_unsure() {
+                    excess = self.excess(retention).await?;
+                }
+            } else if let Some(before) = events_before {
+                if may_have_events_before(&record, before) {
+                    self.trim_unused(record, before).await?;
+                }
+            } else {
+                return Ok(());
             }
         }
     }

@@ -7,6 +7,7 @@ pub mod contract;
 mod error;
 pub mod faults;
 mod memory;
+mod reading;
 mod record;
 mod shared;
 #[cfg(feature = "sqlite")]
@@ -14,6 +15,9 @@ mod sqlite;
 
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
+#[cfg(any(feature = "cli", feature = "remote"))]
+pub(crate) use reading::Pages;
+pub(crate) use reading::Records;
 pub use record::{RecordChange, SessionRecord};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteOptions, SqliteStore, StoreCheck};

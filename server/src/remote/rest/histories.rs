@@ -1,16 +1,15 @@
 //! The turns of the sessions in the store, as far as they are remembered.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::{SessionConfigOptionValue, SessionId};
 use axum::http::StatusCode;
 
 use super::failure::Failure;
-use super::log::Pages;
 use super::state::Rest;
 use super::summary::{History, TurnSummary, model_of};
-use crate::store::SessionRecord;
+use crate::store::{ListQuery, Pages, Records, SessionRecord, Store};
 
 /// The most bytes of the turns that are remembered; few in the tests of this module.
 const MOST_BYTES: usize = if cfg!(test) { 64 << 10 } else { 32 << 20 };
@@ -70,38 +69,32 @@ fn size(session: &SessionId, history: &History) -> usize {
 }
 
 /// The sessions of the store, the latest activity first.
-pub(super) struct Records<'a> {
-    rest: &'a Rest,
+pub(super) struct AllRecords<'a> {
+    records: Records<&'a dyn Store>,
     operation: &'static str,
-    page: VecDeque<SessionRecord>,
-    last: Option<SessionRecord>,
 }
 
-impl Records<'_> {
+impl AllRecords<'_> {
     /// Returns the next session; `None` at the end.
     ///
     /// # Errors
     ///
     /// 500 with the name of the operation, when the store fails.
     pub(super) async fn next(&mut self) -> Result<Option<SessionRecord>, Failure> {
-        if self.page.is_empty() {
-            let page = self.rest.records(self.last.as_ref(), PAGE).await;
-            let page =
-                page.map_err(|error| Failure::internal(self.operation, error.to_string()))?;
-            self.last = page.last().cloned();
-            self.page.extend(page);
-        }
-        Ok(self.page.pop_front())
+        let next = self.records.next().await;
+        next.map_err(|error| Failure::internal(self.operation, error.to_string()))
     }
 }
 
 impl Rest {
-    pub(super) fn all_records(&self, operation: &'static str) -> Records<'_> {
-        Records {
-            rest: self,
+    pub(super) fn all_records(&self, operation: &'static str) -> AllRecords<'_> {
+        let query = ListQuery {
+            limit: PAGE,
+            ..ListQuery::default()
+        };
+        AllRecords {
+            records: Records::new(&**self.server().store(), query),
             operation,
-            page: VecDeque::new(),
-            last: None,
         }
     }
 
@@ -127,7 +120,8 @@ impl Rest {
         if history.last() < record.last_event {
             let mut longer = Arc::unwrap_or_clone(history);
             let mut is_whole = true;
-            let mut pages = Pages::new(self.server(), &record.id, longer.last(), record.last_event);
+            let store = self.server().store();
+            let mut pages = Pages::new(&**store, &record.id, longer.last(), record.last_event);
             loop {
                 let page = pages.next().await;
                 let page = page.map_err(|error| Failure::store(operation, &error))?;
@@ -191,7 +185,7 @@ mod tests {
     use super::*;
     use crate::event::{Batch, TurnId};
     use crate::remote::{Settings, Token, Tokens};
-    use crate::store::{Commit, MemoryStore, Store as _};
+    use crate::store::{Commit, MemoryStore};
     use crate::{Reference, Server};
 
     /// Returns the routes' state over a store with sessions that have this many turns.

@@ -13,7 +13,6 @@ mod deliver;
 mod events;
 mod failure;
 mod histories;
-mod log;
 mod openapi;
 mod query;
 mod rows;

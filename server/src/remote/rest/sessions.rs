@@ -13,7 +13,6 @@ use utoipa::ToSchema;
 use super::body::Object;
 use super::events::DocumentedEvent;
 use super::failure::{ErrorBody, Failure};
-use super::log::Pages;
 use super::query::{Parameters, RowsQuery};
 use super::rows::Row;
 use super::state::{Id, Rest, seconds};
@@ -23,7 +22,7 @@ use super::turns::{AcceptedTurn, accepted, prompt};
 use super::usage::{DOLLARS, Usage};
 use crate::event::StoredEvent;
 use crate::remote::caller::Caller;
-use crate::store::SessionRecord;
+use crate::store::{Pages, SessionRecord};
 use crate::{Session, SettingsChange};
 
 /// Sessions in a list without a limit.
@@ -204,7 +203,12 @@ pub(super) async fn delete_whole_session(
 
 /// Returns a session with its events as a response that is written as it is read.
 pub(super) async fn whole(rest: &Rest, record: SessionRecord) -> Result<Response, Failure> {
-    let pages = Pages::new(rest.server(), &record.id, 0, record.last_event);
+    let pages = Pages::new(
+        rest.server().store().clone(),
+        &record.id,
+        0,
+        record.last_event,
+    );
     let row = rest.row(record, "session_read_failed").await?;
     let whole = WholeSession {
         session_id: row.record.id.to_string(),

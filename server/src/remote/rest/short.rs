@@ -14,7 +14,7 @@ use super::state::{Id, Rest, seconds};
 use crate::Session;
 use crate::remote::access::IssueError;
 use crate::remote::caller::Caller;
-use crate::store::{ListQuery, SessionRecord};
+use crate::store::SessionRecord;
 
 /// Sessions in a list without a limit.
 const IDS: usize = 1_000;
@@ -232,24 +232,6 @@ impl Rest {
             return Err(Failure::session_not_found());
         }
         Ok(StatusCode::NO_CONTENT)
-    }
-
-    /// Returns the records of the latest sessions.
-    ///
-    /// # Errors
-    ///
-    /// The store's.
-    pub(super) async fn records(
-        &self,
-        after: Option<&SessionRecord>,
-        limit: usize,
-    ) -> Result<Vec<SessionRecord>, crate::store::StoreError> {
-        let query = ListQuery {
-            after: after.map(|record| (record.updated_at.clone(), record.id.clone())),
-            limit,
-            ..ListQuery::default()
-        };
-        self.server().store().list(&query).await
     }
 }
 

@@ -1,17 +1,18 @@
 //! A long response that is written while the log is read.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures_util::Stream;
 
-use super::log::Pages;
 use crate::event::StoredEvent;
-use crate::store::StoreError;
+use crate::store::{Pages, Store, StoreError};
 
 /// Returns the pieces of a response: a head, what `event` writes of each event, and a tail.
 ///
 /// If the store fails, the response is broken off, so that nobody takes it for the whole.
 pub(super) fn pieces<F>(
-    pages: Pages,
+    pages: Pages<Arc<dyn Store>>,
     head: String,
     event: F,
     tail: String,

@@ -15,14 +15,13 @@ use utoipa::IntoParams;
 
 use self::parts::Writer;
 use super::failure::{ErrorBody, Failure};
-use super::log::Pages;
 use super::query::Parameters;
 use super::sessions::whole;
 use super::state::{Id, Rest};
 use super::stream;
 use crate::event::StoredEvent;
 use crate::remote::caller::Caller;
-use crate::store::{SessionRecord, StoreError};
+use crate::store::{Pages, SessionRecord, StoreError};
 
 /// How a session is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +116,12 @@ pub(super) fn render(
     record: &SessionRecord,
     format: Format,
 ) -> BoxStream<'static, Result<Bytes, StoreError>> {
-    let pages = Pages::new(rest.server(), &record.id, 0, record.last_event);
+    let pages = Pages::new(
+        rest.server().store().clone(),
+        &record.id,
+        0,
+        record.last_event,
+    );
     let title = record
         .title
         .clone()
