@@ -1,11 +1,11 @@
 //! Work that is finished once it has begun: opening, closing and deleting sessions.
 
 use std::sync::Arc;
-use std::task::Poll;
 
 use acp_sdk::{HandlerError, HandlerResult};
 
 use super::Core;
+use crate::in_place::{self, Begun};
 use crate::panic::catch_panic;
 
 impl Core {
@@ -25,12 +25,9 @@ impl Core {
     {
         let work = catch_panic("a task of the server", None, work(self.clone()));
         // Tracked from the start, so that a shutdown does not miss it between here and the task.
-        let mut work = Box::pin(self.tasks.track_future(work));
-        // As every handler: a task only if it must wait.
-        let polled = std::future::poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
-        let finished = match polled {
-            Poll::Ready(finished) => Ok(finished),
-            Poll::Pending => tokio::spawn(work).await,
+        let finished = match in_place::begin(self.tasks.track_future(work)) {
+            Begun::Done(finished) => Ok(finished),
+            Begun::Waits(task) => task.await,
         };
         match finished {
             Ok(Ok(finished)) => finished,

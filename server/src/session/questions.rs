@@ -215,7 +215,7 @@ impl Session {
         }
         let (session, question, client) = (self.clone(), question.clone(), client.clone());
         // In place, so that the request leaves with the updates before it.
-        crate::in_place::run(async move {
+        crate::in_place::begin(async move {
             let answer = tokio::select! {
                 biased;
                 // Dropping the call cancels the request.

@@ -306,7 +306,7 @@ impl Session {
     pub(crate) fn submit_in_place(&self, prompt: Prompt) -> Result<Ticket, Refusal> {
         let (ticket, start) = self.enqueue(prompt)?;
         if start {
-            crate::in_place::run(super::runner::run(self.clone()));
+            crate::in_place::begin(super::runner::run(self.clone()));
         }
         Ok(ticket)
     }
