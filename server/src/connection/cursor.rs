@@ -67,6 +67,7 @@ pub(super) struct Cursor {
 }
 
 /// The right to send what follows the cursor. One exists at a time.
+#[derive(Default)]
 pub(super) struct Step {
     /// The last event that was sent.
     pub(super) after: u64,

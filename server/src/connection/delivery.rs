@@ -107,19 +107,16 @@ pub(super) fn start(client: Arc<Client>) {
 struct Sending<'a> {
     subscription: &'a Subscription,
     client: &'a Arc<Client>,
-    step: Option<Step>,
+    step: Step,
     /// Events of turns that were sent.
     turn_events: Vec<u64>,
 }
 
-impl Sending<'_> {
-    /// Returns whether something is new since the step began.
-    fn end(&mut self) -> bool {
-        let Some(step) = self.step.take() else {
-            return false;
-        };
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
         // What a gate's client was sent may be lost on its way.
         let may_lose = self.client.gate().is_some();
+        let step = std::mem::take(&mut self.step);
         let (again, reached) = self.subscription.cursor().finish(step, may_lose);
         for waiter in reached {
             // The receiver may have been dropped.
@@ -130,13 +127,9 @@ impl Sending<'_> {
         for number in std::mem::take(&mut self.turn_events) {
             self.subscription.session.reached(number, self.client);
         }
-        again
-    }
-}
-
-impl Drop for Sending<'_> {
-    fn drop(&mut self) {
-        self.end();
+        if again {
+            self.subscription.schedule();
+        }
     }
 }
 
@@ -174,25 +167,20 @@ impl Subscription {
         Some(Sending {
             subscription: self,
             client,
-            step: Some(step),
+            step,
             turn_events: Vec::new(),
         })
     }
 
     /// Sends the next batch of events, if it is in memory.
     fn deliver(&self, client: &Arc<Client>) -> acp_sdk::Result<Delivered> {
-        let Some(peer) = client.peer() else {
-            return Ok(Delivered::All);
-        };
-        let Some(mut sending) = self.begin(client) else {
-            return Ok(Delivered::All);
-        };
-        let Some(step) = &mut sending.step else {
+        let (Some(peer), Some(mut sending)) = (client.peer(), self.begin(client)) else {
             return Ok(Delivered::All);
         };
         if !peer.has_room()? {
             return Ok(Delivered::Full);
         }
+        let step = &mut sending.step;
         let announcements = self.cursor().announce(step);
         if let Some(generation) = announcements.restarted
             && client.gate().is_some()
@@ -203,21 +191,21 @@ impl Subscription {
             wire::send_commands(peer, &self.session, self.encoding)?;
         }
         if step.after >= step.limit {
-            return Ok(after(sending.end()));
+            return Ok(Delivered::All);
         }
         let log = self.session.log();
         let batch = match log.in_memory(step.after, &mut step.older) {
             InMemory::Batch(batch) => batch,
-            InMemory::Nothing => return Ok(after(sending.end())),
+            InMemory::Nothing => return Ok(Delivered::All),
             InMemory::NotKept => return Ok(Delivered::Stored),
         };
         let last = batch.last().min(step.limit);
-        let all = self.send(client, peer, &batch, last, step, &mut sending.turn_events)?;
-        let more = last < step.limit && log.has_committed(last + 1);
-        let again = sending.end();
-        Ok(match all {
-            true => after(more || again),
-            false => Delivered::Full,
+        if !self.send(client, peer, &batch, last, step, &mut sending.turn_events)? {
+            return Ok(Delivered::Full);
+        }
+        Ok(match last < step.limit && log.has_committed(last + 1) {
+            true => Delivered::More,
+            false => Delivered::All,
         })
     }
 
@@ -292,12 +280,10 @@ impl Subscription {
         let (Some(mut sending), Some(peer)) = (self.begin(client), client.peer()) else {
             return Ok(false);
         };
-        let Some(step) = &mut sending.step else {
-            return Ok(false);
-        };
+        let step = &mut sending.step;
         match self.session.log().next(step.after, &mut step.older).await {
             Ok(Next::Batch(_)) => Ok(true),
-            Ok(Next::Nothing) => Ok(sending.end()),
+            Ok(Next::Nothing) => Ok(false),
             Ok(Next::Gap(last)) => {
                 peer.room().await?;
                 wire::send_gap(client, peer, &self.session, last, self.encoding)?;
@@ -316,13 +302,5 @@ impl Subscription {
                 Ok(false)
             }
         }
-    }
-}
-
-/// What follows a step after which all is sent, or `more`.
-fn after(more: bool) -> Delivered {
-    match more {
-        true => Delivered::More,
-        false => Delivered::All,
     }
 }

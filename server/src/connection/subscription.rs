@@ -248,7 +248,7 @@ impl Subscription {
 }
 
 impl Listener for Subscription {
-    fn committed(&self, _: u64) {
+    fn committed(&self) {
         self.deliver_now();
     }
 

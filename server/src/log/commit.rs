@@ -107,15 +107,15 @@ impl Inner {
                 }
             }
         }
-        let (last, kept) = (state.committed, state.kept_bytes());
+        let kept = state.kept_bytes();
         drop(state);
         self.memory.committed(self, kept);
         self.settled.notify_waiters();
         // Nothing that waits for events that could not be committed must wait any longer.
         for listener in listeners {
             match result {
-                Ok(()) => listener.committed(last),
-                Err(error) => listener.failed(last, error),
+                Ok(()) => listener.committed(),
+                Err(error) => listener.failed(error),
             }
         }
     }

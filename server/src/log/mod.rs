@@ -27,8 +27,8 @@ use state::{Committer, State};
 
 /// Is notified of commits.
 pub(crate) trait Listener: Send + Sync {
-    /// Events up to `last` can be read now. Must not block.
-    fn committed(&self, last: u64);
+    /// There are further events to be read. Must not block.
+    fn committed(&self);
 
     /// Events after `last` could not be committed: they do not exist, and later ones get their
     /// numbers. Called under the log's lock.
@@ -37,9 +37,9 @@ pub(crate) trait Listener: Send + Sync {
     }
 
     /// Called after [`rolled_back`](Self::rolled_back), without the log's lock. Must not block.
-    fn failed(&self, last: u64, error: &StoreError) {
+    fn failed(&self, error: &StoreError) {
         let _ = error;
-        self.committed(last);
+        self.committed();
     }
 }
 

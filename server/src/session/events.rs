@@ -42,7 +42,7 @@ pub(crate) enum ReceivedText {
 struct Signal(Notify);
 
 impl Listener for Signal {
-    fn committed(&self, _: u64) {
+    fn committed(&self) {
         // Stored if nobody waits: there is one subscriber.
         self.0.notify_one();
     }

@@ -51,7 +51,7 @@ impl Session {
 
 impl Listener for Inner {
     /// What is committed is dropped with the next change.
-    fn committed(&self, _: u64) {}
+    fn committed(&self) {}
 
     fn rolled_back(&self, last: u64) {
         let mut state = self.state();
@@ -66,7 +66,7 @@ impl Listener for Inner {
         }
     }
 
-    fn failed(&self, _: u64, error: &StoreError) {
+    fn failed(&self, error: &StoreError) {
         let lost = std::mem::take(&mut self.state().uncommitted.lost);
         for question in lost {
             question.fail(error.clone().into());
