@@ -2,7 +2,7 @@
 //!
 //! `day-in-small [TURNS [SESSIONS [KEEP_SESSIONS]]]` (default 200,000, 2,000 and 500). Each session has
 //! its turns at once, then is closed; eight run at the same time. The store is a file in a temporary
-//! folder, and retention looks at it every second.
+//! folder, and retention inspects it every second.
 
 use std::error::Error;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Updates that name their prompt: the turn of another client is told from the own one.
+//! Updates that name their prompt: a client distinguishes the turn of another one from its own.
 
 use acp_client::{Client, Event, Session, SessionEvent};
 use acp_sdk::v1::{ContentBlock, SessionUpdate};

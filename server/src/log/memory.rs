@@ -80,7 +80,7 @@ impl Memory {
     }
 
     /// Has the logs with the oldest commits forget theirs until the others are within the limit.
-    /// A little more is freed, so that not every commit looks at all logs.
+    /// A little more is freed, so that not every commit inspects all logs.
     fn make_room(&self) {
         let enough = self.limit - self.limit / 16;
         let mut logs: Vec<_> = self.logs().all.iter().filter_map(Weak::upgrade).collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::event::TurnId;
 
-/// The turns that are remembered. Clients that are further behind are not told the prompt.
+/// The turns that are remembered. Clients that are further behind get no prompt with their updates.
 const LATEST: usize = 64;
 
 /// The events of a turn, and its prompt.
@@ -33,8 +33,8 @@ struct Remembered {
     turn: TurnId,
     /// Its last event; the highest number while the turn runs.
     last: u64,
-    /// The name of its prompt. What clients are told is made of it when they are sent an update:
-    /// a turn without updates needs none.
+    /// The name of its prompt. The id that clients are sent is made from it with an update, for a turn
+    /// without updates needs none.
     name: Option<Arc<str>>,
 }
 

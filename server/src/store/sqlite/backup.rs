@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::failure::Failure;
+use super::failure::{self, Failure};
 use super::{SqliteStore, file};
 use crate::store::{StoreError, StoreErrorKind};
 
@@ -100,12 +100,8 @@ fn taken(target: &Path) -> StoreError {
 }
 
 fn failed(target: &Path, error: &io::Error) -> StoreError {
-    let kind = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreErrorKind::Full,
-        _ => StoreErrorKind::Unavailable,
-    };
     let message = format!("cannot write the backup {}: {error}", target.display());
-    StoreError::new(kind, message)
+    StoreError::new(failure::kind_of(error), message)
 }
 
 /// Makes the name survive a loss of power.

@@ -57,15 +57,20 @@ pub(super) fn file(path: &Path, what: &str, error: io::Error) -> StoreError {
         "cannot {what} of the session store {}: {error}",
         path.display()
     );
-    let kind = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            message.push_str(". ");
-            message.push_str(NO_SPACE);
-            StoreErrorKind::Full
-        }
-        _ => StoreErrorKind::Unavailable,
-    };
+    let kind = kind_of(&error);
+    if kind == StoreErrorKind::Full {
+        message.push_str(". ");
+        message.push_str(NO_SPACE);
+    }
     StoreError::new(kind, message).with_source(error)
+}
+
+/// Returns whether a file could not be written for lack of space, or for another reason.
+pub(super) fn kind_of(error: &io::Error) -> StoreErrorKind {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreErrorKind::Full,
+        _ => StoreErrorKind::Unavailable,
+    }
 }
 
 fn database(path: &Path, error: Error) -> StoreError {
