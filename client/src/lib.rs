@@ -44,6 +44,7 @@ mod login;
 mod mcp;
 mod permission;
 mod process;
+mod prompt_id;
 mod reconnect;
 #[cfg(feature = "remote")]
 pub mod remote;

@@ -4,8 +4,7 @@
 mod v2;
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use acp_sdk::Meta;
 use acp_sdk::runtime::Method;
@@ -111,7 +110,7 @@ impl Session {
             &prompt,
             &client.agent_info.agent_capabilities.prompt_capabilities,
         )?;
-        let prompt_id = names_prompts(client).then(prompt_id);
+        let prompt_id = names_prompts(client).then(crate::prompt_id::new);
         let prompt_id = prompt_id.as_deref();
         let request = self.request(prompt, prompt_id)?;
         let state = loop {
@@ -270,20 +269,6 @@ fn names_prompts(client: &Inner) -> bool {
     let meta = client.agent_info.agent_capabilities.meta.as_ref();
     let ours: Option<Value> = meta.and_then(|meta| meta.get("acp-sdk"));
     ours.is_some_and(|ours| ours["promptId"] == true)
-}
-
-/// Returns an id that no other prompt of any client has.
-fn prompt_id() -> String {
-    static PROCESS: OnceLock<u64> = OnceLock::new();
-    static PROMPTS: AtomicU64 = AtomicU64::new(0);
-    let process = PROCESS.get_or_init(|| {
-        let mut bytes = [0; 8];
-        // Without a random source, updates of another client may be shown in a turn of this one.
-        let _ = getrandom::fill(&mut bytes);
-        u64::from_le_bytes(bytes)
-    });
-    let prompt = PROMPTS.fetch_add(1, Ordering::Relaxed);
-    format!("{process:016x}-{prompt}")
 }
 
 /// Members of the response to `session/prompt`.

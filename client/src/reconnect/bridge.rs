@@ -52,7 +52,7 @@ impl Bridge {
             client,
             sender: Some(sender),
             receiver,
-            resume: Resume::new(),
+            resume: Resume::default(),
             out: Outgoing::default(),
             held: None,
             is_open: true,

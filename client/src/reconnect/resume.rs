@@ -81,21 +81,9 @@ pub(super) struct Resume {
     layer_requests: HashMap<String, LayerRequest>,
     /// The counter for ids of this layer.
     last: u64,
-    /// The prefix of prompt ids, unique to this client.
-    nonce: String,
 }
 
 impl Resume {
-    pub(super) fn new() -> Self {
-        let mut bytes = [0; 16];
-        // Without a random source the prompt ids of two processes may be equal; their sessions differ.
-        let _ = getrandom::fill(&mut bytes);
-        Self {
-            nonce: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-            ..Self::default()
-        }
-    }
-
     /// Returns whether `initialize` was answered, so that a lost connection can be replaced.
     pub(super) fn is_initialized(&self) -> bool {
         self.initialize.is_some() && !self.pending.values().any(PendingRequest::is_initialize)
@@ -145,8 +133,7 @@ impl Resume {
         match pending.method.as_str() {
             "initialize" => self.initialize = Some(message),
             "session/prompt" if self.capabilities.prompt_result => {
-                self.last += 1;
-                let name = format!("{}-{}", self.nonce, self.last);
+                let name = crate::prompt_id::new();
                 if let Some((named, name)) = with_prompt_id(&message, &name) {
                     sent = named;
                     let session = pending.session.as_deref().unwrap_or_default();

@@ -24,7 +24,7 @@ fn connected(capabilities: Value) -> Resume {
 
 /// The same with this answer to `initialize`.
 fn connected_in(result: Value) -> Resume {
-    let mut layer = Resume::new();
+    let mut layer = Resume::default();
     let mut out = Outgoing::default();
     let initialize = json!({"id": 0, "method": "initialize", "params": {"protocolVersion": 1}});
     layer.sent(bytes(initialize)).unwrap();
