@@ -114,8 +114,8 @@ done
 need "$@"
 if [ -z "${ACP_BIN:-}" ]; then
     say "building"
-    cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server -p acp-client -p acp-conformance \
-        --features acp-server/cli,acp-server/remote,acp-client/cli
+    cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server-cli -p acp-client -p acp-conformance \
+        --features acp-client/cli
 fi
 
 # Our agent behind HTTP and WebSocket.

@@ -4,7 +4,7 @@ set -euo pipefail
 binary=${1:-} server=
 cd "$(dirname "$0")/../.."
 if [ -z "$binary" ]; then
-    cargo build -q -p acp-server --features cli,rpc --bin acp-server
+    cargo build -q -p acp-server-cli
     binary=${CARGO_TARGET_DIR:-target}/debug/acp-server
 fi
 folder=$(mktemp -d)

@@ -3,7 +3,7 @@
 # and the network. Usage: server/interop/load.sh [STREAMS]
 set -euo pipefail
 cd "$(dirname "$0")"
-cargo build -q --release -p acp-server --features cli,rpc --bin acp-server
+cargo build -q --release -p acp-server-cli
 target=$(realpath "${CARGO_TARGET_DIR:-../../target}")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

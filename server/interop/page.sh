@@ -17,7 +17,7 @@ if [ -z "$browser" ]; then
     browser=$(command -v chromium)
 fi
 if [ -z "$server" ]; then
-    cargo build -q -p acp-server --features cli,rpc --bin acp-server
+    cargo build -q -p acp-server-cli
     server=$(realpath "${CARGO_TARGET_DIR:-../../target}")/debug/acp-server
 fi
 folder=$(mktemp -d)

@@ -18,7 +18,7 @@ trap finish EXIT
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install -q 'schemathesis>=4.32,<5'
 
-cargo build -q -p acp-server --features cli,remote
+cargo build -q -p acp-server-cli
 token=$(head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n')
 . server/interop/serve.sh
 XDG_RUNTIME_DIR=$work ACP_SERVER_TOKEN=$token serve "$work/log" "${CARGO_TARGET_DIR:-target}/debug/acp-server" \

@@ -7,7 +7,7 @@ target=${CARGO_TARGET_DIR:-$PWD/target}
 cache=$target/interop
 mkdir -p "$cache"
 
-cargo build -q --release -p acp-server --features cli,remote
+cargo build -q --release -p acp-server-cli
 CARGO_TARGET_DIR=$cache/rust cargo build -q --release --manifest-path conformance/interop/rust/Cargo.toml --bin server
 typescript=$cache/typescript-$(cat conformance/interop/typescript/package*.json | cksum | cut -d ' ' -f 1)
 if [ ! -e "$typescript/ready" ]; then

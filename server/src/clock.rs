@@ -3,30 +3,29 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Returns the current time as ISO 8601 in UTC, with milliseconds: `2026-11-21T07:30:00.125Z`.
-pub(crate) fn now() -> String {
+pub fn now() -> String {
     text(milliseconds())
 }
 
 /// Returns the current time in milliseconds since 1970-01-01 00:00 UTC.
-pub(crate) fn milliseconds() -> u64 {
+pub fn milliseconds() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let since = since.unwrap_or(Duration::ZERO);
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns a time in milliseconds since 1970 as ISO 8601, like [`now`].
-pub(crate) fn text(milliseconds: u64) -> String {
+pub fn text(milliseconds: u64) -> String {
     iso8601(Duration::from_millis(milliseconds))
 }
 
 /// Returns a time as ISO 8601 in UTC, like [`now`].
-#[cfg(feature = "rpc")]
-pub(crate) fn text_of(time: SystemTime) -> String {
+pub fn text_of(time: SystemTime) -> String {
     iso8601(time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO))
 }
 
 /// Returns a time in milliseconds since 1970; `None` if it is beyond the years of the system.
-pub(crate) fn system_time(milliseconds: u64) -> Option<SystemTime> {
+pub fn system_time(milliseconds: u64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds))
 }
 

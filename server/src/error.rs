@@ -1,6 +1,7 @@
 //! The errors of calls on a turn or a session, sorted by who can do something about them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use acp_sdk::RpcError;
 use acp_sdk::v1::{ErrorCode, SessionId};
@@ -81,10 +82,9 @@ pub enum Error {
         /// What a client would have answered.
         error: Box<RpcError>,
     },
-    /// The agent that a task was [delegated](crate::Turn::delegate) to has failed.
-    #[cfg(feature = "hosted")]
+    /// Another agent, which was to do a part of the turn, has failed.
     #[error("the delegated task failed: {0}")]
-    Delegate(Box<acp_client::Error>),
+    Delegate(#[source] Arc<dyn std::error::Error + Send + Sync>),
     /// The handler's own reason; see [`Error::failed`].
     #[error("{0}")]
     Failed(String),

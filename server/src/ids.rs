@@ -5,7 +5,7 @@
 /// # Errors
 ///
 /// When the system has no source of random numbers.
-pub(crate) fn session_id() -> Result<String, getrandom::Error> {
+pub fn session_id() -> Result<String, getrandom::Error> {
     Ok(format!("sess_{:032x}", random()?))
 }
 
@@ -14,8 +14,7 @@ pub(crate) fn session_id() -> Result<String, getrandom::Error> {
 /// # Errors
 ///
 /// As [`session_id`].
-#[cfg(feature = "remote")]
-pub(crate) fn connection_id() -> Result<String, getrandom::Error> {
+pub fn connection_id() -> Result<String, getrandom::Error> {
     Ok(format!("conn_{:032x}", random()?))
 }
 

@@ -1,5 +1,5 @@
 //! The session runtime for agents of the [Agent Client Protocol](https://agentclientprotocol.com),
-//! and the reference agent.
+//! and its stores.
 //!
 //! The author of an agent writes one function, which answers a prompt. Sessions, queues,
 //! cancellation, history, several clients, permissions, files and terminals are the server's:
@@ -30,40 +30,39 @@
 //! async fn main() -> acp_sdk::Result<()> { acp_server::serve_stdio(Greeter).await }
 //! ```
 //!
-//! A [`Server`] keeps sessions in a [`store`], and attaches any number of clients to them. The
-//! [`reference_agent`] is made like that too: words in a prompt make it call each method of a
-//! client and send each kind of update, without a model and without a network.
-//! `acp-server --help` lists them.
+//! A [`Server`] keeps sessions in a [`store`], and attaches any number of clients to them. Other
+//! crates build on it:
+//!
+//! | crate | what it adds |
+//! |---|---|
+//! | `acp-server-remote` | HTTP, server-sent events and WebSocket, REST, a web page |
+//! | `acp-server-host` | any stdio agent as a [`Handler`]; other agents inside of a turn |
+//! | `acp-reference-agent` | an agent without a model, which uses each part of the protocol |
+//! | `acp-server-cli` | the command `acp-server` |
+//! | `acp-store-tests` | tests of a [`store::Store`] |
 
 mod agent_info;
 mod capability;
-#[doc(hidden)]
-#[cfg(feature = "cli")]
-pub mod cli;
 mod clock;
 mod connection;
 mod error;
 pub mod event;
 mod handler;
-#[cfg(feature = "hosted")]
-mod hosted;
 mod ids;
 mod in_place;
+#[doc(hidden)]
+pub mod internal;
 mod limits;
 mod local;
 mod log;
 mod panic;
 mod raw_object;
-mod reference;
-#[cfg(feature = "remote")]
-pub mod remote;
 mod repeated;
 mod server;
 mod session;
 pub mod store;
 mod turn;
-#[cfg(any(feature = "remote", feature = "cli"))]
-mod usage;
+pub mod usage;
 #[cfg(feature = "v2")]
 mod v2;
 
@@ -73,16 +72,9 @@ pub use capability::Capability;
 pub use connection::{Access, ServerConnection};
 pub use error::{Error, Result};
 pub use handler::Handler;
-#[cfg(feature = "hosted")]
-pub use hosted::{
-    AgentProcesses, HostedAgent, HostedAgentBuilder, HostedError, HostedLimits, HostedState,
-};
 pub use limits::{
     Limits, LocalLimits, LocalTools, LogLimits, OnDisconnect, Policies, Retention, SecondPrompt,
 };
-#[doc(hidden)]
-pub use reference::McpConnection;
-pub use reference::{HELP, Reference, reference_agent};
 pub use server::{Link, NextSession, Server, ServerBuilder, Statistics, StoredSessions};
 pub use session::{
     Events, History, Opening, OpeningKind, PendingPermission, Phase, PromptHandle, Received,
@@ -102,10 +94,6 @@ pub use turn::{
 pub async fn serve_stdio(handler: impl Handler) -> acp_sdk::Result<()> {
     Server::new(handler).serve_stdio().await
 }
-
-/// The environment variable with the token of `acp-server serve`. Processes that an agent starts do not
-/// inherit it.
-pub(crate) const TOKEN_VARIABLE: &str = "ACP_SERVER_TOKEN";
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

@@ -12,31 +12,27 @@ use serde_json::value::RawValue;
 
 /// The members of an object, not parsed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RawObject(Vec<(String, Json)>);
+pub struct RawObject(Vec<(String, Json)>);
 
-#[cfg_attr(
-    not(feature = "hosted"),
-    allow(dead_code, reason = "for hosted agents")
-)]
 impl RawObject {
     /// Reads an object; `None` if the text is another value or no JSON.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
     /// Returns the text of a member.
-    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+    pub fn get(&self, key: &str) -> Option<&str> {
         let member = self.0.iter().rev().find(|(name, _)| name == key);
         member.map(|(_, value)| value.get())
     }
 
     /// Returns a member that is a string.
-    pub(crate) fn text(&self, key: &str) -> Option<String> {
+    pub fn text(&self, key: &str) -> Option<String> {
         serde_json::from_str(self.get(key)?).ok()
     }
 
     /// Removes a member.
-    pub(crate) fn remove(&mut self, key: &str) -> Option<Json> {
+    pub fn remove(&mut self, key: &str) -> Option<Json> {
         let at = self.0.iter().rposition(|(name, _)| name == key)?;
         let (_, value) = self.0.remove(at);
         self.0.retain(|(name, _)| name != key);
@@ -44,7 +40,7 @@ impl RawObject {
     }
 
     /// Replaces a member where it is, or adds it at the end.
-    pub(crate) fn set(&mut self, key: &str, value: Json) {
+    pub fn set(&mut self, key: &str, value: Json) {
         match self.0.iter_mut().find(|(name, _)| name == key) {
             Some((_, old)) => *old = value,
             None => self.0.push((key.to_owned(), value)),
@@ -52,17 +48,18 @@ impl RawObject {
     }
 
     /// Adds a member before all others.
-    pub(crate) fn set_first(&mut self, key: &str, value: Json) {
+    pub fn set_first(&mut self, key: &str, value: Json) {
         self.remove(key);
         self.0.insert(0, (key.to_owned(), value));
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether there is no member.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the object as JSON.
-    pub(crate) fn to_json(&self) -> Json {
+    pub fn to_json(&self) -> Json {
         let bytes: usize = self
             .0
             .iter()
@@ -109,7 +106,7 @@ impl<'de> Deserialize<'de> for RawObject {
 }
 
 /// Returns a text as JSON.
-pub(crate) fn json_text(text: &str) -> Json {
+pub fn json_text(text: &str) -> Json {
     Json::from(serde_json::Value::from(text))
 }
 

@@ -8,15 +8,17 @@ const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Counts the events of one place in the code.
 #[derive(Debug)]
-pub(crate) struct Repeated(Mutex<(Option<Instant>, u64)>);
+pub struct Repeated(Mutex<(Option<Instant>, u64)>);
 
 impl Repeated {
-    pub(crate) const fn new() -> Self {
+    /// Returns the counter of a place that has logged nothing.
+    #[allow(clippy::new_without_default, reason = "a static needs a constant")]
+    pub const fn new() -> Self {
         Self(Mutex::new((None, 0)))
     }
 
     /// Returns the number of events that were left out since the last one, if this one is due.
-    pub(crate) fn due(&self) -> Option<u64> {
+    pub fn due(&self) -> Option<u64> {
         self.due_at(Instant::now())
     }
 
@@ -34,19 +36,20 @@ impl Repeated {
 
 /// Logs an event of a level such as `warn`, at most one a minute for each place in the code.
 /// `left_out` is how many there were since the last one.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! log_repeated {
     ($level:ident, target: $target:expr, $($event:tt)+) => {{
-        static PLACE: crate::repeated::Repeated = crate::repeated::Repeated::new();
+        static PLACE: $crate::internal::Repeated = $crate::internal::Repeated::new();
         if let Some(left_out) = PLACE.due() {
             let left_out = (left_out > 0).then_some(left_out);
             tracing::$level!(target: $target, left_out, $($event)+);
         }
     }};
     ($level:ident, $($event:tt)+) => {
-        crate::repeated::log_repeated!($level, target: module_path!(), $($event)+)
+        $crate::log_repeated!($level, target: module_path!(), $($event)+)
     };
 }
-pub(crate) use log_repeated;
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 root=$(realpath ../../..)
 target=${CARGO_TARGET_DIR:-$root/target}
 export TOKEN=a-token-for-interop
-(cd "$root" && cargo build -q -p acp-server --features cli,rpc --bin acp-server)
+(cd "$root" && cargo build -q -p acp-server-cli)
 CARGO_TARGET_DIR=$target/interop/rust cargo build -q --bin client
 
 folder=$(mktemp -d)

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use acp_server::Reference;
+use acp_reference_agent::Reference;
 use acp_server::store::SqliteStore;
 
 use super::Verdict;

@@ -154,7 +154,7 @@ impl Target {
     pub fn local() -> Self {
         let store = std::sync::Arc::new(acp_server::store::MemoryStore::new());
         Self::within(move || {
-            let server = acp_server::Reference::server().store(store.clone());
+            let server = acp_reference_agent::Reference::server().store(store.clone());
             server.build().connection(acp_server::Link::Stdio)
         })
     }

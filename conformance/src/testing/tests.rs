@@ -29,7 +29,7 @@ fn the_reference_agent_passes_without_a_process() {
     // A store for all connections, as the disk is for all processes.
     let store = std::sync::Arc::new(acp_server::store::MemoryStore::new());
     let agent = move || {
-        let server = acp_server::Reference::server().store(store.clone());
+        let server = acp_reference_agent::Reference::server().store(store.clone());
         server.build().connection(acp_server::Link::Stdio)
     };
     let test = AgentTest::new(agent).profile(Profile::reference().unwrap());

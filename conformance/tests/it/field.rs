@@ -19,13 +19,17 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// Returns whether a crate has a test in a file, or in the folder of a module, of this name.
 fn has_test(workspace: &Path, package: &str, module: &str, test: &str) -> bool {
-    let package = match package {
-        "files" => "sdk/files",
-        other => other,
+    let rooms = match package {
+        "files" => &["sdk/files"][..],
+        "server" => &["server", "server/cli", "server/host", "server/remote"],
+        other => &[other],
     };
     let mut files = Vec::new();
-    for folder in ["src", "tests"] {
-        rust_files(&workspace.join(package).join(folder), &mut files);
+    for (room, folder) in rooms
+        .iter()
+        .flat_map(|room| [(room, "src"), (room, "tests")])
+    {
+        rust_files(&workspace.join(room).join(folder), &mut files);
     }
     let is_module = |file: &&PathBuf| {
         let path = file.with_extension("");

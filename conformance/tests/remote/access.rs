@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use acp_client::remote::{RemoteAgent, RemoteError, Token};
 use acp_client::{Client, Error};
-use acp_server::remote::{Tls, TlsFiles, Tokens};
+use acp_server_remote::{Tls, TlsFiles, Tokens};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use sha2::{Digest as _, Sha256};
 

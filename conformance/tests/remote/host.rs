@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use acp_client::Reconnect;
 use acp_client::remote::RemoteAgent;
-use acp_server::Reference;
-use acp_server::remote::{
+use acp_reference_agent::Reference;
+use acp_server_remote::{
     AccessControl, Hosts, ListenSettings, Settings, Tls, Tokens, listen, protect, router,
 };
 use tokio::net::TcpListener;

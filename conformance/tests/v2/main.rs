@@ -82,7 +82,7 @@ fn an_agent_of_version_2_is_tested_in_this_process() {
 
 /// The reference agent of the server, with one of its words as the tool call.
 fn server(tool: &str) -> AgentTest {
-    let agent = || acp_server::reference_agent().every_version();
+    let agent = || acp_reference_agent::reference_agent().every_version();
     let words = [
         ("hello", "Hello, agent"),
         ("slow", "slow"),

@@ -7,11 +7,12 @@ use acp_client::{
     Client, Decision, Elicitation, Event, Events, Outcome, PermissionRequest, Permissions, Phase,
     Policy, Session, SessionContext,
 };
+use acp_reference_agent::Reference;
 use acp_sdk::v1::{
     ContentBlock, CreateElicitationRequest, ElicitationAcceptAction, ElicitationAction,
     ElicitationContentValue, ProtocolVersion, SessionUpdate, StopReason, ToolCall,
 };
-use acp_server::{Link, Reference, Server};
+use acp_server::{Link, Server};
 use tokio::sync::Notify;
 
 /// A guard against a hanging test; nothing waits this long when all is well.

@@ -14,10 +14,8 @@ use super::{Client, ServerConnection};
 
 /// What a client may do.
 ///
-/// With the feature `remote` an extension of every request that
-/// `remote::protect` lets through.
+/// An extension of every request that `protect` of `acp-server-remote` lets through.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Access {
     /// Everything.
     Full,
@@ -30,7 +28,7 @@ pub enum Access {
 
 impl Access {
     /// Returns whether the client may change sessions and answer questions.
-    pub(crate) fn may_write(&self) -> bool {
+    pub fn may_write(&self) -> bool {
         *self != Self::ReadOnly
     }
 
@@ -39,7 +37,7 @@ impl Access {
     ///
     /// A session's token also permits extension methods that the documents do not name, with its
     /// session. Other unknown methods need the owner: nobody knows what they do with the session.
-    pub(crate) fn check<'a>(
+    pub fn check<'a>(
         &self,
         methods: &MethodTable,
         method: &str,
@@ -75,7 +73,7 @@ impl Access {
 }
 
 /// Returns the session that the parameters of a message name.
-pub(crate) fn session(params: &RawValue) -> Option<Cow<'_, str>> {
+pub fn session(params: &RawValue) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Params<'a> {
         #[serde(borrow, rename = "sessionId")]

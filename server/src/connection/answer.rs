@@ -68,7 +68,7 @@ impl fmt::Debug for Answering {
 }
 
 /// Returns an answer: the stop reason, then the other members.
-pub(crate) fn answer(stop: &StopReason, members: Option<&Json>) -> HandlerResult<Json> {
+pub fn answer(stop: &StopReason, members: Option<&Json>) -> HandlerResult<Json> {
     let Some(members) = members else {
         return Json::new(&PromptResponse::new(stop.clone())).map_err(HandlerError::internal);
     };

@@ -36,7 +36,7 @@ pub(crate) fn absolute(at: &str, path: &str) -> HandlerResult<()> {
 /// # Errors
 ///
 /// Invalid params when a block is of a kind that the agent has not announced.
-pub(crate) fn prompt(prompt: &[ContentBlock], announced: &PromptCapabilities) -> HandlerResult<()> {
+pub fn prompt(prompt: &[ContentBlock], announced: &PromptCapabilities) -> HandlerResult<()> {
     for (at, block) in prompt.iter().enumerate() {
         let missing = match block {
             ContentBlock::Image(_) if !announced.image => "image",

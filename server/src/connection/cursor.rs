@@ -134,7 +134,6 @@ impl Cursor {
     }
 
     /// Sets the cursor to an event, the last that has surely arrived. Returns the generation.
-    #[cfg(feature = "remote")]
     pub(super) fn send_again(&mut self, after: u64) -> u64 {
         self.is_load &= self.delivered < self.replay_until;
         self.seek(after);

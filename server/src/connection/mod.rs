@@ -2,7 +2,7 @@
 
 mod access;
 mod answer;
-pub(crate) mod check;
+pub mod check;
 mod cursor;
 mod delivery;
 mod extension;
@@ -16,20 +16,18 @@ mod wire;
 
 pub use access::Access;
 pub(crate) use access::Restriction;
-#[cfg(feature = "remote")]
-pub(crate) use access::session;
+pub use access::session;
 pub(crate) use answer::Answers;
-#[cfg(feature = "rpc")]
-pub(crate) use answer::answer;
+pub use answer::answer;
 pub(crate) use cursor::Replay;
 pub(crate) use delivery::Delivery;
-pub(crate) use requests::elicitation_needs;
-pub(crate) use subscription::{Barrier, Gate, Subscription};
+pub use requests::elicitation_needs;
+pub(crate) use subscription::Barrier;
+pub use subscription::{Gate, Subscription};
 pub use v1::ServerConnection;
 pub(crate) use v1::store_failed;
 pub(crate) use wire::Encoding;
-#[cfg(feature = "remote")]
-pub(crate) use wire::RESTARTED;
+pub use wire::RESTARTED;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -67,18 +65,21 @@ pub(crate) struct Client {
 }
 
 /// What a client is to the server.
-pub(crate) struct Role {
-    pub(crate) access: Access,
+#[allow(missing_debug_implementations, reason = "for crates of this project")]
+pub struct Role {
+    /// What it may do.
+    pub access: Access,
     /// Whether it is asked for permissions and the like.
-    pub(crate) is_asked: bool,
+    pub is_asked: bool,
     /// Whether it needs no login.
-    pub(crate) is_authenticated: bool,
+    pub is_authenticated: bool,
     /// Decides when a session's events are sent; without one, at once.
-    pub(crate) gate: Option<Arc<dyn Gate>>,
+    pub gate: Option<Arc<dyn Gate>>,
 }
 
 impl Role {
-    pub(crate) fn new(access: Access) -> Self {
+    /// Returns what a client with this access is over any transport.
+    pub fn new(access: Access) -> Self {
         Self {
             is_asked: access.may_write(),
             // Who may only read cannot log in: what was said before needs no login.

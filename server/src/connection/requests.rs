@@ -53,7 +53,7 @@ impl Client {
 }
 
 /// Returns the capability that an elicitation needs.
-pub(crate) fn elicitation_needs(request: &CreateElicitationRequest) -> Capability {
+pub fn elicitation_needs(request: &CreateElicitationRequest) -> Capability {
     match request.mode {
         ElicitationMode::Url(_) => Capability::ElicitUrl,
         _ => Capability::ElicitForm,

@@ -14,7 +14,9 @@ use crate::limits::LocalTools;
 use crate::log::Listener;
 use crate::store::StoreError;
 
-pub(crate) struct Subscription {
+/// The position of a client in the events of a session.
+#[allow(missing_debug_implementations, reason = "for crates of this project")]
+pub struct Subscription {
     pub(super) session: Session,
     client: Weak<Client>,
     cursor: Mutex<Cursor>,
@@ -37,7 +39,7 @@ pub(crate) struct Barrier {
 }
 
 /// Decides when the events of a client's sessions are sent.
-pub(crate) trait Gate: Send + Sync {
+pub trait Gate: Send + Sync {
     /// The client is attached to a session. Its events are [held](Subscription::hold).
     fn attached(&self, subscription: &Arc<Subscription>);
 }
@@ -104,7 +106,8 @@ impl Subscription {
         self.sent.load(Ordering::Acquire)
     }
 
-    pub(crate) fn session(&self) -> &Session {
+    /// Returns the session.
+    pub fn session(&self) -> &Session {
         &self.session
     }
 
@@ -129,8 +132,7 @@ impl Subscription {
 
     /// Sends again what follows an event, to a client that has lost what was on its way. Returns
     /// which restart that is.
-    #[cfg(feature = "remote")]
-    pub(crate) fn send_again(&self, after: u64) -> u64 {
+    pub fn send_again(&self, after: u64) -> u64 {
         let log = self.session.log();
         let generation = log.at_last(|last| self.cursor().send_again(after.min(last)));
         self.schedule();
@@ -138,8 +140,7 @@ impl Subscription {
     }
 
     /// Holds back what has not been sent, or lets it go on.
-    #[cfg(feature = "remote")]
-    pub(crate) fn hold(&self, hold: bool) {
+    pub fn hold(&self, hold: bool) {
         let before = std::mem::replace(&mut self.cursor().held, hold);
         if before && !hold {
             self.schedule();
@@ -193,7 +194,7 @@ impl Subscription {
     /// # Errors
     ///
     /// When older events cannot be read.
-    pub(crate) async fn reached(&self, number: u64) -> Result<(), StoreError> {
+    pub async fn reached(&self, number: u64) -> Result<(), StoreError> {
         let waiting = self.session.log().at_last(|last| {
             let mut cursor = self.cursor();
             // An event that a failure removed is not waited for.

@@ -58,7 +58,7 @@ pub(crate) struct Encoded<'a> {
 
 /// Tells the gate of a client that what follows begins at the cursor to which a subscription was
 /// set. Never leaves the process.
-pub(crate) const RESTARTED: &str = "_acp-sdk/session/restarted";
+pub const RESTARTED: &str = "_acp-sdk/session/restarted";
 
 const SESSION_UPDATE: &str = "session/update";
 

@@ -86,7 +86,7 @@ impl Batch {
     }
 
     /// Returns an event with its time, if it is in this batch.
-    pub(crate) fn stored(&self, number: u64) -> Option<StoredEvent<'_>> {
+    pub fn stored(&self, number: u64) -> Option<StoredEvent<'_>> {
         Some(StoredEvent {
             number,
             time: self.time(number),

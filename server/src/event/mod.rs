@@ -3,21 +3,18 @@
 mod batch;
 mod kind;
 mod notification_params;
-#[cfg(feature = "hosted")]
 mod raw_update;
 mod times;
 mod usage;
 
 pub use batch::Batch;
 pub(crate) use kind::EventKind;
-pub(crate) use notification_params::split_params;
-#[cfg(feature = "hosted")]
-pub(crate) use raw_update::RawUpdate;
+pub use notification_params::split_params;
+pub use raw_update::RawUpdate;
 #[cfg(feature = "sqlite")]
 pub(crate) use times::Times;
 pub use usage::TokenUsage;
-#[cfg(feature = "remote")]
-pub(crate) use usage::sum;
+pub use usage::sum;
 
 use std::time::SystemTime;
 
@@ -46,7 +43,6 @@ pub struct Event {
 /// Messages, tool calls, plans and settings are [`SessionUpdate`]s, in the vocabulary of protocol
 /// version 1; clients of another version are sent an equivalent.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "read one at a time")]
 pub enum EventBody {
     /// Something that clients display.
@@ -64,7 +60,6 @@ pub enum EventBody {
     rename_all = "snake_case",
     rename_all_fields = "camelCase"
 )]
-#[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "read one at a time")]
 pub enum TurnEvent {
     /// A turn began. The messages of the user that follow are its prompt.
@@ -140,30 +135,30 @@ impl std::fmt::Display for TurnId {
 
 /// An event of a batch that is not read yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StoredEvent<'a> {
-    pub(crate) number: u64,
+pub struct StoredEvent<'a> {
+    /// Its number in the session.
+    pub number: u64,
     /// When it was committed, in milliseconds since 1970, if that is known.
-    pub(crate) time: Option<u64>,
+    pub time: Option<u64>,
     /// JSON.
-    pub(crate) text: &'a str,
+    pub text: &'a str,
 }
 
 impl StoredEvent<'_> {
-    pub(crate) fn parse(&self) -> Event {
+    /// Returns the event as types.
+    pub fn parse(&self) -> Event {
         let mut event = Event::parse(self.number, self.text);
         event.time = self.time.and_then(crate::clock::system_time);
         event
     }
 
     /// Returns the time as ISO 8601 in UTC.
-    #[cfg(any(feature = "remote", feature = "cli"))]
-    pub(crate) fn time_text(&self) -> Option<String> {
+    pub fn time_text(&self) -> Option<String> {
         self.time.map(crate::clock::text)
     }
 
     /// Returns a text about the event with its time, if that is known.
-    #[cfg(any(feature = "remote", feature = "cli"))]
-    pub(crate) fn timed(&self, text: &str) -> String {
+    pub fn timed(&self, text: &str) -> String {
         match self.time_text() {
             Some(time) => format!("{text}, {time}"),
             None => text.to_owned(),

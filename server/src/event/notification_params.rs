@@ -8,7 +8,7 @@ use crate::raw_object::RawObject;
 pub(crate) const PARAMS: &str = "_acp-sdk/params";
 
 /// Returns an event without the members of its notification, and those; `None` if it has none.
-pub(crate) fn split_params(event: &str) -> Option<(Json, RawObject)> {
+pub fn split_params(event: &str) -> Option<(Json, RawObject)> {
     const BEGIN: &str = r#"{"sessionUpdate":""#;
     let rest = event.strip_prefix(BEGIN)?;
     let end = memchr::memchr(b'"', rest.as_bytes())?;

@@ -9,12 +9,12 @@ use crate::turn::{Role, chunk};
 
 /// An update with members that the types of this crate may not have.
 #[derive(Clone, Debug)]
-pub(crate) struct RawUpdate {
+pub struct RawUpdate {
     object: RawObject,
     /// What this crate knows of it.
-    pub(crate) known: SessionUpdate,
+    pub known: SessionUpdate,
     /// Who speaks, in a chunk.
-    pub(crate) role: Option<Role>,
+    pub role: Option<Role>,
 }
 
 impl RawUpdate {
@@ -23,7 +23,7 @@ impl RawUpdate {
     /// # Errors
     ///
     /// With the reason, when they are not valid.
-    pub(crate) fn parse(mut params: RawObject) -> Result<Self, String> {
+    pub fn parse(mut params: RawObject) -> Result<Self, String> {
         let update = params.remove("update").ok_or("/update is missing")?;
         let (mut known, dropped) = acp_sdk::json::from_str_reporting::<SessionUpdate>(update.get())
             .map_err(|error| error.to_string())?;
@@ -52,18 +52,18 @@ impl RawUpdate {
     }
 
     /// Returns whether it is a chunk without the id of its message, which version 2 requires.
-    pub(crate) fn needs_message(&self) -> bool {
+    pub fn needs_message(&self) -> bool {
         let id = self.object.get("messageId");
         self.role.is_some() && id.is_none_or(|id| id == "null")
     }
 
     /// Adds a chunk to a message.
-    pub(crate) fn set_message(&mut self, id: &MessageId) {
+    pub fn set_message(&mut self, id: &MessageId) {
         self.object.set("messageId", json_text(id.as_str()));
     }
 
     /// Returns the event.
-    pub(crate) fn to_json(&self) -> Json {
+    pub fn to_json(&self) -> Json {
         self.object.to_json()
     }
 }

@@ -41,7 +41,6 @@ impl TokenUsage {
     }
 }
 
-#[cfg(any(feature = "remote", feature = "cli"))]
 impl TokenUsage {
     /// Adds the tokens of another turn.
     pub(crate) fn add(&mut self, other: &Self) {
@@ -63,13 +62,11 @@ impl TokenUsage {
 }
 
 /// Returns the sum of the counts that are known; `None` if none is.
-#[cfg(any(feature = "remote", feature = "cli"))]
-pub(crate) fn sum(counts: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
+pub fn sum(counts: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
     counts.into_iter().flatten().reduce(u64::saturating_add)
 }
 
 #[cfg(test)]
-#[cfg(any(feature = "remote", feature = "cli"))]
 mod tests {
     use super::*;
 

@@ -271,7 +271,7 @@ fn spawn(request: &CreateTerminalRequest, cwd: &Directory) -> io::Result<(Pipe, 
     command
         .args(&request.args)
         // Commands are the agent's doing, and the token opens every session.
-        .env_remove(crate::TOKEN_VARIABLE)
+        .env_remove(crate::internal::TOKEN_VARIABLE)
         .envs(request.env.iter().map(|var| (&var.name, &var.value)))
         .current_dir(cwd.start_path())
         .stdin(Stdio::null())

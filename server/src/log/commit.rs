@@ -9,8 +9,8 @@ use tokio::time::{Instant, sleep};
 use super::Inner;
 use super::state::Committer;
 use crate::event::Batch;
+use crate::log_repeated;
 use crate::panic::{catch, catch_panic};
-use crate::repeated::log_repeated;
 use crate::store::{Commit, Lease, StoreError, StoreErrorKind};
 
 /// The time between the first two attempts of a commit. Each later one is twice as long.

@@ -12,8 +12,8 @@ use crate::Session;
 use crate::connection::Client;
 use crate::handler::HandlerState;
 use crate::limits::OnDisconnect;
+use crate::log_repeated;
 use crate::panic::catch_panic;
-use crate::repeated::log_repeated;
 use crate::store::{Lease, StoreErrorKind};
 
 /// Time for clients to be sent the last events of a session that is closed.

@@ -130,23 +130,12 @@ pub(crate) struct Core {
 }
 
 /// Keeps something for sessions that must go with them.
-pub(crate) trait DeletionObserver: Send + Sync {
+pub trait DeletionObserver: Send + Sync {
     /// Called after each deletion, whichever way it was requested.
     fn session_deleted(&self, id: &SessionId);
 }
 
 impl Core {
-    /// Notifies an observer of deletions for as long as it exists.
-    #[cfg(feature = "remote")]
-    pub(crate) fn observe_deletions(&self, observer: Weak<dyn DeletionObserver>) {
-        let mut observers = self
-            .observers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        observers.retain(|old| old.strong_count() > 0);
-        observers.push(observer);
-    }
-
     fn notify_deleted(&self, id: &SessionId) {
         // Not under the lock: an observer may do anything.
         let observers = self
@@ -346,7 +335,8 @@ impl Server {
         self.attach_role(connection, transport, Role::new(access))
     }
 
-    pub(crate) fn attach_role(
+    /// Attaches a client over a transport.
+    pub fn attach_role(
         &self,
         connection: ConnectionBuilder,
         transport: impl Into<Transport>,
@@ -402,6 +392,12 @@ impl Server {
     /// Resource not found; the handler's error, or that of the store.
     pub async fn session(&self, id: &SessionId) -> HandlerResult<Session> {
         self.core().open(id).await
+    }
+
+    /// Returns a session if it is in memory.
+    #[must_use]
+    pub fn open_session(&self, id: &SessionId) -> Option<Session> {
+        self.core().sessions.find(id)
     }
 
     /// Returns the sessions in memory, in no order.
@@ -467,6 +463,18 @@ impl Server {
         for session in self.open_sessions() {
             session.idle().await;
         }
+    }
+
+    /// Notifies an observer of deletions for as long as it exists.
+    #[doc(hidden)]
+    pub fn observe_deletions(&self, observer: Weak<dyn DeletionObserver>) {
+        let mut observers = self
+            .core()
+            .observers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        observers.retain(|old| old.strong_count() > 0);
+        observers.push(observer);
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {

@@ -13,7 +13,7 @@ use super::Core;
 use super::records::store_unavailable;
 use crate::clock;
 use crate::limits::Retention;
-use crate::repeated::log_repeated;
+use crate::log_repeated;
 use crate::store::{
     Commit, EventPage, Lease, ListQuery, Records, SessionRecord, StoreError, StoreErrorKind,
 };

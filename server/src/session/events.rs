@@ -21,7 +21,6 @@ pub struct Events {
 
 /// What a subscriber receives.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "received one at a time")]
 pub enum Received {
     /// The next event.
@@ -31,7 +30,8 @@ pub enum Received {
 }
 
 /// What a subscriber receives, not read yet.
-pub(crate) enum ReceivedText {
+#[allow(missing_debug_implementations, reason = "for crates of this project")]
+pub enum ReceivedText {
     /// The number of the next event, and a batch that contains it.
     Event(u64, Arc<Batch>),
     /// As [`Received::Gap`].
@@ -77,7 +77,7 @@ impl Events {
     }
 
     /// Waits until events may have been committed, or could not be.
-    pub(crate) async fn changed(&self) {
+    pub async fn changed(&self) {
         self.signal.0.notified().await;
     }
 
@@ -103,7 +103,7 @@ impl Events {
     }
 
     /// As [`next_now`](Self::next_now), for those that want the text.
-    pub(crate) async fn next_text_now(&mut self) -> Result<Option<ReceivedText>> {
+    pub async fn next_text_now(&mut self) -> Result<Option<ReceivedText>> {
         loop {
             let number = self.after + 1;
             if let Some(batch) = &self.batch

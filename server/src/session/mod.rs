@@ -12,18 +12,17 @@ mod settings;
 mod turns;
 mod updates;
 
-#[cfg(feature = "remote")]
-pub(crate) use events::ReceivedText;
+pub use events::ReceivedText;
 pub use events::{Events, Received};
 pub use history::History;
 pub use pending::PendingPermission;
-pub use prompt::PromptHandle;
-pub(crate) use prompt::{Inserted, Origin, Prompt, Ticket, TurnResult};
-pub(crate) use questions::{Ask, Question, Reply, Withdrawn, answered};
+pub(crate) use prompt::{Inserted, Origin, Prompt, Ticket};
+pub use prompt::{PromptHandle, TurnResult};
+pub use questions::{Ask, Reply};
+pub(crate) use questions::{Question, Withdrawn, answered};
 pub use queue::Phase;
-pub(crate) use queue::Refusal;
-#[cfg(feature = "hosted")]
-pub(crate) use settings::current_value;
+pub use queue::Refusal;
+pub use settings::current_value;
 pub use settings::{Settings, SettingsChange};
 pub(crate) use turns::TurnEvents;
 
@@ -34,7 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use acp_sdk::v1::{
-    ClientCapabilities, ContentBlock, Implementation, McpServer, MessageId,
+    ClientCapabilities, ClientHandle, ContentBlock, Implementation, McpServer, MessageId,
     SessionConfigOptionValue, SessionId,
 };
 use acp_sdk::{Json, Meta};
@@ -47,9 +46,9 @@ use crate::connection::{Client, Subscription};
 use crate::handler::HandlerState;
 use crate::log::Log;
 use crate::server::Core;
-use crate::store::{RecordChange, SessionRecord};
+use crate::store::{RecordChange, SessionRecord, StoreError};
 use crate::turn::{Decision, Role};
-use crate::{Error, Policies, Result};
+use crate::{Capability, Error, Policies, Result};
 use queue::Queue;
 
 /// An open session. Clones are handles to the same session.
@@ -92,7 +91,7 @@ pub(crate) struct State {
     pub(crate) message: Option<(Role, MessageId)>,
     uncommitted: rollback::Uncommitted,
     pub(crate) policies: Policies,
-    pub(crate) queue: Queue,
+    pub queue: Queue,
     /// Absent while the runner has it.
     pub(crate) handler_state: Option<HandlerState>,
     pub(crate) clients: Vec<Attached>,
@@ -105,9 +104,32 @@ pub(crate) struct State {
 
 /// A client of the session.
 #[derive(Clone)]
-pub(crate) struct Attached {
+#[allow(missing_debug_implementations, reason = "for crates of this project")]
+pub struct Attached {
     pub(crate) client: Arc<Client>,
     pub(crate) subscription: Arc<Subscription>,
+}
+
+impl Attached {
+    /// Returns whether the client offers this.
+    pub fn offers(&self, capability: Capability) -> bool {
+        self.client.offers(capability)
+    }
+
+    /// Returns the client's caller; `None` once it has gone.
+    pub fn handle(&self) -> Option<ClientHandle> {
+        self.client.handle()
+    }
+
+    /// Waits until the client has been sent all events of now.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn catch_up(&self) -> Result<(), StoreError> {
+        let last = self.subscription.session().last_event();
+        self.subscription.reached(last).await
+    }
 }
 
 /// What a client says anew each time it creates, loads or resumes a session.
@@ -138,7 +160,6 @@ pub struct Opening {
 
 /// How a session came to be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum OpeningKind {
     /// It is new and has no events.
     New,
@@ -329,7 +350,7 @@ impl Session {
     }
 
     /// As [`prompt`](Self::prompt), with the reason as a value.
-    pub(crate) fn try_prompt(
+    pub fn try_prompt(
         &self,
         prompt: impl Into<Vec<ContentBlock>>,
     ) -> Result<PromptHandle, Refusal> {
@@ -410,23 +431,44 @@ impl Session {
         });
     }
 
-    pub(crate) fn clients(&self) -> Vec<Attached> {
+    #[doc(hidden)]
+    pub fn clients(&self) -> Vec<Attached> {
         self.state().clients.clone()
+    }
+
+    /// Returns the clients that may be asked something, first the one whose prompt is answered.
+    #[doc(hidden)]
+    pub fn clients_to_ask(&self) -> Vec<Attached> {
+        let state = self.state();
+        let origin = state.queue.running().and_then(|running| running.origin);
+        let mut clients = state.clients.clone();
+        clients.retain(|attached| attached.client.is_asked());
+        clients.sort_by_key(|attached| Some(attached.client.id()) != origin);
+        clients
+    }
+
+    /// Puts settings in place of those of a session that is being opened.
+    #[doc(hidden)]
+    pub fn install_settings(&self, settings: Settings) {
+        self.state().settings = settings;
     }
 }
 
 /// A handle that does not keep the session.
 #[derive(Clone)]
-pub(crate) struct WeakSession(Weak<Inner>);
+#[allow(missing_debug_implementations, reason = "for crates of this project")]
+pub struct WeakSession(Weak<Inner>);
 
 impl WeakSession {
-    pub(crate) fn upgrade(&self) -> Option<Session> {
+    /// Returns the session while it exists.
+    pub fn upgrade(&self) -> Option<Session> {
         self.0.upgrade().map(Session)
     }
 }
 
 impl Session {
-    pub(crate) fn downgrade(&self) -> WeakSession {
+    /// Returns a handle that does not keep the session.
+    pub fn downgrade(&self) -> WeakSession {
         WeakSession(Arc::downgrade(&self.0))
     }
 }

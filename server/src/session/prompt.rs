@@ -74,12 +74,14 @@ pub(crate) struct Inserted {
 }
 
 /// How a turn ended.
-pub(crate) struct TurnResult {
-    pub(crate) stop: HandlerResult<StopReason>,
+#[allow(missing_debug_implementations, reason = "for crates of this project")]
+pub struct TurnResult {
+    /// The stop reason, or the error that the prompt is answered with.
+    pub stop: HandlerResult<StopReason>,
     /// Members of the answer besides the stop reason, an object.
-    pub(crate) members: Option<Json>,
+    pub members: Option<Json>,
     /// The number of the turn's last event; 0 if it never started.
-    pub(crate) last_event: u64,
+    pub last_event: u64,
     /// Holds the events of the next turn until the prompt is answered.
     pub(crate) barrier: Option<Barrier>,
 }
@@ -158,8 +160,7 @@ impl PromptHandle {
     }
 
     /// Waits for the end of the turn, and returns all members of the answer.
-    #[cfg(feature = "rpc")]
-    pub(crate) async fn result(mut self) -> TurnResult {
+    pub async fn result(mut self) -> TurnResult {
         self.ticket.result().await
     }
 }

@@ -18,15 +18,19 @@ use crate::{Error, Result};
 
 /// What is asked.
 #[derive(Clone, Debug)]
-pub(crate) enum Ask {
+pub enum Ask {
+    /// For permission.
     Permission(RequestPermissionRequest),
+    /// For information.
     Elicitation(CreateElicitationRequest),
 }
 
 /// What came back.
 #[derive(Debug)]
-pub(crate) enum Reply {
+pub enum Reply {
+    /// The chosen option, or that the turn is cancelled.
     Permission(RequestPermissionOutcome),
+    /// What the user entered, or did instead.
     Elicitation(ElicitationAction),
 }
 
@@ -138,8 +142,7 @@ pub(crate) fn answered(end: Result<Result<Reply>, oneshot::error::RecvError>) ->
 
 impl Session {
     /// Asks a question of another agent that belongs to no turn. All clients are asked.
-    #[cfg(feature = "hosted")]
-    pub(crate) async fn ask(&self, ask: Ask) -> Result<Reply> {
+    pub async fn ask(&self, ask: Ask) -> Result<Reply> {
         let asked = self.append_outside(|appender| self.write_question(appender, ask, None));
         let (_withdrawn, reply) = asked.await?;
         tokio::select! {

@@ -27,7 +27,6 @@ const NAMED_PROMPTS: usize = 256;
 
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Phase {
     /// No turn runs.
     Idle,
@@ -41,7 +40,7 @@ pub enum Phase {
 
 impl Phase {
     /// Returns the name on the wire, such as `idle`.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
             Self::Running => "running",
@@ -53,17 +52,22 @@ impl Phase {
 
 /// Why a prompt is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// The server is about to end.
     Draining,
+    /// The session is closed.
     Closed,
+    /// As many prompts wait as may.
     QueueFull,
+    /// The prompts that wait are too large together.
     TooLarge,
+    /// A turn runs, and prompts are not queued.
     Busy,
 }
 
 impl Refusal {
-    pub(crate) fn reason(self) -> &'static str {
+    /// Returns the reason for people.
+    pub fn reason(self) -> &'static str {
         match self {
             Self::Closed => "it is closed",
             Self::Draining => "the server is about to end",

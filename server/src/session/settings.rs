@@ -74,7 +74,6 @@ pub struct Settings {
 
 /// A change of a mode or of a config option.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum SettingsChange {
     /// The id of the new mode.
     Mode(SessionModeId),
@@ -91,7 +90,7 @@ impl Session {
     /// # Errors
     ///
     /// Invalid params, the handler's error, or that of the store.
-    pub(crate) async fn change_settings(&self, change: SettingsChange) -> HandlerResult<u64> {
+    pub async fn change_settings(&self, change: SettingsChange) -> HandlerResult<u64> {
         let session = self.clone();
         // Dropped after the handler has changed it, the session would keep the old value.
         let changed = self
@@ -189,8 +188,7 @@ impl Settings {
 
     /// Creates the settings of another agent, which restores them itself. A client of options only
     /// is shown the modes as an option, unless the agent has options of its own.
-    #[cfg(feature = "hosted")]
-    pub(crate) fn mirrored(
+    pub fn mirrored(
         modes: Option<SessionModeState>,
         options: Vec<SessionConfigOption>,
         changed: BTreeMap<String, SessionConfigOptionValue>,
@@ -209,8 +207,7 @@ impl Settings {
     }
 
     /// Returns whether the mode is an option of the agent itself.
-    #[cfg(feature = "hosted")]
-    pub(crate) fn mode_is_option(&self) -> bool {
+    pub fn mode_is_option(&self) -> bool {
         self.find(MODE).is_some() && (self.modes.is_none() || self.options.len() > 1)
     }
 
@@ -309,11 +306,13 @@ impl Settings {
         self.options.iter().find(|option| option.id.as_str() == id)
     }
 
-    pub(crate) fn available_commands(&self) -> &[AvailableCommand] {
+    /// Returns the commands that the agent offers.
+    pub fn available_commands(&self) -> &[AvailableCommand] {
         &self.commands
     }
 
-    pub(crate) fn set_commands(&mut self, commands: Vec<AvailableCommand>) {
+    /// Sets the commands that the agent offers.
+    pub fn set_commands(&mut self, commands: Vec<AvailableCommand>) {
         self.commands = commands;
     }
 
@@ -322,7 +321,7 @@ impl Settings {
     }
 
     /// Returns the options for a client; `None` if there are none to show.
-    pub(crate) fn shown(&self, booleans: bool) -> Option<Vec<SessionConfigOption>> {
+    pub fn shown(&self, booleans: bool) -> Option<Vec<SessionConfigOption>> {
         let shown = |option: &&SessionConfigOption| {
             booleans || !matches!(option.kind, SessionConfigKind::Boolean(_))
         };
@@ -404,7 +403,7 @@ impl Settings {
     }
 
     /// Returns the values that were changed since the defaults.
-    pub(crate) fn changed(&self) -> &BTreeMap<String, SessionConfigOptionValue> {
+    pub fn changed(&self) -> &BTreeMap<String, SessionConfigOptionValue> {
         &self.changed
     }
 
@@ -421,7 +420,7 @@ impl Settings {
 }
 
 /// Returns the current value of an option, of a type that this crate knows.
-pub(crate) fn current_value(option: &SessionConfigOption) -> Option<SessionConfigOptionValue> {
+pub fn current_value(option: &SessionConfigOption) -> Option<SessionConfigOptionValue> {
     match &option.kind {
         SessionConfigKind::Select(select) => {
             let value = SessionConfigOptionValueValueId::new(select.current_value.as_str());

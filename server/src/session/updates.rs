@@ -38,8 +38,7 @@ impl Session {
     }
 
     /// Sends an update of another agent, with members that [`SessionUpdate`] does not have.
-    #[cfg(feature = "hosted")]
-    pub(crate) async fn send_raw(&self, update: &mut crate::event::RawUpdate) -> Result<()> {
+    pub async fn send_raw(&self, update: &mut crate::event::RawUpdate) -> Result<()> {
         self.append_outside(|appender| {
             match update.role {
                 Some(role) if update.needs_message() => {

@@ -15,9 +15,8 @@ mod sqlite;
 
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
-#[cfg(any(feature = "cli", feature = "remote"))]
-pub(crate) use reading::Pages;
-pub(crate) use reading::Records;
+pub use reading::Pages;
+pub use reading::Records;
 pub use record::{RecordChange, SessionRecord};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteOptions, SqliteStore, StoreCheck};

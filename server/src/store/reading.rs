@@ -2,32 +2,30 @@
 
 use std::collections::VecDeque;
 use std::ops::Deref;
-#[cfg(any(feature = "cli", feature = "remote"))]
 use std::sync::Arc;
 
-#[cfg(any(feature = "cli", feature = "remote"))]
 use acp_sdk::v1::SessionId;
 
 use super::{ListQuery, SessionRecord, Store, StoreError};
-#[cfg(any(feature = "cli", feature = "remote"))]
 use crate::event::{Batch, StoredEvent};
 
 /// Bytes of events that are read at a time.
-#[cfg(any(feature = "cli", feature = "remote"))]
 const PAGE_BYTES: usize = 256 << 10;
 
 /// The sessions that a query asks for, all of them: its limit is what is read at a time.
 #[derive(Debug)]
-pub(crate) struct Records<S> {
+pub struct Records<S> {
     store: S,
-    pub(crate) query: ListQuery,
+    /// What is still to be read.
+    pub query: ListQuery,
     page: VecDeque<SessionRecord>,
     /// Whether the store has no further page.
     is_last: bool,
 }
 
 impl<S: Deref<Target: Store>> Records<S> {
-    pub(crate) fn new(store: S, query: ListQuery) -> Self {
+    /// Returns the sessions of a query, of which none is read yet.
+    pub fn new(store: S, query: ListQuery) -> Self {
         Self {
             store,
             query,
@@ -41,7 +39,7 @@ impl<S: Deref<Target: Store>> Records<S> {
     /// # Errors
     ///
     /// The store's.
-    pub(crate) async fn next(&mut self) -> Result<Option<SessionRecord>, StoreError> {
+    pub async fn next(&mut self) -> Result<Option<SessionRecord>, StoreError> {
         if self.page.is_empty() && !self.is_last {
             let page = self.store.list(&self.query).await?;
             self.is_last = page.len() < self.query.limit;
@@ -55,8 +53,8 @@ impl<S: Deref<Target: Store>> Records<S> {
 }
 
 /// Reads the events of a session without opening it, a batch at a time.
-#[cfg(any(feature = "cli", feature = "remote"))]
-pub(crate) struct Pages<S> {
+#[derive(Debug)]
+pub struct Pages<S> {
     store: S,
     session: SessionId,
     after: u64,
@@ -65,9 +63,9 @@ pub(crate) struct Pages<S> {
     batches: VecDeque<Arc<Batch>>,
 }
 
-#[cfg(any(feature = "cli", feature = "remote"))]
 impl<S: Deref<Target: Store>> Pages<S> {
-    pub(crate) fn new(store: S, session: &SessionId, after: u64, until: u64) -> Self {
+    /// Returns the events of a session after a number, up to and with another one.
+    pub fn new(store: S, session: &SessionId, after: u64, until: u64) -> Self {
         Self {
             store,
             session: session.clone(),
@@ -83,7 +81,7 @@ impl<S: Deref<Target: Store>> Pages<S> {
     /// # Errors
     ///
     /// The store's.
-    pub(crate) async fn next(&mut self) -> Result<Option<Page>, StoreError> {
+    pub async fn next(&mut self) -> Result<Option<Page>, StoreError> {
         loop {
             if self.after >= self.until {
                 return Ok(None);
@@ -109,17 +107,16 @@ impl<S: Deref<Target: Store>> Pages<S> {
 }
 
 /// Consecutive events.
-#[cfg(any(feature = "cli", feature = "remote"))]
-pub(crate) struct Page {
+#[derive(Debug)]
+pub struct Page {
     batch: Arc<Batch>,
     first: u64,
     last: u64,
 }
 
-#[cfg(any(feature = "cli", feature = "remote"))]
 impl Page {
     /// Returns the events.
-    pub(crate) fn events(&self) -> impl Iterator<Item = StoredEvent<'_>> {
+    pub fn events(&self) -> impl Iterator<Item = StoredEvent<'_>> {
         (self.first..=self.last).filter_map(|number| self.batch.stored(number))
     }
 }

@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::Client;
-#[cfg(feature = "hosted")]
 use crate::event::RawUpdate;
 use crate::event::{TokenUsage, TurnEvent, TurnId};
 use crate::log::{Appender, Epoch};
@@ -33,9 +32,12 @@ const LONGEST_PIECE: usize = 32 << 10;
 
 /// Who speaks in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub enum Role {
+    /// The user.
     User,
+    /// The agent, to the user.
     Agent,
+    /// The agent, to itself.
     Thought,
 }
 
@@ -275,7 +277,6 @@ impl Core {
     }
 
     /// Appends an update of another agent as it is.
-    #[cfg(feature = "hosted")]
     pub(super) async fn send_raw(&self, update: &mut RawUpdate) -> Result<()> {
         self.append(|appender| {
             match update.role {
@@ -581,7 +582,7 @@ fn finishes(update: &SessionUpdate) -> Option<&ToolCallId> {
 }
 
 /// Returns whether a tool call of this status has ended.
-pub(crate) fn is_final(status: Option<&ToolCallStatus>) -> bool {
+pub fn is_final(status: Option<&ToolCallStatus>) -> bool {
     matches!(
         status,
         Some(ToolCallStatus::Completed | ToolCallStatus::Failed)

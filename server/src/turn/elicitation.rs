@@ -19,7 +19,6 @@ use crate::{Capability, Error, Result};
 
 /// What came of asking the user for something. `T` is the answer.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Elicitation<T> {
     /// The user answered.
     Accepted(T),

@@ -12,8 +12,6 @@
 
 mod announcement;
 mod core;
-#[cfg(feature = "hosted")]
-mod delegate;
 mod effects;
 mod elicitation;
 #[cfg(feature = "schemars")]
@@ -26,7 +24,8 @@ mod settings;
 mod terminal;
 mod tool_call;
 
-pub(crate) use self::core::{Core, Role, chunk, is_final, push};
+pub(crate) use self::core::{Core, chunk, push};
+pub use self::core::{Role, is_final};
 pub use announcement::NewToolCall;
 pub use effects::CommandOutput;
 pub use elicitation::{Elicitation, FormValues, UrlElicitation};
@@ -42,15 +41,13 @@ use acp_sdk::v1::{
     AvailableCommand, AvailableCommandsUpdate, ClientHandle, ContentBlock,
     CreateElicitationRequest, CreateTerminalRequest, ElicitationSchema, PermissionOption, Plan,
     PlanEntry, ReadTextFileRequest, SessionConfigOption, SessionInfoUpdate, SessionUpdate,
-    ToolKind, UsageUpdate, WriteTextFileRequest,
+    ToolCallId, ToolKind, UsageUpdate, WriteTextFileRequest,
 };
 use acp_sdk::{Json, Meta};
 
 use crate::connection::Client;
-#[cfg(feature = "hosted")]
 use crate::event::RawUpdate;
 use crate::event::TurnId;
-#[cfg(feature = "hosted")]
 use crate::session::{Ask, Reply};
 use crate::{Capability, Error, Result, Session};
 
@@ -148,6 +145,18 @@ impl Turn {
     pub fn config_options(&self) -> Vec<SessionConfigOption> {
         let state = self.session().state();
         state.settings.shown(true).unwrap_or_default()
+    }
+
+    /// Cancels the turn, as `session/cancel` does.
+    #[doc(hidden)]
+    pub fn cancel(&self) {
+        self.core.cancel.cancel();
+    }
+
+    /// Sends that a tool call has failed, if it is open.
+    #[doc(hidden)]
+    pub fn fail_tool_call(&self, id: &ToolCallId) {
+        self.core.call_dropped(id);
     }
 
     /// Waits until the turn is cancelled.
@@ -420,14 +429,12 @@ impl Turn {
     }
 
     /// Sends an update of another agent, with members that [`SessionUpdate`] does not have.
-    #[cfg(feature = "hosted")]
-    pub(crate) async fn send_raw(&self, update: &mut RawUpdate) -> Result<()> {
+    pub async fn send_raw(&self, update: &mut RawUpdate) -> Result<()> {
         self.core.send_raw(update).await
     }
 
     /// Asks a question of another agent.
-    #[cfg(feature = "hosted")]
-    pub(crate) async fn ask(&self, ask: Ask) -> Result<Reply> {
+    pub async fn ask(&self, ask: Ask) -> Result<Reply> {
         question::ask(&self.core, ask).await
     }
 

@@ -13,43 +13,43 @@ const LONGEST_NAME: usize = 64;
 /// Amounts by currency: an ISO 4217 code, or another unit that the agent charges.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
-pub(crate) struct Costs(BTreeMap<String, f64>);
+pub struct Costs(BTreeMap<String, f64>);
 
 impl Costs {
     /// Returns the amount in a currency, if it is known.
-    pub(crate) fn get(&self, currency: &str) -> Option<f64> {
+    pub fn get(&self, currency: &str) -> Option<f64> {
         self.0.get(currency).copied()
     }
 
     /// Replaces the amount in a currency.
-    pub(crate) fn set(&mut self, currency: &str, amount: f64) {
+    pub fn set(&mut self, currency: &str, amount: f64) {
         if let Some(slot) = self.slot(currency) {
             *slot = amount;
         }
     }
 
     /// Adds to the amount in a currency.
-    pub(crate) fn add(&mut self, currency: &str, amount: f64) {
+    pub fn add(&mut self, currency: &str, amount: f64) {
         if let Some(slot) = self.slot(currency) {
             *slot = rounded(*slot + amount);
         }
     }
 
     /// Adds other costs.
-    pub(crate) fn add_all(&mut self, other: &Self) {
+    pub fn add_all(&mut self, other: &Self) {
         for (currency, amount) in other.iter() {
             self.add(currency, amount);
         }
     }
 
     /// Returns the amounts in the order of the currencies' names.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
         let amounts = self.0.iter();
         amounts.map(|(currency, amount)| (currency.as_str(), *amount))
     }
 
     /// Returns the amounts as text: `1 EUR, 0.25 USD`; `None` without any.
-    pub(crate) fn text(&self) -> Option<String> {
+    pub fn text(&self) -> Option<String> {
         let amounts = self.iter();
         let amounts = amounts.map(|(currency, amount)| format!("{amount} {currency}"));
         let amounts: Vec<_> = amounts.collect();
@@ -68,7 +68,7 @@ impl Costs {
 }
 
 /// Returns an amount without the error of binary fractions: 0.3 instead of 0.30000000000000004.
-pub(crate) fn rounded(amount: f64) -> f64 {
+pub(super) fn rounded(amount: f64) -> f64 {
     const DIGITS: f64 = 1e12;
     let scaled = (amount * DIGITS).round();
     // An amount this large has no digits to round.

@@ -12,7 +12,7 @@ use crate::event::{Event, EventBody, StoredEvent, TurnEvent};
 /// report it after their answer. A total that is smaller than the one before counts whole: the agent
 /// has restarted its counter. A total that is reported before the first turn counts for none.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UsageFold {
+pub struct UsageFold {
     /// The number of the last event that was observed.
     last: u64,
     /// Whether earlier events are missing, so that the first total of a currency may contain the
@@ -27,8 +27,7 @@ impl UsageFold {
     /// Creates a fold that continues after the event `last`.
     ///
     /// `reported` has the totals that were reported before. `is_partial`: they may be incomplete.
-    #[cfg(feature = "remote")]
-    pub(crate) fn after(last: u64, reported: Costs, is_partial: bool) -> Self {
+    pub fn after(last: u64, reported: Costs, is_partial: bool) -> Self {
         Self {
             last,
             is_partial,
@@ -39,7 +38,7 @@ impl UsageFold {
 
     /// Observes the next event. Returns the previous turn, which is complete, when another one
     /// begins.
-    pub(crate) fn observe(&mut self, event: StoredEvent<'_>) -> Option<TurnUsage> {
+    pub fn observe(&mut self, event: StoredEvent<'_>) -> Option<TurnUsage> {
         if event.number != self.last + 1 {
             self.is_partial = true;
             self.reported = Costs::default();
@@ -92,7 +91,7 @@ impl UsageFold {
     }
 
     /// Returns the latest turn, which runs or has ended.
-    pub(crate) fn latest(&self) -> Option<&TurnUsage> {
+    pub fn latest(&self) -> Option<&TurnUsage> {
         self.turn.as_ref()
     }
 
@@ -275,7 +274,6 @@ mod tests {
         assert_eq!(costs(&all), [vec![("USD", 0.5)], vec![]]);
     }
 
-    #[cfg(feature = "remote")]
     #[test]
     fn a_fold_continues_with_what_was_reported_before() {
         let mut reported = Costs::default();

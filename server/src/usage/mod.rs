@@ -4,15 +4,12 @@
 
 mod costs;
 mod fold;
-#[cfg(feature = "remote")]
 mod of_turn;
 
-pub(crate) use costs::Costs;
-pub(crate) use fold::UsageFold;
-#[cfg(feature = "remote")]
-pub(crate) use of_turn::of_turn;
-#[cfg(feature = "rpc")]
-pub(crate) use of_turn::of_turn_with_end;
+pub use costs::Costs;
+pub use fold::UsageFold;
+pub use of_turn::of_turn;
+pub use of_turn::of_turn_with_end;
 
 use acp_sdk::v1::StopReason;
 
@@ -21,29 +18,30 @@ use crate::store::SessionRecord;
 
 /// A turn, and what it used.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TurnUsage {
-    pub(crate) turn: TurnId,
+pub struct TurnUsage {
+    /// The turn.
+    pub turn: TurnId,
     /// Name and version of the client that sent the prompt, if the log has them.
-    pub(crate) client: Option<String>,
+    pub client: Option<String>,
     /// Milliseconds since 1970; `None` if it is unknown.
-    pub(crate) started_at: Option<u64>,
+    pub started_at: Option<u64>,
     /// `None` while the turn runs.
-    pub(crate) end: Option<TurnEnd>,
+    pub end: Option<TurnEnd>,
     /// As the agent counted them.
-    pub(crate) tokens: TokenUsage,
+    pub tokens: TokenUsage,
     /// The increase of the totals that the agent reported. Without a currency: none was reported.
-    pub(crate) costs: Costs,
+    pub costs: Costs,
 }
 
 /// The end of a turn.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TurnEnd {
+pub struct TurnEnd {
     /// Milliseconds since 1970; `None` if it is unknown.
-    pub(crate) at: Option<u64>,
+    pub at: Option<u64>,
     /// `None` if the turn failed.
-    pub(crate) stop_reason: Option<StopReason>,
+    pub stop_reason: Option<StopReason>,
     /// Why the turn failed.
-    pub(crate) error: Option<String>,
+    pub error: Option<String>,
 }
 
 impl TurnUsage {
@@ -60,14 +58,14 @@ impl TurnUsage {
 
     /// Returns the milliseconds from the start to the end; `None` while the turn runs, or if a time
     /// is unknown.
-    pub(crate) fn duration(&self) -> Option<u64> {
+    pub fn duration(&self) -> Option<u64> {
         let ended_at = self.end.as_ref()?.at?;
         // The clock of the system may have been set back.
         Some(ended_at.saturating_sub(self.started_at?))
     }
 
     /// Returns what is known of duration, tokens and cost: `1.250 s, 15 tokens, 0.1 USD`.
-    pub(crate) fn text(&self) -> Option<String> {
+    pub fn text(&self) -> Option<String> {
         let tokens = self.tokens.total_tokens;
         let known = [
             self.duration().map(seconds),
@@ -79,36 +77,39 @@ impl TurnUsage {
     }
 
     /// Returns whether the turn is one that a fork has copied from its source, where it counts.
-    pub(crate) fn is_copied(&self, record: &SessionRecord) -> bool {
+    pub fn is_copied(&self, record: &SessionRecord) -> bool {
         let copied = record.forked_from.as_ref();
         copied.is_some_and(|(_, last)| self.turn.0 <= *last)
     }
 
     /// Returns whether the turn ended with the stop reason `end_turn`; `None` while it runs.
-    #[cfg(feature = "remote")]
-    pub(crate) fn success(&self) -> Option<bool> {
+    pub fn success(&self) -> Option<bool> {
         let end = self.end.as_ref()?;
         Some(end.stop_reason == Some(StopReason::EndTurn))
     }
 }
 
 /// Returns a duration in seconds: `1.250 s`.
-pub(crate) fn seconds(milliseconds: u64) -> String {
+pub fn seconds(milliseconds: u64) -> String {
     format!("{}.{:03} s", milliseconds / 1_000, milliseconds % 1_000)
 }
 
 /// Sums over turns.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct UsageTotals {
-    pub(crate) turns: u64,
+pub struct UsageTotals {
+    /// The number of turns.
+    pub turns: u64,
     /// Milliseconds of the turns that have ended and whose times are known.
-    pub(crate) duration: u64,
-    pub(crate) tokens: TokenUsage,
-    pub(crate) costs: Costs,
+    pub duration: u64,
+    /// As agents counted them.
+    pub tokens: TokenUsage,
+    /// Of all turns, for each currency.
+    pub costs: Costs,
 }
 
 impl UsageTotals {
-    pub(crate) fn add(&mut self, turn: &TurnUsage) {
+    /// Adds a turn.
+    pub fn add(&mut self, turn: &TurnUsage) {
         self.turns += 1;
         self.duration = self.duration.saturating_add(turn.duration().unwrap_or(0));
         self.tokens.add(&turn.tokens);

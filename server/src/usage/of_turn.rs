@@ -4,7 +4,6 @@ use acp_sdk::v1::SessionUpdate;
 
 use super::fold::is_usage;
 use super::{Costs, TurnUsage, UsageFold};
-#[cfg(feature = "rpc")]
 use crate::event::TurnEvent;
 use crate::event::{Event, EventBody, TurnId};
 use crate::session::ReceivedText;
@@ -21,11 +20,7 @@ const NEAR: u64 = 256;
 /// # Errors
 ///
 /// The store's.
-pub(crate) async fn of_turn(
-    session: &Session,
-    turn: TurnId,
-    last: u64,
-) -> Result<Option<TurnUsage>> {
+pub async fn of_turn(session: &Session, turn: TurnId, last: u64) -> Result<Option<TurnUsage>> {
     let before = turn.0.saturating_sub(1);
     let mut currencies = Costs::default();
     let mut events = Between::new(session, before, last);
@@ -58,8 +53,7 @@ pub(crate) async fn of_turn(
 /// # Errors
 ///
 /// As [`of_turn`].
-#[cfg(feature = "rpc")]
-pub(crate) async fn of_turn_with_end(session: &Session, end: u64) -> Result<Option<TurnUsage>> {
+pub async fn of_turn_with_end(session: &Session, end: u64) -> Result<Option<TurnUsage>> {
     let mut events = Between::new(session, end.saturating_sub(1), end);
     let read = events.next().await?;
     let event = read.as_ref().and_then(Read::stored);

@@ -1,7 +1,8 @@
 //! Turns that end before they are done.
 
+use acp_reference_agent::Reference;
 use acp_sdk::v1::*;
-use acp_server::{Reference, Server};
+use acp_server::Server;
 use serde_json::json;
 
 use crate::editor::{Desk, Editor, Permission, everything};

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use acp_reference_agent::reference_agent;
 use acp_sdk::{HandlerResult, Json, Result, v1::*};
-use acp_server::{Handler, Link, Server, ServerConnection, reference_agent};
+use acp_server::{Handler, Link, Server, ServerConnection};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 

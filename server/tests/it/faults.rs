@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use acp_reference_agent::Reference;
 use acp_sdk::v1::*;
 use acp_server::event::{Event, EventBody};
 use acp_server::store::{MemoryStore, Store};
 use acp_server::{
-    Handler, HandlerResult, Limits, Link, Opening, Policies, Received, Reference, Server, Settings,
-    Turn,
+    Handler, HandlerResult, Limits, Link, Opening, Policies, Received, Server, Settings, Turn,
 };
 use serde_json::Value;
 use tokio::sync::Notify;

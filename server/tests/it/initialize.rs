@@ -1,8 +1,9 @@
 //! The handshake.
 
+use acp_reference_agent::Reference;
 use acp_sdk::v1::*;
 use acp_server::event::{EventBody, TurnEvent};
-use acp_server::{Received, Reference, Server};
+use acp_server::{Received, Server};
 use serde_json::{Value, json};
 
 use crate::editor::{Editor, connect};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use acp_reference_agent::reference_agent;
 use acp_sdk::v1::*;
-use acp_server::reference_agent;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use acp_reference_agent::Reference;
 use acp_sdk::v1::*;
 use acp_server::event::Batch;
 use acp_server::store::faults::{Fault, FaultyStore, Gate, Operation, When};
 use acp_server::store::{
     Commit, ListQuery, MemoryStore, RecordChange, SessionRecord, Store, StoreErrorKind,
 };
-use acp_server::{Handler, HandlerResult, Limits, Link, Reference, Retention, Server, Turn};
+use acp_server::{Handler, HandlerResult, Limits, Link, Retention, Server, Turn};
 
 use crate::editor::{Desk, Editor, soon, text};
 
@@ -348,41 +349,4 @@ async fn a_question_whose_event_was_removed_is_still_asked() {
     assert_eq!(stop, StopReason::EndTurn);
     let told = desk.editor.told();
     assert!(told[0].contains("no longer kept"), "{told:?}");
-}
-
-/// The options of the command.
-#[cfg(feature = "sqlite")]
-#[tokio::test]
-async fn the_command_removes_what_is_older() {
-    use acp_server::store::SqliteStore;
-
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
-    let store = SqliteStore::open(&path).unwrap();
-    add(&store, "old", 1).await;
-    add(&store, "trimmed", 2).await;
-    append(&store, "trimmed", 3, 1, None).await;
-    let recent = SessionRecord::new("recent", "/w");
-    let lease = store.create(&recent).await.unwrap();
-    store.release(&lease).await.unwrap();
-    let mut agent = std::process::Command::new(env!("CARGO_BIN_EXE_acp-server"))
-        .args(["--keep-events", "30d", "--keep-sessions", "2", "--store"])
-        .arg(&path)
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let removed = async {
-        loop {
-            let trimmed = store.find(&"trimmed".into()).await.unwrap().unwrap();
-            if ids(&store).await == ["trimmed", "recent"] && trimmed.oldest_event == 4 {
-                return;
-            }
-            // Another process does it.
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    soon("the other process", removed).await;
-    drop(agent.stdin.take());
-    assert!(agent.wait().unwrap().success());
 }

@@ -148,7 +148,7 @@ async fn the_answer_to_a_call_is_not_the_answer_to_the_prompt() {
 async fn chunks_for_a_slow_client_are_joined_if_the_server_is_set_to() {
     let mut joined = Vec::new();
     for join in [false, true] {
-        let server = acp_server::Reference::server()
+        let server = acp_reference_agent::Reference::server()
             .coalesce_chunks(join)
             .build();
         let mut raw = crate::raw::Raw::serve(server.connection(Link::Stdio));
@@ -185,7 +185,7 @@ async fn chunks_for_a_slow_client_are_joined_if_the_server_is_set_to() {
 
 #[tokio::test]
 async fn a_client_that_attaches_again_is_sent_what_it_had_not_been_sent_yet() {
-    let mut raw = crate::raw::Raw::serve(acp_server::reference_agent());
+    let mut raw = crate::raw::Raw::serve(acp_reference_agent::reference_agent());
     let session = raw.open_session().await;
     let prompt = [json!({ "type": "text", "text": "stream 2000" })];
     let params = json!({ "sessionId": session, "prompt": prompt });

@@ -122,7 +122,7 @@ async fn every_word_does_what_help_says() {
 
 #[tokio::test]
 async fn every_word_of_the_help_is_obeyed_and_not_echoed() {
-    let words: Vec<&str> = acp_server::HELP
+    let words: Vec<&str> = acp_reference_agent::HELP
         .lines()
         .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
         .collect();

@@ -5,7 +5,8 @@ use std::time::Duration;
 use acp_sdk::v1::{CreateTerminalRequest, EnvVariable, ErrorCode};
 use acp_server::{Error, Limits, Terminal, Turn};
 
-use crate::bench::{Bench, GUARD, Lifeline, fails};
+use crate::bench::{Bench, GUARD, fails};
+use crate::lifeline::Lifeline;
 
 async fn sh(turn: &Turn, script: &str) -> Terminal {
     turn.terminal("sh", ["-c", script]).await.unwrap()

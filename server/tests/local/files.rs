@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use acp_sdk::v1::{ErrorCode, ReadTextFileRequest};
 use acp_server::{Limits, Turn};
 
-use crate::bench::{Bench, GUARD, fails, fifo};
+use crate::bench::{Bench, GUARD, fails};
+use crate::lifeline::fifo;
 
 /// Reads and writes; both must fail the same way.
 async fn refused(turn: &Turn, path: &str, words: &str) {

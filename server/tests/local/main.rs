@@ -9,8 +9,8 @@
 )]
 
 mod bench;
-mod command;
 mod commands;
 mod display;
 mod files;
+mod lifeline;
 mod policy;

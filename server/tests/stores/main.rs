@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, too")]
 
-mod cli;
 mod faults;
 #[cfg(feature = "sqlite")]
 mod files;
@@ -10,13 +9,8 @@ mod files;
 mod full_disk;
 #[cfg(feature = "sqlite")]
 mod kill;
-#[cfg(feature = "cli")]
-mod logged;
 mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-mod turns;
-#[cfg(all(feature = "sqlite", feature = "cli"))]
-mod upkeep;
 #[cfg(feature = "sqlite")]
 mod versions;

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::sync::LazyLock;
 
+use acp_reference_agent::McpConnection;
 use acp_sdk::ErrorCode;
 use acp_sdk::v2::error_codes::UNSUPPORTED_PROTOCOL_VERSION;
-use acp_server::McpConnection;
 use serde_json::{Map, Value, json};
 
 use self::settings::{Settings, commands};

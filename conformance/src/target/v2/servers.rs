@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acp_server::McpConnection;
+use acp_reference_agent::McpConnection;
 use serde_json::Value;
 
 /// Connects to the servers that a session is opened with; those that fail are left out.

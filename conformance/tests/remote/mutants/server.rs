@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use acp_server::Reference;
-use acp_server::remote::{
+use acp_reference_agent::Reference;
+use acp_server_remote::{
     AccessControl, Hosts, ListenSettings, Settings, Tokens, listen, protect, router,
 };
 use axum::Router;

@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::queue::{Queue, Taken};
 use super::vacuum;
 use super::write::Tables;
-use crate::repeated::log_repeated;
+use crate::log_repeated;
 use crate::store::{StoreError, StoreErrorKind};
 
 /// The most pieces of work in a transaction.

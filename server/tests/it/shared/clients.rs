@@ -1,6 +1,7 @@
 //! What several clients of a session are sent, and who is asked.
 
-use acp_server::{Limits, Link, Phase, Reference};
+use acp_reference_agent::Reference;
+use acp_server::{Limits, Link, Phase};
 use serde_json::json;
 
 use crate::editor::event_ids;

@@ -1,7 +1,8 @@
 //! What the program itself does with sessions: answer, delete, count.
 
+use acp_reference_agent::Reference;
+use acp_server::Error;
 use acp_server::event::QuestionId;
-use acp_server::{Error, Reference};
 
 use super::*;
 

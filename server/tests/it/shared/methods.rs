@@ -1,8 +1,8 @@
 //! Which methods of the documents the server answers.
 
+use acp_reference_agent::Reference;
 use acp_schema::{Document, EXTENSIONS, Protocol, Side, V1_UNSTABLE};
 use acp_sdk::ErrorCode;
-use acp_server::Reference;
 use serde_json::json;
 
 use super::*;

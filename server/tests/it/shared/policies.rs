@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
+use acp_reference_agent::Reference;
 use acp_server::{
     Handler, HandlerResult, Limits, Link, OnDisconnect, Opening, OpeningKind, Phase, Policies,
-    Reference, SecondPrompt, Settings, Turn,
+    SecondPrompt, Settings, Turn,
 };
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Continuing after a cursor.
 
-use acp_server::Reference;
+use acp_reference_agent::Reference;
 use serde_json::json;
 
 use crate::editor::event_ids;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acp_server::Reference;
+use acp_reference_agent::Reference;
 use serde_json::json;
 
 use super::*;

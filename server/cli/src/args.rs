@@ -1,0 +1,205 @@
+//! The arguments of `acp-server`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+use super::keep::KeepArgs;
+use super::log::LogArgs;
+use acp_reference_agent::HELP;
+
+/// How to try it, after the words.
+const TRY: &str = r#"Try it with a client:
+  acp run "tool" -- acp-server
+or by hand, one message a line; the answer to session/new has the id for session/prompt:
+  {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}
+  {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/tmp","mcpServers":[]}}
+  {"jsonrpc":"2.0","id":2,"method":"session/prompt","params":PROMPT}
+where PROMPT is {"sessionId":"ID","prompt":[{"type":"text","text":"plan"}]}
+In Zed, settings.json:
+  "agent_servers": { "Reference": { "type": "custom", "command": "acp-server", "args": [] } }
+
+Exit codes: 0 when the client has closed its side, 1 when the store, reading or writing failed
+or the client did not read the last output, 2 for wrong usage. SIGTERM closes the connection:
+turns are cancelled and answered. Messages for people go to standard error."#;
+
+/// The reference agent of the Agent Client Protocol: serves one client on standard input and
+/// output, deterministically, without a model or a network, until the client closes its side.
+#[derive(Debug, Parser)]
+#[command(version, after_help = format!("{HELP}\n\n{TRY}"))]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    /// What to do instead of serving
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// How to serve.
+    #[command(flatten)]
+    pub serve: Serve,
+}
+
+impl Args {
+    /// Returns what is logged; `None` for commands that answer whoever calls them.
+    pub(super) fn log(&self) -> Option<&LogArgs> {
+        match &self.command {
+            None => Some(&self.serve.log),
+            Some(Command::Host(host)) => Some(&host.serve.log),
+            Some(Command::Serve(serve)) => Some(&serve.log),
+            Some(_) => None,
+        }
+    }
+}
+
+/// What to do instead of serving.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Lists, shows, exports, forks or deletes the sessions of a store; backs it up and checks it
+    Sessions(Sessions),
+    /// Serves another agent of standard input and output, with a store of its own
+    Host(super::hosted::Host),
+    /// Serves HTTP, server-sent events and WebSocket
+    Serve(super::remote::args::RemoteServe),
+    /// Lists the servers of this user
+    Status,
+    /// Stops servers of this user
+    Stop(super::remote::args::Stop),
+}
+
+/// Where sessions are kept.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct StoreArgs {
+    /// File that keeps the sessions, or `memory` to forget them at the end [default:
+    /// acp-server/sessions.db in the user's data folder]
+    #[arg(long, value_name = "PATH", global = true)]
+    pub store: Option<PathBuf>,
+}
+
+/// How to serve.
+#[derive(Debug, ClapArgs)]
+pub struct Serve {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// What is kept in it.
+    #[command(flatten)]
+    pub keep: KeepArgs,
+    /// Name of the session that the first session/new creates
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["resume", "resume_recent"])]
+    pub name: Option<String>,
+    /// Name of the session that the first session/new opens again
+    #[arg(long, value_name = "NAME", conflicts_with = "resume_recent")]
+    pub resume: Option<String>,
+    /// The first session/new opens the most recent session of its directory again
+    #[arg(long)]
+    pub resume_recent: bool,
+    /// Seconds that the client may leave output unread after it has closed its side; then the
+    /// rest is lost, and the exit code is 1
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub drain_timeout: u64,
+    /// Seconds for the agent to end a cancelled turn by itself
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    pub cancel_deadline: u64,
+    /// Prompts that wait behind the running one; further ones are refused
+    #[arg(long, value_name = "COUNT", default_value_t = 16)]
+    pub queued_prompts: usize,
+    /// Who reads and writes files and runs commands when the client offers none of it: nobody
+    /// (`off`), or this machine (`fallback`), files inside the session's directories only
+    #[arg(long, value_name = "WHO", value_enum, default_value_t = LocalTools::Off)]
+    pub local_tools: LocalTools,
+    /// Every event is on the disk before the client is sent it, not only at the end of a turn
+    #[arg(long)]
+    pub sync_every_event: bool,
+    /// The log.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// Who serves files and terminals that the client does not offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LocalTools {
+    /// Nobody: the agent says in words what it cannot do
+    Off,
+    /// The machine of the agent
+    Fallback,
+}
+
+impl From<LocalTools> for acp_server::LocalTools {
+    fn from(tools: LocalTools) -> Self {
+        match tools {
+            LocalTools::Off => Self::Off,
+            LocalTools::Fallback => Self::Fallback,
+        }
+    }
+}
+
+/// Lists, shows, exports, forks or deletes sessions; backs up and checks their store.
+#[derive(Debug, ClapArgs)]
+pub struct Sessions {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: SessionsCommand,
+}
+
+/// What to do with sessions. SESSION is an id or a name.
+#[derive(Debug, Subcommand)]
+pub enum SessionsCommand {
+    /// Lists sessions, the latest activity first
+    List {
+        /// Only those that work in this directory
+        #[arg(long, value_name = "DIRECTORY")]
+        cwd: Option<String>,
+        /// With turns, tokens and cost, for which all events are read
+        #[arg(long)]
+        usage: bool,
+        /// A JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows a session without its events: settings, times, tokens and cost
+    Show {
+        /// An id or a name
+        session: String,
+        /// A JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lists the turns of a session: start, duration, stop reason, tokens and cost
+    Turns {
+        /// An id or a name
+        session: String,
+        /// A JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Writes the conversation of a session
+    Export {
+        /// An id or a name
+        session: String,
+        /// All events, a JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Copies a session and prints the new id
+    Fork {
+        /// An id or a name
+        session: String,
+        /// Number of the last event to copy [default: the last one]
+        #[arg(long, value_name = "NUMBER")]
+        at: Option<u64>,
+    },
+    /// Removes a session and its events
+    Delete {
+        /// An id or a name
+        session: String,
+    },
+    /// Copies the store into a new file, while servers use it
+    Backup {
+        /// The copy. It gets this name when it is complete; an existing file is not replaced
+        file: PathBuf,
+    },
+    /// Checks the store: database, numbers of events, and which sessions are open. Changes nothing;
+    /// exit code 1 if something is wrong
+    Check,
+}

@@ -1,0 +1,92 @@
+//! Hosting another agent: `acp-server host`, and the command behind `acp-server serve`.
+
+use std::ffi::OsString;
+
+use clap::{Args, ValueEnum};
+
+use super::args::Serve;
+use super::usage::usage;
+use super::{Failure, serve_handler};
+use acp_server_host::{AgentProcesses, HostedAgent};
+
+/// What `acp-server host --help` explains besides the options.
+const ABOUT_HOST: &str = r#"The client sees the agent COMMAND, with the sessions of this server: kept in a file, resumed from any
+event, forked, and loaded again when the agent has died. For example, in Zed's settings.json:
+  "agent_servers": { "opencode": { "type": "custom", "command": "acp-server",
+      "args": ["host", "--", "opencode", "acp"] } }
+`acp-server serve -- COMMAND` does the same for many clients, over HTTP and WebSocket.
+
+Exit codes: as without a command, and 2 when COMMAND cannot be started or does not answer."#;
+
+/// Serves another agent, which speaks version 1 of the protocol on its standard input and output, to
+/// one client on standard input and output.
+#[derive(Debug, Args)]
+#[command(after_help = ABOUT_HOST)]
+pub struct Host {
+    /// How to serve.
+    #[command(flatten)]
+    pub serve: Serve,
+    /// The agent.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}
+
+/// The agent to host.
+#[derive(Debug, Args)]
+pub struct AgentArgs {
+    /// Which sessions share a process of COMMAND: all whose clients offer the same (`shared`), or none
+    /// (`session`). A process of its own costs its memory, and dies alone
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = Processes::Shared)]
+    pub agent_process: Processes,
+    /// The agent and its arguments, after `--`; it speaks version 1 of the protocol on its standard
+    /// input and output
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Which sessions share a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Processes {
+    /// All whose clients offer the same files, terminals and elicitations
+    Shared,
+    /// None
+    Session,
+}
+
+impl AgentArgs {
+    /// Starts the agent; `None` if there is no command.
+    ///
+    /// # Errors
+    ///
+    /// Wrong usage, when the command cannot be started or is no agent.
+    pub(super) async fn start(&self) -> Result<Option<HostedAgent>, Failure> {
+        let Some((program, args)) = self.command.split_first() else {
+            return Ok(None);
+        };
+        tracing::info!("starting {}", program.to_string_lossy());
+        let processes = match self.agent_process {
+            Processes::Shared => AgentProcesses::Shared,
+            Processes::Session => AgentProcesses::PerSession,
+        };
+        let agent = HostedAgent::builder(program)
+            .args(args)
+            .processes(processes);
+        match agent.start().await {
+            Ok(agent) => {
+                tracing::info!("hosting {}", agent.name());
+                Ok(Some(agent))
+            }
+            Err(error) => usage(error.to_string()),
+        }
+    }
+}
+
+/// Serves until the client has closed its side.
+pub(super) async fn host(args: Host) -> Result<(), Failure> {
+    let Some(agent) = args.agent.start().await? else {
+        return usage("host needs the command of an agent, after --");
+    };
+    let served = serve_handler(agent.clone(), args.serve).await;
+    agent.shutdown().await;
+    served
+}

@@ -1,0 +1,223 @@
+//! The command `acp-server`.
+
+mod args;
+mod deliver;
+pub mod discovery;
+mod export;
+mod hosted;
+mod keep;
+mod log;
+mod remote;
+pub mod sessions;
+mod turns;
+mod upkeep;
+mod usage;
+
+pub use args::Args;
+
+use std::error::Error;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_sdk::ConnectionBuilder;
+
+use acp_reference_agent::Reference;
+use acp_server::store::{MemoryStore, Store};
+use acp_server::{Handler, Limits, NextSession, Policies, Server};
+use args::{Command, Serve, Sessions, SessionsCommand, StoreArgs};
+use log::Log;
+use sessions::Format;
+
+/// Why a command failed.
+pub type Failure = Box<dyn Error + Send + Sync>;
+
+/// Does what the arguments say, and returns the exit code. Failures are written to the log; those
+/// of commands without one, and wrong usage, to standard error.
+#[must_use]
+pub fn main(args: Args) -> ExitCode {
+    let log = match args.log().map(Log::start).transpose() {
+        Ok(log) => log,
+        Err(failure) => return failed(&failure, None),
+    };
+    let ended = runtime(&args)
+        .map_err(Failure::from)
+        .and_then(|runtime| runtime.block_on(run(args, log.as_ref())));
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failed(&failure, log),
+    }
+}
+
+async fn run(args: Args, log: Option<&Log>) -> Result<(), Failure> {
+    match args.command {
+        None => serve(args.serve).await,
+        Some(Command::Host(args)) => hosted::host(args).await,
+        Some(Command::Serve(args)) => remote::serve(args, log).await,
+        Some(Command::Status) => remote::status(),
+        Some(Command::Stop(args)) => remote::stop(args).await,
+        Some(Command::Sessions(sessions)) => manage(sessions).await,
+    }
+}
+
+/// Returns the runtime for a command: one thread, except for servers of many clients.
+///
+/// # Errors
+///
+/// When the system refuses a thread or a descriptor.
+fn runtime(args: &Args) -> std::io::Result<tokio::runtime::Runtime> {
+    if let Some(Command::Serve(_)) = args.command {
+        return tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build();
+    }
+    // There is nothing to compute, and no message has to change threads.
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}
+
+/// Writes why a command failed, and returns its exit code.
+fn failed(failure: &Failure, log: Option<Log>) -> ExitCode {
+    let is_usage = failure.is::<usage::UsageError>();
+    if log.is_some() && !is_usage {
+        tracing::error!("{failure}");
+    }
+    // What was logged comes first.
+    let has_log = log.map(drop).is_some();
+    if is_usage || !has_log {
+        note(&failure.to_string());
+    }
+    match is_usage {
+        true => ExitCode::from(2),
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// Writes a line to standard error, for the user of a command.
+fn note(text: &str) {
+    // `eprintln!` would panic where nobody listens.
+    let _ = writeln!(std::io::stderr(), "acp-server: {text}");
+}
+
+async fn serve(args: Serve) -> Result<(), Failure> {
+    serve_handler(Reference, args).await
+}
+
+/// Serves one client on standard input and output.
+async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure> {
+    let store = open(&args.store, args.sync_every_event)?;
+    let mut limits = Limits::default();
+    limits.queued_prompts = args.queued_prompts;
+    args.keep.apply(&mut limits);
+    let mut policies = Policies::default();
+    policies.cancel_deadline = Duration::from_secs(args.cancel_deadline);
+    policies.local_tools = Some(args.local_tools.into());
+    let mut server = Server::builder(handler)
+        .store(store)
+        .limits(limits)
+        .policies(policies);
+    let next = match (args.name, args.resume) {
+        (Some(name), _) => Some(NextSession::Named(name)),
+        (_, Some(name)) => Some(NextSession::Resume(name)),
+        _ => args.resume_recent.then_some(NextSession::ResumeRecent),
+    };
+    if let Some(next) = next {
+        server = server.next_session(next);
+    }
+    let connection =
+        ConnectionBuilder::new().drain_timeout(Duration::from_secs(args.drain_timeout));
+    Ok(server.build().serve_stdio_with(connection).await?)
+}
+
+async fn manage(sessions: Sessions) -> Result<(), Failure> {
+    let output = &mut std::io::stdout().lock();
+    let format = |json| if json { Format::Json } else { Format::Text };
+    match &sessions.command {
+        SessionsCommand::Backup { file } => {
+            return upkeep::backup(&file_of(&sessions.store)?, file, output);
+        }
+        SessionsCommand::Check => return upkeep::check(&file_of(&sessions.store)?, output),
+        _ => {}
+    }
+    let store = &*open(&sessions.store, false)?;
+    match sessions.command {
+        SessionsCommand::List { cwd, usage, json } => {
+            let what = sessions::Listed { cwd, usage };
+            sessions::list(store, what, format(json), output).await?;
+        }
+        SessionsCommand::Show { session, json } => {
+            sessions::show(store, &session, format(json), output).await?;
+        }
+        SessionsCommand::Turns { session, json } => {
+            sessions::turns(store, &session, format(json), output).await?;
+        }
+        SessionsCommand::Export { session, json } => {
+            sessions::export(store, &session, format(json), output).await?;
+        }
+        SessionsCommand::Fork { session, at } => {
+            sessions::fork(store, &session, at, output).await?;
+        }
+        SessionsCommand::Delete { session } => sessions::delete(store, &session, output).await?,
+        SessionsCommand::Backup { .. } | SessionsCommand::Check => {}
+    }
+    Ok(())
+}
+
+fn open(args: &StoreArgs, sync: bool) -> Result<Arc<dyn Store>, Failure> {
+    if is_memory(args) {
+        return Ok(Arc::new(MemoryStore::new()));
+    }
+    on_disk(args, sync)
+}
+
+fn is_memory(args: &StoreArgs) -> bool {
+    let path = args.store.as_deref();
+    path.is_some_and(|path| path.as_os_str() == "memory")
+}
+
+/// Returns where a store is, for people.
+///
+/// # Errors
+///
+/// When the user has no home folder.
+fn place_of(args: &StoreArgs) -> Result<String, Failure> {
+    if !is_memory(args) {
+        let path = file_of(args)?;
+        // It exists; the absolute path is for whoever reads the log elsewhere.
+        return Ok(path.canonicalize().unwrap_or(path).display().to_string());
+    }
+    Ok("memory; sessions end with the server".to_owned())
+}
+
+/// Returns the file of a store.
+///
+/// # Errors
+///
+/// Wrong usage for one in memory; when the user has no home folder.
+fn file_of(args: &StoreArgs) -> Result<PathBuf, Failure> {
+    if is_memory(args) {
+        let reason = "a store in memory has no file; name one with --store PATH";
+        return Err(Box::new(usage::UsageError(reason.to_owned())));
+    }
+    match &args.store {
+        Some(path) => Ok(path.clone()),
+        None => Ok(acp_server::store::SqliteStore::default_path()?),
+    }
+}
+
+fn on_disk(args: &StoreArgs, sync: bool) -> Result<Arc<dyn Store>, Failure> {
+    use acp_server::store::{Durability, SqliteOptions};
+
+    let path = file_of(args)?;
+    let mut options = SqliteOptions::new();
+    if sync {
+        options = options.durability(Durability::EveryCommit);
+    }
+    let opened = options.open(&path);
+    Ok(Arc::new(opened.map_err(|error| {
+        format!("{error}. `--store memory` serves without a file")
+    })?))
+}

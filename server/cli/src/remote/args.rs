@@ -1,0 +1,119 @@
+//! The arguments of `serve`, `status` and `stop`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::super::args::StoreArgs;
+use super::super::hosted::AgentArgs;
+use super::super::keep::KeepArgs;
+use super::super::log::LogArgs;
+use acp_server_remote::{Host, Origin};
+
+/// What `acp-server serve --help` explains besides the options.
+const ABOUT_SERVE: &str = r#"On loopback without a token, one is made. It is in the discovery file, which only you can read:
+  acp-server serve &
+  FILE="${XDG_RUNTIME_DIR:-$HOME/.local/state}/acp-server/acp-server-5173.json"
+  curl -H "Authorization: Bearer $(jq -r .token "$FILE")" http://127.0.0.1:5173/acp ...
+For other machines, with a token of your own and TLS:
+  (umask 077; openssl rand -hex 32 > token)
+  acp-server serve --host 0.0.0.0 --token-file token --tls-cert cert.pem --tls-key key.pem \
+      --allow-host agents.example
+Behind a proxy that ends TLS, leave the host as it is and add --allow-host with the public name.
+
+Another agent than the reference agent, with its sessions kept here and its processes supervised:
+  acp-server serve -- opencode acp
+It does not get ACP_SERVER_TOKEN. What it writes to standard error is logged.
+
+A new certificate is loaded within seconds of its file's change, and at SIGHUP. A browser gets a
+ticket for one request by POST /ticket, and sends it as ?ticket=TICKET. GET /healthz needs no token.
+GET /openapi.json describes the REST interface, GET /metrics has numbers for Prometheus.
+
+SIGTERM and SIGINT stop the server: it accepts nothing more, lets running turns go on for --drain
+seconds, cancels and answers the others, and ends within --shutdown-timeout. A second signal ends it at
+once. Sessions stay in the store.
+
+Exit codes: 0 after a signal, 1 when the store or the socket failed, 2 for wrong usage, when a server
+runs on the port already, and when COMMAND cannot be started or does not answer."#;
+
+/// Serves the agent over HTTP, server-sent events and WebSocket, to any number of clients.
+#[derive(Debug, Args)]
+#[command(after_help = ABOUT_SERVE)]
+pub struct RemoteServe {
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// What is kept in it.
+    #[command(flatten)]
+    pub keep: KeepArgs,
+    /// Address or name to listen on; others than loopback need a token and TLS
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    pub host: String,
+    /// Port to listen on; 0 picks a free one
+    #[arg(long, value_name = "PORT", default_value_t = 5173)]
+    pub port: u16,
+    /// File with the token that permits everything; without it, ACP_SERVER_TOKEN of the environment
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// File with a token that permits reading
+    #[arg(long, value_name = "FILE")]
+    pub read_only_token_file: Option<PathBuf>,
+    /// Certificate in PEM, followed by those of its issuers
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of the certificate in PEM
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Issuers of client certificates in PEM; clients then need a certificate
+    #[arg(long, value_name = "FILE")]
+    pub tls_client_ca: Option<PathBuf>,
+    /// Origin whose pages may send requests, such as `https://app.example`; repeatable
+    #[arg(long, value_name = "ORIGIN")]
+    pub cors: Vec<Origin>,
+    /// Host that requests may name besides loopback and --host, such as agents.example; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub allow_host: Vec<Host>,
+    /// Serves other machines without TLS: everybody on the way can read tokens and conversations
+    #[arg(long)]
+    pub insecure: bool,
+    /// Requests a second for each token; 0: without limit
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
+    pub requests_per_second: u32,
+    /// Logs each request: method, path, status, time
+    #[arg(long)]
+    pub log_requests: bool,
+    /// Folder in which POST /sessions/ID/share writes transcripts; without it, it writes none
+    #[arg(long, value_name = "DIR")]
+    pub share_dir: Option<PathBuf>,
+    /// Server to which it may send them, such as `https://collector.example`; repeatable
+    #[arg(long, value_name = "ORIGIN")]
+    pub share_origin: Vec<Origin>,
+    /// Seconds that running turns may go on after SIGTERM before they are cancelled
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub drain: u64,
+    /// Seconds for cancelled turns and for connections to end
+    #[arg(long, value_name = "SECONDS", default_value_t = 8)]
+    pub shutdown_timeout: u64,
+    /// The log.
+    #[command(flatten)]
+    pub log: LogArgs,
+    /// The agent to serve instead of the reference agent.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}
+
+/// Stops servers: SIGTERM, and SIGKILL for one that does not end in its time.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A server has 10 seconds to end, or what its --drain and --shutdown-timeout need.\n\n\
+    Exit codes: 0 when nothing runs any more, 1 when a server did not end, 2 \
+    when several run and neither --port nor --all is given, or none runs on PORT."
+)]
+pub struct Stop {
+    /// The server of this port
+    #[arg(long, value_name = "PORT", conflicts_with = "all")]
+    pub port: Option<u16>,
+    /// All servers of this user
+    #[arg(long)]
+    pub all: bool,
+}

@@ -1,0 +1,123 @@
+//! The command of a hosted agent, and how it is run.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use acp_client::AgentCommand;
+
+use super::handler::HostedAgent;
+use super::stderr::PassOn;
+use super::{AgentProcesses, HostedError, HostedLimits};
+
+/// The command of a [`HostedAgent`]: a program and its arguments. No shell reads them.
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct HostedAgentBuilder {
+    program: OsString,
+    args: Vec<OsString>,
+    /// Without a value, the variable is removed.
+    env: Vec<(OsString, Option<OsString>)>,
+    processes: AgentProcesses,
+    limits: HostedLimits,
+}
+
+impl HostedAgentBuilder {
+    pub(super) fn new(program: OsString) -> Self {
+        Self {
+            program,
+            args: Vec::new(),
+            env: vec![(acp_server::internal::TOKEN_VARIABLE.into(), None)],
+            processes: AgentProcesses::default(),
+            limits: HostedLimits::default(),
+        }
+    }
+
+    /// Adds an argument.
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets an environment variable. The others are inherited, except `ACP_SERVER_TOKEN`.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// Removes an inherited environment variable.
+    pub fn env_remove(mut self, name: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), None));
+        self
+    }
+
+    /// Sets which sessions share a process (default: [`AgentProcesses::Shared`]).
+    pub fn processes(mut self, processes: AgentProcesses) -> Self {
+        self.processes = processes;
+        self
+    }
+
+    /// Sets the limits.
+    pub fn limits(mut self, limits: HostedLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Starts the command once and initializes it: what it announces is what clients are announced.
+    /// The process serves the first sessions.
+    ///
+    /// # Errors
+    ///
+    /// When the command cannot be started, does not answer in time, or uses another version of the
+    /// protocol.
+    pub async fn start(self) -> Result<HostedAgent, HostedError> {
+        HostedAgent::start(Spec::new(self)).await
+    }
+}
+
+/// What every process of an agent is started with.
+#[derive(Debug)]
+pub(super) struct Spec {
+    builder: HostedAgentBuilder,
+    pub(super) stderr: PassOn,
+}
+
+impl Spec {
+    fn new(builder: HostedAgentBuilder) -> Self {
+        Self {
+            stderr: PassOn::start(Path::new(&builder.program)),
+            builder,
+        }
+    }
+
+    pub(super) fn limits(&self) -> &HostedLimits {
+        &self.builder.limits
+    }
+
+    pub(super) fn processes(&self) -> AgentProcesses {
+        self.builder.processes
+    }
+
+    /// Returns the command of one process.
+    pub(super) fn command(&self) -> AgentCommand {
+        let HostedAgentBuilder {
+            program, args, env, ..
+        } = &self.builder;
+        let stderr = self.stderr.clone();
+        let mut command = AgentCommand::new(program)
+            .args(args)
+            .on_stderr(move |line| stderr.line(line));
+        for (name, value) in env {
+            command = match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command
+    }
+}

@@ -1,0 +1,321 @@
+//! The agent as a handler.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use acp_sdk::v1::{
+    AuthMethodId, AuthenticateRequest, CloseSessionRequest, LogoutRequest, SessionId, StopReason,
+};
+use acp_sdk::{Context, HandlerError, HandlerResult, Json};
+use tokio::time::timeout;
+
+use super::builder::{HostedAgentBuilder, Spec};
+use super::offered::Offered;
+use super::opening::AgentSettings;
+use super::process::Process;
+use super::processes::{Key, Processes};
+use super::reopening::change_of;
+use super::session::{HostedSession, Kept, Link};
+use super::{AgentProcesses, HostedError};
+use acp_server::internal::raw_object::{RawObject, json_text};
+use acp_server::{
+    AgentInfo, Handler, Opening, OpeningKind, Session, Settings, SettingsChange, Turn,
+};
+
+/// Time for an agent to close a session.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// A stdio agent behind a [`Server`](acp_server::Server): what passes through, and what does not, is in
+/// `docs/hosting.md`.
+///
+/// Clones are handles to the same agent. Processes are killed when the last handle and the server are
+/// dropped; [`shutdown`](Self::shutdown) ends them in order.
+#[derive(Clone, Debug)]
+pub struct HostedAgent(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    processes: Processes,
+    info: AgentInfo,
+    /// Where to authenticate, when nothing else runs.
+    first: Key,
+    sessions: Mutex<HashMap<SessionId, Weak<HostedSession>>>,
+    /// Whether the first process belongs to a session, if each has its own.
+    first_taken: AtomicBool,
+    next_key: AtomicU64,
+}
+
+/// The agent's session behind one of ours.
+#[derive(Debug, Default)]
+pub struct HostedState(Option<Arc<HostedSession>>);
+
+impl HostedAgent {
+    /// Creates the command of an agent, such as `opencode`. A name without a slash is searched in
+    /// `PATH`.
+    pub fn builder(program: impl Into<OsString>) -> HostedAgentBuilder {
+        HostedAgentBuilder::new(program.into())
+    }
+
+    pub(super) async fn start(spec: Spec) -> Result<Self, HostedError> {
+        let first = match spec.processes() {
+            AgentProcesses::Shared => Key::Shared(Offered::default()),
+            AgentProcesses::PerSession => Key::Session(0, Offered::default()),
+        };
+        let processes = Processes::new(spec);
+        let process = processes.get(first).await?.process;
+        let info = announced(&process, &processes.spec);
+        Ok(Self(Arc::new(Inner {
+            processes,
+            info,
+            first,
+            sessions: Mutex::default(),
+            first_taken: AtomicBool::new(false),
+            next_key: AtomicU64::new(1),
+        })))
+    }
+
+    /// Returns name and version, as the agent announces them.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let implementation = &self.0.info.implementation;
+        format!("{} {}", implementation.name, implementation.version)
+    }
+
+    /// Ends the processes: closes their input, waits, sends SIGTERM, waits, sends SIGKILL. Call it
+    /// after [`Server::shutdown`](acp_server::Server::shutdown).
+    pub async fn shutdown(&self) {
+        self.0.processes.shut_down().await;
+    }
+
+    /// Returns the process for a session that is opened by a client with these capabilities.
+    fn key(&self, offered: Offered) -> Key {
+        match self.0.processes.spec.processes() {
+            AgentProcesses::Shared => Key::Shared(offered),
+            // The process that was started first is one for such a session.
+            AgentProcesses::PerSession
+                if offered == Offered::default()
+                    && !self.0.first_taken.swap(true, Ordering::Relaxed) =>
+            {
+                self.0.first
+            }
+            AgentProcesses::PerSession => {
+                let number = self.0.next_key.fetch_add(1, Ordering::Relaxed);
+                Key::Session(number, offered)
+            }
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Weak<HostedSession>>> {
+        let sessions = self.0.sessions.lock();
+        sessions.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hosted(&self, id: &SessionId) -> HandlerResult<Arc<HostedSession>> {
+        let found = self.sessions().get(id).and_then(Weak::upgrade);
+        found.ok_or_else(|| HandlerError::resource_not_found(format!("session {id}")))
+    }
+
+    /// Returns a process for what belongs to no session.
+    async fn any_process(&self) -> HandlerResult<Arc<Process>> {
+        if let Some(process) = self.0.processes.running().into_iter().next() {
+            return Ok(process);
+        }
+        Ok(self.0.processes.get(self.0.first).await?.process)
+    }
+
+    /// Returns the process and the params of a client's message outside of the protocol.
+    async fn target(&self, params: Option<Json>) -> HandlerResult<(Arc<Process>, Option<Json>)> {
+        let object = params
+            .as_ref()
+            .and_then(|params| RawObject::parse(params.get()));
+        let id = object.as_ref().and_then(|object| object.text("sessionId"));
+        match (object, id) {
+            (Some(mut object), Some(id)) => {
+                let hosted = self.hosted(&SessionId::from(id))?;
+                let link = hosted.ensure(&self.0.processes).await?;
+                object.set("sessionId", json_text(link.id.as_str()));
+                Ok((link.process, Some(object.to_json())))
+            }
+            _ => Ok((self.any_process().await?, params)),
+        }
+    }
+}
+
+impl Handler for HostedAgent {
+    type State = HostedState;
+
+    fn info(&self) -> AgentInfo {
+        self.0.info.clone()
+    }
+
+    async fn open(&self, state: &mut Self::State, opening: &Opening) -> HandlerResult<Settings> {
+        let session = &opening.session;
+        let key = self.key(Offered::of(&opening.capabilities));
+        let hosted = HostedSession::new(session, key, &self.0.processes.spec);
+        let granted = self.0.processes.get(key).await?;
+        let process = granted.process.clone();
+        let meta = opening.meta.clone();
+        let opened = match &opening.kind {
+            OpeningKind::New => {
+                let put = |session: &Session, settings: AgentSettings| {
+                    session.install_settings(settings.mirrored(opening.changed_options.clone()));
+                };
+                let created = hosted.create(&process, meta, put).await;
+                created.map(|link| (link, session.settings()))
+            }
+            OpeningKind::Loaded => {
+                let changed = &opening.changed_options;
+                hosted
+                    .open_again(&process, Kept::of(session), changed, meta)
+                    .await
+            }
+            // The agent's session is that of the source, and stays its.
+            OpeningKind::Forked { .. } => {
+                let changed = &opening.changed_options;
+                hosted.open_again(&process, None, changed, meta).await
+            }
+        };
+        match opened {
+            Ok((link, settings)) => {
+                *hosted.link.lock().await = Some(link);
+                let weak = Arc::downgrade(&hosted);
+                self.sessions().insert(session.id().clone(), weak);
+                state.0 = Some(hosted);
+                Ok(settings)
+            }
+            Err(error) => {
+                self.0.processes.end(key).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn prompt(&self, state: &mut Self::State, turn: Turn) -> HandlerResult<StopReason> {
+        match &state.0 {
+            Some(hosted) => hosted.prompt(&self.0.processes, &turn).await,
+            // `open` has set it.
+            None => Err(HandlerError::internal("the session has no agent")),
+        }
+    }
+
+    async fn close(&self, state: Self::State, session: &Session) {
+        self.sessions().remove(session.id());
+        let Some(hosted) = state.0 else { return };
+        hosted.closed.cancel();
+        hosted.release_terminals();
+        let link = hosted.link.lock().await.take();
+        if let Some(Link { process, id }) = link
+            && process.is_usable()
+        {
+            let capabilities = &process.info.agent_capabilities.session_capabilities;
+            if capabilities.close.is_some() {
+                let request = CloseSessionRequest::new(id);
+                // What it holds is released at the latest with its process.
+                let _ = timeout(CLOSING, process.agent.close_session(request)).await;
+            }
+        }
+        self.0.processes.end(hosted.key).await;
+    }
+
+    /// An agent that can neither load nor resume the session would forget the conversation.
+    fn may_unload(&self, session: &Session) -> bool {
+        let Ok(hosted) = self.hosted(session.id()) else {
+            return true;
+        };
+        // Who holds the link uses the session.
+        let Ok(link) = hosted.link.try_lock() else {
+            return false;
+        };
+        let process = link.as_ref().map(|link| &link.process);
+        process.is_none_or(|process| {
+            let capabilities = &process.info.agent_capabilities;
+            let resumes = capabilities.session_capabilities.resume.is_some();
+            capabilities.load_session || resumes || !process.is_usable()
+        })
+    }
+
+    async fn settings_change(
+        &self,
+        session: &Session,
+        change: &SettingsChange,
+    ) -> HandlerResult<()> {
+        let hosted = self.hosted(session.id())?;
+        let link = hosted.ensure(&self.0.processes).await?;
+        let has_options = session.settings().mode_is_option();
+        hosted
+            .set(&link, &change_of(change.clone(), has_options))
+            .await
+    }
+
+    async fn authenticate(&self, method: &AuthMethodId) -> HandlerResult<()> {
+        // At least one.
+        self.any_process().await?;
+        for process in self.0.processes.running() {
+            let request = AuthenticateRequest::new(method.clone());
+            let call = process.agent.authenticate(request);
+            process.answer("authenticate", call).await?;
+        }
+        self.0.processes.set_authenticated(Some(method.clone()));
+        Ok(())
+    }
+
+    async fn logout(&self) -> HandlerResult<()> {
+        self.0.processes.set_authenticated(None);
+        self.any_process().await?;
+        for process in self.0.processes.running() {
+            let call = process.agent.logout(LogoutRequest::new());
+            process.answer("logout", call).await?;
+        }
+        Ok(())
+    }
+
+    async fn ext_request(
+        &self,
+        ctx: &Context,
+        method: &str,
+        params: Option<Json>,
+    ) -> HandlerResult<Json> {
+        let answered = async {
+            let (process, params) = self.target(params).await?;
+            let call = process.agent.peer().call_ext(method, params.as_ref());
+            process.answer(method, call).await
+        };
+        tokio::select! {
+            biased;
+            answered = answered => answered,
+            () = ctx.cancelled() => Err(HandlerError::cancelled()),
+        }
+    }
+
+    async fn ext_notification(&self, _: &Context, method: &str, params: Option<Json>) {
+        // A notification has no answer that could say that it was not passed on.
+        if let Ok((process, params)) = self.target(params).await {
+            let _ = process
+                .agent
+                .peer()
+                .notify_ext(method, params.as_ref())
+                .await;
+        }
+    }
+}
+
+/// Returns what clients are announced: what the agent has announced, as far as this server passes it
+/// on.
+fn announced(process: &Process, spec: &Spec) -> AgentInfo {
+    let hello = &process.info;
+    let capabilities = &hello.agent_capabilities;
+    let name = spec.stderr.name();
+    let mut info = AgentInfo::new(name, "0.0.0")
+        .prompt(capabilities.prompt_capabilities.clone())
+        .mcp(capabilities.mcp_capabilities.clone());
+    if let Some(implementation) = &hello.agent_info {
+        info.implementation = implementation.clone();
+    }
+    info.auth_methods.clone_from(&hello.auth_methods);
+    info.logout = Some(capabilities.auth.logout.is_some());
+    info.meta.clone_from(&capabilities.meta);
+    info
+}

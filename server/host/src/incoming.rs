@@ -1,0 +1,102 @@
+//! What an agent sends: updates to the log, requests to the clients.
+//!
+//! The connection handles a request of a session after the updates before it.
+
+use std::sync::Arc;
+
+use acp_sdk::service::{HandlerFuture, IncomingNotification, IncomingRequest, Service};
+use acp_sdk::{HandlerError, HandlerResult, Json};
+
+use super::routes::Routes;
+use super::session::HostedSession;
+use acp_server::internal::raw_object::RawObject;
+
+/// The client's side of the connection to a process.
+pub(super) struct Incoming {
+    routes: Arc<Routes>,
+}
+
+impl Incoming {
+    pub(super) fn new(routes: Arc<Routes>) -> Self {
+        Self { routes }
+    }
+}
+
+impl Service for Incoming {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
+        let params = request.params().and_then(|raw| RawObject::parse(raw.get()));
+        let session = params.as_ref().and_then(|params| params.text("sessionId"));
+        let hosted = session.as_ref().and_then(|id| self.routes.find(id));
+        let routes = self.routes.clone();
+        request.answer_ext(move |ctx, method, _| async move {
+            let (Some(hosted), Some(params)) = (hosted, params) else {
+                return without_session(&method, session.as_deref());
+            };
+            let answer = answer(&hosted, &routes, &method, params);
+            tokio::select! {
+                biased;
+                answer = answer => answer,
+                () = ctx.cancelled() => Err(HandlerError::cancelled()),
+            }
+        })
+    }
+
+    fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
+        let raw = notification.params();
+        let params = raw.and_then(|raw| RawObject::parse(raw.get()));
+        let params = params.unwrap_or_default();
+        let id = params.text("sessionId");
+        if notification.method() == "session/update" {
+            let hosted = id.and_then(|id| self.routes.route(&id, &params));
+            return notification.handle_ext(move |_, _, _| async move {
+                if let Some(hosted) = hosted {
+                    let _order = hosted.order.lock().await;
+                    hosted.update(params).await;
+                }
+                Ok(())
+            });
+        }
+        let hosted = match notification.method() {
+            "elicitation/complete" => params
+                .text("elicitationId")
+                .and_then(|id| self.routes.elicited(&id)),
+            _ => id.and_then(|id| self.routes.find(&id)),
+        };
+        notification.handle_ext(move |_, method, _| async move {
+            if let Some(hosted) = hosted {
+                hosted.notify_clients(&method, params).await;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Answers a request of the agent.
+async fn answer(
+    hosted: &Arc<HostedSession>,
+    routes: &Routes,
+    method: &str,
+    params: RawObject,
+) -> HandlerResult<Json> {
+    match method {
+        "session/request_permission" => hosted.permission(params).await,
+        "elicitation/create" => hosted.elicitation(routes, params).await,
+        "fs/read_text_file" => hosted.read_file(params).await,
+        "fs/write_text_file" => hosted.write_file(params).await,
+        "terminal/create" => hosted.create_terminal(params).await,
+        "terminal/output" | "terminal/wait_for_exit" | "terminal/kill" | "terminal/release" => {
+            hosted.use_terminal(method, params).await
+        }
+        _ => hosted.ask_any_client(method, params).await,
+    }
+}
+
+/// Answers a request that names no session of ours.
+fn without_session(method: &str, session: Option<&str>) -> HandlerResult<Json> {
+    match (method, session) {
+        // Asked while the user authenticates: nobody knows which client does.
+        ("elicitation/create", None) => Ok(serde_json::json!({ "action": "cancel" }).into()),
+        (_, Some(id)) => Err(HandlerError::resource_not_found(format!("session {id}"))),
+        _ => Err(HandlerError::method_not_found(method)),
+    }
+}

@@ -1,0 +1,57 @@
+//! Any stdio agent as a [`Handler`](acp_server::Handler): a [`HostedAgent`] starts its command, and a
+//! [`Server`](acp_server::Server) gives it a log, resumption, several clients and every endpoint.
+//!
+//! - **Nothing is lost on the way.** Updates, requests and answers are passed on with the members
+//!   that this crate does not know. Ids of sessions are translated, and nothing else.
+//! - **Processes** are shared by the sessions whose clients offer the same, or belong to one session
+//!   each ([`AgentProcesses`]). A process is a group of its own; it is ended in steps.
+//! - **A process that dies** ends its running turns with an error that names the command, its exit
+//!   and its last lines. It is started again at the next need, after a growing delay, and has the
+//!   session loaded; the replay does not enter the log again. An agent that cannot load sessions gets
+//!   a new one, and the conversation says that it has forgotten.
+//! - **A process that ignores a cancellation** is replaced: the session goes on in another one.
+//! - **Bounds**: see [`HostedLimits`].
+//!
+//! ```no_run
+//! use acp_server::Server;
+//! use acp_server_host::HostedAgent;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let agent = HostedAgent::builder("opencode").arg("acp").start().await?;
+//! let server = Server::new(agent.clone());
+//! server.serve_stdio().await?;
+//! agent.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Agents of protocol version 1 can be hosted. Clients may use version 2.
+//!
+//! [`Delegate`] has a part of a turn done by another agent.
+
+mod backoff;
+mod builder;
+mod delegate;
+mod error;
+mod handler;
+mod incoming;
+mod limits;
+mod offered;
+mod opening;
+mod process;
+mod processes;
+mod prompting;
+mod questions;
+mod reopening;
+mod routes;
+mod session;
+mod stderr;
+mod supervisor;
+mod terminals;
+mod tools;
+
+pub use builder::HostedAgentBuilder;
+pub use delegate::Delegate;
+pub use error::HostedError;
+pub use handler::{HostedAgent, HostedState};
+pub use limits::{AgentProcesses, HostedLimits};

@@ -1,0 +1,78 @@
+//! Creating the agent's session, and what the session of ours takes from it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use acp_sdk::v1::{
+    ContentBlock, ContentChunk, NewSessionRequest, SessionConfigOption, SessionConfigOptionValue,
+    SessionId, SessionModeState, SessionUpdate, TextContent,
+};
+use acp_sdk::{HandlerResult, Meta};
+
+use super::process::Process;
+use super::session::{HostedSession, Kept, Link};
+use acp_server::{Session, Settings};
+
+/// Modes and options as an agent returns them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AgentSettings {
+    pub(super) modes: Option<SessionModeState>,
+    pub(super) options: Vec<SessionConfigOption>,
+}
+
+impl AgentSettings {
+    pub(super) fn new(
+        modes: Option<SessionModeState>,
+        options: Option<Vec<SessionConfigOption>>,
+    ) -> Self {
+        Self {
+            modes,
+            options: options.unwrap_or_default(),
+        }
+    }
+
+    /// Returns them as those of a session of ours.
+    pub(super) fn mirrored(self, changed: BTreeMap<String, SessionConfigOptionValue>) -> Settings {
+        Settings::mirrored(self.modes, self.options, changed)
+    }
+}
+
+impl HostedSession {
+    /// Creates a session of the agent in place of ours, in a process that is granted. It begins with the settings that the agent
+    /// returns, and which are in ours before any update.
+    pub(super) async fn create(
+        self: &Arc<Self>,
+        process: &Arc<Process>,
+        meta: Option<Meta>,
+        install: impl FnOnce(&Session, AgentSettings),
+    ) -> HandlerResult<Link> {
+        let session = self.session()?;
+        let request = NewSessionRequest::new(session.cwd(), session.mcp_servers())
+            .with_additional_directories(session.additional_directories())
+            .with_meta(meta);
+        let call = process.agent.new_session(request);
+        let created = process.answer("session/new", call).await?;
+        let id: SessionId = created.session_id;
+        // What came before the answer is written before what comes after it.
+        let _order = self.order.lock().await;
+        install(
+            &session,
+            AgentSettings::new(created.modes, created.config_options),
+        );
+        Kept::keep(&id, &session);
+        let link = Link {
+            process: process.clone(),
+            id,
+        };
+        for params in self.enter(&link) {
+            self.update(params).await;
+        }
+        Ok(link)
+    }
+}
+
+/// A message of the agent that the server writes in its name.
+pub(super) fn notice(text: &str) -> SessionUpdate {
+    let block = ContentBlock::Text(TextContent::new(text));
+    SessionUpdate::AgentMessageChunk(ContentChunk::new(block))
+}

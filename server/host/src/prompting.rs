@@ -1,0 +1,110 @@
+//! A prompt: sent to the agent, cancelled, answered.
+
+use std::sync::Arc;
+
+use acp_sdk::runtime::Method;
+use acp_sdk::v1::{CancelNotification, PromptRequest, StopReason};
+use acp_sdk::{HandlerError, HandlerResult, Json};
+
+use super::process::{Process, TurnOf};
+use super::processes::Processes;
+use super::session::HostedSession;
+use acp_server::Turn;
+use acp_server::internal::raw_object::RawObject;
+
+/// `session/prompt` with all members of its answer.
+struct Prompt;
+
+impl Method for Prompt {
+    const NAME: &'static str = "session/prompt";
+    type Params = PromptRequest;
+    type Result = Json;
+}
+
+/// A prompt without an answer. Dropped, it has ignored the cancellation for too long.
+struct Unanswered<'a> {
+    process: &'a Arc<Process>,
+    answered: bool,
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.process.retire();
+        }
+    }
+}
+
+/// The running turn of a session and of a process.
+struct Running<'a> {
+    session: &'a HostedSession,
+    _turn: Option<TurnOf>,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.session.set_turn(None);
+    }
+}
+
+impl HostedSession {
+    pub(super) async fn prompt(
+        self: &Arc<Self>,
+        processes: &Processes,
+        turn: &Turn,
+    ) -> HandlerResult<StopReason> {
+        self.set_turn(Some(turn.clone()));
+        let mut running = Running {
+            session: self,
+            _turn: None,
+        };
+        let ensured = tokio::select! {
+            biased;
+            ensured = self.ensure(processes) => ensured,
+            () = turn.cancelled() => return Ok(StopReason::Cancelled),
+        };
+        let link = ensured?;
+        let process = &link.process;
+        running._turn = Some(process.turn());
+        let request = PromptRequest::new(link.id.clone(), turn.prompt().to_vec())
+            .with_meta(turn.meta().cloned());
+        let mut unanswered = Unanswered {
+            process,
+            answered: false,
+        };
+        let peer = process.agent.peer();
+        let mut call = std::pin::pin!(peer.call::<Prompt>(&request));
+        let answer = tokio::select! {
+            biased;
+            answer = &mut call => answer,
+            () = turn.cancelled() => {
+                let cancel = CancelNotification::new(link.id.clone());
+                // Without a connection the call fails, too.
+                let _ = process.agent.cancel(cancel).await;
+                call.await
+            }
+        };
+        unanswered.answered = true;
+        match answer {
+            Ok(answer) => read(&answer, process, turn),
+            Err(error) => Err(process.failed(error).await),
+        }
+    }
+}
+
+/// Reads the stop reason. The other members are the turn's answer.
+fn read(answer: &Json, process: &Process, turn: &Turn) -> HandlerResult<StopReason> {
+    let invalid = || {
+        let command = process.command();
+        HandlerError::internal(format!(
+            "`{command}` answered session/prompt without stopReason"
+        ))
+    };
+    let mut members = RawObject::parse(answer.get()).ok_or_else(invalid)?;
+    let stop = members.remove("stopReason").ok_or_else(invalid)?;
+    let stop: StopReason = stop.parse().map_err(|_| invalid())?;
+    if !members.is_empty() {
+        turn.set_answer(members.to_json());
+    }
+    Ok(stop)
+}

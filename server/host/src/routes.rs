@@ -1,0 +1,116 @@
+//! Which session of ours an agent's session is.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::session::HostedSession;
+use acp_server::internal::raw_object::RawObject;
+
+/// Updates of sessions that are not known yet.
+const EARLY: usize = 256;
+
+/// URL elicitations whose end the agent has not announced.
+const ELICITATIONS: usize = 1_024;
+
+/// The sessions of a process, by the agent's ids.
+#[derive(Debug, Default)]
+pub(super) struct Routes(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    sessions: HashMap<String, Weak<HostedSession>>,
+    /// Sessions that are being opened. An agent may send updates before it has said which they are.
+    creating: usize,
+    /// Those updates, with the agent's ids.
+    early: Vec<(String, RawObject)>,
+    elicitations: HashMap<String, Weak<HostedSession>>,
+    /// No session comes any more.
+    closed: bool,
+}
+
+/// Keeps the process, and updates of sessions that are not known yet, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Creating(Arc<Routes>);
+
+impl Drop for Creating {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.creating -= 1;
+        if state.creating == 0 {
+            state.early.clear();
+        }
+    }
+}
+
+impl Routes {
+    /// A session is going to be opened; `None` if the process is being ended.
+    pub(super) fn creating(self: &Arc<Self>) -> Option<Creating> {
+        let mut state = self.state();
+        if state.closed {
+            return None;
+        }
+        state.creating += 1;
+        Some(Creating(self.clone()))
+    }
+
+    /// Takes no sessions any more, if there are none.
+    pub(super) fn close_if_empty(&self) -> bool {
+        let mut state = self.state();
+        state.closed |= state.creating == 0 && state.sessions.is_empty();
+        state.closed
+    }
+
+    /// Enters a session. Returns the updates that came before.
+    pub(super) fn enter(&self, id: &str, session: &Arc<HostedSession>) -> Vec<RawObject> {
+        let mut state = self.state();
+        state
+            .sessions
+            .insert(id.to_owned(), Arc::downgrade(session));
+        let early = std::mem::take(&mut state.early);
+        let (its, others): (Vec<_>, _) = early.into_iter().partition(|(of, _)| of == id);
+        state.early = others;
+        its.into_iter().map(|(_, params)| params).collect()
+    }
+
+    /// Removes a session, unless another one has its place.
+    pub(super) fn leave(&self, id: &str, session: *const HostedSession) {
+        let mut state = self.state();
+        if let Some(entered) = state.sessions.get(id)
+            && std::ptr::eq(entered.as_ptr(), session)
+        {
+            state.sessions.remove(id);
+        }
+    }
+
+    /// Returns the session of an update, or keeps the update if its session may come.
+    pub(super) fn route(&self, id: &str, params: &RawObject) -> Option<Arc<HostedSession>> {
+        let mut state = self.state();
+        let found = state.sessions.get(id).and_then(Weak::upgrade);
+        if found.is_none() && state.creating > 0 && state.early.len() < EARLY {
+            state.early.push((id.to_owned(), params.clone()));
+        }
+        found
+    }
+
+    /// Returns the session of a request.
+    pub(super) fn find(&self, id: &str) -> Option<Arc<HostedSession>> {
+        self.state().sessions.get(id).and_then(Weak::upgrade)
+    }
+
+    /// A session has asked for something at a URL.
+    pub(super) fn elicits(&self, id: String, session: &Arc<HostedSession>) {
+        let mut state = self.state();
+        if state.elicitations.len() < ELICITATIONS {
+            state.elicitations.insert(id, Arc::downgrade(session));
+        }
+    }
+
+    /// Returns the session whose elicitation is complete.
+    pub(super) fn elicited(&self, id: &str) -> Option<Arc<HostedSession>> {
+        self.state().elicitations.remove(id)?.upgrade()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,225 @@
+//! A session of ours and the agent's session behind it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use acp_sdk::Json;
+use acp_sdk::v1::{AvailableCommand, SessionId, SessionUpdate};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::builder::Spec;
+use super::process::Process;
+use super::processes::Key;
+use super::stderr::PassOn;
+use super::terminals::OpenTerminal;
+use acp_server::event::RawUpdate;
+use acp_server::internal::raw_object::RawObject;
+use acp_server::internal::session::WeakSession;
+use acp_server::{Error, Session, Turn};
+
+/// What is kept with the session's record.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Kept {
+    /// The id that the agent gave the session.
+    pub(super) agent_session: SessionId,
+}
+
+impl Kept {
+    pub(super) fn of(session: &Session) -> Option<Self> {
+        session.data()?.parse().ok()
+    }
+
+    pub(super) fn keep(id: &SessionId, session: &Session) {
+        let kept = Self {
+            agent_session: id.clone(),
+        };
+        // An id always has a JSON form.
+        session.set_data(Json::new(&kept).ok());
+    }
+}
+
+/// The agent's session: its process and its id there.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    pub(super) process: Arc<Process>,
+    pub(super) id: SessionId,
+}
+
+/// The agent repeats a conversation.
+#[derive(Debug)]
+pub(super) struct Replay<'a>(&'a HostedSession);
+
+impl Replay<'_> {
+    /// Ends it. Returns the commands that the agent has announced in it.
+    pub(super) fn end(self) -> Option<Vec<AvailableCommand>> {
+        self.0.state().replay.take().flatten()
+    }
+}
+
+impl Drop for Replay<'_> {
+    fn drop(&mut self) {
+        self.0.state().replay = None;
+    }
+}
+
+/// An open session. Its handler state owns it.
+pub(super) struct HostedSession {
+    /// The session is kept by the server, and keeps this.
+    session: WeakSession,
+    pub(super) key: Key,
+    /// Held while the agent's session is being created or loaded.
+    pub(super) link: tokio::sync::Mutex<Option<Link>>,
+    /// Held while an update is written, so that early ones come first.
+    pub(super) order: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+    pub(super) closed: CancellationToken,
+    stderr: PassOn,
+    /// Terminals that can be open.
+    pub(super) most_terminals: usize,
+}
+
+#[derive(Default)]
+struct State {
+    turn: Option<Turn>,
+    /// The agent repeats what the log has, and these are the commands that it has announced.
+    replay: Option<Option<Vec<AvailableCommand>>>,
+    terminals: HashMap<String, OpenTerminal>,
+    /// Where the session is entered.
+    entered: Option<Link>,
+}
+
+impl fmt::Debug for HostedSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostedSession")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for HostedSession {
+    fn drop(&mut self) {
+        self.closed.cancel();
+        self.leave();
+    }
+}
+
+impl HostedSession {
+    pub(super) fn new(session: &Session, key: Key, spec: &Spec) -> Arc<Self> {
+        Arc::new(Self {
+            session: session.downgrade(),
+            key,
+            link: tokio::sync::Mutex::new(None),
+            order: tokio::sync::Mutex::default(),
+            state: Mutex::default(),
+            closed: CancellationToken::new(),
+            stderr: spec.stderr.clone(),
+            most_terminals: spec.limits().terminals,
+        })
+    }
+
+    /// Returns the session.
+    ///
+    /// # Errors
+    ///
+    /// When it is gone.
+    pub(super) fn session(&self) -> Result<Session, Error> {
+        let gone = || Error::failed("the session is closed");
+        self.session.upgrade().ok_or_else(gone)
+    }
+
+    /// Enters the session at a process. Returns the updates that came before.
+    pub(super) fn enter(self: &Arc<Self>, link: &Link) -> Vec<RawObject> {
+        self.leave();
+        self.state().entered = Some(link.clone());
+        link.process.routes.enter(link.id.as_str(), self)
+    }
+
+    fn leave(&self) {
+        let entered = self.state().entered.take();
+        if let Some(link) = entered {
+            link.process.routes.leave(link.id.as_str(), self);
+        }
+    }
+
+    /// The running turn.
+    pub(super) fn turn(&self) -> Option<Turn> {
+        self.state().turn.clone()
+    }
+
+    pub(super) fn set_turn(&self, turn: Option<Turn>) {
+        self.state().turn = turn;
+    }
+
+    /// Updates repeat what the log has, as long as the result lives.
+    pub(super) fn replay(&self) -> Replay<'_> {
+        self.state().replay = Some(None);
+        Replay(self)
+    }
+
+    /// The agent has sent an update.
+    pub(super) async fn update(&self, params: RawObject) {
+        let mut update = match RawUpdate::parse(params) {
+            Ok(update) => update,
+            Err(reason) => {
+                // As a typed client would.
+                return self.dropped(&reason);
+            }
+        };
+        {
+            let mut state = self.state();
+            if let Some(commands) = &mut state.replay {
+                if let SessionUpdate::AvailableCommandsUpdate(update) = update.known {
+                    *commands = Some(update.available_commands);
+                }
+                return;
+            }
+        }
+        let writing = self.write(&mut update);
+        let written = tokio::select! {
+            biased;
+            written = writing => written,
+            () = self.closed.cancelled() => return,
+        };
+        if let Err(error) = written {
+            self.dropped(&error.to_string());
+        }
+    }
+
+    /// Writes an update to the log: in the running turn, or outside.
+    async fn write(&self, update: &mut RawUpdate) -> acp_server::Result<()> {
+        if let SessionUpdate::AvailableCommandsUpdate(commands) = &update.known
+            && self.session()?.settings().available_commands() == commands.available_commands
+        {
+            // Agents announce them again whenever a session is loaded.
+            return Ok(());
+        }
+        if let Some(turn) = self.turn() {
+            match turn.send_raw(update).await {
+                // It came too late for the turn.
+                Err(Error::TurnEnded(..)) => {}
+                written => return written,
+            }
+        }
+        self.session()?.send_raw(update).await
+    }
+
+    /// An update could not be passed on.
+    fn dropped(&self, reason: &str) {
+        self.stderr
+            .warn(&format!("(left out a session/update: {reason})"));
+    }
+
+    pub(super) fn terminals<T>(
+        &self,
+        with: impl FnOnce(&mut HashMap<String, OpenTerminal>) -> T,
+    ) -> T {
+        with(&mut self.state().terminals)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

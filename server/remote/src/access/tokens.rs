@@ -1,0 +1,356 @@
+//! The tokens of a server, and what each one permits.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use acp_sdk::v1::SessionId;
+use subtle::Choice;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::token::{Hash, Token};
+use acp_server::Access;
+
+/// The maximum number of session tokens.
+const SESSION_TOKENS: usize = 100_000;
+
+/// The maximum number of tickets that were neither used nor expired.
+const TICKETS: usize = 1_024;
+
+/// The tokens that open a server. Clones are handles to the same tokens.
+///
+/// - Tokens are kept as SHA-256 hashes. Those of the master and of readers are compared in constant
+///   time; those of sessions and tickets are found by their hash, whose bits tell nothing about a
+///   token.
+/// - Without a master token and read-only tokens, everybody has [`Access::Full`].
+/// - Session tokens and tickets end with the process.
+#[derive(Clone)]
+pub struct Tokens(Arc<Inner>);
+
+#[derive(Clone)]
+struct Fixed {
+    master: Option<Hash>,
+    read_only: Vec<Hash>,
+}
+
+struct Inner {
+    fixed: Fixed,
+    issued: Mutex<Issued>,
+    /// Never cancelled.
+    valid: CancellationToken,
+}
+
+/// The tokens that come and go.
+#[derive(Default)]
+struct Issued {
+    sessions: HashMap<Hash, Grant>,
+    by_session: HashMap<SessionId, Hash>,
+    tickets: HashMap<Hash, Ticket>,
+}
+
+struct Grant {
+    session: SessionId,
+    ended: CancellationToken,
+}
+
+struct Ticket {
+    identity: Identity,
+    expires: Instant,
+}
+
+/// Who sends a request: what the token permits, and which token it is, for the request rate.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) access: Access,
+    /// `None` where no token is needed.
+    pub(super) token: Option<Hash>,
+    /// Cancelled when the token ends; what was opened with it ends then, too.
+    pub(crate) ended: CancellationToken,
+}
+
+/// Why no token was issued.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IssueError {
+    /// As many tokens are valid as the server keeps.
+    #[error("{limit} {kind} are valid, which is the limit; try again when one has ended")]
+    Full {
+        /// `session tokens` or `tickets`.
+        kind: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// The system has no source of random numbers.
+    #[error("no random numbers for a token: {0}")]
+    Random(#[from] getrandom::Error),
+}
+
+impl Tokens {
+    /// How long a ticket is valid.
+    pub const TICKET_LIFETIME: Duration = Duration::from_secs(60);
+
+    /// Creates an empty set: no token is needed.
+    #[must_use]
+    pub fn open() -> Self {
+        Self::from(Fixed {
+            master: None,
+            read_only: Vec::new(),
+        })
+    }
+
+    /// Creates a set with a master token, which has [`Access::Full`].
+    #[must_use]
+    pub fn new(master: &Token) -> Self {
+        Self::from(Fixed {
+            master: Some(master.hash()),
+            read_only: Vec::new(),
+        })
+    }
+
+    /// Adds a token with [`Access::ReadOnly`]. For the start: session tokens and tickets that were
+    /// issued before are not valid in the returned set.
+    #[must_use]
+    pub fn with_read_only(self, token: &Token) -> Self {
+        let mut fixed = self.0.fixed.clone();
+        fixed.read_only.push(token.hash());
+        Self::from(fixed)
+    }
+
+    fn from(fixed: Fixed) -> Self {
+        Self(Arc::new(Inner {
+            fixed,
+            issued: Mutex::default(),
+            valid: CancellationToken::new(),
+        }))
+    }
+
+    /// Returns whether no token is needed.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.0.fixed.master.is_none() && self.0.fixed.read_only.is_empty()
+    }
+
+    /// Issues a token for one session. The session's earlier token ends, and with it the
+    /// connections and streams that were opened with it; so this is also how a token is rotated.
+    ///
+    /// # Errors
+    ///
+    /// When there are too many session tokens, or no random numbers.
+    pub fn issue(&self, session: &SessionId) -> Result<Token, IssueError> {
+        let token = Token::random()?;
+        let mut issued = self.issued();
+        if issued.sessions.len() >= SESSION_TOKENS && !issued.by_session.contains_key(session) {
+            return Err(IssueError::Full {
+                kind: "session tokens",
+                limit: SESSION_TOKENS,
+            });
+        }
+        let grant = Grant {
+            session: session.clone(),
+            ended: CancellationToken::new(),
+        };
+        issued.sessions.insert(token.hash(), grant);
+        let earlier = issued.by_session.insert(session.clone(), token.hash());
+        let earlier = earlier.and_then(|earlier| issued.sessions.remove(&earlier));
+        drop(issued);
+        end(earlier);
+        Ok(token)
+    }
+
+    /// Ends the token of a session, if it has one, and what was opened with it.
+    pub fn revoke(&self, session: &SessionId) {
+        let mut issued = self.issued();
+        let token = issued.by_session.remove(session);
+        let grant = token.and_then(|token| issued.sessions.remove(&token));
+        drop(issued);
+        end(grant);
+    }
+
+    /// Issues a ticket: a token for one request within 60 seconds, with the rights of `access`.
+    ///
+    /// For `EventSource` and `WebSocket` in a browser, which cannot send headers. A ticket in an
+    /// URL is harmless in a log, because it is used up by then.
+    ///
+    /// # Errors
+    ///
+    /// When 1,024 tickets are valid, or there are no random numbers.
+    pub fn issue_ticket(&self, access: Access) -> Result<Token, IssueError> {
+        self.ticket_of(Identity {
+            access,
+            ..self.anybody()
+        })
+    }
+
+    pub(super) fn ticket_of(&self, identity: Identity) -> Result<Token, IssueError> {
+        let ticket = Token::random()?;
+        let now = Instant::now();
+        let mut issued = self.issued();
+        if issued.tickets.len() >= TICKETS {
+            issued.tickets.retain(|_, ticket| ticket.expires > now);
+        }
+        if issued.tickets.len() >= TICKETS {
+            return Err(IssueError::Full {
+                kind: "tickets",
+                limit: TICKETS,
+            });
+        }
+        let expires = now + Self::TICKET_LIFETIME;
+        issued
+            .tickets
+            .insert(ticket.hash(), Ticket { identity, expires });
+        Ok(ticket)
+    }
+
+    /// Returns what a token permits; `None` for one that is not valid. Tickets are not tokens here.
+    #[must_use]
+    pub fn access(&self, secret: &str) -> Option<Access> {
+        self.identify(secret).map(|identity| identity.access)
+    }
+
+    pub(super) fn identify(&self, secret: &str) -> Option<Identity> {
+        let hash = Hash::of(secret);
+        let Fixed { master, read_only } = &self.0.fixed;
+        // All are compared, whichever is equal.
+        let is_among = |hashes: &[Hash]| {
+            let equal = hashes.iter().map(|entry| entry.is_same(&hash));
+            bool::from(equal.fold(Choice::from(0), |any, one| any | one))
+        };
+        let is_master = is_among(master.as_slice());
+        let is_reader = is_among(read_only);
+        let issued = self.issued();
+        let grant = issued.sessions.get(&hash);
+        let (access, ended) = match grant {
+            _ if is_master => (Access::Full, &self.0.valid),
+            _ if is_reader => (Access::ReadOnly, &self.0.valid),
+            Some(grant) => (Access::Session(grant.session.clone()), &grant.ended),
+            None => return None,
+        };
+        Some(Identity {
+            access,
+            ended: ended.clone(),
+            token: Some(hash),
+        })
+    }
+
+    /// Returns who sends a request where no token is needed.
+    pub(super) fn anybody(&self) -> Identity {
+        Identity {
+            access: Access::Full,
+            token: None,
+            ended: self.0.valid.clone(),
+        }
+    }
+
+    /// Returns who a ticket was issued to, and uses it up.
+    pub(super) fn redeem(&self, ticket: &str) -> Option<Identity> {
+        let mut issued = self.issued();
+        let Ticket { identity, expires } = issued.tickets.remove(&Hash::of(ticket))?;
+        // A ticket does not outlive the session token that it was issued for.
+        let revoked = identity.ended.is_cancelled();
+        (expires > Instant::now() && !revoked).then_some(identity)
+    }
+
+    fn issued(&self) -> std::sync::MutexGuard<'_, Issued> {
+        // Every change is complete before anything could panic.
+        self.0.issued.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends what was opened with a token. The caller holds no lock: wakers run.
+fn end(grant: Option<Grant>) {
+    if let Some(grant) = grant {
+        grant.ended.cancel();
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let issued = self.issued();
+        f.debug_struct("Tokens")
+            .field("master", &self.0.fixed.master.is_some())
+            .field("read_only", &self.0.fixed.read_only.len())
+            .field("sessions", &issued.sessions.len())
+            .field("tickets", &issued.tickets.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(id: &str) -> SessionId {
+        SessionId::from(id)
+    }
+
+    #[test]
+    fn each_token_has_its_access() {
+        let (master, reader) = (Token::random().unwrap(), Token::random().unwrap());
+        let tokens = Tokens::new(&master).with_read_only(&reader);
+        let own = tokens.issue(&session("s")).unwrap();
+        assert_eq!(tokens.access(master.secret()), Some(Access::Full));
+        assert_eq!(tokens.access(reader.secret()), Some(Access::ReadOnly));
+        let access = Access::Session(session("s"));
+        assert_eq!(tokens.access(own.secret()), Some(access));
+        assert_eq!(tokens.access("something else"), None);
+        assert_eq!(tokens.access(""), None);
+        assert!(!tokens.is_open() && Tokens::open().is_open());
+    }
+
+    #[test]
+    fn rotation_and_revocation_end_a_token() {
+        let tokens = Tokens::new(&Token::random().unwrap());
+        let first = tokens.issue(&session("s")).unwrap();
+        let other = tokens.issue(&session("t")).unwrap();
+        let second = tokens.issue(&session("s")).unwrap();
+        assert_eq!(tokens.access(first.secret()), None);
+        assert!(tokens.access(second.secret()).is_some());
+        tokens.revoke(&session("s"));
+        assert_eq!(tokens.access(second.secret()), None);
+        assert!(tokens.access(other.secret()).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ticket_is_valid_once_and_for_a_minute() {
+        let tokens = Tokens::new(&Token::random().unwrap());
+        let ticket = tokens.issue_ticket(Access::ReadOnly).unwrap();
+        assert_eq!(tokens.access(ticket.secret()), None, "a ticket is no token");
+        let identity = tokens.redeem(ticket.secret()).unwrap();
+        assert_eq!(identity.access, Access::ReadOnly);
+        assert!(tokens.redeem(ticket.secret()).is_none());
+
+        let in_time = tokens.issue_ticket(Access::Full).unwrap();
+        let late = tokens.issue_ticket(Access::Full).unwrap();
+        tokio::time::advance(Tokens::TICKET_LIFETIME - Duration::from_millis(1)).await;
+        assert!(tokens.redeem(in_time.secret()).is_some());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(tokens.redeem(late.secret()).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_number_of_tickets_is_bounded_until_they_expire() {
+        let tokens = Tokens::open();
+        for _ in 0..TICKETS {
+            tokens.issue_ticket(Access::Full).unwrap();
+        }
+        let refused = tokens.issue_ticket(Access::Full);
+        assert!(
+            matches!(refused, Err(IssueError::Full { limit: TICKETS, .. })),
+            "{refused:?}"
+        );
+        tokio::time::advance(Tokens::TICKET_LIFETIME).await;
+        tokens.issue_ticket(Access::Full).unwrap();
+    }
+
+    #[test]
+    fn a_ticket_ends_with_the_session_token_that_it_was_issued_for() {
+        let tokens = Tokens::new(&Token::random().unwrap());
+        let token = tokens.issue(&session("s")).unwrap();
+        let identity = tokens.identify(token.secret()).unwrap();
+        let ticket = tokens.ticket_of(identity).unwrap();
+        tokens.issue(&session("s")).unwrap();
+        assert!(tokens.redeem(ticket.secret()).is_none());
+    }
+}

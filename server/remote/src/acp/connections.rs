@@ -1,0 +1,140 @@
+//! The connections over HTTP, and the number of all.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use acp_sdk::{ConnectionBuilder, Transport};
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use super::streams::{self, Streams};
+use crate::Settings;
+use crate::caller::Caller;
+use crate::metrics::Open;
+use acp_server::internal::connection::Role;
+use acp_server::{Access, Server};
+
+/// Messages that wait to be read by a connection; further POST requests wait.
+const INCOMING: usize = 16;
+
+/// The endpoint's state.
+pub(super) struct Connections {
+    pub(super) server: Server,
+    pub(super) settings: Settings,
+    places: Arc<Semaphore>,
+    open: Mutex<HashMap<String, Arc<HttpConnection>>>,
+}
+
+/// The place of an open connection.
+pub(super) struct Place {
+    _permit: OwnedSemaphorePermit,
+    _open: Open,
+}
+
+/// A connection whose messages come as POST requests and leave on streams.
+pub(super) struct HttpConnection {
+    pub(super) streams: Arc<Streams>,
+    incoming: mpsc::Sender<Bytes>,
+    /// Of whoever opened it; others do not find it.
+    access: Access,
+}
+
+impl Connections {
+    pub(super) fn new(server: Server, settings: Settings) -> Arc<Self> {
+        Arc::new(Self {
+            server,
+            places: Arc::new(Semaphore::new(settings.connections)),
+            settings,
+            open: Mutex::default(),
+        })
+    }
+
+    /// Takes the place of a further connection, if there is one.
+    pub(super) fn place(&self) -> Option<Place> {
+        let permit = self.places.clone().try_acquire_owned().ok()?;
+        Some(Place {
+            _permit: permit,
+            _open: self.settings.metrics.connection(),
+        })
+    }
+
+    /// Returns a connection that was opened with the same rights.
+    pub(super) fn find(&self, id: &str, caller: &Caller) -> Option<Arc<HttpConnection>> {
+        let found = self.open().get(id).cloned();
+        found.filter(|connection| connection.access == caller.access)
+    }
+
+    /// Opens a connection. It ends when it is [closed](Self::close), or after a time without use.
+    pub(super) fn open_http(
+        self: &Arc<Self>,
+        place: Place,
+        id: String,
+        caller: Caller,
+    ) -> Arc<HttpConnection> {
+        let streams = Streams::new(self.settings.clone());
+        let (incoming, received) = mpsc::channel(INCOMING);
+        let transport = streams::Transport::new(streams.clone(), received);
+        let builder = self.builder();
+        let transport = Transport::messages(transport);
+        let role = Role {
+            gate: Some(streams.clone()),
+            ..Role::new(caller.access.clone())
+        };
+        let mut running = self.server.attach_role(builder, transport, role);
+        let connection = Arc::new(HttpConnection {
+            streams: streams.clone(),
+            incoming,
+            access: caller.access,
+        });
+        self.open().insert(id.clone(), connection.clone());
+        let connections = self.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                // The peer closes it, or breaks the protocol.
+                _ = running.closed() => {}
+                () = connections.unused(&streams) => {}
+                () = caller.ended.cancelled() => {}
+                () = connections.settings.stop.cancelled() => {}
+            }
+            connections.close(&id);
+            let _ = running.shutdown().await;
+            drop(place);
+        });
+        connection
+    }
+
+    /// Settings of a connection, whatever carries it.
+    pub(super) fn builder(&self) -> ConnectionBuilder {
+        ConnectionBuilder::new().max_message_bytes(self.settings.message_bytes)
+    }
+
+    /// Ends a connection: what was sent is still handled. `false` if there is none.
+    pub(super) fn close(&self, id: &str) -> bool {
+        self.open().remove(id).is_some()
+    }
+
+    /// Waits until nobody has used a connection for the grace time.
+    async fn unused(&self, streams: &Streams) {
+        let grace = self.settings.grace;
+        loop {
+            let unused = streams.unused_for();
+            let Some(left) = grace.checked_sub(unused).filter(|left| !left.is_zero()) else {
+                return;
+            };
+            // A connection in use is checked again after the whole time: it ends late by one at most.
+            tokio::time::sleep(left.max(Duration::from_millis(10))).await;
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpConnection>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HttpConnection {
+    /// Passes a message on; `false` if the connection has ended.
+    pub(super) async fn receive(&self, message: Bytes) -> bool {
+        self.incoming.send(message).await.is_ok()
+    }
+}

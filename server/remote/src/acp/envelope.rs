@@ -1,0 +1,140 @@
+//! What must be known of a message to route it.
+
+use std::borrow::Cow;
+
+use acp_sdk::facts::{self, Attachment, Scope};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A message of the client.
+#[derive(Debug, Deserialize)]
+pub(super) struct Incoming<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+impl<'a> Incoming<'a> {
+    pub(super) fn parse(body: &'a [u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(body)
+    }
+
+    /// Returns the session that the parameters name.
+    pub(super) fn session(&self) -> Option<Cow<'a, str>> {
+        self.params
+            .and_then(acp_server::internal::connection::session)
+    }
+
+    /// Returns where in `body` a first member of the parameters can be inserted, and whether a
+    /// comma must follow it.
+    pub(super) fn first_member(&self, body: &[u8]) -> Option<(usize, bool)> {
+        let params = self.params?.get();
+        let rest = params.strip_prefix('{')?;
+        let at = (params.as_ptr() as usize).checked_sub(body.as_ptr() as usize)? + 1;
+        Some((at, !rest.trim_start().starts_with('}')))
+    }
+}
+
+/// A message of the agent.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Outgoing<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) params: OutgoingParams<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct OutgoingParams<'a> {
+    #[serde(borrow, rename = "sessionId", default)]
+    pub(super) session: Option<Cow<'a, str>>,
+    #[serde(rename = "_meta", default)]
+    meta: OutgoingMeta,
+    /// Of a restart.
+    #[serde(default)]
+    pub(super) generation: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct OutgoingMeta {
+    #[serde(rename = "acp-sdk", default)]
+    ours: Ours,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Ours {
+    #[serde(rename = "eventId", default)]
+    event: Option<u64>,
+}
+
+impl<'a> Outgoing<'a> {
+    /// Reads a message of this crate; one without these members if it has another form.
+    pub(super) fn parse(message: &'a [u8]) -> Self {
+        serde_json::from_slice(message).unwrap_or_default()
+    }
+
+    /// Returns the number of the session's event that the message is.
+    pub(super) fn event(&self) -> Option<u64> {
+        let is_update = self.method.as_deref() == Some("session/update");
+        self.params.meta.ours.event.filter(|_| is_update)
+    }
+}
+
+/// Returns whether an answer is an error.
+pub(super) fn is_error(answer: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Answer {
+        error: Option<serde::de::IgnoredAny>,
+    }
+    serde_json::from_slice::<Answer>(answer).is_ok_and(|answer| answer.error.is_some())
+}
+
+/// Returns whether a method names a session in its parameters.
+pub(super) fn is_session_scoped(method: &str) -> bool {
+    facts::of_agent(method).is_some_and(|facts| facts.scope == Scope::Session)
+}
+
+/// Returns whether the answer to a method comes on the connection stream although it names a
+/// session: before it, the client may not know the session.
+pub(super) fn joins_session(method: &str) -> bool {
+    let joins = facts::of_agent(method).map(|facts| facts.joins);
+    matches!(joins, Some(Attachment::Joins | Attachment::Creates))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_routes_a_message_is_read() {
+        let body = br#"{"jsonrpc":"2.0","id":"a","method":"session/prompt","params": {"prompt":[],"sessionId":"s"}}"#;
+        let incoming = Incoming::parse(body).unwrap();
+        assert_eq!(incoming.id.map(RawValue::get), Some(r#""a""#));
+        assert_eq!(incoming.session().as_deref(), Some("s"));
+        let body = br#"{"method":"session/update","params":{"sessionId":"s","update":{"_meta":{"acp-sdk":{"eventId":1}}},"_meta":{"acp-sdk":{"eventId":7}}}}"#;
+        assert_eq!(Outgoing::parse(body).event(), Some(7));
+        let ask = br#"{"id":1,"method":"session/request_permission","params":{"sessionId":"s","_meta":{"acp-sdk":{"eventId":7}}}}"#;
+        assert_eq!(Outgoing::parse(ask).event(), None);
+    }
+
+    #[test]
+    fn a_member_can_be_inserted_first() {
+        for (body, expected) in [
+            (r#"{"params":{}}"#, r#"{"params":{X}}"#),
+            (r#"{"params": { "a":1}}"#, r#"{"params": {X, "a":1}}"#),
+        ] {
+            let incoming = Incoming::parse(body.as_bytes()).unwrap();
+            let (at, comma) = incoming.first_member(body.as_bytes()).unwrap();
+            let comma = if comma { "," } else { "" };
+            assert_eq!(format!("{}X{comma}{}", &body[..at], &body[at..]), expected);
+        }
+        let body = r#"{"params":[1]}"#;
+        let incoming = Incoming::parse(body.as_bytes()).unwrap();
+        assert_eq!(incoming.first_member(body.as_bytes()), None);
+    }
+}

@@ -1,0 +1,64 @@
+//! Agents behind HTTP, server-sent events and WebSocket.
+//!
+//! [`serve`] serves all endpoints on a listener, as the command `acp-server serve` does. Programs that
+//! have a web server mount the parts: [`router`] returns the endpoints as a router of axum.
+//!
+//! | path | what it serves |
+//! |---|---|
+//! | `/acp` | the protocol: POST, GET (server-sent events or WebSocket) and DELETE |
+//! | `/rpc` | calls and subscriptions for simple clients ([`rpc`], feature `rpc`) |
+//! | `/` | a web page that shows sessions, and prompts ([`page`]); asks for a token itself |
+//! | `/session…`, `/sessions…`, `/runs…` and others | [`rest`]: REST and server-sent events; `/openapi.json` describes them |
+//! | `/metrics` | numbers for a monitoring system ([`Metrics`]) |
+//! | `/healthz` | `{"status":"ok"}`, without a token |
+//!
+//! [`protect`] puts checks of host, origin, token and rate in front of it, [`listen`] serves it on a
+//! socket, with or without TLS.
+//!
+//! A connection is a window on sessions: its loss ends neither them nor their turns. The guide is
+//! `docs/remote.md`.
+
+mod access;
+mod acp;
+mod bodies;
+mod caller;
+mod health;
+mod listen;
+mod metrics;
+mod page;
+mod request_log;
+mod rest;
+#[cfg(feature = "rpc")]
+mod rpc;
+mod serve;
+mod settings;
+mod share;
+
+pub use access::{
+    AccessControl, Host, HostError, Hosts, IssueError, Origin, Token, TokenError, Tokens, protect,
+    require_full, ticket_route,
+};
+pub use bodies::BodyBudget;
+pub use listen::{ListenSettings, Secured, Tls, TlsError, TlsFiles, listen};
+pub use metrics::Metrics;
+pub use page::page;
+pub use request_log::{AnsweredRequest, log_requests};
+pub use rest::rest;
+#[cfg(feature = "rpc")]
+pub use rpc::rpc;
+pub use serve::{ServeSettings, serve};
+pub use settings::Settings;
+pub use share::{Reply, SendTranscript, Transcript};
+
+use axum::Router;
+
+use acp_server::Server;
+use health::HEALTH;
+use page::PAGE;
+
+/// Returns the endpoints of a server, without access control.
+///
+/// Spec: <https://agentclientprotocol.com/rfds/streamable-http-websocket-transport>
+pub fn router(server: Server, settings: &Settings) -> Router {
+    acp::router(server, settings).merge(health::route())
+}

@@ -1,0 +1,219 @@
+//! Numbers for a monitoring system: connections, streams, requests, bytes, sessions, turns.
+//!
+//! No label has an id, a token or anything else that a client chooses.
+
+mod counted;
+mod server;
+mod store;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use self::counted::Counted;
+use self::server::ServerNumbers;
+use self::store::StoreNumbers;
+use super::access::forbidden;
+use super::caller::Caller;
+use acp_server::{Access, Server};
+
+/// The content type of what [`encode`] writes.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Numbers of the remote endpoints. Clones are handles to the same numbers.
+///
+/// ```no_run
+/// use acp_server_remote::{AccessControl, Hosts, Settings, Token, Tokens, protect, router};
+///
+/// # fn example(server: acp_server::Server, token: Token) -> axum::Router {
+/// let settings = Settings::default();
+/// let routes = router(server.clone(), &settings).merge(settings.metrics.route(server));
+/// let control = AccessControl::new(Hosts::loopback(), Tokens::new(&token));
+/// // Around access control, so that refusals count.
+/// settings.metrics.count(protect(routes, control))
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    connections: Gauge,
+    /// WebSockets at `/rpc`.
+    rpc_connections: Gauge,
+    streams: Gauge,
+    requests: Family<RequestLabels, Counter>,
+    received: Counter,
+    sent: Counter,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: &'static str,
+    /// As it was mounted, such as `/session/{id}`.
+    route: String,
+    /// Such as `2xx`.
+    status: &'static str,
+}
+
+/// What the route needs.
+pub(super) struct Numbers {
+    registry: Registry,
+    server: Server,
+    usage: StoreNumbers,
+}
+
+/// Something open, which counts until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Open(Gauge);
+
+impl Open {
+    fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Metrics {
+    /// Returns the route `GET /metrics`, in the format of OpenMetrics, which Prometheus reads.
+    ///
+    /// Tokens of sessions do not open it, read-only ones do.
+    pub fn route(&self, server: Server) -> Router {
+        let usage = StoreNumbers::default();
+        let registry = self.registry(server.clone(), usage.clone());
+        let numbers = Numbers {
+            registry,
+            server,
+            usage,
+        };
+        Router::new()
+            .route("/metrics", get(metrics))
+            .with_state(Arc::new(numbers))
+    }
+
+    /// Counts the requests of a router by route and status, and the bytes of their bodies.
+    pub fn count(&self, router: Router) -> Router {
+        router.layer(middleware::from_fn_with_state(self.clone(), count))
+    }
+
+    pub(crate) fn connection(&self) -> Open {
+        Open::new(&self.connections)
+    }
+
+    #[cfg(feature = "rpc")]
+    pub(crate) fn rpc_connection(&self) -> Open {
+        Open::new(&self.rpc_connections)
+    }
+
+    pub(crate) fn stream(&self) -> Open {
+        Open::new(&self.streams)
+    }
+
+    fn registry(&self, server: Server, usage: StoreNumbers) -> Registry {
+        let mut registry = Registry::with_prefix("acp_server");
+        registry.register(
+            "connections",
+            "Open connections at /acp",
+            self.connections.clone(),
+        );
+        registry.register(
+            "rpc_connections",
+            "Open WebSockets at /rpc",
+            self.rpc_connections.clone(),
+        );
+        registry.register(
+            "streams",
+            "Open streams of server-sent events",
+            self.streams.clone(),
+        );
+        registry.register(
+            "requests",
+            "HTTP requests that were answered",
+            self.requests.clone(),
+        );
+        registry.register(
+            "received_bytes",
+            "Bytes of the bodies of requests",
+            self.received.clone(),
+        );
+        registry.register(
+            "sent_bytes",
+            "Bytes of the bodies of responses",
+            self.sent.clone(),
+        );
+        registry.register_collector(Box::new(ServerNumbers(server)));
+        registry.register_collector(Box::new(usage));
+        registry
+    }
+}
+
+/// Returns numbers for a monitoring system.
+#[utoipa::path(get, path = "/metrics", tag = "server",
+    responses((status = 200, description = "OpenMetrics, as Prometheus reads them",
+        content_type = "application/openmetrics-text", body = String))
+)]
+pub(super) async fn metrics(State(numbers): State<Arc<Numbers>>, caller: Caller) -> Response {
+    if let Access::Session(_) = caller.access {
+        return forbidden();
+    }
+    // What is written must be known before.
+    numbers.usage.read(numbers.server.store()).await;
+    let mut text = String::new();
+    match encode(&mut text, &numbers.registry) {
+        Ok(()) => {
+            let content_type = HeaderValue::from_static(OPEN_METRICS);
+            ([(header::CONTENT_TYPE, content_type)], text).into_response()
+        }
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+async fn count(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
+    let method = method(request.method());
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
+    let received = metrics.received.clone();
+    let request = request.map(|body| Body::new(Counted::new(body, received)));
+    let response = next.run(request).await;
+    let labels = RequestLabels {
+        method,
+        route,
+        status: class(response.status()),
+    };
+    metrics.requests.get_or_create(&labels).inc();
+    response.map(|body| Body::new(Counted::new(body, metrics.sent.clone())))
+}
+
+/// The method as a label: a client may send any word.
+fn method(method: &Method) -> &'static str {
+    let known = [
+        "GET", "POST", "DELETE", "HEAD", "OPTIONS", "CONNECT", "PUT", "PATCH",
+    ];
+    let found = known.into_iter().find(|known| method == known);
+    found.unwrap_or("other")
+}
+
+fn class(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    }
+}

@@ -1,0 +1,52 @@
+//! The numbers of the store.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use acp_server::store::{Store, StoreUsage};
+
+/// Time for the store to answer; without an answer the other numbers are written alone.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the store said last. Clones are handles to the same numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StoreNumbers(Arc<Mutex<Option<StoreUsage>>>);
+
+impl StoreNumbers {
+    /// Asks the store.
+    pub(super) async fn read(&self, store: &Arc<dyn Store>) {
+        let usage = tokio::time::timeout(PATIENCE, store.usage()).await;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = usage.ok().and_then(Result::ok);
+    }
+}
+
+impl Collector for StoreNumbers {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let usage = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(usage) = usage else { return Ok(()) };
+        for (name, help, value) in [
+            ("store_sessions", "Sessions in the store", usage.sessions),
+            ("store_events", "Events in the store", usage.events),
+            (
+                "store_used_bytes",
+                "Bytes of sessions and events in the store",
+                usage.used_bytes,
+            ),
+            (
+                "store_disk_bytes",
+                "Bytes of the files of the store, with free space and logs",
+                usage.disk_bytes,
+            ),
+        ] {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value).encode(metric)?;
+        }
+        Ok(())
+    }
+}

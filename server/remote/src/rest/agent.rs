@@ -1,0 +1,176 @@
+//! The server and its agent: health, versions, models, tools.
+
+use acp_sdk::v1::{SessionConfigKind, SessionConfigSelectOption, SessionConfigSelectOptions};
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::commands::OfSession;
+use super::failure::{ErrorBody, Failure};
+use super::query::Parameters;
+use super::state::Rest;
+use super::summary::is_model;
+use crate::caller::Caller;
+
+/// A server that runs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Health {
+    /// `ok`.
+    status: String,
+    version: String,
+    /// ISO 8601 in UTC.
+    started_at: String,
+}
+
+/// A server and its agent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ServerInfo {
+    /// Of the agent.
+    version: String,
+    /// The model that all sessions in memory use, if they use the same.
+    model: Option<String>,
+    /// The name of the agent.
+    provider: String,
+    /// Empty: agents of this protocol do not name their tools.
+    tools: Vec<String>,
+    /// The working directory of sessions that name none.
+    cwd: String,
+    /// The title of the agent, for people.
+    title: Option<String>,
+}
+
+/// The models that can be chosen.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Providers {
+    active: ActiveModel,
+    available: Vec<AvailableModel>,
+}
+
+/// The model in use.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ActiveModel {
+    /// The name of the agent.
+    provider: String,
+    /// `null` if there is none, or sessions use different ones.
+    model: Option<String>,
+}
+
+/// A model that can be chosen, by `model` in `POST /sessions`.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(super) struct AvailableModel {
+    /// The value to choose it by.
+    name: String,
+    /// For people.
+    title: String,
+    /// `true`: the agent offers it.
+    configured: bool,
+}
+
+/// The tools of the agent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ToolList {
+    /// Empty: agents of this protocol do not name their tools.
+    #[schema(value_type = Vec<Object>)]
+    tools: Vec<serde_json::Value>,
+}
+
+/// Says that the server runs. Needs no token.
+#[utoipa::path(get, path = "/health", tag = "agent", security(()), responses(
+    (status = 200, description = "It runs", body = Health),
+))]
+pub(super) async fn health(State(rest): State<Rest>) -> Json<Health> {
+    Json(Health {
+        status: "ok".to_owned(),
+        version: rest.server().info().implementation.version.clone(),
+        started_at: rest.started_at().to_owned(),
+    })
+}
+
+/// Describes the server and its agent.
+#[utoipa::path(get, path = "/info", tag = "agent", responses(
+    (status = 200, description = "The description", body = ServerInfo),
+))]
+pub(super) async fn server_info(
+    State(rest): State<Rest>,
+    caller: Caller,
+) -> Result<Json<ServerInfo>, Failure> {
+    caller.reads_all()?;
+    let models = rest.models(&OfSession::default()).await?;
+    let agent = &rest.server().info().implementation;
+    Ok(Json(ServerInfo {
+        version: agent.version.clone(),
+        model: models.active.model,
+        provider: agent.name.clone(),
+        tools: Vec::new(),
+        cwd: rest.directory()?,
+        title: agent.title.clone(),
+    }))
+}
+
+/// Lists the models that can be chosen.
+#[utoipa::path(get, path = "/providers", tag = "agent", params(OfSession), responses(
+    (status = 200, description = "The models, from the config options of the sessions", body = Providers),
+    (status = 404, description = "`session_not_found`", body = ErrorBody),
+))]
+pub(super) async fn list_providers(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Parameters(query): Parameters<OfSession>,
+) -> Result<Json<Providers>, Failure> {
+    caller.reads_all()?;
+    Ok(Json(rest.models(&query).await?))
+}
+
+/// Lists the tools of the agent.
+#[utoipa::path(get, path = "/tools", tag = "agent", responses(
+    (status = 200, description = "Always empty: agents of this protocol do not name their tools", body = ToolList),
+))]
+pub(super) async fn list_tools(caller: Caller) -> Result<Json<ToolList>, Failure> {
+    caller.reads_all()?;
+    Ok(Json(ToolList { tools: Vec::new() }))
+}
+
+impl Rest {
+    async fn models(&self, query: &OfSession) -> Result<Providers, Failure> {
+        let (mut current, mut available) = (Vec::new(), Vec::new());
+        for session in self.offering(query).await? {
+            let options = session.settings().shown(true).unwrap_or_default();
+            for option in options.into_iter().filter(is_model) {
+                let SessionConfigKind::Select(select) = option.kind else {
+                    continue;
+                };
+                let value = select.current_value.to_string();
+                if !current.contains(&value) {
+                    current.push(value);
+                }
+                for model in choices(&select.options) {
+                    let model = AvailableModel {
+                        name: model.value.to_string(),
+                        title: model.name.clone(),
+                        configured: true,
+                    };
+                    if !available.contains(&model) {
+                        available.push(model);
+                    }
+                }
+            }
+        }
+        let model = current.pop().filter(|_| current.is_empty());
+        let provider = self.source().to_owned();
+        Ok(Providers {
+            active: ActiveModel { provider, model },
+            available,
+        })
+    }
+}
+
+fn choices(options: &SessionConfigSelectOptions) -> Vec<&SessionConfigSelectOption> {
+    match options {
+        SessionConfigSelectOptions::Ungrouped(options) => options.iter().collect(),
+        SessionConfigSelectOptions::Grouped(groups) => {
+            groups.iter().flat_map(|group| &group.options).collect()
+        }
+        _ => Vec::new(),
+    }
+}

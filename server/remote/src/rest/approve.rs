@@ -1,0 +1,147 @@
+//! Answering a permission request.
+
+use acp_sdk::v1::{
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, SelectedPermissionOutcome,
+    SessionId,
+};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::body::Object;
+use super::failure::{ErrorBody, Failure};
+use super::state::Rest;
+use crate::caller::Caller;
+use acp_server::event::QuestionId;
+
+/// The answer to a permission request.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(super) struct Approval {
+    #[schema(value_type = String, required = true)]
+    session_id: Option<String>,
+    /// Of the event `permission_request`.
+    #[schema(value_type = String, required = true)]
+    permission_id: Option<String>,
+    #[schema(value_type = bool, required = true)]
+    approved: Option<bool>,
+    /// One of the options that were offered. Default: to allow or to reject once, else always.
+    option_id: Option<String>,
+}
+
+/// A permission request that has been answered.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Resolved {
+    /// `true`.
+    resolved: bool,
+    approved: bool,
+    /// The option that was chosen.
+    option_id: String,
+}
+
+/// Answers a permission request. The first answer counts, whoever gives it.
+#[utoipa::path(post, path = "/tool/approve", tag = "session", request_body = Approval, responses(
+    (status = 200, description = "The request is answered", body = Resolved),
+    (status = 400, description = "`missing_session_id_or_permission_id`, `missing_approved`, \
+        `unknown_option`, or no JSON object", body = ErrorBody),
+    (status = 404, description = "`session_not_found`; `permission_not_found`: there is no such \
+        request, or it is answered or withdrawn already", body = ErrorBody),
+    (status = 409, description = "`no_option`: no option allows, or none rejects", body = ErrorBody),
+))]
+pub(super) async fn approve_tool(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Object(approval): Object<Approval>,
+) -> Result<Json<Resolved>, Failure> {
+    caller.administers()?;
+    let (Some(session), Some(permission)) = (&approval.session_id, &approval.permission_id) else {
+        return Err(Failure::bad_request("missing_session_id_or_permission_id"));
+    };
+    let approved = approval
+        .approved
+        .ok_or_else(|| Failure::bad_request("missing_approved"))?;
+    let id = SessionId::from(session.as_str());
+    rest.record(&id).await?;
+    // Nothing waits in a session that is not in memory.
+    let session = rest.in_memory(&id).ok_or_else(not_found)?;
+    let question = QuestionId(permission.parse().map_err(|_| not_found())?);
+    let pending = session.pending_permissions();
+    let pending = pending
+        .into_iter()
+        .find(|pending| pending.question == question);
+    let options = pending.ok_or_else(not_found)?.request.options;
+    let option = match &approval.option_id {
+        Some(wanted) => options
+            .iter()
+            .find(|option| option.option_id.as_str() == wanted && allows(option) == approved)
+            .ok_or_else(|| {
+                let message = format!(
+                    "the option {wanted:?} is not among those offered, or contradicts `approved`"
+                );
+                Failure::bad_request("unknown_option").message(message)
+            })?,
+        None => once_or_always(&options, approved).ok_or_else(|| {
+            let message = format!("no option stands for `approved`: {approved}; name one");
+            Failure::new(StatusCode::CONFLICT, "no_option").message(message)
+        })?,
+    };
+    let outcome = SelectedPermissionOutcome::new(option.option_id.clone());
+    let outcome = RequestPermissionOutcome::Selected(outcome);
+    // Somebody else may have been first.
+    session
+        .answer_permission(question, outcome)
+        .map_err(|_| not_found())?;
+    Ok(Json(Resolved {
+        resolved: true,
+        approved,
+        option_id: option.option_id.to_string(),
+    }))
+}
+
+fn allows(option: &PermissionOption) -> bool {
+    matches!(
+        option.kind,
+        PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways
+    )
+}
+
+/// Returns the option that allows or rejects, for this time only if there is one.
+fn once_or_always(options: &[PermissionOption], approved: bool) -> Option<&PermissionOption> {
+    let (once, always) = match approved {
+        true => (
+            PermissionOptionKind::AllowOnce,
+            PermissionOptionKind::AllowAlways,
+        ),
+        false => (
+            PermissionOptionKind::RejectOnce,
+            PermissionOptionKind::RejectAlways,
+        ),
+    };
+    let find = |kind: &PermissionOptionKind| options.iter().find(|option| option.kind == *kind);
+    find(&once).or_else(|| find(&always))
+}
+
+fn not_found() -> Failure {
+    Failure::not_found("permission_not_found")
+        .message("no such request is open; it was answered or withdrawn, or never made")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn once_is_preferred_to_always() {
+        let option = |id: &str, kind| PermissionOption::new(id, id, kind);
+        let options = [
+            option("always", PermissionOptionKind::AllowAlways),
+            option("once", PermissionOptionKind::AllowOnce),
+            option("never", PermissionOptionKind::RejectAlways),
+        ];
+        let chosen = |approved| once_or_always(&options, approved).map(|o| o.option_id.to_string());
+        assert_eq!(chosen(true).as_deref(), Some("once"));
+        assert_eq!(chosen(false).as_deref(), Some("never"));
+        assert_eq!(once_or_always(&options[..2], false), None);
+    }
+}

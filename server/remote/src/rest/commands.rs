@@ -1,0 +1,226 @@
+//! The agent's slash commands.
+
+use std::collections::BTreeMap;
+
+use acp_sdk::v1::{AvailableCommand, AvailableCommandInput, SessionId};
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use super::body::Object;
+use super::failure::{ErrorBody, Failure};
+use super::query::Parameters;
+use super::state::Rest;
+use super::turns::prompt;
+use crate::caller::Caller;
+use acp_server::Session;
+
+/// Which session's.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct OfSession {
+    /// Only what this session offers, which is opened for it. Default: what the sessions in memory
+    /// offer.
+    #[param(value_type = String, required = false)]
+    session_id: Option<String>,
+}
+
+/// Slash commands.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct CommandList {
+    commands: Vec<Command>,
+}
+
+/// A slash command.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Command {
+    /// The name, without the slash.
+    name: String,
+    description: String,
+    /// What follows the name: one text, if the command takes any.
+    args: Vec<Argument>,
+    /// The name of the agent.
+    source: String,
+}
+
+/// What follows the name of a command.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Argument {
+    /// `input`.
+    name: String,
+    description: String,
+}
+
+/// How a command is invoked.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(super) struct Invocation {
+    #[schema(value_type = String, required = true)]
+    session_id: Option<String>,
+    /// Follow the name, each after a blank.
+    #[schema(value_type = Vec<String>)]
+    args: Option<Value>,
+    /// Follow as `name=value`, each after a blank.
+    #[schema(value_type = std::collections::HashMap<String, String>)]
+    kwargs: Option<Value>,
+}
+
+/// A command that waits for its turn, or has begun it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Invoked {
+    /// The events of the turn have it.
+    message_id: String,
+    name: String,
+    /// The prompt.
+    rendered: String,
+}
+
+/// Lists the agent's slash commands.
+#[utoipa::path(get, path = "/commands", tag = "agent", params(OfSession), responses(
+    (status = 200, description = "The commands", body = CommandList),
+    (status = 404, description = "`session_not_found`", body = ErrorBody),
+))]
+pub(super) async fn list_commands(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Parameters(query): Parameters<OfSession>,
+) -> Result<Json<CommandList>, Failure> {
+    caller.reads_all()?;
+    let mut commands = BTreeMap::new();
+    for session in rest.offering(&query).await? {
+        for command in session.settings().available_commands() {
+            commands
+                .entry(command.name.clone())
+                .or_insert_with(|| command.clone());
+        }
+    }
+    let commands = commands
+        .into_values()
+        .map(|command| shown(command, rest.source()));
+    Ok(Json(CommandList {
+        commands: commands.collect(),
+    }))
+}
+
+/// Sends a slash command as a message.
+#[utoipa::path(post, path = "/commands/{name}/invoke", tag = "agent",
+    params(("name" = String, Path, description = "The command, without the slash")),
+    request_body = Invocation,
+    responses(
+        (status = 202, description = "The message", body = Invoked),
+        (status = 400, description = "`missing_session_id`, `args_must_be_list`, \
+            `kwargs_must_be_object`, or no JSON object", body = ErrorBody),
+        (status = 404, description = "`session_not_found`, `command_not_found`", body = ErrorBody),
+    )
+)]
+pub(super) async fn invoke_command(
+    State(rest): State<Rest>,
+    caller: Caller,
+    name: Result<Path<String>, PathRejection>,
+    Object(invocation): Object<Invocation>,
+) -> Result<(StatusCode, Json<Invoked>), Failure> {
+    caller.administers()?;
+    let id = invocation.session_id;
+    let id = id.ok_or_else(|| Failure::bad_request("missing_session_id"))?;
+    let args = match invocation.args {
+        None => Vec::new(),
+        Some(Value::Array(args)) => args,
+        Some(_) => return Err(Failure::bad_request("args_must_be_list")),
+    };
+    let kwargs = match invocation.kwargs {
+        None => Map::new(),
+        Some(Value::Object(kwargs)) => kwargs,
+        Some(_) => return Err(Failure::bad_request("kwargs_must_be_object")),
+    };
+    let id = SessionId::from(id);
+    rest.record(&id).await?;
+    let session = rest.open(&id).await?;
+    let unknown = || Failure::not_found("command_not_found");
+    let Path(name) = name.map_err(|_| unknown())?;
+    let settings = session.settings();
+    let mut commands = settings.available_commands().iter();
+    if !commands.any(|command| command.name == name) {
+        return Err(unknown().name(name));
+    }
+    let rendered = render(&name, &args, &kwargs);
+    let message_id = prompt(&session, rendered.clone())?.message_id().to_string();
+    let invoked = Invoked {
+        message_id,
+        name,
+        rendered,
+    };
+    Ok((StatusCode::ACCEPTED, Json(invoked)))
+}
+
+impl Rest {
+    /// Returns the sessions whose offers are asked for.
+    ///
+    /// # Errors
+    ///
+    /// 404, or 500 when the agent or the store fails.
+    pub(super) async fn offering(&self, query: &OfSession) -> Result<Vec<Session>, Failure> {
+        let Some(id) = &query.session_id else {
+            return Ok(self.server().open_sessions());
+        };
+        let id = SessionId::from(id.as_str());
+        self.record(&id).await?;
+        Ok(vec![self.open(&id).await?])
+    }
+}
+
+/// The command with its input as the user would type it.
+fn render(name: &str, args: &[Value], kwargs: &Map<String, Value>) -> String {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let args = args.iter().map(text);
+    let kwargs = kwargs
+        .iter()
+        .map(|(key, value)| format!("{key}={}", text(value)));
+    let mut rendered = format!("/{name}");
+    for word in args.chain(kwargs) {
+        rendered.push(' ');
+        rendered.push_str(&word);
+    }
+    rendered
+}
+
+fn shown(command: AvailableCommand, source: &str) -> Command {
+    let args = match command.input {
+        Some(AvailableCommandInput::Unstructured(input)) => vec![Argument {
+            name: "input".to_owned(),
+            description: input.hint,
+        }],
+        _ => Vec::new(),
+    };
+    Command {
+        name: command.name,
+        description: command.description,
+        args,
+        source: source.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_command_is_rendered_as_it_would_be_typed() {
+        let render = |args: Value, kwargs: Value| {
+            render("sum", args.as_array().unwrap(), kwargs.as_object().unwrap())
+        };
+        assert_eq!(render(json!([]), json!({})), "/sum");
+        assert_eq!(
+            render(json!(["a b", 1, true]), json!({ "n": [1] })),
+            "/sum a b 1 true n=[1]"
+        );
+        assert_eq!(render(json!([]), json!({ "x": "y" })), "/sum x=y");
+    }
+}

@@ -1,0 +1,182 @@
+//! The events of a session as server-sent events, in the vocabularies of both sets of routes.
+//!
+//! The `id` of an event is its number in the session's log, as at `/acp`.
+
+mod documented;
+mod otter;
+mod reader;
+mod text;
+mod view;
+
+pub(super) use documented::DocumentedEvent;
+
+use acp_sdk::v1::SessionId;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use self::reader::{Dialect, Reader};
+use super::failure::{ErrorBody, Failure};
+use super::query::Parameters;
+use super::state::{Id, Rest};
+use crate::caller::Caller;
+
+/// Where a stream begins.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct From {
+    /// `live`: with the next event; `start` (default): with the first. The header `Last-Event-ID`
+    /// goes before.
+    #[param(value_type = String, required = false, pattern = "^(live|start)$")]
+    from: Option<String>,
+}
+
+/// Streams the events of a session. The stream stays open over turns, and ends with the session.
+#[utoipa::path(get, path = "/session/{id}/events", tag = "session",
+    params(
+        ("id" = String, Path, description = "The session"),
+        ("Last-Event-ID" = Option<String>, Header, description = "Only the events after this number. What is no integer counts as absent"),
+        From,
+    ),
+    responses(
+        (status = 200, description = "Events `user_message`, `loop_event`, `result`, `error`, `permission_request`, `gap`", content_type = "text/event-stream", body = String),
+        (status = 400, description = "`invalid_query`", body = ErrorBody),
+        (status = 404, description = "`session_not_found`", body = ErrorBody),
+        (status = 503, description = "`too_many_streams`", body = ErrorBody),
+    )
+)]
+pub(super) async fn session_events(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Id(id): Id,
+    Parameters(from): Parameters<From>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    stream(&rest, caller, &id, &from, &headers, Dialect::Otter).await
+}
+
+/// Streams the events of a session up to the end of its turns, then an event `end`.
+#[utoipa::path(get, path = "/sessions/{id}/events", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "The session"),
+        ("Last-Event-ID" = Option<String>, Header, description = "Only the events after this number. What is no integer counts as absent"),
+        From,
+    ),
+    responses(
+        (status = 200, description = "Events named as in docs/rest.md, and `end`", content_type = "text/event-stream", body = String),
+        (status = 400, description = "`invalid_query`", body = ErrorBody),
+        (status = 404, description = "`session_not_found`", body = ErrorBody),
+        (status = 503, description = "`too_many_streams`", body = ErrorBody),
+    )
+)]
+pub(super) async fn turn_events(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Id(id): Id,
+    Parameters(from): Parameters<From>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    stream(&rest, caller, &id, &from, &headers, Dialect::Documented).await
+}
+
+async fn stream(
+    rest: &Rest,
+    caller: Caller,
+    id: &SessionId,
+    from: &From,
+    headers: &HeaderMap,
+    dialect: Dialect,
+) -> Result<Response, Failure> {
+    caller.reads(id)?;
+    let is_live = match from.from.as_deref() {
+        None | Some("start") => false,
+        Some("live") => true,
+        Some(other) => {
+            let detail = format!("from: expected live or start, got {other:?}");
+            return Err(Failure::invalid_query(detail));
+        }
+    };
+    rest.record(id).await?;
+    let place = rest.stream_place().ok_or_else(|| {
+        let limit = rest.settings().event_streams;
+        Failure::overloaded("too_many_streams").message(format!(
+            "{limit} streams are open, which is the limit; try again later"
+        ))
+    })?;
+    let session = rest.open(id).await?;
+    let last = session.last_event();
+    let after = match (cursor(headers), is_live) {
+        (Some(cursor), _) => cursor.min(last),
+        (None, true) => last,
+        (None, false) => 0,
+    };
+    let reader = Reader::new(
+        session,
+        after,
+        dialect,
+        place,
+        caller.ended,
+        rest.settings(),
+    );
+    let reader = reader
+        .await
+        .map_err(|error| Failure::internal("session_read_failed", error.to_string()))?;
+    let mut response = Body::from_stream(reader.stream()).into_response();
+    for (name, value) in [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-cache, no-transform"),
+        // Proxies must not wait for more.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ] {
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
+    Ok(response)
+}
+
+/// Returns the number of the last event that the client has; what is no integer counts as absent.
+fn cursor(headers: &HeaderMap) -> Option<u64> {
+    let text = headers.get("last-event-id")?.to_str().ok()?.trim();
+    let (is_negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // What is too large for a number is behind every event.
+    let number = digits.parse().unwrap_or(u64::MAX);
+    Some(if is_negative { 0 } else { number })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_an_integer() {
+        let cursor = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("last-event-id", HeaderValue::from_str(text).unwrap());
+            cursor(&headers)
+        };
+        assert_eq!(super::cursor(&HeaderMap::new()), None);
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("7", Some(7)),
+            (" 7 ", Some(7)),
+            ("-3", Some(0)),
+            ("99999999999999999999999", Some(u64::MAX)),
+            ("", None),
+            ("-", None),
+            ("7.1", None),
+            ("seven", None),
+        ] {
+            assert_eq!(cursor(text), expected, "{text:?}");
+        }
+    }
+}

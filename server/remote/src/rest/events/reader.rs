@@ -1,0 +1,221 @@
+//! One reader of a session's events.
+//!
+//! It reads the log at its own pace: what it has not read waits there and nowhere else.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+
+use super::text::frame;
+use super::view::View;
+use super::{documented, otter};
+use crate::Settings;
+use crate::metrics::Open;
+use acp_server::event::{Event, EventBody, TurnEvent};
+use acp_server::internal::session::ReceivedText;
+use acp_server::usage;
+use acp_server::{Events, Phase, Result, Session};
+
+/// How long a client should wait before it opens a lost stream again, and the first sign of life.
+const HELLO: &[u8] = b"retry: 3000\n\n";
+
+/// How far back the beginning of a turn is looked for at first.
+const NEAR: u64 = 256;
+
+/// The vocabulary of a stream, and when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// Of Otter's code. Ends with the session.
+    Otter,
+    /// Of Otter's document. Ends with the turns.
+    Documented,
+}
+
+/// Reads the events after a number.
+pub(super) struct Reader {
+    session: Session,
+    events: Events,
+    /// Earlier events are read for what they say of the turn.
+    after: u64,
+    view: View,
+    dialect: Dialect,
+    progress: Progress,
+    keep_alive: Duration,
+    /// Cancelled when the reader's token ends.
+    revoked: CancellationToken,
+    /// Cancelled when the server ends.
+    stop: CancellationToken,
+    _place: OwnedSemaphorePermit,
+    _open: Open,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Start,
+    Reading,
+    /// The session is closed; what is in its log is still read.
+    Closing,
+    End,
+}
+
+impl Reader {
+    /// # Errors
+    ///
+    /// The store's.
+    pub(super) async fn new(
+        session: Session,
+        after: u64,
+        dialect: Dialect,
+        place: OwnedSemaphorePermit,
+        revoked: CancellationToken,
+        settings: &Settings,
+    ) -> Result<Self> {
+        let start = turn_before(&session, after).await?;
+        Ok(Self {
+            events: session.subscribe(start),
+            session,
+            after,
+            view: View::default(),
+            dialect,
+            progress: Progress::Start,
+            keep_alive: settings.keep_alive,
+            revoked,
+            stop: settings.stop.clone(),
+            _place: place,
+            _open: settings.metrics.stream(),
+        })
+    }
+
+    pub(super) fn stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        futures_util::stream::unfold(self, async |mut reader| {
+            let piece = reader.next().await?;
+            Some((Ok(piece), reader))
+        })
+    }
+
+    /// Waits for the next piece of the stream; `None` at its end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.progress == Progress::Start {
+            self.progress = Progress::Reading;
+            return Some(Bytes::from_static(HELLO));
+        }
+        loop {
+            if self.revoked.is_cancelled() || self.progress == Progress::End {
+                return None;
+            }
+            // When older events cannot be read the stream ends, and its client comes back.
+            match self.events.next_text_now().await.ok()? {
+                Some(received) => {
+                    if let Some(piece) = self.received(&received).await.ok()? {
+                        return Some(piece);
+                    }
+                    // A long way to the first event must not keep others waiting.
+                    tokio::task::consume_budget().await;
+                }
+                None if self.has_ended() => {
+                    self.progress = Progress::End;
+                    let success = self.view.success == Some(true);
+                    let data = json!({ "session_id": self.session.id(), "success": success });
+                    return Some(frame(None, "end", &data));
+                }
+                None if self.progress == Progress::Closing => return None,
+                None => {
+                    let (revoked, stop) = (self.revoked.clone(), self.stop.clone());
+                    tokio::select! {
+                        () = self.events.changed() => {}
+                        () = self.session.closed() => self.progress = Progress::Closing,
+                        () = revoked.cancelled() => return None,
+                        () = stop.cancelled() => return None,
+                        () = tokio::time::sleep(self.keep_alive) => {
+                            return Some(Bytes::from_static(b": keep-alive\n\n"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Errors
+    ///
+    /// The store's, at the end of a turn whose events are in no memory.
+    async fn received(&mut self, received: &ReceivedText) -> Result<Option<Bytes>> {
+        let (number, batch) = match received {
+            ReceivedText::Event(number, batch) => (*number, batch),
+            ReceivedText::Gap(last) if *last > self.after => {
+                let data = json!({ "last_missing": last });
+                return Ok(Some(frame(Some(*last), "gap", &data)));
+            }
+            ReceivedText::Gap(_) => return Ok(None),
+        };
+        let Some(stored) = batch.stored(number) else {
+            return Ok(None);
+        };
+        let event = stored.parse();
+        self.view.observe(&event);
+        if number <= self.after {
+            // What ended before the reader came is no end for it.
+            self.view.success = None;
+            return Ok(None);
+        }
+        Ok(Some(match self.dialect {
+            Dialect::Otter => {
+                let turn = match &event.body {
+                    EventBody::Turn(TurnEvent::TurnEnded { turn, .. }) => {
+                        usage::of_turn(&self.session, *turn, number).await?
+                    }
+                    _ => None,
+                };
+                otter::encode(&self.view, &event, stored, turn)
+            }
+            Dialect::Documented => documented::encode(&event, stored),
+        }))
+    }
+
+    /// Returns whether the turns have ended, for a stream that ends with them.
+    fn has_ended(&self) -> bool {
+        self.dialect == Dialect::Documented
+            && self.view.success.is_some()
+            && matches!(self.session.phase(), Phase::Idle | Phase::Closed)
+    }
+}
+
+/// Returns a number at or before the beginning of the turn that has the event `number`, or shortly
+/// before the event if it is in no turn.
+///
+/// # Errors
+///
+/// The store's.
+async fn turn_before(session: &Session, number: u64) -> Result<u64> {
+    let mut distance = NEAR;
+    loop {
+        let start = number.saturating_sub(distance);
+        let mut events = session.subscribe(start);
+        let mut found = None;
+        while let Some(received) = events.next_text_now().await? {
+            let (at, batch) = match received {
+                ReceivedText::Event(at, batch) if at <= number => (at, batch),
+                ReceivedText::Gap(last) if last < number => continue,
+                _ => break,
+            };
+            let text = batch.get(at).unwrap_or_default();
+            if !text.starts_with(r#"{"event":"turn_"#) {
+                continue;
+            }
+            match Event::parse(at, text).body {
+                EventBody::Turn(TurnEvent::TurnStarted { turn, .. }) => found = Some(turn.0 - 1),
+                EventBody::Turn(TurnEvent::TurnEnded { .. }) => found = Some(at),
+                _ => {}
+            }
+        }
+        match found {
+            Some(found) => return Ok(found.min(number)),
+            None if start == 0 => return Ok(0),
+            None => distance = distance.saturating_mul(8),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The turns of the sessions in the store, as far as they are remembered.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use acp_sdk::v1::{SessionConfigOptionValue, SessionId};
+use axum::http::StatusCode;
+
+use super::failure::Failure;
+use super::state::Rest;
+use super::summary::{History, TurnSummary, model_of};
+use acp_server::store::{ListQuery, Pages, Records, SessionRecord, Store};
+
+/// The most bytes of the turns that are remembered; few in the tests of this module.
+const MOST_BYTES: usize = if cfg!(test) { 64 << 10 } else { 32 << 20 };
+
+/// Sessions that are read from the store at a time.
+const PAGE: usize = 200;
+
+/// The turns of sessions that were read. They are read on from where they end.
+#[derive(Default)]
+pub(super) struct Histories(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    by_session: HashMap<SessionId, Arc<History>>,
+    bytes: usize,
+}
+
+impl Histories {
+    pub(super) fn forget(&self, session: &SessionId) {
+        self.kept().remove(session);
+    }
+
+    fn get(&self, session: &SessionId) -> Option<Arc<History>> {
+        self.kept().by_session.get(session).cloned()
+    }
+
+    fn keep(&self, session: &SessionId, history: Arc<History>) {
+        let mut kept = self.kept();
+        kept.remove(session);
+        let bytes = size(session, &history);
+        while kept.bytes + bytes > MOST_BYTES {
+            // Whichever comes first: it can be read again.
+            let Some(some) = kept.by_session.keys().next().cloned() else {
+                return;
+            };
+            kept.remove(&some);
+        }
+        kept.bytes += bytes;
+        kept.by_session.insert(session.clone(), history);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, session: &SessionId) {
+        if let Some(history) = self.by_session.remove(session) {
+            self.bytes -= size(session, &history);
+        }
+    }
+}
+
+fn size(session: &SessionId, history: &History) -> usize {
+    size_of::<History>() + session.as_str().len() + history.bytes()
+}
+
+/// The sessions of the store, the latest activity first.
+pub(super) struct AllRecords<'a> {
+    records: Records<&'a dyn Store>,
+    operation: &'static str,
+}
+
+impl AllRecords<'_> {
+    /// Returns the next session; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// 500 with the name of the operation, when the store fails.
+    pub(super) async fn next(&mut self) -> Result<Option<SessionRecord>, Failure> {
+        let next = self.records.next().await;
+        next.map_err(|error| Failure::internal(self.operation, error.to_string()))
+    }
+}
+
+impl Rest {
+    pub(super) fn all_records(&self, operation: &'static str) -> AllRecords<'_> {
+        let mut query = ListQuery::default();
+        query.limit = PAGE;
+        AllRecords {
+            records: Records::new(&**self.server().store(), query),
+            operation,
+        }
+    }
+
+    /// Calls a function with each turn of a session up to the last event of its record, and with its
+    /// model, if it is known. Returns the model of the session; `None` if it is unknown.
+    ///
+    /// # Errors
+    ///
+    /// 404 or 500 with the name of the operation, when the events cannot be read.
+    pub(super) async fn each_turn(
+        &self,
+        record: &SessionRecord,
+        operation: &'static str,
+        mut visit: impl FnMut(&TurnSummary, Option<&str>),
+    ) -> Result<Option<String>, Failure> {
+        let mut history = self.histories().get(&record.id).unwrap_or_default();
+        let current = self.current_model(record);
+        // What was never changed is what it was.
+        let unchanged = |history: &History| match history.model() {
+            None => current.clone(),
+            Some(_) => None,
+        };
+        if history.last() < record.last_event {
+            let mut longer = Arc::unwrap_or_clone(history);
+            let mut is_whole = true;
+            let store = self.server().store();
+            let mut pages = Pages::new(&**store, &record.id, longer.last(), record.last_event);
+            loop {
+                let page = pages.next().await;
+                let page = page.map_err(|error| Failure::store(operation, &error))?;
+                let Some(page) = page else { break };
+                for stored in page.events() {
+                    longer.observe(stored);
+                }
+                // A long session must not keep others waiting.
+                tokio::task::consume_budget().await;
+                if longer.bytes() > MOST_BYTES {
+                    is_whole = false;
+                    let unchanged = unchanged(&longer);
+                    for turn in longer.take_earlier() {
+                        visit(
+                            &turn,
+                            turn.details.model.as_deref().or(unchanged.as_deref()),
+                        );
+                    }
+                }
+            }
+            history = Arc::new(longer);
+            if is_whole {
+                self.histories().keep(&record.id, history.clone());
+            }
+        }
+        let unchanged = unchanged(&history);
+        history.each(|turn| visit(turn, turn.details.model.as_deref().or(unchanged.as_deref())));
+        Ok(match self.in_memory(&record.id) {
+            Some(_) => current,
+            None => history.model().map(str::to_owned).or(current),
+        })
+    }
+
+    /// Returns the model of a session as its settings say, if they do.
+    fn current_model(&self, record: &SessionRecord) -> Option<String> {
+        if let Some(session) = self.in_memory(&record.id) {
+            return model_of(&session.settings().shown(true).unwrap_or_default());
+        }
+        match record.settings.get("model") {
+            Some(SessionConfigOptionValue::ValueId(value)) => Some(value.value.to_string()),
+            _ => None,
+        }
+    }
+}
+
+/// Returns `None` for a session that was deleted while it was listed.
+///
+/// # Errors
+///
+/// Every other failure.
+pub(super) fn unless_deleted<T>(found: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(failure) if failure.status() == StatusCode::NOT_FOUND => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Settings, Token, Tokens};
+    use acp_reference_agent::Reference;
+    use acp_server::Server;
+    use acp_server::event::{Batch, TurnId};
+    use acp_server::store::{Commit, MemoryStore};
+
+    /// Returns the routes' state over a store with sessions that have this many turns.
+    async fn rest(turns: &[(&str, u64)]) -> Rest {
+        let store = MemoryStore::new();
+        for (id, turns) in turns {
+            let lease = store.create(&SessionRecord::new(*id, "/")).await.unwrap();
+            let mut batch = Batch::new(1);
+            for turn in (0..*turns).map(|turn| 2 * turn + 1) {
+                batch.push(&format!(r#"{{"event":"turn_started","turn":{turn}}}"#));
+                batch.push(&format!(r#"{{"event":"turn_ended","turn":{turn}}}"#));
+            }
+            let mut commit = Commit::default();
+            commit.events = Some(Arc::new(batch));
+            store.commit(&lease, commit).await.unwrap();
+        }
+        let server = Server::builder(Reference).store(Arc::new(store)).build();
+        let tokens = Tokens::new(&Token::random().unwrap());
+        Rest::new(server, Settings::default(), tokens)
+    }
+
+    async fn turns(rest: &Rest, id: &str) -> Vec<TurnId> {
+        let record = rest.record(&id.into()).await.ok().unwrap();
+        let mut turns = Vec::new();
+        let visit = |turn: &TurnSummary, _: Option<&str>| turns.push(turn.usage.turn);
+        let visited = rest.each_turn(&record, "failed", visit).await;
+        assert!(visited.is_ok());
+        turns
+    }
+
+    #[tokio::test]
+    async fn turns_are_found_whether_or_not_they_are_remembered() {
+        let sessions = [
+            ("small", 3),
+            ("large", 5_000),
+            ("other", 100),
+            ("third", 100),
+        ];
+        let rest = rest(&sessions).await;
+        for (id, count) in sessions.iter().chain(&sessions) {
+            let expected: Vec<_> = (0..*count).map(|turn| TurnId(2 * turn + 1)).collect();
+            assert_eq!(turns(&rest, id).await, expected, "{id}");
+            let kept = rest.histories().kept();
+            assert!(kept.bytes <= MOST_BYTES, "{}", kept.bytes);
+            let bytes = kept.by_session.iter();
+            let bytes = bytes.map(|(id, history)| size(id, history));
+            assert_eq!(kept.bytes, bytes.sum::<usize>());
+            assert_eq!(kept.by_session.contains_key(*id), *id != "large");
+        }
+        for (id, _) in sessions {
+            rest.histories().forget(&id.into());
+        }
+        assert_eq!(rest.histories().kept().bytes, 0);
+    }
+}

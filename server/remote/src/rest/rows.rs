@@ -1,0 +1,94 @@
+//! Sessions in lists.
+
+use super::failure::Failure;
+use super::histories::unless_deleted;
+use super::query::Filters;
+use super::runs::milliseconds;
+use super::state::Rest;
+use super::summary::TurnSummary;
+use acp_server::store::SessionRecord;
+use acp_server::usage::UsageTotals;
+
+/// A session and what its turns did.
+pub(super) struct Row {
+    pub(super) record: SessionRecord,
+    pub(super) model: Option<String>,
+    pub(super) summary: Summary,
+}
+
+/// What the turns of a session did. Turns that a fork has copied count in its source.
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    /// The beginning of the first prompt.
+    pub(super) prompt: Option<String>,
+    /// Whether the last turn that ended did what it was to do.
+    pub(super) success: Option<bool>,
+    pub(super) steps: u64,
+    pub(super) tool_calls: u64,
+    pub(super) totals: UsageTotals,
+}
+
+impl Summary {
+    fn add(&mut self, record: &SessionRecord, turn: &TurnSummary) {
+        let TurnSummary { usage, details } = turn;
+        if self.prompt.is_none() {
+            self.prompt.clone_from(&details.prompt);
+        }
+        self.success = usage.success().or(self.success);
+        if !usage.is_copied(record) {
+            self.steps += details.steps;
+            self.tool_calls += details.tool_calls;
+            self.totals.add(usage);
+        }
+    }
+}
+
+impl Rest {
+    /// Returns the sessions that a query asks for, the latest activity first.
+    ///
+    /// # Errors
+    ///
+    /// 500 with this error name, when the store fails.
+    pub(super) async fn rows(
+        &self,
+        filters: &Filters,
+        operation: &'static str,
+    ) -> Result<Vec<Row>, Failure> {
+        let mut rows: Vec<Row> = Vec::new();
+        let mut records = self.all_records(operation);
+        while rows.len() < filters.limit
+            && let Some(record) = records.next().await?
+        {
+            let active = milliseconds(&record.updated_at);
+            if filters.is_before(active) {
+                break;
+            }
+            if !filters.accepts_time(active) {
+                continue;
+            }
+            let row = unless_deleted(self.row(record, operation).await)?;
+            rows.extend(row.filter(|row| filters.accepts_model(row.model.as_deref())));
+        }
+        Ok(rows)
+    }
+
+    /// Returns what a session has done up to the last event of its record.
+    ///
+    /// # Errors
+    ///
+    /// 404, or 500 with this error name, when its events cannot be read.
+    pub(super) async fn row(
+        &self,
+        record: SessionRecord,
+        operation: &'static str,
+    ) -> Result<Row, Failure> {
+        let mut summary = Summary::default();
+        let add = |turn: &TurnSummary, _: Option<&str>| summary.add(&record, turn);
+        let model = self.each_turn(&record, operation, add).await?;
+        Ok(Row {
+            record,
+            model,
+            summary,
+        })
+    }
+}

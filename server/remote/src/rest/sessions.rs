@@ -1,0 +1,282 @@
+//! The routes `/sessions…` of Otter's document, besides turns and events.
+
+use acp_sdk::v1::{SessionConfigKind, SessionConfigOptionValue, SessionConfigOptionValueValueId};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::body::Object;
+use super::events::DocumentedEvent;
+use super::failure::{ErrorBody, Failure};
+use super::query::{Parameters, RowsQuery};
+use super::rows::Row;
+use super::state::{Id, Rest, seconds};
+use super::stream;
+use super::summary::is_model;
+use super::turns::{AcceptedTurn, accepted, prompt};
+use super::usage::{DOLLARS, Usage};
+use crate::caller::Caller;
+use acp_server::event::StoredEvent;
+use acp_server::store::{Pages, SessionRecord};
+use acp_server::{Session, SettingsChange};
+
+/// Sessions in a list without a limit.
+const SESSIONS: usize = 20;
+
+/// A new session with its first prompt.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(super) struct NewRun {
+    #[schema(value_type = String, required = true)]
+    prompt: Option<String>,
+    /// A value of the agent's config option of category `model`.
+    model: Option<String>,
+    /// The working directory, an absolute path. Default: that of the server.
+    #[schema(pattern = "^/")]
+    cwd: Option<String>,
+    // Not in the schema, because they are refused: agents of this protocol have no such limit and
+    // name no tools to choose from, and the store keeps every session.
+    #[schema(ignore)]
+    max_steps: Option<u64>,
+    #[schema(ignore)]
+    allowed_tools: Option<Vec<String>>,
+    #[schema(ignore)]
+    persist: Option<bool>,
+}
+
+/// Sessions.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SessionList {
+    sessions: Vec<SessionEntry>,
+}
+
+/// A session in a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SessionEntry {
+    session_id: String,
+    /// The working directory, an absolute path.
+    working_dir: String,
+    /// Seconds since 1970.
+    created_at: f64,
+    /// The time of the last activity, in seconds since 1970.
+    last_touched: f64,
+    /// The number of the last event.
+    event_count: u64,
+    /// The number of the oldest event that is still kept.
+    oldest_event: u64,
+    /// Whether older events were removed.
+    truncated: bool,
+    title: Option<String>,
+    /// The time of creation: ISO 8601 in UTC.
+    started_at: String,
+    /// The end of the last turn: ISO 8601 in UTC; `null` while one runs and before the first.
+    ended_at: Option<String>,
+    /// `null` if the agent offers no choice, or it is not known without opening the session.
+    model: Option<String>,
+    /// The beginning of the conversation.
+    prompt: Option<String>,
+    /// Whether the last turn ended by itself, with the stop reason `end_turn`; `null` before.
+    success: Option<bool>,
+    /// The cost in dollars; `null` if the agent reported none.
+    cost_usd: Option<f64>,
+    /// Tokens of all kinds; `null` if the agent does not count them.
+    total_tokens: Option<u64>,
+    /// Of all turns. Those that a fork has copied count in its source.
+    #[serde(flatten)]
+    usage: Usage,
+    /// Messages of the agent.
+    steps: u64,
+    tool_calls: u64,
+    turns: u64,
+    /// The name of the agent.
+    source: String,
+}
+
+/// A session with all of its events.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct WholeSession {
+    session_id: String,
+    summary: SessionEntry,
+    #[schema(value_type = Vec<Object>)]
+    events: Vec<Box<RawValue>>,
+}
+
+/// Lists sessions, the latest activity first.
+#[utoipa::path(get, path = "/sessions", tag = "sessions", params(RowsQuery), responses(
+    (status = 200, description = "The sessions; 20 unless `limit` says otherwise", body = SessionList),
+    (status = 400, description = "A parameter cannot be understood", body = ErrorBody),
+))]
+pub(super) async fn list_sessions(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Parameters(query): Parameters<RowsQuery>,
+) -> Result<Json<SessionList>, Failure> {
+    caller.reads_all()?;
+    let rows = rest
+        .rows(&query.filters(SESSIONS)?, "sessions_list_failed")
+        .await?;
+    let sessions = rows.into_iter().map(|row| entry(&rest, row)).collect();
+    Ok(Json(SessionList { sessions }))
+}
+
+/// Creates a session and begins its first turn.
+#[utoipa::path(post, path = "/sessions", tag = "sessions", request_body = NewRun, responses(
+    (status = 201, description = "The session and its turn", body = AcceptedTurn),
+    (status = 400, description = "`missing_prompt`, `invalid_working_dir`, or no JSON object; \
+        `unsupported_field` for `max_steps`, `allowed_tools` and `persist: false`", body = ErrorBody),
+    (status = 404, description = "`model_not_found`: the agent does not offer it", body = ErrorBody),
+))]
+pub(super) async fn create_run(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Object(new): Object<NewRun>,
+) -> Result<(StatusCode, Json<AcceptedTurn>), Failure> {
+    caller.administers()?;
+    let text = new
+        .prompt
+        .ok_or_else(|| Failure::bad_request("missing_prompt"))?;
+    // What would be ignored must not seem to hold: a list of tools is a restriction.
+    let unsupported = [
+        ("max_steps", new.max_steps.is_some()),
+        ("allowed_tools", new.allowed_tools.is_some()),
+        ("persist", new.persist == Some(false)),
+    ];
+    if let Some((field, _)) = unsupported.iter().find(|(_, is_asked)| *is_asked) {
+        let message = format!("`{field}` is not offered by agents of this protocol; leave it out");
+        return Err(Failure::bad_request("unsupported_field").message(message));
+    }
+    let session = rest.create(new.cwd).await?;
+    let begun = async {
+        if let Some(model) = &new.model {
+            set_model(&session, model).await?;
+        }
+        prompt(&session, text)
+    };
+    match begun.await {
+        Ok(prompt) => Ok((StatusCode::CREATED, Json(accepted(session.id(), &prompt)))),
+        Err(failure) => {
+            // A session that nobody learns of must not stay.
+            let _ = rest.delete(session.id()).await;
+            Err(failure)
+        }
+    }
+}
+
+/// Returns a session with all of its events.
+#[utoipa::path(get, path = "/sessions/{id}", tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The session", body = WholeSession),
+        (status = 404, description = "`session_not_found`", body = ErrorBody),
+    )
+)]
+pub(super) async fn get_whole_session(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<Response, Failure> {
+    caller.reads(&id)?;
+    let record = rest.record(&id).await?;
+    whole(&rest, record).await
+}
+
+/// Deletes a session with its events and its token. Its turns are cancelled, its streams end.
+#[utoipa::path(delete, path = "/sessions/{id}", tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 204, description = "The session is gone"),
+        (status = 404, description = "`session_not_found`", body = ErrorBody),
+    )
+)]
+pub(super) async fn delete_whole_session(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<StatusCode, Failure> {
+    caller.writes(&id)?;
+    rest.delete(&id).await
+}
+
+/// Returns a session with its events as a response that is written as it is read.
+pub(super) async fn whole(rest: &Rest, record: SessionRecord) -> Result<Response, Failure> {
+    let pages = Pages::new(
+        rest.server().store().clone(),
+        &record.id,
+        0,
+        record.last_event,
+    );
+    let row = rest.row(record, "session_read_failed").await?;
+    let whole = WholeSession {
+        session_id: row.record.id.to_string(),
+        summary: entry(rest, row),
+        events: Vec::new(),
+    };
+    let mut head = serde_json::to_string(&whole)
+        .map_err(|error| Failure::internal("session_read_failed", error.to_string()))?;
+    // The list of events is the last member.
+    head.truncate(head.len() - "]}".len());
+    let mut is_first = true;
+    let event = move |event: StoredEvent<'_>, output: &mut String| {
+        if !std::mem::take(&mut is_first) {
+            output.push(',');
+        }
+        output.push_str(&DocumentedEvent::json(event));
+    };
+    let body = Body::from_stream(stream::pieces(pages, head, event, "]}".to_owned()));
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// Selects the model by the agent's config option.
+async fn set_model(session: &Session, model: &str) -> Result<(), Failure> {
+    let options = session.settings().shown(true).unwrap_or_default();
+    let option = options.into_iter().find(|option| {
+        let is_select = matches!(option.kind, SessionConfigKind::Select(_));
+        is_select && is_model(option)
+    });
+    let option = option.ok_or_else(|| {
+        Failure::not_found("model_not_found").message("the agent offers no choice of models")
+    })?;
+    let value = SessionConfigOptionValueValueId::new(model);
+    let change = SettingsChange::Option(option.id, SessionConfigOptionValue::ValueId(value));
+    let changed = session.change_settings(change).await;
+    changed.map(drop).map_err(|error| {
+        let message = error.as_response().message.clone();
+        Failure::not_found("model_not_found").message(message)
+    })
+}
+
+fn entry(rest: &Rest, row: Row) -> SessionEntry {
+    let Row {
+        record,
+        model,
+        summary,
+    } = row;
+    let totals = &summary.totals;
+    let has_ended = record.running_turn.is_none() && summary.success.is_some();
+    SessionEntry {
+        session_id: record.id.to_string(),
+        created_at: seconds(&record.created_at),
+        last_touched: seconds(&record.updated_at),
+        event_count: record.last_event,
+        oldest_event: record.oldest_event,
+        truncated: record.is_truncated(),
+        ended_at: has_ended.then_some(record.updated_at),
+        working_dir: record.cwd,
+        title: record.title,
+        started_at: record.created_at,
+        model,
+        prompt: summary.prompt,
+        success: summary.success,
+        cost_usd: totals.costs.get(DOLLARS),
+        total_tokens: totals.tokens.total_tokens,
+        usage: Usage::of_turns(totals),
+        steps: summary.steps,
+        tool_calls: summary.tool_calls,
+        turns: totals.turns,
+        source: rest.source().to_owned(),
+    }
+}

@@ -1,0 +1,265 @@
+//! The routes `/session…` of Otter's code, besides messages and events.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::body::Object;
+use super::failure::{ErrorBody, Failure};
+use super::query::{Parameters, RowsQuery};
+use super::state::{Id, Rest, seconds};
+use crate::access::IssueError;
+use crate::caller::Caller;
+use acp_server::Session;
+use acp_server::store::SessionRecord;
+
+/// Sessions in a list without a limit.
+const IDS: usize = 1_000;
+
+/// A new session.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(super) struct NewSession {
+    /// The working directory, an absolute path. Default: that of the server.
+    #[schema(pattern = "^/")]
+    working_dir: Option<String>,
+}
+
+/// A session that has been created.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct CreatedSession {
+    session_id: String,
+    /// The working directory, an absolute path.
+    working_dir: String,
+    /// Seconds since 1970.
+    created_at: f64,
+    /// A token that opens this session only.
+    session_token: String,
+}
+
+/// The ids of sessions.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SessionIds {
+    sessions: Vec<String>,
+}
+
+/// A session.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SessionState {
+    session_id: String,
+    /// The working directory, an absolute path.
+    working_dir: String,
+    /// Seconds since 1970.
+    created_at: f64,
+    /// The time of the last activity, in seconds since 1970.
+    last_touched: f64,
+    /// The number of the last event.
+    event_count: u64,
+    /// The number of the oldest event that is still kept.
+    oldest_event: u64,
+    /// Whether older events were removed.
+    truncated: bool,
+    title: Option<String>,
+    /// `idle`, `running`, `cancelling` or `closed`; `stored` if it is not in memory.
+    state: String,
+    /// Permissions that the running turn waits for, for `POST /tool/approve`.
+    pending_permissions: Vec<String>,
+}
+
+/// A session's token.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SessionToken {
+    session_token: String,
+}
+
+/// Creates a session, and issues a token that opens nothing else.
+#[utoipa::path(post, path = "/session", tag = "session", request_body = NewSession, responses(
+    (status = 201, description = "The session and its token", body = CreatedSession),
+    (status = 400, description = "No JSON object, or no absolute path", body = ErrorBody),
+))]
+pub(super) async fn create_session(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Object(new): Object<NewSession>,
+) -> Result<Response, Failure> {
+    caller.administers()?;
+    let session = rest.create(new.working_dir).await?;
+    let id = session.id();
+    let token = match rest.tokens().issue(id) {
+        Ok(token) => token,
+        Err(error) => {
+            // A session that nobody learns of must not stay.
+            let _ = rest.delete(id).await;
+            return Err(not_issued(error));
+        }
+    };
+    let record = rest.record(id).await?;
+    let body = CreatedSession {
+        session_id: id.to_string(),
+        working_dir: record.cwd,
+        created_at: seconds(&record.created_at),
+        session_token: token.secret().to_owned(),
+    };
+    Ok((StatusCode::CREATED, no_store(), Json(body)).into_response())
+}
+
+/// Lists the ids of the sessions, the latest activity first.
+#[utoipa::path(get, path = "/session", tag = "session", params(RowsQuery), responses(
+    (status = 200, description = "The ids", body = SessionIds),
+    (status = 400, description = "A parameter cannot be understood", body = ErrorBody),
+))]
+pub(super) async fn list_session_ids(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Parameters(query): Parameters<RowsQuery>,
+) -> Result<Json<SessionIds>, Failure> {
+    caller.reads_all()?;
+    let rows = rest
+        .rows(&query.filters(IDS)?, "sessions_list_failed")
+        .await?;
+    let sessions = rows.into_iter().map(|row| row.record.id.to_string());
+    Ok(Json(SessionIds {
+        sessions: sessions.collect(),
+    }))
+}
+
+/// Returns a session.
+#[utoipa::path(get, path = "/session/{id}", tag = "session",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The session", body = SessionState),
+        (status = 404, description = "`session_not_found`", body = ErrorBody),
+    )
+)]
+pub(super) async fn get_session(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<Json<SessionState>, Failure> {
+    caller.reads(&id)?;
+    let record = rest.record(&id).await?;
+    let session = rest.in_memory(&id);
+    Ok(Json(state_of(record, session.as_ref())))
+}
+
+/// Deletes a session with its events and its token. Its turns are cancelled, its streams end.
+#[utoipa::path(delete, path = "/session/{id}", tag = "session",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 204, description = "The session is gone"),
+        (status = 404, description = "`session_not_found`", body = ErrorBody),
+    )
+)]
+pub(super) async fn delete_session(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<StatusCode, Failure> {
+    caller.writes(&id)?;
+    rest.delete(&id).await
+}
+
+/// Replaces the token of a session. The earlier one ends, and the streams that it opened.
+#[utoipa::path(post, path = "/session/{id}/rotate-token", tag = "session",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 200, description = "The new token", body = SessionToken),
+        (status = 403, description = "`admin_only`: this needs the server's token", body = ErrorBody),
+        (status = 404, description = "`session_not_found`", body = ErrorBody),
+    )
+)]
+pub(super) async fn rotate_token(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<Response, Failure> {
+    if caller.administers().is_err() {
+        return Err(Failure::new(StatusCode::FORBIDDEN, "admin_only"));
+    }
+    rest.record(&id).await?;
+    let token = rest.tokens().issue(&id).map_err(not_issued)?;
+    let body = SessionToken {
+        session_token: token.secret().to_owned(),
+    };
+    Ok((no_store(), Json(body)).into_response())
+}
+
+impl Rest {
+    /// Creates a session.
+    ///
+    /// # Errors
+    ///
+    /// 400 for a path that is not absolute; 500 when the agent or the store fails.
+    pub(super) async fn create(&self, directory: Option<String>) -> Result<Session, Failure> {
+        let directory = match directory {
+            Some(directory) => directory,
+            None => self.directory()?,
+        };
+        if !std::path::Path::new(&directory).is_absolute() {
+            let failure = Failure::bad_request("invalid_working_dir");
+            return Err(failure.message(format!("{directory:?} is not an absolute path")));
+        }
+        let created = self.server().create_session(directory).await;
+        created.map_err(|error| Failure::agent("session_create_failed", &error))
+    }
+
+    /// Returns the working directory of the server.
+    ///
+    /// # Errors
+    ///
+    /// 500 if it has none.
+    pub(super) fn directory(&self) -> Result<String, Failure> {
+        match std::env::current_dir() {
+            Ok(directory) => Ok(directory.to_string_lossy().into_owned()),
+            Err(error) => {
+                let detail = format!("the server has no working directory: {error}");
+                Err(Failure::internal("no_working_dir", detail))
+            }
+        }
+    }
+
+    /// Deletes a session. [`Rest`] is notified and ends its token.
+    ///
+    /// # Errors
+    ///
+    /// 404, or 500 when the store fails.
+    pub(super) async fn delete(&self, id: &acp_sdk::v1::SessionId) -> Result<StatusCode, Failure> {
+        let deleted = self.server().delete_session(id).await;
+        let deleted = deleted.map_err(|error| Failure::agent("session_delete_failed", &error))?;
+        if !deleted {
+            return Err(Failure::session_not_found());
+        }
+        Ok(StatusCode::NO_CONTENT)
+    }
+}
+
+fn state_of(record: SessionRecord, session: Option<&Session>) -> SessionState {
+    let truncated = record.is_truncated();
+    let state = session.map_or("stored", |session| session.phase().name());
+    let pending = session
+        .map(Session::pending_permissions)
+        .unwrap_or_default();
+    let pending = pending.iter().map(|pending| pending.question.0.to_string());
+    SessionState {
+        session_id: record.id.to_string(),
+        working_dir: record.cwd,
+        created_at: seconds(&record.created_at),
+        last_touched: seconds(&record.updated_at),
+        event_count: record.last_event,
+        oldest_event: record.oldest_event,
+        truncated,
+        title: record.title,
+        state: state.to_owned(),
+        pending_permissions: pending.collect(),
+    }
+}
+
+fn not_issued(error: IssueError) -> Failure {
+    Failure::overloaded("no_session_token").message(error.to_string())
+}
+
+fn no_store() -> [(header::HeaderName, HeaderValue); 1] {
+    [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))]
+}

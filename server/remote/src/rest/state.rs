@@ -1,0 +1,126 @@
+//! What all routes share.
+
+use std::sync::{Arc, Weak};
+
+use acp_sdk::v1::SessionId;
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use jiff::Timestamp;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::failure::Failure;
+use super::histories::Histories;
+use crate::{Settings, Tokens};
+use acp_server::internal::server::DeletionObserver;
+use acp_server::store::SessionRecord;
+use acp_server::{Server, Session};
+
+/// The state of the routes. Clones are handles to the same state.
+#[derive(Clone)]
+pub(super) struct Rest(Arc<Inner>);
+
+struct Inner {
+    server: Server,
+    settings: Settings,
+    tokens: Tokens,
+    /// Held by streams.
+    streams: Arc<Semaphore>,
+    histories: Histories,
+    started_at: String,
+}
+
+impl DeletionObserver for Inner {
+    fn session_deleted(&self, id: &SessionId) {
+        self.tokens.revoke(id);
+        self.histories.forget(id);
+    }
+}
+
+impl Rest {
+    pub(super) fn new(server: Server, settings: Settings, tokens: Tokens) -> Self {
+        let inner = Arc::new(Inner {
+            server,
+            streams: Arc::new(Semaphore::new(settings.event_streams)),
+            settings,
+            tokens,
+            histories: Histories::default(),
+            started_at: acp_server::internal::clock::now(),
+        });
+        let observer: Weak<Inner> = Arc::downgrade(&inner);
+        inner.server.observe_deletions(observer);
+        Self(inner)
+    }
+
+    pub(super) fn server(&self) -> &Server {
+        &self.0.server
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(super) fn tokens(&self) -> &Tokens {
+        &self.0.tokens
+    }
+
+    pub(super) fn histories(&self) -> &Histories {
+        &self.0.histories
+    }
+
+    /// Returns when the server started: ISO 8601 in UTC.
+    pub(super) fn started_at(&self) -> &str {
+        &self.0.started_at
+    }
+
+    /// Takes the place of a further stream, if there is one.
+    pub(super) fn stream_place(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.streams.clone().try_acquire_owned().ok()
+    }
+
+    /// Returns what the store knows of a session.
+    ///
+    /// # Errors
+    ///
+    /// 404, or 500 when the store fails.
+    pub(super) async fn record(&self, id: &SessionId) -> Result<SessionRecord, Failure> {
+        let found = self.server().store().find(id).await;
+        let found = found.map_err(|error| Failure::store("session_read_failed", &error))?;
+        found.ok_or_else(Failure::session_not_found)
+    }
+
+    /// Returns a session if it is in memory.
+    pub(super) fn in_memory(&self, id: &SessionId) -> Option<Session> {
+        self.server().open_session(id)
+    }
+
+    /// Returns a session, and opens it if it is not in memory.
+    ///
+    /// # Errors
+    ///
+    /// 404, or 500 when the agent or the store fails.
+    pub(super) async fn open(&self, id: &SessionId) -> Result<Session, Failure> {
+        let opened = self.server().session(id).await;
+        opened.map_err(|error| Failure::agent("session_open_failed", &error))
+    }
+}
+
+/// The session that the path names.
+pub(super) struct Id(pub(super) SessionId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        // A path that is no text names no session.
+        let Ok(Path(id)) = Path::<String>::from_request_parts(parts, state).await else {
+            return Err(Failure::session_not_found());
+        };
+        Ok(Self(SessionId::from(id)))
+    }
+}
+
+/// Returns a time in seconds since 1970, as Otter's clients expect it.
+pub(super) fn seconds(iso8601: &str) -> f64 {
+    let time = iso8601.parse::<Timestamp>();
+    time.map_or(0.0, |time| time.as_duration().as_secs_f64())
+}

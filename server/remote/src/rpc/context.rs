@@ -1,0 +1,175 @@
+//! What the calls of one WebSocket, or of one request, share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use acp_sdk::facts::Login;
+use acp_sdk::v1::{AGENT_METHODS, Implementation, SessionId};
+use acp_sdk::{HandlerError, Json, RpcError};
+use jsonrpsee::Extensions;
+use jsonrpsee::types::{ErrorObjectOwned, Params};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::link;
+use crate::Settings;
+use crate::caller::Caller;
+use acp_server::{Access, Server, Session};
+
+/// The result of a method.
+pub(super) type Answer<T> = Result<T, ErrorObjectOwned>;
+
+/// Calls of a WebSocket that are answered at the same time. Further ones are refused.
+const CALLS: usize = 256;
+
+pub(super) struct Context {
+    pub(super) server: Server,
+    pub(super) caller: Caller,
+    pub(super) message_bytes: usize,
+    /// Whether the client has logged in.
+    authenticated: AtomicBool,
+    /// What the client says of itself.
+    info: Mutex<Option<Implementation>>,
+    calls: Arc<Semaphore>,
+}
+
+impl Context {
+    pub(super) fn new(server: Server, settings: &Settings, caller: Caller) -> Self {
+        Self {
+            server,
+            caller,
+            message_bytes: settings.message_bytes,
+            authenticated: AtomicBool::new(false),
+            info: Mutex::default(),
+            calls: Arc::new(Semaphore::new(CALLS)),
+        }
+    }
+
+    /// Returns what was added to the request that a call came with.
+    ///
+    /// # Errors
+    ///
+    /// When nothing was added, which is a fault of this crate.
+    pub(super) fn of(extensions: &Extensions) -> Answer<Arc<Self>> {
+        let context = extensions.get::<Arc<Self>>().cloned();
+        context.ok_or_else(|| refusal(&HandlerError::internal("the call has no context")))
+    }
+
+    /// Takes the place of one call.
+    ///
+    /// # Errors
+    ///
+    /// When too many are not answered.
+    pub(super) fn place(&self) -> Answer<OwnedSemaphorePermit> {
+        let permit = self.calls.clone().try_acquire_owned();
+        permit.map_err(|_| {
+            let reason = format!("{CALLS} calls of this connection are not answered; wait for one");
+            refusal(&HandlerError::internal(reason))
+        })
+    }
+
+    /// Calls a method of the protocol.
+    ///
+    /// # Errors
+    ///
+    /// The agent's.
+    pub(super) async fn call(&self, method: &str, params: &Json) -> Answer<Json> {
+        let _place = self.place()?;
+        let authenticated = self.authenticated.load(Ordering::Acquire);
+        let info = self.info().clone();
+        let access = &self.caller.access;
+        let called = link::call(&self.server, access, authenticated, info, method, params);
+        let answer = called.await.map_err(|error| error_of(&error))?;
+        if method == "initialize" {
+            *self.info() = client_info(params);
+        }
+        if let Some(login) = AGENT_METHODS.get(method).and_then(|facts| facts.login) {
+            let authenticated = login == Login::In;
+            self.authenticated.store(authenticated, Ordering::Release);
+        }
+        Ok(answer)
+    }
+
+    /// Returns a session for a method, if the caller may use it so.
+    ///
+    /// # Errors
+    ///
+    /// Those of the protocol: login required, not permitted, or no such session.
+    pub(super) async fn session(&self, method: &str, id: &SessionId) -> Answer<Session> {
+        let access = &self.caller.access;
+        let checked = access.check(&AGENT_METHODS, method, || Some(id.as_str().into()));
+        checked.map_err(|error| refusal(&error))?;
+        let needs_login =
+            self.server.info().auth_required && self.caller.access != Access::ReadOnly;
+        if needs_login && !self.authenticated.load(Ordering::Acquire) {
+            return Err(refusal(&HandlerError::auth_required()));
+        }
+        let session = self.server.session(id).await;
+        session.map_err(|error| refusal(&error))
+    }
+
+    fn info(&self) -> std::sync::MutexGuard<'_, Option<Implementation>> {
+        self.info.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn client_info(params: &Json) -> Option<Implementation> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Hello {
+        client_info: Option<Implementation>,
+    }
+    let hello: Hello = serde_json::from_str(params.get()).ok()?;
+    hello.client_info
+}
+
+/// Reads the parameters of a method of the facade.
+///
+/// # Errors
+///
+/// Invalid params, with the reason.
+pub(super) fn read<T: DeserializeOwned>(params: &Params<'_>) -> Answer<T> {
+    let params = object(params)?;
+    serde_json::from_str(params.get()).map_err(|error| {
+        let error = HandlerError::invalid_params("", error.to_string());
+        refusal(&error)
+    })
+}
+
+/// Returns the parameters, which are an object; absent ones are an empty object.
+///
+/// # Errors
+///
+/// Invalid params for an array.
+pub(super) fn object(params: &Params<'_>) -> Answer<Json> {
+    let text = params.as_str().unwrap_or("{}").trim();
+    let raw = RawValue::from_string(text.to_owned());
+    match raw {
+        Ok(raw) if text.starts_with('{') => Ok(Json::from(raw)),
+        _ => {
+            let error = HandlerError::invalid_params("", "the parameters must be an object");
+            Err(refusal(&error))
+        }
+    }
+}
+
+/// Returns the error of a handler as jsonrpsee sends it.
+pub(super) fn refusal(error: &HandlerError) -> ErrorObjectOwned {
+    failure(error.as_response())
+}
+
+/// Returns an error as jsonrpsee sends it.
+fn failure(error: &RpcError) -> ErrorObjectOwned {
+    let data = error.data.as_ref().map(|data| data.get().to_owned());
+    let data = data.and_then(|data| RawValue::from_string(data).ok());
+    ErrorObjectOwned::owned(i32::from(error.code), error.message.clone(), data)
+}
+
+/// Returns the error of a call: the agent's own, if it has answered.
+fn error_of(error: &acp_sdk::Error) -> ErrorObjectOwned {
+    match error {
+        acp_sdk::Error::Response { error, .. } => failure(error),
+        other => refusal(&HandlerError::internal(other.to_string())),
+    }
+}

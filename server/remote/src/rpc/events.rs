@@ -1,0 +1,226 @@
+//! A session's events as a subscription, and by long poll.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_sdk::v1::SessionId;
+use jsonrpsee::core::RegisterMethodError;
+use jsonrpsee::types::{ErrorObjectOwned, Params};
+use jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use super::context::{Answer, Context, read, refusal};
+use super::methods::register as method;
+use super::turns::RequestId;
+use acp_server::event::{Event, EventBody, TurnEvent};
+use acp_server::usage;
+use acp_server::{Events, Received, Session};
+
+/// The longest time that a long poll waits.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The most events of one answer to a long poll.
+const MOST_EVENTS: usize = 1_000;
+
+pub(super) fn register(module: &mut RpcModule<()>) -> Result<(), RegisterMethodError> {
+    module.register_subscription(
+        "session_subscribe",
+        "session_event",
+        "session_unsubscribe",
+        async |params, pending, _, extensions| subscribe(params, pending, extensions).await,
+    )?;
+    method(module, "session_events", poll)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Subscribe {
+    session_id: SessionId,
+    /// The last event that the client has.
+    #[serde(default)]
+    after: u64,
+}
+
+/// Sends the events after a number, and each further one, at the client's speed.
+async fn subscribe(
+    params: Params<'static>,
+    pending: PendingSubscriptionSink,
+    extensions: Extensions,
+) {
+    let opened = async {
+        let context = Context::of(&extensions)?;
+        let params: Subscribe = read(&params)?;
+        context
+            .session("session/load", &params.session_id)
+            .await
+            .map(|session| (session, params))
+    };
+    let (session, params) = match opened.await {
+        Ok(opened) => opened,
+        Err(error) => return pending.reject(error).await,
+    };
+    // The client may have gone.
+    let Ok(sink) = pending.accept().await else {
+        return;
+    };
+    let mut events = session.subscribe(params.after);
+    loop {
+        let event = tokio::select! {
+            biased;
+            event = events.next() => event.map(Some),
+            () = session.closed() => Ok(None),
+            () = sink.closed() => return,
+        };
+        let event = match event {
+            Ok(Some(received)) => to_json(&session, &received).await.map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let (value, ended) = match event {
+            Ok(Some(value)) => (value, false),
+            // The session has left memory. Whoever subscribes again opens it.
+            Ok(None) => (json!({ "type": "closed", "sessionId": session.id() }), true),
+            Err(error) => (
+                json!({ "type": "failed", "message": error.to_string() }),
+                true,
+            ),
+        };
+        let Ok(message) = serde_json::value::to_raw_value(&value) else {
+            return;
+        };
+        if sink.send(message).await.is_err() || ended {
+            return;
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Poll {
+    session_id: SessionId,
+    #[serde(default)]
+    after: u64,
+    /// How long to wait for a first event, in milliseconds.
+    #[serde(default)]
+    wait_ms: u64,
+}
+
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Polled {
+    session_id: SessionId,
+    events: Vec<Value>,
+    /// The cursor of the next poll.
+    last_event_id: u64,
+}
+
+/// Answers with the events after a number; without any, waits for one.
+async fn poll(context: Arc<Context>, params: Poll) -> Answer<Polled> {
+    let session = context.session("session/load", &params.session_id).await?;
+    let wait = Duration::from_millis(params.wait_ms).min(LONGEST_WAIT);
+    let deadline = Instant::now() + wait;
+    let mut events = session.subscribe(params.after);
+    let mut polled = Polled {
+        session_id: params.session_id,
+        events: Vec::new(),
+        last_event_id: params.after,
+    };
+    let mut bytes = 0;
+    while polled.events.len() < MOST_EVENTS && bytes < context.message_bytes / 4 {
+        let is_first = polled.events.is_empty();
+        let Some(received) = next(&mut events, &session, is_first.then_some(deadline)).await?
+        else {
+            break;
+        };
+        polled.last_event_id = match &received {
+            Received::Event(event) => event.number,
+            Received::Gap(last) => *last,
+        };
+        let event = to_json(&session, &received).await;
+        let event = event.map_err(|error| failed(&error))?;
+        bytes += acp_sdk::json::encoded_len(&event);
+        polled.events.push(event);
+    }
+    Ok(polled)
+}
+
+/// Returns the next event, waiting for it only with a deadline.
+async fn next(
+    events: &mut Events,
+    session: &Session,
+    deadline: Option<Instant>,
+) -> Answer<Option<Received>> {
+    let received = match deadline {
+        None => events.next_now().await,
+        Some(deadline) => tokio::select! {
+            biased;
+            received = timeout_at(deadline, events.next()) => match received {
+                Ok(received) => received.map(Some),
+                // Those that there are already, even without any time to wait.
+                Err(_) => events.next_now().await,
+            },
+            () = session.closed() => Ok(None),
+        },
+    };
+    received.map_err(|error| failed(&error))
+}
+
+fn failed(error: &acp_server::Error) -> ErrorObjectOwned {
+    refusal(&acp_sdk::HandlerError::internal(error.to_string()))
+}
+
+/// Returns an event with its number, a question with the id to answer it by, and the end of a turn
+/// with its duration and cost.
+///
+/// # Errors
+///
+/// The store's, at the end of a turn whose events are in no memory.
+async fn to_json(session: &Session, received: &Received) -> acp_server::Result<Value> {
+    let Event {
+        number, time, body, ..
+    } = match received {
+        Received::Event(event) => event,
+        Received::Gap(last) => return Ok(json!({ "type": "gap", "eventId": last })),
+    };
+    let mut value = match body {
+        EventBody::Update(update) => json!({ "type": "update", "update": update }),
+        EventBody::Turn(event) => of_turn(event),
+        EventBody::Unknown(json) => json!({ "type": "unknown", "event": json }),
+    };
+    value["eventId"] = json!(number);
+    if let Some(time) = time {
+        value["time"] = json!(acp_server::internal::clock::text_of(*time));
+    }
+    if let EventBody::Turn(
+        TurnEvent::PermissionAsked { question, .. }
+        | TurnEvent::PermissionAnswered { question, .. }
+        | TurnEvent::ElicitationAsked { question, .. }
+        | TurnEvent::ElicitationAnswered { question, .. },
+    ) = body
+    {
+        let id = RequestId {
+            session: session.id().clone(),
+            question: *question,
+        };
+        value["requestId"] = json!(id.to_string());
+    }
+    if let EventBody::Turn(TurnEvent::TurnEnded { turn, .. }) = body
+        && let Some(turn) = usage::of_turn(session, *turn, *number).await?
+    {
+        value["durationMs"] = json!(turn.duration());
+        value["costs"] = json!(turn.costs);
+    }
+    Ok(value)
+}
+
+fn of_turn(event: &TurnEvent) -> Value {
+    let mut value = json!(event);
+    if let Value::Object(members) = &mut value
+        && let Some(kind) = members.remove("event")
+    {
+        members.insert("type".to_owned(), kind);
+    }
+    value
+}

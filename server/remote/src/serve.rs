@@ -1,0 +1,156 @@
+//! All endpoints on one listener, from the first connection to the end.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use futures_util::future::BoxFuture;
+use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    AccessControl, AnsweredRequest, ListenSettings, Settings, log_requests, page, protect, rest,
+    router, ticket_route,
+};
+use acp_server::Server;
+
+/// Time for streams to end after the sessions.
+const LAST_EVENTS: Duration = Duration::from_secs(1);
+
+/// Settings of [`serve`].
+#[non_exhaustive]
+pub struct ServeSettings {
+    /// Who may ask.
+    pub access: AccessControl,
+    /// Limits of the endpoints. Their `stop` is cancelled when the sessions have ended.
+    pub endpoints: Settings,
+    /// TLS, limits and timeouts of the listener.
+    pub listen: ListenSettings,
+    /// Called with each request that was answered (nothing). Must not block.
+    pub on_request: Option<Arc<dyn Fn(AnsweredRequest) + Send + Sync>>,
+    /// Ends the server when it is cancelled (never).
+    pub stop: CancellationToken,
+    /// How long running turns may go on after `stop` (0 s). Then they are cancelled.
+    pub drain: Duration,
+    /// How long sessions, and `after_sessions`, may take to end after that (10 s).
+    pub shutdown_timeout: Duration,
+    /// What else ends after the sessions, such as the processes of a hosted agent (nothing).
+    pub after_sessions: Option<BoxFuture<'static, ()>>,
+}
+
+impl ServeSettings {
+    /// Creates settings with everything else at its default.
+    #[must_use]
+    pub fn new(access: AccessControl) -> Self {
+        Self {
+            access,
+            endpoints: Settings::default(),
+            listen: ListenSettings::default(),
+            on_request: None,
+            stop: CancellationToken::new(),
+            drain: Duration::ZERO,
+            shutdown_timeout: Duration::from_secs(10),
+            after_sessions: None,
+        }
+    }
+}
+
+impl fmt::Debug for ServeSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServeSettings")
+            .field("access", &self.access)
+            .field("listen", &self.listen)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Serves all endpoints of a server on a listener: `/acp`, REST, the page, tickets, metrics and,
+/// with the feature `rpc`, `/rpc`. Each request passes the access control, and is counted.
+///
+/// Completes after [`stop`](ServeSettings::stop): nothing more is accepted, running turns may go on
+/// for [`drain`](ServeSettings::drain), the server [shuts down](Server::shutdown), and clients are
+/// sent how it ended. When the future is dropped, all connections are, too.
+///
+/// ```no_run
+/// use acp_server_remote::{AccessControl, Hosts, ServeSettings, Token, Tokens, serve};
+/// use acp_reference_agent::Reference;
+/// use acp_server::Server;
+///
+/// #[tokio::main]
+/// async fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     let token: Token = std::env::var("TOKEN")?.parse()?;
+///     let access = AccessControl::new(Hosts::loopback(), Tokens::new(&token));
+///     let listener = tokio::net::TcpListener::bind("127.0.0.1:5173").await?;
+///     serve(Server::new(Reference), listener, ServeSettings::new(access)).await;
+///     Ok(())
+/// }
+/// ```
+pub async fn serve(server: Server, listener: TcpListener, settings: ServeSettings) {
+    let router = routes(&server, &settings);
+    let ServeSettings {
+        endpoints,
+        mut listen,
+        stop,
+        drain,
+        shutdown_timeout,
+        after_sessions,
+        ..
+    } = settings;
+    listen.shutdown_timeout = drain.saturating_add(shutdown_timeout);
+    let on_warning = listen.on_warning.clone();
+    let ended = endpoints.stop;
+    let ending = async {
+        stop.cancelled().await;
+        if timeout(drain, server.drain()).await.is_err() && !drain.is_zero() {
+            on_warning("turns still run, and are cancelled");
+        }
+        let sessions = async {
+            server.shutdown().await;
+            if let Some(end) = after_sessions {
+                end.await;
+            }
+        };
+        if timeout(shutdown_timeout, sessions).await.is_err() {
+            on_warning("not all turns ended in time");
+        }
+        ended.cancel();
+    };
+    // What the end of the sessions has sent is written by then. What stays open is cut.
+    let too_late = async {
+        ended.cancelled().await;
+        sleep(LAST_EVENTS).await;
+    };
+    let listening = async {
+        tokio::select! {
+            () = super::listen(listener, router, listen, stop.clone()) => {}
+            () = too_late => {}
+        }
+    };
+    tokio::join!(listening, ending);
+}
+
+/// Returns all endpoints behind the access control.
+fn routes(server: &Server, settings: &ServeSettings) -> Router {
+    let ServeSettings {
+        access,
+        endpoints,
+        on_request,
+        ..
+    } = settings;
+    let tokens = access.tokens();
+    let routes = router(server.clone(), endpoints)
+        .merge(rest(server.clone(), endpoints, tokens.clone()))
+        .merge(ticket_route(tokens.clone()))
+        .merge(page())
+        .merge(endpoints.metrics.route(server.clone()));
+    #[cfg(feature = "rpc")]
+    let routes = routes.merge(super::rpc(server.clone(), endpoints));
+    // Around access control, so that what it refuses is counted and logged.
+    let routes = endpoints.metrics.count(protect(routes, access.clone()));
+    match on_request.clone() {
+        Some(sink) => log_requests(routes, move |request| sink(request)),
+        None => routes,
+    }
+}

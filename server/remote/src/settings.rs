@@ -1,0 +1,80 @@
+//! Limits of the remote endpoints.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_sdk::limits::MAX_MESSAGE_BYTES;
+use tokio_util::sync::CancellationToken;
+
+use super::{BodyBudget, Metrics, Origin, SendTranscript};
+
+/// Limits of the remote endpoints, each with its default.
+///
+/// What exceeds a limit is refused or waits; nothing is dropped silently.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The maximum number of open connections at `/acp` (1,000). Further ones are refused with 503.
+    pub connections: usize,
+    /// The maximum bytes of a request's body, and of a WebSocket message
+    /// ([`MAX_MESSAGE_BYTES`]).
+    pub message_bytes: usize,
+    /// The maximum bytes of all requests' bodies together (256 MiB). Further ones are refused with 503.
+    pub bodies: BodyBudget,
+    /// How long a request's body may take to arrive (60 s). Then it is refused with 408.
+    pub body_timeout: Duration,
+    /// The maximum number of a connection's requests that are not answered (10,000). Further ones
+    /// are refused with 503.
+    pub requests: usize,
+    /// The bytes that wait for a stream before its session is held back (64 KiB).
+    pub stream_bytes: usize,
+    /// The maximum bytes of requests and answers that wait for the streams of a connection
+    /// ([`MAX_MESSAGE_BYTES`]). A connection with more is closed.
+    pub waiting_bytes: usize,
+    /// The maximum number of session streams of a connection, open or expected (1,024).
+    pub streams: usize,
+    /// The maximum number of open streams of events of the REST interface (1,000). Further ones are
+    /// refused with 503.
+    pub event_streams: usize,
+    /// The folder for transcripts that `POST /sessions/{id}/share` writes (none: it writes none).
+    pub share_dir: Option<PathBuf>,
+    /// The servers to which `POST /sessions/{id}/share` may send transcripts (none).
+    pub share_origins: Vec<Origin>,
+    /// What sends them there (nothing: they are sent nowhere).
+    pub share_by: Option<Arc<dyn SendTranscript>>,
+    /// How long a connection without streams and requests is kept (5 minutes).
+    pub grace: Duration,
+    /// Time between the signs of life on an idle stream or WebSocket (15 s).
+    pub keep_alive: Duration,
+    /// How long a write over WebSocket may make no progress, and the first message may take (60 s).
+    pub write_timeout: Duration,
+    /// Where the endpoints count what is open (nowhere that anybody reads).
+    pub metrics: Metrics,
+    /// Cancelled by the program when all connections are to end (never).
+    pub stop: CancellationToken,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            connections: 1_000,
+            message_bytes: MAX_MESSAGE_BYTES,
+            bodies: BodyBudget::default(),
+            body_timeout: Duration::from_secs(60),
+            requests: 10_000,
+            stream_bytes: 64 << 10,
+            waiting_bytes: MAX_MESSAGE_BYTES,
+            streams: 1_024,
+            event_streams: 1_000,
+            share_dir: None,
+            share_origins: Vec::new(),
+            share_by: None,
+            grace: Duration::from_secs(300),
+            keep_alive: Duration::from_secs(15),
+            write_timeout: Duration::from_secs(60),
+            metrics: Metrics::default(),
+            stop: CancellationToken::new(),
+        }
+    }
+}

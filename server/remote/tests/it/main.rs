@@ -1,0 +1,26 @@
+//! The remote endpoints, over real sockets.
+#![allow(
+    clippy::unwrap_used,
+    missing_docs,
+    missing_debug_implementations,
+    unreachable_pub,
+    reason = "tests"
+)]
+
+mod access;
+mod acp;
+mod answer;
+mod chaos;
+#[cfg(unix)]
+mod container;
+mod http;
+mod listen;
+mod metrics;
+mod raw;
+mod rest;
+mod rights;
+#[cfg(feature = "rpc")]
+mod rpc;
+mod serving;
+mod tls;
+mod websocket;

@@ -1,0 +1,51 @@
+//! What the other crates of this project use beside the API. It changes without notice.
+
+pub use crate::ids::{connection_id, session_id};
+pub use crate::log_repeated;
+pub use crate::repeated::Repeated;
+pub use crate::turn::is_final;
+
+/// The environment variable with the token of `acp-server serve`. Processes that an agent starts do
+/// not inherit it.
+pub const TOKEN_VARIABLE: &str = "ACP_SERVER_TOKEN";
+
+pub mod clock {
+    //! The time of day as the protocol writes it.
+
+    pub use crate::clock::{milliseconds, now, system_time, text, text_of};
+}
+
+pub mod raw_object {
+    //! JSON objects as text.
+
+    pub use crate::raw_object::{RawObject, json_text};
+}
+
+pub mod connection {
+    //! What endpoints know of a client.
+
+    pub use crate::connection::{
+        Gate, RESTARTED, Role, Subscription, answer, check, elicitation_needs, session,
+    };
+}
+
+pub mod event {
+    //! Events as text.
+
+    pub use crate::event::{RawUpdate, split_params, sum};
+    pub use crate::turn::Role as Speaker;
+}
+
+pub mod server {
+    //! What a server tells endpoints.
+
+    pub use crate::server::DeletionObserver;
+}
+
+pub mod session {
+    //! What a session has for endpoints and handlers that pass messages on.
+
+    pub use crate::session::{
+        Ask, Attached, ReceivedText, Refusal, Reply, TurnResult, WeakSession, current_value,
+    };
+}
