@@ -45,7 +45,7 @@ impl Text {
         match &event.parse().body {
             EventBody::Update(update) => self.update(event, update, output),
             EventBody::Turn(turn) => {
-                let mut note = of_turn(turn);
+                let mut note = turn.facts().note.to_string();
                 if let TurnEvent::TurnEnded { stop_reason, .. } = turn {
                     let _ = self.conversation.end_turn(stop_reason.clone());
                     if let Some(used) = self.usage.latest().and_then(TurnUsage::text) {
@@ -149,38 +149,6 @@ impl Text {
         self.end(output)?;
         let note = event.timed(note);
         writeln!(output, "[{}] {}", event.number, one_line(&note))
-    }
-}
-
-/// Returns what happened in a turn.
-fn of_turn(event: &TurnEvent) -> String {
-    match event {
-        TurnEvent::TurnStarted { .. } => "turn started".to_owned(),
-        TurnEvent::TurnEnded {
-            error: Some(error), ..
-        } => format!("turn failed: {error}"),
-        TurnEvent::TurnEnded { stop_reason, .. } => {
-            let reason = stop_reason.as_ref();
-            format!(
-                "turn ended: {}",
-                reason.map_or("unknown", |reason| reason.as_str())
-            )
-        }
-        TurnEvent::PermissionAsked { request, .. } => {
-            format!(
-                "permission asked for tool call {}",
-                request.tool_call.tool_call_id
-            )
-        }
-        TurnEvent::PermissionAnswered { outcome, .. } => {
-            let answer = match outcome {
-                Some(outcome) => serde_json::to_string(outcome).unwrap_or_default(),
-                None => "withdrawn".to_owned(),
-            };
-            format!("permission answered: {answer}")
-        }
-        TurnEvent::ElicitationAsked { .. } => "question asked".to_owned(),
-        TurnEvent::ElicitationAnswered { .. } => "question answered".to_owned(),
     }
 }
 

@@ -270,7 +270,7 @@ impl Cursor {
         if self.generation != step.generation {
             return None;
         }
-        if kind == EventKind::Update {
+        if kind.is_plain_update() {
             return Some(Phase::Live);
         }
         let mut known = self.known.iter();

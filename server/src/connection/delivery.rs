@@ -233,9 +233,9 @@ impl Subscription {
                 // What is sent next is elsewhere.
                 return Ok(true);
             };
-            let joined = match kind {
-                EventKind::Update if joins => joining::join(batch, next, last),
-                _ => None,
+            let joined = match joins && kind.is_plain_update() {
+                true => joining::join(batch, next, last),
+                false => None,
             };
             let (text, number) = match &joined {
                 Some((text, number)) => (text.as_str(), *number),

@@ -311,10 +311,16 @@ pub(super) fn send_event(
     }
     // A response to `session/resume` contains the options and follows the state; notices are no
     // part of the conversation.
-    let in_history = !matches!(
-        event.kind,
-        EventKind::Turn | EventKind::Notice | EventKind::ConfigOptions
-    );
+    let in_history = match event.kind {
+        EventKind::Turn | EventKind::Notice | EventKind::ConfigOptions => false,
+        EventKind::UserMessage
+        | EventKind::AgentMessage
+        | EventKind::ToolCall
+        | EventKind::Usage
+        | EventKind::Compaction
+        | EventKind::Mode
+        | EventKind::Update => true,
+    };
     if !in_history && event.phase == Phase::Loaded {
         return Ok(0);
     }

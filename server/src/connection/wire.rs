@@ -94,7 +94,14 @@ pub(super) fn send_event(
             without_booleans(event.text)
         }
         EventKind::UserMessage => with_known_block(event.text),
-        _ => None,
+        EventKind::AgentMessage
+        | EventKind::ToolCall
+        | EventKind::Usage
+        | EventKind::Notice
+        | EventKind::Compaction
+        | EventKind::Mode
+        | EventKind::ConfigOptions
+        | EventKind::Update => None,
     };
     let text = rewritten.as_deref().unwrap_or(event.text);
     send_update(peer, session, text, Some(event.place))?;

@@ -1,28 +1,38 @@
 //! The kind of an event, from the beginning of its text.
 
 /// What the server must know of an event without reading all of it.
+///
+/// This is the only place that reads the tag of an event. Whoever needs some kinds only matches on all
+/// of them, so a kind that is added here does not compile before each of these places decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EventKind {
+pub enum EventKind {
+    /// An event of our own, which is no update. Its kinds are those of
+    /// [`TurnEvent`](super::TurnEvent).
+    Turn,
+    /// A piece of a message of the user.
     UserMessage,
-    /// An update that every client is sent.
-    Update,
+    /// A piece of a message of the agent.
+    AgentMessage,
+    /// The announcement of a tool call.
+    ToolCall,
+    /// Tokens in the context, and what the session has cost.
+    Usage,
     /// An update for clients with the capability, and not repeated by `session/load`.
     Notice,
+    /// What a compaction of the conversation does.
     Compaction,
+    /// The current mode.
     Mode,
+    /// All config options.
     ConfigOptions,
-    /// An event that is no update.
-    Turn,
+    /// Any other update.
+    Update,
 }
 
 impl EventKind {
     /// Returns the kind of an event. The tag comes first in what this crate writes.
     pub(crate) fn of(text: &str) -> Self {
         if let Some(rest) = text.strip_prefix(r#"{"sessionUpdate":""#) {
-            // Nearly all events are these.
-            if rest.starts_with("agent_") {
-                return Self::Update;
-            }
             return Self::of_update(rest.split('"').next().unwrap_or_default());
         }
         if text.starts_with(r#"{"event":""#) {
@@ -35,12 +45,30 @@ impl EventKind {
 
     fn of_update(tag: &str) -> Self {
         match tag {
+            // Nearly all events are these.
+            "agent_message_chunk" => Self::AgentMessage,
             "user_message_chunk" => Self::UserMessage,
+            "tool_call" => Self::ToolCall,
+            "usage_update" => Self::Usage,
             "notice" => Self::Notice,
             "compaction_update" | "compaction_summary_chunk" => Self::Compaction,
             "current_mode_update" => Self::Mode,
             "config_option_update" => Self::ConfigOptions,
             _ => Self::Update,
+        }
+    }
+
+    /// Returns whether every client is sent the update as it is, whatever its capabilities, and
+    /// whether it is live or replayed.
+    pub(crate) fn is_plain_update(self) -> bool {
+        match self {
+            Self::AgentMessage | Self::ToolCall | Self::Usage | Self::Update => true,
+            Self::Turn
+            | Self::UserMessage
+            | Self::Notice
+            | Self::Compaction
+            | Self::Mode
+            | Self::ConfigOptions => false,
         }
     }
 }
@@ -74,7 +102,7 @@ mod tests {
         let documented = SESSION_UPDATE_CONTENT.iter().map(|(kind, _)| kind);
         let is_plain = |kind: &&str| {
             let text = format!(r#"{{"sessionUpdate":"{kind}""#);
-            EventKind::of(&text) == EventKind::Update
+            EventKind::of(&text).is_plain_update()
         };
         let plain: Vec<&str> = documented.filter(is_plain).collect();
         assert_eq!(plain, PLAIN);

@@ -5,14 +5,16 @@ mod kind;
 mod notification_params;
 mod raw_update;
 mod times;
+mod turn_facts;
 mod usage;
 
 pub use batch::Batch;
-pub(crate) use kind::EventKind;
+pub use kind::EventKind;
 pub use notification_params::split_params;
 pub use raw_update::RawUpdate;
 #[cfg(feature = "sqlite")]
 pub(crate) use times::Times;
+pub use turn_facts::{Note, StateAfter, TurnFacts};
 pub use usage::TokenUsage;
 pub use usage::sum;
 
@@ -145,6 +147,11 @@ pub struct StoredEvent<'a> {
 }
 
 impl StoredEvent<'_> {
+    /// Returns the kind.
+    pub fn kind(&self) -> EventKind {
+        EventKind::of(self.text)
+    }
+
     /// Returns the event as types.
     pub fn parse(&self) -> Event {
         let mut event = Event::parse(self.number, self.text);
@@ -171,9 +178,9 @@ impl Event {
     /// [batch](Batch::event).
     #[must_use]
     pub fn parse(number: u64, text: &str) -> Self {
-        let body = match EventKind::of(text) {
-            EventKind::Turn => serde_json::from_str(text).map(EventBody::Turn).ok(),
-            _ => serde_json::from_str(text).map(EventBody::Update).ok(),
+        let body = match EventKind::of(text) == EventKind::Turn {
+            true => serde_json::from_str(text).map(EventBody::Turn).ok(),
+            false => serde_json::from_str(text).map(EventBody::Update).ok(),
         };
         let body = body.unwrap_or_else(|| EventBody::Unknown(unknown(text)));
         Self {
@@ -237,5 +244,22 @@ mod tests {
             panic!("known");
         };
         assert_eq!(json.get(), text);
+    }
+
+    /// `/rpc` passes them on by these names. serde lists them in its error about an unknown one.
+    #[test]
+    fn every_event_of_our_own_is_in_the_document() {
+        let unknown = serde_json::from_str::<TurnEvent>(r#"{"event":"?"}"#);
+        let listed = unknown.unwrap_err().to_string();
+        let names: Vec<_> = listed.split('`').skip(3).step_by(2).collect();
+        assert!(names.contains(&"turn_started"), "{listed}");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/rest.md");
+        let document = std::fs::read_to_string(path).unwrap();
+        for name in names {
+            assert!(
+                document.contains(&format!("`{name}`")),
+                "docs/rest.md does not name the event `{name}` of `/rpc`"
+            );
+        }
     }
 }

@@ -35,19 +35,31 @@ impl LeftOpen {
                 let update = ToolCallUpdate::new(update.tool_call_id).with_status(status);
                 let _ = self.calls.apply(&update.into());
             }
-            EventBody::Turn(TurnEvent::PermissionAsked { question, .. }) => {
-                self.permissions.insert(question);
+            // Other updates open nothing.
+            EventBody::Update(_) => {}
+            EventBody::Turn(event) => self.note_turn(&event),
+            // What an event of a later version opens, that version closes.
+            EventBody::Unknown(_) => {}
+        }
+    }
+
+    /// Decides for every event of our own: one that opens something must be ended by [`repair`].
+    fn note_turn(&mut self, event: &TurnEvent) {
+        match event {
+            TurnEvent::PermissionAsked { question, .. } => {
+                self.permissions.insert(*question);
             }
-            EventBody::Turn(TurnEvent::PermissionAnswered { question, .. }) => {
-                self.permissions.remove(&question);
+            TurnEvent::PermissionAnswered { question, .. } => {
+                self.permissions.remove(question);
             }
-            EventBody::Turn(TurnEvent::ElicitationAsked { question, .. }) => {
-                self.elicitations.insert(question);
+            TurnEvent::ElicitationAsked { question, .. } => {
+                self.elicitations.insert(*question);
             }
-            EventBody::Turn(TurnEvent::ElicitationAnswered { question, .. }) => {
-                self.elicitations.remove(&question);
+            TurnEvent::ElicitationAnswered { question, .. } => {
+                self.elicitations.remove(question);
             }
-            _ => {}
+            // The record of the session has the running turn.
+            TurnEvent::TurnStarted { .. } | TurnEvent::TurnEnded { .. } => {}
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 /// The most currencies of one sum. Those beyond are left out: an agent invents them.
-const MOST_CURRENCIES: usize = 32;
+pub(super) const MOST_CURRENCIES: usize = 32;
 
 /// The most bytes of a currency's name. A longer one is left out.
 const LONGEST_NAME: usize = 64;

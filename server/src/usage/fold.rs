@@ -3,7 +3,7 @@
 use acp_sdk::v1::{Cost, SessionUpdate};
 
 use super::{Costs, TurnEnd, TurnUsage};
-use crate::event::{Event, EventBody, StoredEvent, TurnEvent};
+use crate::event::{Event, EventBody, EventKind, StoredEvent, TurnEvent};
 
 /// Finds the turns of a session in its events, and what each used.
 ///
@@ -24,16 +24,19 @@ pub struct UsageFold {
 }
 
 impl UsageFold {
-    /// Creates a fold that continues after the event `last`.
-    ///
-    /// `reported` has the totals that were reported before. `is_partial`: they may be incomplete.
-    pub fn after(last: u64, reported: Costs, is_partial: bool) -> Self {
+    /// Creates a fold that continues after the event `last`, without the totals that were reported
+    /// before.
+    pub(crate) fn after(last: u64) -> Self {
         Self {
             last,
-            is_partial,
-            reported,
-            turn: None,
+            is_partial: true,
+            ..Self::default()
         }
+    }
+
+    /// Sets the total in a currency as it was reported last; 0 if it never was.
+    pub(super) fn set_reported(&mut self, currency: &str, amount: f64) {
+        self.reported.set(currency, amount);
     }
 
     /// Observes the next event. Returns the previous turn, which is complete, when another one
@@ -44,8 +47,16 @@ impl UsageFold {
             self.reported = Costs::default();
         }
         self.last = event.number;
-        if !is_relevant(event.text) {
-            return None;
+        match event.kind() {
+            EventKind::Turn | EventKind::Usage => {}
+            EventKind::UserMessage
+            | EventKind::AgentMessage
+            | EventKind::ToolCall
+            | EventKind::Notice
+            | EventKind::Compaction
+            | EventKind::Mode
+            | EventKind::ConfigOptions
+            | EventKind::Update => return None,
         }
         let Event { body, .. } = event.parse();
         match body {
@@ -110,16 +121,6 @@ impl UsageFold {
             turn.costs.add(currency, spent);
         }
     }
-}
-
-/// Returns whether an event says something about turns or costs, without reading all of it.
-fn is_relevant(text: &str) -> bool {
-    text.starts_with(r#"{"event":"turn_"#) || is_usage(text)
-}
-
-/// Returns whether an event reports a cost, perhaps.
-pub(super) fn is_usage(text: &str) -> bool {
-    text.starts_with(r#"{"sessionUpdate":"usage_update""#)
 }
 
 /// Returns whether a number can be an amount of money.
@@ -276,10 +277,12 @@ mod tests {
 
     #[test]
     fn a_fold_continues_with_what_was_reported_before() {
-        let mut reported = Costs::default();
-        reported.set("USD", 1.0);
-        let mut fold = UsageFold::after(20, reported, false);
-        let texts = [start(21), total(1.25, "USD"), total(7.0, "EUR")];
+        let mut fold = UsageFold::after(20);
+        fold.set_reported("USD", 1.0);
+        fold.set_reported("EUR", 0.0);
+        // The earlier total in pounds is not known.
+        let (euros, pounds) = (total(7.0, "EUR"), total(3.0, "GBP"));
+        let texts = [start(21), total(1.25, "USD"), euros, pounds];
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let all = turns_after(20, &mut fold, &texts);
         assert_eq!(costs(&all), [vec![("EUR", 7.0), ("USD", 0.25)]]);

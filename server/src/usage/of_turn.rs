@@ -1,11 +1,14 @@
 //! What one turn of a session in memory used.
 
+use std::collections::BTreeSet;
+
 use acp_sdk::v1::SessionUpdate;
 
-use super::fold::is_usage;
-use super::{Costs, TurnUsage, UsageFold};
+use super::costs::MOST_CURRENCIES;
+use super::fold::is_amount;
+use super::{TurnUsage, UsageFold};
 use crate::event::TurnEvent;
-use crate::event::{Event, EventBody, TurnId};
+use crate::event::{EventBody, EventKind, StoredEvent, TurnId};
 use crate::session::ReceivedText;
 use crate::{Result, Session};
 
@@ -22,28 +25,28 @@ const NEAR: u64 = 256;
 /// The store's.
 pub async fn of_turn(session: &Session, turn: TurnId, last: u64) -> Result<Option<TurnUsage>> {
     let before = turn.0.saturating_sub(1);
-    let mut currencies = Costs::default();
+    let mut fold = UsageFold::after(before);
+    let (mut currencies, mut is_whole) = (BTreeSet::new(), true);
     let mut events = Between::new(session, before, last);
     while let Some(read) = events.next().await? {
-        if let Some((currency, amount)) = read.total() {
-            currencies.set(&currency, amount);
+        let Some(stored) = read.stored() else {
+            is_whole = false;
+            continue;
+        };
+        // Of each currency, the total at the beginning of the turn is needed. Behind a gap it would
+        // not be that of the event before.
+        if is_whole
+            && let Some((currency, _)) = total(stored)
+            && currencies.len() < MOST_CURRENCIES
+            && currencies.insert(currency.clone())
+        {
+            match total_before(session, before, &currency).await? {
+                Total::Reported(amount) => fold.set_reported(&currency, amount),
+                Total::Never => fold.set_reported(&currency, 0.0),
+                Total::Unknown => {}
+            }
         }
-    }
-    let mut reported = Costs::default();
-    let mut is_partial = false;
-    for (currency, _) in currencies.iter() {
-        match total_before(session, before, currency).await? {
-            Total::Reported(amount) => reported.set(currency, amount),
-            Total::Never => {}
-            Total::Unknown => is_partial = true,
-        }
-    }
-    let mut fold = UsageFold::after(before, reported, is_partial);
-    let mut events = Between::new(session, before, last);
-    while let Some(read) = events.next().await? {
-        if let Some(stored) = read.stored() {
-            let _ = fold.observe(stored);
-        }
+        let _ = fold.observe(stored);
     }
     Ok(fold.latest().cloned())
 }
@@ -82,7 +85,7 @@ async fn total_before(session: &Session, last: u64, currency: &str) -> Result<To
         let mut events = Between::new(session, start, end);
         while let Some(read) = events.next().await? {
             is_whole &= read.stored().is_some();
-            found = match read.total() {
+            found = match read.stored().and_then(total) {
                 Some((reported, amount)) if reported == currency => Some(amount),
                 _ => found,
             };
@@ -130,25 +133,24 @@ impl Between {
 }
 
 impl Read {
-    fn stored(&self) -> Option<crate::event::StoredEvent<'_>> {
+    fn stored(&self) -> Option<StoredEvent<'_>> {
         match &self.0 {
             ReceivedText::Event(number, batch) => batch.stored(*number),
             ReceivedText::Gap(_) => None,
         }
     }
+}
 
-    /// Returns the currency and the amount of the total that the event reports.
-    fn total(&self) -> Option<(String, f64)> {
-        let stored = self.stored()?;
-        if !is_usage(stored.text) {
-            return None;
+/// Returns the currency and the amount of the total that an event reports.
+fn total(stored: StoredEvent<'_>) -> Option<(String, f64)> {
+    if stored.kind() != EventKind::Usage {
+        return None;
+    }
+    match stored.parse().body {
+        EventBody::Update(SessionUpdate::UsageUpdate(update)) => {
+            let cost = update.cost?;
+            is_amount(cost.amount).then_some((cost.currency, cost.amount))
         }
-        match Event::parse(stored.number, stored.text).body {
-            EventBody::Update(SessionUpdate::UsageUpdate(update)) => {
-                let cost = update.cost?;
-                super::fold::is_amount(cost.amount).then_some((cost.currency, cost.amount))
-            }
-            _ => None,
-        }
+        _ => None,
     }
 }

@@ -3,11 +3,11 @@
 use acp_sdk::convert::convert_logged;
 use acp_sdk::{RpcError, v1, v2};
 
-use crate::event::{Event, EventBody, TurnEvent};
+use crate::event::{Event, EventBody, StateAfter, TurnEvent};
 
 /// Converts an event to the update that clients of version 2 are sent.
 ///
-/// `None` if they are sent nothing: for a mode, because the session's log has the config options
+/// `None` if they are sent nothing: for an event that does not change the state; for a mode, because the session's log has the config options
 /// with the new mode too; for an event of a later version of this crate; and for an update that
 /// version 2 refuses: a notice without a title, or one of a kind that only version 2 has, without
 /// its required members.
@@ -17,7 +17,7 @@ use crate::event::{Event, EventBody, TurnEvent};
 pub(crate) fn update(event: Event) -> Option<v2::SessionUpdate> {
     match event.body {
         EventBody::Update(update) => of_update(event.number, update),
-        EventBody::Turn(event) => Some(of_turn(&event).into()),
+        EventBody::Turn(event) => of_turn(&event).map(Into::into),
         EventBody::Unknown(_) => None,
     }
 }
@@ -42,24 +42,18 @@ fn of_update(number: u64, mut update: v1::SessionUpdate) -> Option<v2::SessionUp
     convert_logged(update)
 }
 
-fn of_turn(event: &TurnEvent) -> v2::StateUpdate {
-    match event {
-        TurnEvent::TurnStarted { .. }
-        | TurnEvent::PermissionAnswered { .. }
-        | TurnEvent::ElicitationAnswered { .. } => v2::RunningStateUpdate::new().into(),
-        TurnEvent::PermissionAsked { .. } | TurnEvent::ElicitationAsked { .. } => {
-            v2::RequiresActionStateUpdate::new().into()
-        }
-        TurnEvent::TurnEnded {
-            stop_reason, error, ..
-        } => {
-            let reason = match (stop_reason, error) {
-                (Some(reason), _) => convert_logged(reason.clone()),
-                (None, error) => Some(failed(error.as_deref())),
+fn of_turn(event: &TurnEvent) -> Option<v2::StateUpdate> {
+    Some(match event.facts().state? {
+        StateAfter::Running => v2::RunningStateUpdate::new().into(),
+        StateAfter::RequiresAction => v2::RequiresActionStateUpdate::new().into(),
+        StateAfter::Idle { stop_reason, error } => {
+            let reason = match stop_reason {
+                Some(reason) => convert_logged(reason.clone()),
+                None => Some(failed(error)),
             };
             v2::IdleStateUpdate::new().with_stop_reason(reason).into()
         }
-    }
+    })
 }
 
 fn failed(message: Option<&str>) -> v2::StopReason {

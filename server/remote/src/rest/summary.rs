@@ -5,7 +5,7 @@ use acp_sdk::v1::{
     SessionConfigOptionCategory, SessionUpdate,
 };
 
-use acp_server::event::{EventBody, StoredEvent};
+use acp_server::event::{EventBody, EventKind, StoredEvent};
 use acp_server::usage::{TurnUsage, UsageFold};
 
 /// The most bytes of a prompt in a list.
@@ -98,7 +98,7 @@ impl History {
                 self.bytes += turn.bytes();
                 self.earlier.push(turn);
             }
-        } else if is_relevant(event.text)
+        } else if is_relevant(event.kind())
             && let EventBody::Update(update) = event.parse().body
         {
             self.details.update(&update);
@@ -148,13 +148,19 @@ impl TurnSummary {
 }
 
 /// Returns whether [`Details`] depend on an event, without reading all of it.
-fn is_relevant(text: &str) -> bool {
-    let tag = text.strip_prefix(r#"{"sessionUpdate":""#);
-    let tag = tag.and_then(|rest| rest.split('"').next());
-    matches!(
-        tag,
-        Some("user_message_chunk" | "agent_message_chunk" | "tool_call" | "config_option_update")
-    )
+fn is_relevant(kind: EventKind) -> bool {
+    match kind {
+        EventKind::UserMessage
+        | EventKind::AgentMessage
+        | EventKind::ToolCall
+        | EventKind::ConfigOptions => true,
+        EventKind::Turn
+        | EventKind::Usage
+        | EventKind::Notice
+        | EventKind::Compaction
+        | EventKind::Mode
+        | EventKind::Update => false,
+    }
 }
 
 /// Returns whether an option selects the model.

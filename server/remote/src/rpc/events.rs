@@ -193,16 +193,12 @@ async fn to_json(session: &Session, received: &Received) -> acp_server::Result<V
     if let Some(time) = time {
         value["time"] = json!(acp_server::internal::clock::text_of(*time));
     }
-    if let EventBody::Turn(
-        TurnEvent::PermissionAsked { question, .. }
-        | TurnEvent::PermissionAnswered { question, .. }
-        | TurnEvent::ElicitationAsked { question, .. }
-        | TurnEvent::ElicitationAnswered { question, .. },
-    ) = body
+    if let EventBody::Turn(event) = body
+        && let Some(question) = event.facts().question
     {
         let id = RequestId {
             session: session.id().clone(),
-            question: *question,
+            question,
         };
         value["requestId"] = json!(id.to_string());
     }

@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::text::frame;
 use super::view::View;
 use super::{documented, otter};
+use acp_server::event::{EventBody, EventKind, TurnEvent};
 use crate::Settings;
 use crate::metrics::Open;
-use acp_server::event::{Event, EventBody, TurnEvent};
 use acp_server::internal::session::ReceivedText;
 use acp_server::usage;
 use acp_server::{Events, Phase, Result, Session};
@@ -202,11 +202,13 @@ async fn turn_before(session: &Session, number: u64) -> Result<u64> {
                 ReceivedText::Gap(last) if last < number => continue,
                 _ => break,
             };
-            let text = batch.get(at).unwrap_or_default();
-            if !text.starts_with(r#"{"event":"turn_"#) {
+            let Some(stored) = batch.stored(at) else {
+                continue;
+            };
+            if stored.kind() != EventKind::Turn {
                 continue;
             }
-            match Event::parse(at, text).body {
+            match stored.parse().body {
                 EventBody::Turn(TurnEvent::TurnStarted { turn, .. }) => found = Some(turn.0 - 1),
                 EventBody::Turn(TurnEvent::TurnEnded { .. }) => found = Some(at),
                 _ => {}

@@ -2,9 +2,7 @@
 
 use acp_sdk::conversation::{Change, Conversation, ItemId};
 use acp_sdk::text::git_patch;
-use acp_sdk::v1::{
-    ContentBlock, RequestPermissionOutcome, SessionUpdate, ToolCallContent, ToolCallStatus,
-};
+use acp_sdk::v1::{ContentBlock, SessionUpdate, ToolCallContent, ToolCallStatus};
 
 use acp_server::event::{EventBody, StoredEvent, TurnEvent};
 use acp_server::store::SessionRecord;
@@ -109,7 +107,7 @@ impl Writer {
 fn parts(body: EventBody) -> Vec<Part> {
     match body {
         EventBody::Update(update) => of_update(update),
-        EventBody::Turn(event) => of_turn(event).map(Part::Note).into_iter().collect(),
+        EventBody::Turn(event) => of_turn(&event).map(Part::Note).into_iter().collect(),
         EventBody::Unknown(_) => Vec::new(),
     }
 }
@@ -173,31 +171,16 @@ fn content(block: &ContentBlock) -> String {
     }
 }
 
-fn of_turn(event: TurnEvent) -> Option<String> {
-    match event {
-        TurnEvent::TurnEnded {
-            error: Some(error), ..
-        } => Some(format!("Turn failed: {error}")),
-        TurnEvent::TurnEnded { stop_reason, .. } => {
-            let reason = stop_reason?;
-            Some(format!("Turn ended: {}", reason.as_str()))
-        }
-        TurnEvent::PermissionAsked { request, .. } => {
-            let call = request.tool_call;
-            let title = call.title.unwrap_or_else(|| call.tool_call_id.to_string());
-            Some(format!("Permission asked: {title}"))
-        }
-        TurnEvent::PermissionAnswered { outcome, .. } => Some(match outcome {
-            Some(RequestPermissionOutcome::Selected(chosen)) => {
-                format!("Permission answered: {}", chosen.option_id)
-            }
-            Some(_) => "Permission answered: cancelled".to_owned(),
-            None => "Permission request withdrawn".to_owned(),
-        }),
-        TurnEvent::ElicitationAsked { .. } => Some("Question asked".to_owned()),
-        TurnEvent::ElicitationAnswered { .. } => Some("Question answered".to_owned()),
-        TurnEvent::TurnStarted { .. } => None,
+fn of_turn(event: &TurnEvent) -> Option<String> {
+    // The message of the user says it.
+    if let TurnEvent::TurnStarted { .. } = event {
+        return None;
     }
+    let mut note = event.facts().note.to_string();
+    if let Some(first) = note.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    Some(note)
 }
 
 /// Returns an event of which the time is not known.

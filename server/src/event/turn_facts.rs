@@ -1,0 +1,148 @@
+//! What others must know of each event of our own: one function, which decides for every event.
+
+use acp_sdk::v1::{RequestPermissionOutcome, StopReason};
+
+use super::{QuestionId, TurnEvent};
+
+/// Facts of a [`TurnEvent`], for all that follow or show a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TurnFacts<'a> {
+    /// The state of the session after the event; `None` if it does not change the state.
+    pub state: Option<StateAfter<'a>>,
+    /// The question that it asks or answers.
+    pub question: Option<QuestionId>,
+    /// What it says to people.
+    pub note: Note<'a>,
+}
+
+/// The state of a session after an event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StateAfter<'a> {
+    /// A turn runs.
+    Running,
+    /// A question is open.
+    RequiresAction,
+    /// The turn has ended.
+    Idle {
+        /// `None` if it failed.
+        stop_reason: Option<&'a StopReason>,
+        /// Why it failed.
+        error: Option<&'a str>,
+    },
+}
+
+/// A line of text: `turn ended: end_turn`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Note<'a> {
+    text: &'static str,
+    /// After the text and a colon.
+    detail: Option<&'a str>,
+}
+
+impl TurnEvent {
+    /// Returns the facts of the event.
+    pub fn facts(&self) -> TurnFacts<'_> {
+        let facts = |state, question: Option<&QuestionId>, text, detail| TurnFacts {
+            state: Some(state),
+            question: question.copied(),
+            note: Note { text, detail },
+        };
+        use StateAfter::{Idle, RequiresAction, Running};
+        match self {
+            Self::TurnStarted { .. } => facts(Running, None, "turn started", None),
+            Self::TurnEnded {
+                stop_reason, error, ..
+            } => {
+                let (stop_reason, error) = (stop_reason.as_ref(), error.as_deref());
+                let (text, detail) = match error {
+                    Some(_) => ("turn failed", error),
+                    None => ("turn ended", stop_reason.map(StopReason::as_str)),
+                };
+                facts(Idle { stop_reason, error }, None, text, detail)
+            }
+            Self::PermissionAsked { question, request } => {
+                let call = &request.tool_call;
+                let title = call.title.as_deref().unwrap_or(call.tool_call_id.as_str());
+                let text = "permission asked";
+                facts(RequiresAction, Some(question), text, Some(title))
+            }
+            Self::PermissionAnswered { question, outcome } => {
+                let (text, detail) = match outcome {
+                    Some(RequestPermissionOutcome::Selected(chosen)) => {
+                        ("permission answered", Some(chosen.option_id.as_str()))
+                    }
+                    Some(_) => ("permission answered", Some("cancelled")),
+                    None => ("permission request withdrawn", None),
+                };
+                facts(Running, Some(question), text, detail)
+            }
+            Self::ElicitationAsked { question, .. } => {
+                facts(RequiresAction, Some(question), "question asked", None)
+            }
+            Self::ElicitationAnswered { question, .. } => {
+                facts(Running, Some(question), "question answered", None)
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Note<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.text)?;
+        match self.detail {
+            Some(detail) => write!(f, ": {detail}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(text: &str) -> String {
+        let event: TurnEvent = serde_json::from_str(text).unwrap();
+        event.facts().note.to_string()
+    }
+
+    #[test]
+    fn a_note_is_a_line_for_people() {
+        for (event, expected) in [
+            (r#"{"event":"turn_started","turn":1}"#, "turn started"),
+            (
+                r#"{"event":"turn_ended","turn":1,"stopReason":"refusal"}"#,
+                "turn ended: refusal",
+            ),
+            (
+                r#"{"event":"turn_ended","turn":1,"error":"no model"}"#,
+                "turn failed: no model",
+            ),
+            (
+                r#"{"event":"permission_asked","question":2,"request":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[]}}"#,
+                "permission asked: c",
+            ),
+            (
+                r#"{"event":"permission_asked","question":2,"request":{"sessionId":"s","toolCall":{"toolCallId":"c","title":"Run"},"options":[]}}"#,
+                "permission asked: Run",
+            ),
+            (
+                r#"{"event":"permission_answered","question":2,"outcome":{"outcome":"selected","optionId":"yes"}}"#,
+                "permission answered: yes",
+            ),
+            (
+                r#"{"event":"permission_answered","question":2,"outcome":{"outcome":"cancelled"}}"#,
+                "permission answered: cancelled",
+            ),
+            (
+                r#"{"event":"permission_answered","question":2}"#,
+                "permission request withdrawn",
+            ),
+            (
+                r#"{"event":"elicitation_answered","question":2}"#,
+                "question answered",
+            ),
+        ] {
+            assert_eq!(note(event), expected);
+        }
+    }
+}
