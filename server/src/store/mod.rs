@@ -3,9 +3,7 @@
 //! A store knows records (what a session is besides its conversation) and [batches](Batch) of
 //! numbered events. It does not know what an event means.
 
-pub mod contract;
 mod error;
-pub mod faults;
 mod memory;
 mod reading;
 mod record;
@@ -138,7 +136,7 @@ pub struct EventPage {
 /// - A session has at most one valid lease. Writing needs it; reading, listing and forking do not.
 /// - Sessions are listed by their last activity, the latest first, then by id.
 ///
-/// `acp_server::store::contract` tests these rules for any implementation.
+/// The crate `acp-store-tests` tests these rules for any implementation.
 pub trait Store: Send + Sync + 'static {
     /// Adds a session without events and leases it to this process.
     ///

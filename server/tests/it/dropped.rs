@@ -5,9 +5,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use acp_sdk::v1::*;
-use acp_server::store::faults::{Fault, FaultyStore, Gate, Operation, When};
 use acp_server::store::{MemoryStore, Store as _};
 use acp_server::{Handler, HandlerResult, Limits, Opening, Phase, Server, Session, Settings, Turn};
+use acp_store_tests::faults::{Fault, FaultyStore, Gate, Operation, When};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 

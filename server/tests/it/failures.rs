@@ -5,9 +5,9 @@ use std::sync::Arc;
 use acp_reference_agent::Reference;
 use acp_sdk::Json;
 use acp_sdk::v1::*;
-use acp_server::store::faults::{Fault, FaultyStore, Gate, Operation, When};
 use acp_server::store::{MemoryStore, SessionRecord, Store, StoreErrorKind};
 use acp_server::{Handler, HandlerResult, Limits, Link, Opening, Server, Session, Settings, Turn};
+use acp_store_tests::faults::{Fault, FaultyStore, Gate, Operation, When};
 use serde_json::{Value, json};
 
 use crate::counting::Counting;

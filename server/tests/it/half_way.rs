@@ -11,12 +11,12 @@ use std::time::Duration;
 use acp_sdk::service::{HandlerFuture, IncomingNotification, IncomingRequest, Layer, Service};
 use acp_sdk::v1::*;
 use acp_sdk::{ConnectionBuilder, HandlerError};
-use acp_server::store::faults::{Fault, FaultyStore, When};
 use acp_server::store::{ListQuery, MemoryStore, Store as _};
 use acp_server::{
     Handler, HandlerResult, Limits, Opening, Phase, Received, Server, Session, Settings,
     SettingsChange, Turn,
 };
+use acp_store_tests::faults::{Fault, FaultyStore, When};
 use serde_json::{Value, json};
 use tokio::task::yield_now;
 

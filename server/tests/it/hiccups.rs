@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use acp_sdk::v1::*;
 use acp_server::event::Event;
-use acp_server::store::faults::{Fault, FaultyStore, Operation, When};
 use acp_server::store::{MemoryStore, Store, StoreErrorKind};
 use acp_server::{Handler, HandlerResult, Limits, Policies, Received, Server, Session, Turn};
+use acp_store_tests::faults::{Fault, FaultyStore, Operation, When};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 

@@ -4,9 +4,9 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use acp_sdk::v1::{ContentBlock, StopReason, TextContent};
-use acp_server::store::faults::{Fault, FaultyStore, Operation, When};
 use acp_server::store::{MemoryStore, StoreErrorKind};
 use acp_server::{Handler, HandlerResult, Server, Turn};
+use acp_store_tests::faults::{Fault, FaultyStore, Operation, When};
 use serde_json::Value;
 use tracing::level_filters::LevelFilter;
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use acp_sdk::v1::*;
 use acp_server::store::MemoryStore;
-use acp_server::store::faults::{Fault, FaultyStore, Operation, When};
 use acp_server::{
     Handler, HandlerResult, Opening, Phase, Policies, Server, Session, Settings, Turn,
 };
+use acp_store_tests::faults::{Fault, FaultyStore, Operation, When};
 
 use tokio::sync::Semaphore;
 

@@ -6,11 +6,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use acp_reference_agent::Reference;
 use acp_sdk::v1::*;
 use acp_server::event::Batch;
-use acp_server::store::faults::{Fault, FaultyStore, Gate, Operation, When};
 use acp_server::store::{
     Commit, ListQuery, MemoryStore, RecordChange, SessionRecord, Store, StoreErrorKind,
 };
 use acp_server::{Handler, HandlerResult, Limits, Link, Retention, Server, Turn};
+use acp_store_tests::faults::{Fault, FaultyStore, Gate, Operation, When};
 
 use crate::editor::{Desk, Editor, soon, text};
 

@@ -8,8 +8,8 @@ use acp_sdk::v1::SessionId;
 use acp_server::event::Batch;
 use acp_server::store::{
     Commit, Lease, ListQuery, SessionRecord, SqliteOptions, SqliteStore, Store, StoreErrorKind,
-    contract,
 };
+use acp_store_tests::contract;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use tempfile::TempDir;

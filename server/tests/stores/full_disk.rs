@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use acp_server::event::Batch;
-use acp_server::store::contract::audit;
 use acp_server::store::{
     Commit, Lease, SessionRecord, SqliteStore, Store, StoreError, StoreErrorKind,
 };
+use acp_store_tests::contract::audit;
 use tempfile::TempDir;
 
 const FOLDER: &str = "ACP_FULL_DISK_FOLDER";

@@ -11,11 +11,11 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use acp_server::event::Batch;
-use acp_server::store::contract::audit;
 use acp_server::store::{
     Commit, Durability, RecordChange, SessionRecord, SqliteOptions, SqliteStore, Store,
     StoreErrorKind,
 };
+use acp_store_tests::contract::audit;
 use tempfile::TempDir;
 
 const SESSIONS: [&str; 3] = ["0", "1", "2"];

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, too")]
 
-mod faults;
 #[cfg(feature = "sqlite")]
 mod files;
 #[cfg(all(feature = "sqlite", target_os = "linux"))]

@@ -6,8 +6,9 @@ use std::time::Instant;
 use acp_sdk::v1::SessionId;
 use acp_server::event::Batch;
 use acp_server::store::{
-    Commit, ListQuery, MemoryStore, RecordChange, SessionRecord, Store, StoreErrorKind, contract,
+    Commit, ListQuery, MemoryStore, RecordChange, SessionRecord, Store, StoreErrorKind,
 };
+use acp_store_tests::contract;
 
 fn events(first: u64, texts: &[&str]) -> Commit {
     let lines = texts.iter().map(|text| format!("{text}\n")).collect();

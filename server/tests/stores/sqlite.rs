@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use acp_server::store::{SqliteStore, contract};
+use acp_server::store::SqliteStore;
+use acp_store_tests::contract;
 use tempfile::TempDir;
 
 async fn check_contract() {

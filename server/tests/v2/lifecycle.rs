@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use acp_sdk::{ErrorCode, v2};
 use acp_server::Server;
-use acp_server::store::faults::{Fault, FaultyStore, Operation, When};
 use acp_server::store::{MemoryStore, StoreErrorKind};
+use acp_store_tests::faults::{Fault, FaultyStore, Operation, When};
 use serde_json::json;
 
 use crate::clients::{Answers, ClientV2};

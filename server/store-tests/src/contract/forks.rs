@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use acp_server::store::{SessionRecord, StoreErrorKind};
+
 use super::{Session, Shared, events, expect_error, page, text};
-use crate::store::{SessionRecord, StoreErrorKind};
 
 async fn fork(source: &Session, up_to: Option<u64>, id: &str) -> Session {
     let target = SessionRecord::new(id, "/fork");

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use acp_server::event::Batch;
+use acp_server::store::StoreErrorKind;
 use tokio::task::JoinSet;
 
-use super::{Commit, Session, Shared, batch, events, expect_error, page, text};
-use crate::event::Batch;
-use crate::store::{RecordChange, StoreErrorKind};
+use super::{Commit, Session, Shared, batch, events, expect_error, page, text, with};
 
 pub(super) async fn batches_come_back(store: Shared) {
     let session = Session::create(&store, "s").await;
@@ -52,10 +52,9 @@ pub(super) async fn events_follow_each_other(store: Shared) {
     }
     session.expect_events(3).await;
     // A batch without events has no number that could be wrong.
-    let empty = Commit {
-        events: Some(Arc::new(Batch::new(77))),
-        ..Commit::default()
-    };
+    let empty = with(Commit::default(), |commit| {
+        commit.events = Some(Arc::new(Batch::new(77)))
+    });
     assert!(session.commit(empty).await.is_ok());
     assert!(session.append(4, 1).await.is_ok());
     session.expect_events(4).await;
@@ -65,14 +64,10 @@ pub(super) async fn a_refused_commit_changes_nothing(store: Shared) {
     let session = Session::create(&store, "s").await;
     assert!(session.append(1, 1).await.is_ok());
     let before = session.record().await;
-    let commit = Commit {
-        change: RecordChange {
-            title: Some(Some("title".to_owned())),
-            updated_at: Some("2031-01-01T00:00:00.000Z".to_owned()),
-            ..RecordChange::default()
-        },
-        ..events(9, 1)
-    };
+    let commit = with(events(9, 1), |commit| {
+        commit.change.title = Some(Some("title".to_owned()));
+        commit.change.updated_at = Some("2031-01-01T00:00:00.000Z".to_owned());
+    });
     expect_error(
         session.commit(commit).await,
         StoreErrorKind::Conflict,
@@ -89,14 +84,10 @@ pub(super) async fn a_refused_commit_changes_nothing(store: Shared) {
 /// What the server does after a commit of which it does not know whether it happened.
 pub(super) async fn a_commit_is_repeated_without_harm(store: Shared) {
     let session = Session::create(&store, "s").await;
-    let commit = Commit {
-        change: RecordChange {
-            title: Some(Some("title".to_owned())),
-            ..RecordChange::default()
-        },
-        sync: true,
-        ..events(1, 3)
-    };
+    let commit = with(events(1, 3), |commit| {
+        commit.change.title = Some(Some("title".to_owned()));
+        commit.sync = true;
+    });
     assert!(session.commit(commit.clone()).await.is_ok());
     let after = session.record().await;
     assert_eq!(after.last_event, 3, "last event, by which it is known");
@@ -105,10 +96,7 @@ pub(super) async fn a_commit_is_repeated_without_harm(store: Shared) {
         StoreErrorKind::Conflict,
         "the same events again",
     );
-    let rest = Commit {
-        events: None,
-        ..commit
-    };
+    let rest = with(commit, |commit| commit.events = None);
     assert!(session.commit(rest).await.is_ok(), "the rest again");
     assert!(session.commit(Commit::default()).await.is_ok(), "nothing");
     assert_eq!(session.record().await, after, "record after repetitions");
@@ -156,10 +144,9 @@ pub(super) async fn large_events_are_read_one_by_one(store: Shared) {
     let session = Session::create(&store, "s").await;
     let large = |number| format!("\"{number}{}\"", "x".repeat(1 << 20));
     for number in 1..=4 {
-        let commit = Commit {
-            events: Some(batch(number, [large(number)])),
-            ..Commit::default()
-        };
+        let commit = with(Commit::default(), |commit| {
+            commit.events = Some(batch(number, [large(number)]))
+        });
         assert!(session.commit(commit).await.is_ok());
     }
     for after in 0..4 {
@@ -192,10 +179,7 @@ pub(super) async fn sessions_commit_at_the_same_time(store: Shared) {
             let mut last = 0;
             for round in 0..20 {
                 let count = (number + round) % 7 + 1;
-                let commit = Commit {
-                    sync: round == 19,
-                    ..events(last + 1, count)
-                };
+                let commit = with(events(last + 1, count), |commit| commit.sync = round == 19);
                 let result = session.commit(commit).await;
                 result.unwrap_or_else(|error| panic!("commit: {error}"));
                 last += count;

@@ -5,12 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
-use tokio::sync::Semaphore;
-
-use super::{
+use acp_server::store::{
     Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreError, StoreErrorKind,
     StoreFuture, StoreUsage,
 };
+use tokio::sync::Semaphore;
 
 /// A method of [`Store`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -316,3 +315,6 @@ impl<S: Store> Store for FaultyStore<S> {
         self.call(Operation::Usage, self.inner.usage())
     }
 }
+
+#[cfg(test)]
+mod tests;

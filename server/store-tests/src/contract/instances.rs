@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Session, Shared, events, expect_error, listed};
-use crate::store::{Commit, ListQuery, RecordChange, SessionRecord, Store, StoreErrorKind};
+use acp_server::store::{ListQuery, SessionRecord, Store, StoreErrorKind};
+
+use super::{Session, Shared, events, expect_error, listed, with};
 
 /// Tests a store that outlives the process: `open` returns the same store each time, which is
 /// empty at first, and is called after the one before was dropped.
@@ -16,13 +17,9 @@ pub async fn check_reopened<S: Store>(open: impl AsyncFn() -> S) {
     let mut record = SessionRecord::new("s", "/work");
     record.name = Some("name".to_owned());
     let session = Session::create_as(&store, &record).await;
-    let commit = Commit {
-        change: RecordChange {
-            title: Some(Some("title".to_owned())),
-            ..RecordChange::default()
-        },
-        ..events(1, 500)
-    };
+    let commit = with(events(1, 500), |commit| {
+        commit.change.title = Some(Some("title".to_owned()))
+    });
     assert!(session.commit(commit).await.is_ok());
     let before = session.record().await;
     let (id, old) = (session.id.clone(), session.lease.clone());
@@ -87,10 +84,7 @@ pub async fn check_instances<A: Store, B: Store>(first: A, second: B) {
         );
     }
     let other = Session::create(&second, "other").await;
-    let both = ListQuery {
-        limit: 9,
-        ..ListQuery::default()
-    };
+    let both = with(ListQuery::default(), |query| query.limit = 9);
     for store in [&first, &second] {
         assert_eq!(listed(&**store, &both).await.len(), 2, "sessions listed");
     }

@@ -1,13 +1,13 @@
 //! Removing the oldest events of a session.
 
-use super::{Commit, Session, Shared, events, expect_error, page, text};
-use crate::store::{RecordChange, SessionRecord, StoreErrorKind};
+use acp_server::store::{SessionRecord, StoreErrorKind};
+
+use super::{Commit, Session, Shared, events, expect_error, page, text, with};
 
 fn trim(before: u64) -> Commit {
-    Commit {
-        trim_before: Some(before),
-        ..Commit::default()
-    }
+    with(Commit::default(), |commit| {
+        commit.trim_before = Some(before)
+    })
 }
 
 /// Checks that a session has the events from `oldest` to `last`, in pages of every size.
@@ -103,14 +103,10 @@ pub(super) async fn all_events_can_be_removed(store: Shared) {
 pub(super) async fn events_are_removed_with_their_commit_or_not(store: Shared) {
     let session = Session::create(&store, "s").await;
     for round in 0..20 {
-        let commit = Commit {
-            change: RecordChange {
-                title: Some(Some(format!("{round}"))),
-                ..RecordChange::default()
-            },
-            trim_before: Some((round * 7 + 8_u64).saturating_sub(25)),
-            ..events(round * 7 + 1, 7)
-        };
+        let commit = with(events(round * 7 + 1, 7), |commit| {
+            commit.change.title = Some(Some(format!("{round}")));
+            commit.trim_before = Some((round * 7 + 8_u64).saturating_sub(25));
+        });
         assert!(session.commit(commit).await.is_ok());
         let last = round * 7 + 7;
         expect_kept(&session, (last + 1).saturating_sub(25).max(1), last).await;

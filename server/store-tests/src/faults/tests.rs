@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_server::store::faults::{Fault, FaultyStore, Gate, Operation, When};
-use acp_server::store::{MemoryStore, SessionRecord, Store, StoreErrorKind, contract};
+use acp_server::store::{MemoryStore, SessionRecord, Store, StoreErrorKind};
 use tokio::time::{Instant, timeout};
+
+use super::{Fault, FaultyStore, Gate, Operation, When};
+use crate::contract;
 
 async fn exists(store: &FaultyStore<MemoryStore>, id: &str) -> bool {
     store.inner().find(&id.into()).await.unwrap().is_some()

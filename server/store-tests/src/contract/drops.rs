@@ -4,9 +4,9 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 
 use acp_sdk::v1::SessionId;
+use acp_server::store::{SessionRecord, Store, StoreErrorKind, StoreFuture};
 
-use super::{Commit, Session, Shared, events, read_all};
-use crate::store::{RecordChange, SessionRecord, Store, StoreErrorKind, StoreFuture};
+use super::{Session, Shared, events, read_all, with};
 
 const ROUNDS: u64 = 100;
 
@@ -37,13 +37,9 @@ pub(super) async fn a_dropped_commit_is_whole_or_nothing(store: Shared) {
     let mut session = Session::create(&store, "s").await;
     let mut last = 0;
     for round in 0..ROUNDS {
-        let commit = Commit {
-            change: RecordChange {
-                title: Some(Some(format!("{round}"))),
-                ..RecordChange::default()
-            },
-            ..events(last + 1, 5)
-        };
+        let commit = with(events(last + 1, 5), |commit| {
+            commit.change.title = Some(Some(format!("{round}")))
+        });
         let before = session.record().await;
         abandon(store.commit(&session.lease, commit), round % 4).await;
         let acquired = store.acquire(&session.id).await;

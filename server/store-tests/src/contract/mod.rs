@@ -2,15 +2,6 @@
 //!
 //! Each rule is a function that panics when the store breaks it. They need a tokio runtime, of
 //! either flavor.
-//!
-//! ```
-//! use acp_server::store::{MemoryStore, contract};
-//!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() {
-//! contract::check(async || MemoryStore::new()).await;
-//! # }
-//! ```
 
 pub mod audit;
 mod drops;
@@ -28,11 +19,11 @@ use std::sync::Arc;
 
 use acp_sdk::v1::SessionId;
 
-use super::{
+use acp_server::event::Batch;
+use acp_server::store::{
     Commit, EventPage, Lease, ListQuery, RecordChange, SessionRecord, Store, StoreError,
     StoreErrorKind,
 };
-use crate::event::Batch;
 
 type Shared = Arc<dyn Store>;
 
@@ -126,10 +117,7 @@ impl Session {
     }
 
     async fn change(&self, change: RecordChange) -> Result<(), StoreError> {
-        let commit = Commit {
-            change,
-            ..Commit::default()
-        };
+        let commit = with(Commit::default(), |commit| commit.change = change);
         self.commit(commit).await
     }
 
@@ -154,6 +142,12 @@ impl Session {
     }
 }
 
+/// Returns a value with other members: outside of their crate no literal makes the types of stores.
+fn with<T>(mut value: T, set: impl FnOnce(&mut T)) -> T {
+    set(&mut value);
+    value
+}
+
 /// Returns the text of the event `number`, whose length depends on the number.
 fn text(number: u64) -> String {
     let padding = "ä".repeat(usize::try_from(number % 90).unwrap_or(0));
@@ -170,10 +164,9 @@ fn batch(first: u64, texts: impl IntoIterator<Item = String>) -> Arc<Batch> {
 
 /// Returns a commit of the events `first..first + count`.
 fn events(first: u64, count: u64) -> Commit {
-    Commit {
-        events: Some(batch(first, (first..first + count).map(text))),
-        ..Commit::default()
-    }
+    with(Commit::default(), |commit| {
+        commit.events = Some(batch(first, (first..first + count).map(text)))
+    })
 }
 
 /// Reads all events in pages of `max_bytes` and checks what each page says.

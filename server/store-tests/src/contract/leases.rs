@@ -1,7 +1,8 @@
 //! Who may write.
 
+use acp_server::store::{Lease, SessionRecord, StoreErrorKind};
+
 use super::{Session, Shared, expect_error};
-use crate::store::{Lease, SessionRecord, StoreErrorKind};
 
 pub(super) async fn each_lease_has_a_higher_token(store: Shared) {
     let session = Session::create(&store, "s").await;

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use acp_sdk::v1::SessionId;
+use acp_server::store::{ListQuery, RecordChange, SessionRecord};
 
-use super::{Session, Shared, listed};
-use crate::store::{ListQuery, RecordChange, SessionRecord};
+use super::{Session, Shared, listed, with};
 
 pub(super) async fn sessions_are_listed_by_activity(store: Shared) {
     for (id, second) in [("b", 3), ("a", 3), ("c", 3), ("e", 1), ("d", 5)] {
@@ -19,10 +19,9 @@ pub(super) async fn sessions_are_listed_by_activity(store: Shared) {
         let records = store.list(&all).await;
         let records = records.unwrap_or_else(|error| panic!("list: {error}"));
         let after = &records[at];
-        let page = ListQuery {
-            after: Some((after.updated_at.clone(), after.id.clone())),
-            ..all.clone()
-        };
+        let page = with(all.clone(), |query| {
+            query.after = Some((after.updated_at.clone(), after.id.clone()))
+        });
         assert_eq!(
             listed(&*store, &page).await.concat(),
             expected,
@@ -39,10 +38,9 @@ pub(super) async fn sessions_are_listed_by_activity(store: Shared) {
         id: record.id,
         lease,
     };
-    let title = RecordChange {
-        title: Some(Some("title".to_owned())),
-        ..RecordChange::default()
-    };
+    let title = with(RecordChange::default(), |change| {
+        change.title = Some(Some("title".to_owned()))
+    });
     assert!(session.change(title).await.is_ok());
     assert!(session.append(1, 1).await.is_ok());
     assert_eq!(listed(&*store, &all).await, ["d", "a", "b", "c", "e"]);
@@ -62,26 +60,20 @@ pub(super) async fn lists_are_filtered(store: Shared) {
         record.name = (number % 5 == 0).then(|| format!("name {number}"));
         Session::create_as(&store, &record).await;
     }
-    let in_a = ListQuery {
-        cwd: Some("/a".to_owned()),
-        ..query(3)
-    };
+    let in_a = with(query(3), |query| query.cwd = Some("/a".to_owned()));
     assert_eq!(listed(&*store, &in_a).await, ["16", "12", "08"]);
-    let more = ListQuery {
-        after: Some((time(8), SessionId::from("08"))),
-        ..in_a
-    };
+    let more = with(in_a, |query| {
+        query.after = Some((time(8), SessionId::from("08")))
+    });
     assert_eq!(listed(&*store, &more).await, ["04", "00"]);
-    let elsewhere = ListQuery {
-        cwd: Some("/b".to_owned()),
-        ..query(9)
-    };
+    let elsewhere = with(query(9), |query| query.cwd = Some("/b".to_owned()));
     assert!(listed(&*store, &elsewhere).await.is_empty());
 
-    let named = |name: &str, cwd: Option<&str>| ListQuery {
-        name: Some(name.to_owned()),
-        cwd: cwd.map(str::to_owned),
-        ..query(9)
+    let named = |name: &str, cwd: Option<&str>| {
+        with(query(9), |query| {
+            query.name = Some(name.to_owned());
+            query.cwd = cwd.map(str::to_owned);
+        })
     };
     assert_eq!(listed(&*store, &named("name 5", None)).await, ["05"]);
     assert_eq!(listed(&*store, &named("name 5", Some("/a/"))).await, ["05"]);
@@ -91,10 +83,9 @@ pub(super) async fn lists_are_filtered(store: Shared) {
             .is_empty()
     );
     assert!(listed(&*store, &named("name", None)).await.is_empty());
-    let past = ListQuery {
-        after: Some((time(5), SessionId::from("05"))),
-        ..named("name 5", None)
-    };
+    let past = with(named("name 5", None), |query| {
+        query.after = Some((time(5), SessionId::from("05")))
+    });
     assert!(
         listed(&*store, &past).await.is_empty(),
         "the named one is on the page before"
@@ -143,10 +134,7 @@ pub(super) async fn pages_neither_miss_nor_repeat_a_session(store: Shared) {
 }
 
 fn query(limit: usize) -> ListQuery {
-    ListQuery {
-        limit,
-        ..ListQuery::default()
-    }
+    with(ListQuery::default(), |query| query.limit = limit)
 }
 
 fn time(second: usize) -> String {
@@ -160,10 +148,9 @@ fn record(id: &str, second: usize) -> SessionRecord {
 }
 
 fn activity(second: usize) -> RecordChange {
-    RecordChange {
-        updated_at: Some(time(second)),
-        ..RecordChange::default()
-    }
+    with(RecordChange::default(), |change| {
+        change.updated_at = Some(time(second))
+    })
 }
 
 pub(super) async fn the_opposite_order_has_the_same_sessions(store: Shared) {
@@ -174,14 +161,13 @@ pub(super) async fn the_opposite_order_has_the_same_sessions(store: Shared) {
         Session::create_as(&store, &record).await;
     }
     for cwd in [None, Some("/a".to_owned())] {
-        let all = ListQuery { cwd, ..query(99) };
+        let all = with(query(99), |query| query.cwd = cwd);
         let mut expected = listed(&*store, &all).await;
         expected.reverse();
-        let mut page = ListQuery {
-            oldest_first: true,
-            limit: 4,
-            ..all
-        };
+        let mut page = with(all, |query| {
+            query.oldest_first = true;
+            query.limit = 4;
+        });
         let mut seen = Vec::new();
         loop {
             let records = store.list(&page).await;
@@ -192,11 +178,10 @@ pub(super) async fn the_opposite_order_has_the_same_sessions(store: Shared) {
         }
         assert_eq!(seen, expected, "the oldest first");
     }
-    let mut named = ListQuery {
-        name: Some("seven".to_owned()),
-        oldest_first: true,
-        ..query(9)
-    };
+    let mut named = with(query(9), |query| {
+        query.name = Some("seven".to_owned());
+        query.oldest_first = true;
+    });
     assert_eq!(listed(&*store, &named).await, ["07"]);
     named.after = Some((time(3), SessionId::from("09")));
     assert!(

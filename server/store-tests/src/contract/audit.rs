@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use acp_sdk::v1::SessionId;
-
-use crate::store::Store;
+use acp_server::store::Store;
 
 /// The result of [`session`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

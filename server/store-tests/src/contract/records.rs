@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use acp_sdk::Json;
 use acp_sdk::v1::{SessionConfigOptionValue, SessionId};
+use acp_server::store::{RecordChange, SessionRecord, StoreErrorKind};
 
-use super::{Commit, Session, Shared, events, expect_error, text};
-use crate::store::{RecordChange, SessionRecord, StoreErrorKind};
+use super::{Commit, Session, Shared, events, expect_error, text, with};
 
 pub(super) async fn sessions_are_found_as_created(store: Shared) {
     let missing = SessionId::from("missing");
@@ -67,15 +67,11 @@ pub(super) async fn ids_and_names_are_unique(store: Shared) {
     );
 
     let second = Session::create_as(&store, &named("2", "two")).await;
-    let taken = RecordChange {
-        name: Some(Some("one".to_owned())),
-        title: Some(Some("not kept".to_owned())),
-        ..RecordChange::default()
-    };
-    let commit = Commit {
-        change: taken.clone(),
-        ..events(1, 3)
-    };
+    let taken = with(RecordChange::default(), |change| {
+        change.name = Some(Some("one".to_owned()));
+        change.title = Some(Some("not kept".to_owned()));
+    });
+    let commit = with(events(1, 3), |commit| commit.change = taken.clone());
     expect_error(
         second.commit(commit).await,
         StoreErrorKind::Conflict,
@@ -85,19 +81,15 @@ pub(super) async fn ids_and_names_are_unique(store: Shared) {
     second.expect_events(0).await;
 
     // A name is free once its session has another one, or none.
-    let none = RecordChange {
-        name: Some(None),
-        ..RecordChange::default()
-    };
+    let none = with(RecordChange::default(), |change| change.name = Some(None));
     assert!(first.change(none).await.is_ok());
     assert!(second.change(taken.clone()).await.is_ok(), "a free name");
     assert!(second.change(taken).await.is_ok(), "its own name");
     let third = Session::create_as(&store, &named("3", "two")).await;
     assert!(matches!(store.delete(&second.id).await, Ok(true)));
-    let change = RecordChange {
-        name: Some(Some("one".to_owned())),
-        ..RecordChange::default()
-    };
+    let change = with(RecordChange::default(), |change| {
+        change.name = Some(Some("one".to_owned()))
+    });
     assert!(
         third.change(change).await.is_ok(),
         "the name of a deleted session"
@@ -108,54 +100,46 @@ pub(super) async fn changes_are_kept(store: Shared) {
     let session = Session::create(&store, "s").await;
     let mut expected = session.record().await;
     let changes = [
-        RecordChange {
-            title: Some(Some("title".to_owned())),
-            ..RecordChange::default()
-        },
-        RecordChange {
-            additional_directories: Some(vec!["/more".to_owned()]),
-            settings: Some(settings(&[
+        with(RecordChange::default(), |change| {
+            change.title = Some(Some("title".to_owned()))
+        }),
+        with(RecordChange::default(), |change| {
+            change.additional_directories = Some(vec!["/more".to_owned()]);
+            change.settings = Some(settings(&[
                 ("flag", r#"{"type":"boolean","value":true}"#),
                 (
                     "later",
                     r#"{"type":"of_tomorrow","value":[1.50,{"a":null}]}"#,
                 ),
-            ])),
-            ..RecordChange::default()
-        },
-        RecordChange {
-            name: Some(Some("name".to_owned())),
-            data: Some(Some(json("[1e2]"))),
-            running_turn: Some(Some(7)),
-            updated_at: Some("2031-01-01T00:00:00.000Z".to_owned()),
-            ..RecordChange::default()
-        },
-        RecordChange {
-            name: Some(None),
-            data: Some(None),
-            running_turn: Some(None),
-            title: Some(None),
-            additional_directories: Some(Vec::new()),
-            settings: Some(BTreeMap::new()),
-            ..RecordChange::default()
-        },
+            ]));
+        }),
+        with(RecordChange::default(), |change| {
+            change.name = Some(Some("name".to_owned()));
+            change.data = Some(Some(json("[1e2]")));
+            change.running_turn = Some(Some(7));
+            change.updated_at = Some("2031-01-01T00:00:00.000Z".to_owned());
+        }),
+        with(RecordChange::default(), |change| {
+            change.name = Some(None);
+            change.data = Some(None);
+            change.running_turn = Some(None);
+            change.title = Some(None);
+            change.additional_directories = Some(Vec::new());
+            change.settings = Some(BTreeMap::new());
+        }),
     ];
     for (number, change) in (1..).zip(changes) {
-        let commit = Commit {
-            change: change.clone(),
-            sync: number % 2 == 0,
-            ..events(number, 1)
-        };
+        let commit = with(events(number, 1), |commit| {
+            commit.change = change.clone();
+            commit.sync = number % 2 == 0;
+        });
         assert!(session.commit(commit).await.is_ok(), "change {number}");
         change.apply(&mut expected);
         expected.last_event = number;
         assert_eq!(session.record().await, expected, "after change {number}");
     }
     // Nothing to write is a commit too.
-    let nothing = Commit {
-        sync: true,
-        ..Commit::default()
-    };
+    let nothing = with(Commit::default(), |commit| commit.sync = true);
     assert!(session.commit(nothing).await.is_ok());
     assert_eq!(session.record().await, expected, "after an empty commit");
 }
@@ -239,10 +223,7 @@ pub(super) async fn usage_counts_what_is_kept(store: Shared) {
         "{full:?}, events of {bytes} bytes"
     );
 
-    let trim = Commit {
-        trim_before: Some(9_901),
-        ..Commit::default()
-    };
+    let trim = with(Commit::default(), |commit| commit.trim_before = Some(9_901));
     assert!(session.commit(trim).await.is_ok());
     let trimmed = usage().await;
     assert_eq!((trimmed.sessions, trimmed.events), (2, 107));
