@@ -6,6 +6,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use super::keep::KeepArgs;
 use super::log::LogArgs;
+use super::store::StoreArgs;
 use acp_reference_agent::HELP;
 
 /// How to try it, after the words.
@@ -62,15 +63,6 @@ pub enum Command {
     Status,
     /// Stops servers of this user
     Stop(super::remote::args::Stop),
-}
-
-/// Where sessions are kept.
-#[derive(Clone, Debug, ClapArgs)]
-pub struct StoreArgs {
-    /// File that keeps the sessions, or `memory` to forget them at the end [default:
-    /// acp-server/sessions.db in the user's data folder]
-    #[arg(long, value_name = "PATH", global = true)]
-    pub store: Option<PathBuf>,
 }
 
 /// How to serve.

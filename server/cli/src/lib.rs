@@ -9,6 +9,7 @@ mod keep;
 mod log;
 mod remote;
 pub mod sessions;
+mod store;
 mod turns;
 mod upkeep;
 mod usage;
@@ -17,17 +18,14 @@ pub use args::Args;
 
 use std::error::Error;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use acp_sdk::ConnectionBuilder;
 
 use acp_reference_agent::Reference;
-use acp_server::store::{MemoryStore, Store};
 use acp_server::{Handler, Limits, NextSession, Policies, Server};
-use args::{Command, Serve, Sessions, SessionsCommand, StoreArgs};
+use args::{Command, Serve, Sessions, SessionsCommand};
 use log::Log;
 use sessions::Format;
 
@@ -108,7 +106,7 @@ async fn serve(args: Serve) -> Result<(), Failure> {
 
 /// Serves one client on standard input and output.
 async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure> {
-    let store = open(&args.store, args.sync_every_event)?;
+    let store = args.store.open(args.sync_every_event)?;
     let mut limits = Limits::default();
     limits.queued_prompts = args.queued_prompts;
     args.keep.apply(&mut limits);
@@ -137,12 +135,12 @@ async fn manage(sessions: Sessions) -> Result<(), Failure> {
     let format = |json| if json { Format::Json } else { Format::Text };
     match &sessions.command {
         SessionsCommand::Backup { file } => {
-            return upkeep::backup(&file_of(&sessions.store)?, file, output);
+            return upkeep::backup(&sessions.store.file()?, file, output);
         }
-        SessionsCommand::Check => return upkeep::check(&file_of(&sessions.store)?, output),
+        SessionsCommand::Check => return upkeep::check(&sessions.store.file()?, output),
         _ => {}
     }
-    let store = &*open(&sessions.store, false)?;
+    let store = &*sessions.store.open(false)?;
     match sessions.command {
         SessionsCommand::List { cwd, usage, json } => {
             let what = sessions::Listed { cwd, usage };
@@ -164,60 +162,4 @@ async fn manage(sessions: Sessions) -> Result<(), Failure> {
         SessionsCommand::Backup { .. } | SessionsCommand::Check => {}
     }
     Ok(())
-}
-
-fn open(args: &StoreArgs, sync: bool) -> Result<Arc<dyn Store>, Failure> {
-    if is_memory(args) {
-        return Ok(Arc::new(MemoryStore::new()));
-    }
-    on_disk(args, sync)
-}
-
-fn is_memory(args: &StoreArgs) -> bool {
-    let path = args.store.as_deref();
-    path.is_some_and(|path| path.as_os_str() == "memory")
-}
-
-/// Returns where a store is, for people.
-///
-/// # Errors
-///
-/// When the user has no home folder.
-fn place_of(args: &StoreArgs) -> Result<String, Failure> {
-    if !is_memory(args) {
-        let path = file_of(args)?;
-        // It exists; the absolute path is for whoever reads the log elsewhere.
-        return Ok(path.canonicalize().unwrap_or(path).display().to_string());
-    }
-    Ok("memory; sessions end with the server".to_owned())
-}
-
-/// Returns the file of a store.
-///
-/// # Errors
-///
-/// Wrong usage for one in memory; when the user has no home folder.
-fn file_of(args: &StoreArgs) -> Result<PathBuf, Failure> {
-    if is_memory(args) {
-        let reason = "a store in memory has no file; name one with --store PATH";
-        return Err(Box::new(usage::UsageError(reason.to_owned())));
-    }
-    match &args.store {
-        Some(path) => Ok(path.clone()),
-        None => Ok(acp_server::store::SqliteStore::default_path()?),
-    }
-}
-
-fn on_disk(args: &StoreArgs, sync: bool) -> Result<Arc<dyn Store>, Failure> {
-    use acp_server::store::{Durability, SqliteOptions};
-
-    let path = file_of(args)?;
-    let mut options = SqliteOptions::new();
-    if sync {
-        options = options.durability(Durability::EveryCommit);
-    }
-    let opened = options.open(&path);
-    Ok(Arc::new(opened.map_err(|error| {
-        format!("{error}. `--store memory` serves without a file")
-    })?))
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::super::args::StoreArgs;
 use super::super::hosted::AgentArgs;
 use super::super::keep::KeepArgs;
 use super::super::log::LogArgs;
+use super::super::store::StoreArgs;
 use acp_server_remote::{Host, Origin};
 
 /// What `acp-server serve --help` explains besides the options.

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::log::{Log, LogArgs};
 use super::super::usage::usage;
-use super::super::{Failure, note, open, place_of};
+use super::super::{Failure, note};
 use super::args::RemoteServe;
 use super::secrets;
 use super::signals::{EndSignals, Hangups};
@@ -85,10 +85,7 @@ pub(crate) async fn serve(args: RemoteServe, log: Option<&Log>) -> Result<(), Fa
     };
     let mut limits = Limits::default();
     args.keep.apply(&mut limits);
-    let server = server
-        .store(open(&args.store, false)?)
-        .limits(limits)
-        .build();
+    let server = server.store(args.store.open(false)?).limits(limits).build();
     let mut tokens = match master.as_ref().or(generated.as_ref()) {
         Some(master) => Tokens::new(master),
         None => Tokens::open(),
@@ -153,7 +150,7 @@ pub(crate) async fn serve(args: RemoteServe, log: Option<&Log>) -> Result<(), Fa
         token: generated.map(|token| token.secret().to_owned()),
     })?;
     tracing::info!("listening on {scheme}://{address}/acp");
-    tracing::info!("store: {}", place_of(&args.store)?);
+    tracing::info!("store: {}", args.store.place()?);
     match args.keep.to_string() {
         all if all.is_empty() => tracing::info!("retention: none; the store keeps everything"),
         kept => tracing::info!("retention: {kept}"),
