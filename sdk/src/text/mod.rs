@@ -1,8 +1,11 @@
-//! Text of a peer: lines of bounded length, text that is safe to show in a terminal, and patches.
+//! Text of peers and users: lines of bounded length, text that is safe to show in a terminal, patches and
+//! ages.
 
+mod age;
 mod lines;
 mod patch;
 
+pub use self::age::age;
 pub use self::lines::{Line, Splitter};
 pub use self::patch::{GitPatch, git_patch};
 
@@ -38,6 +41,13 @@ pub fn printable(text: &str) -> String {
         }
     }
     shown
+}
+
+/// Returns [`printable`] text in a single line: line feeds and tabs become spaces. Other white space
+/// stays, as it may align columns.
+#[must_use]
+pub fn single_line(text: &str) -> String {
+    printable(text).replace(['\n', '\t'], " ")
 }
 
 /// Returns [`printable`] text as one line of at most `most` characters, with white space
@@ -112,5 +122,6 @@ mod tests {
         assert_eq!(one_line("äöü äöü", 5), "äöü ä…");
         assert_eq!(one_line("äöü", 3), "äöü");
         assert_eq!(one_line("", 3), "");
+        assert_eq!(single_line("a  b\n\tc\u{1b}[2J\r"), "a  b  c");
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use acp_sdk::conversation::{Change, Conversation, ItemId};
-use acp_sdk::text::printable;
+use acp_sdk::text::{printable, single_line};
 use acp_sdk::v1::{ContentBlock, SessionUpdate, ToolCallStatus};
 
 use acp_server::event::{EventBody, StoredEvent, TurnEvent};
@@ -128,9 +128,9 @@ impl Text {
         }
         let text = match content {
             ContentBlock::Text(text) => printable(&text.text),
-            ContentBlock::Image(image) => format!("[image, {}]", one_line(&image.mime_type)),
-            ContentBlock::Audio(audio) => format!("[audio, {}]", one_line(&audio.mime_type)),
-            ContentBlock::ResourceLink(link) => format!("[{}]", one_line(&link.uri)),
+            ContentBlock::Image(image) => format!("[image, {}]", single_line(&image.mime_type)),
+            ContentBlock::Audio(audio) => format!("[audio, {}]", single_line(&audio.mime_type)),
+            ContentBlock::ResourceLink(link) => format!("[{}]", single_line(&link.uri)),
             _ => "[resource]".to_owned(),
         };
         if let Some(last) = text.chars().next_back() {
@@ -148,13 +148,8 @@ impl Text {
     ) -> io::Result<()> {
         self.end(output)?;
         let note = event.timed(note);
-        writeln!(output, "[{}] {}", event.number, one_line(&note))
+        writeln!(output, "[{}] {}", event.number, single_line(&note))
     }
-}
-
-/// Returns a text as one line without control characters.
-pub(super) fn one_line(text: &str) -> String {
-    printable(text).replace(['\n', '\t'], " ")
 }
 
 #[cfg(test)]

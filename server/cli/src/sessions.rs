@@ -5,6 +5,7 @@
 
 use std::io::{self, Write};
 
+use acp_sdk::text::single_line;
 use acp_sdk::v1::SessionId;
 use serde_json::{Value, json};
 
@@ -118,7 +119,7 @@ fn line(record: &SessionRecord, usage: Option<&UsageTotals>) -> String {
         )
     });
     let name = record.name.as_ref().map(|name| format!("[{name}] "));
-    export::one_line(&format!(
+    single_line(&format!(
         "{:<37} {:<24} {:>8}{}  {}{}, {}",
         record.id.as_str(),
         record.updated_at,
@@ -152,12 +153,7 @@ pub async fn show(
         return Ok(());
     }
     let mut field = |name: &str, value: &str| {
-        writeln!(
-            output,
-            "{:<12} {}",
-            format!("{name}:"),
-            export::one_line(value)
-        )
+        writeln!(output, "{:<12} {}", format!("{name}:"), single_line(value))
     };
     field("id", record.id.as_str())?;
     if let Some(name) = &record.name {

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::io::Write;
 
+use acp_sdk::text::single_line;
 use serde_json::{Value, json};
 
-use super::export;
 use super::sessions::{Format, Result, resolve};
 use acp_server::event::TokenUsage;
 use acp_server::internal::clock;
@@ -139,7 +139,7 @@ fn turn_line(turn: &TurnUsage) -> String {
         &known(turn.costs.text()),
         client,
     ]);
-    export::one_line(&line)
+    single_line(&line)
 }
 
 fn row([turn, started, duration, end, tokens, cost, client]: [&str; 7]) -> String {

@@ -4,9 +4,10 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::Failure;
-use super::export::one_line;
+use acp_sdk::text::single_line;
 use acp_server::store::SqliteStore;
+
+use super::Failure;
 
 /// Copies a store into a new file.
 pub(super) fn backup(store: &Path, target: &Path, output: &mut impl Write) -> Result<(), Failure> {
@@ -29,7 +30,7 @@ pub(super) fn check(store: &Path, output: &mut impl Write) -> Result<(), Failure
     writeln!(output, "open:      {}", found.open)?;
     writeln!(output, "abandoned: {}", found.abandoned)?;
     for problem in &found.problems {
-        writeln!(output, "problem:   {}", one_line(problem))?;
+        writeln!(output, "problem:   {}", single_line(problem))?;
     }
     match found.problems.len() {
         0 => Ok(()),

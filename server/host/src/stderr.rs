@@ -93,7 +93,7 @@ impl PassOn {
 
 /// Returns a text as one line that is safe to show in a terminal, of at most `LONGEST` characters.
 pub(super) fn printable(text: &str) -> String {
-    let mut shown = acp_sdk::text::printable(text).replace('\n', " ");
+    let mut shown = acp_sdk::text::single_line(text);
     if let Some((end, _)) = shown.char_indices().nth(LONGEST) {
         shown.truncate(end);
         shown.push('…');
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_line_is_short_and_harmless() {
-        assert_eq!(printable("a\tb\u{1b}[31m"), "a\tb");
+        assert_eq!(printable("a\tb\u{1b}[31m"), "a b");
         let long = printable(&"x".repeat(5_000));
         assert_eq!(long.chars().count(), LONGEST + 1);
     }

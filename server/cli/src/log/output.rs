@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
+use acp_sdk::text::single_line;
 use serde_json::json;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -150,15 +151,13 @@ fn run(
         if missing > 0 && target.write(&left_out(missing, format)).is_err() {
             counts.left_out.fetch_add(missing, Ordering::Relaxed);
         }
-        if target.write(&secrets.redact(&one_line(&line))).is_err() {
+        if target
+            .write(&secrets.redact(&single_line(line.trim_end())))
+            .is_err()
+        {
             counts.left_out.fetch_add(1, Ordering::Relaxed);
         }
     }
-}
-
-/// Returns an event as a line that is safe to show in a terminal.
-fn one_line(event: &str) -> String {
-    acp_sdk::text::printable(event.trim_end()).replace('\n', " ")
 }
 
 fn left_out(count: u64, format: LogFormat) -> String {

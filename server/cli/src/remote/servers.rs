@@ -40,7 +40,7 @@ pub(crate) fn status() -> Result<(), Failure> {
         let (pid, scheme, auth, host) = match &server.announcement {
             Some(known) => {
                 let [scheme, auth, host] = [&known.scheme, &known.auth, &known.host]
-                    .map(|text| super::super::export::one_line(text));
+                    .map(|text| acp_sdk::text::single_line(text));
                 (known.pid.to_string(), scheme, auth, host)
             }
             None => ("-".into(), "-".into(), "-".into(), "-".into()),
