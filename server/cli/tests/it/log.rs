@@ -1,5 +1,6 @@
 //! The log of `acp-server serve`: what it shows, what it never shows, and where it goes.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use serde_json::Value;
@@ -250,22 +251,42 @@ fn every_warning_and_error_is_in_the_document() {
 }
 
 #[test]
-fn metrics_of_the_document_exist() {
+fn the_document_has_the_metrics_that_exist() {
     let user = User::new();
     let server = user.serve(&["--token-file", &token_file(&user)]);
     assert_eq!(server.get("/healthz", None).status, 200);
     let metrics = server.get("/metrics", Some(TOKEN)).body;
     let document = document();
     let names = document.split("`acp_server_").skip(1);
-    let mut count = 0;
-    for name in names {
-        let name = name.split(['`', '{']).next().unwrap();
-        let name = name.strip_suffix("_total").unwrap_or(name);
-        let line = format!("# TYPE acp_server_{name} ");
-        assert!(metrics.contains(&line), "{line}: {metrics}");
-        count += 1;
-    }
-    assert!(count > 5, "{count}");
+    let documented: BTreeSet<&str> = names
+        .map(|name| name.split(['`', '{']).next().unwrap())
+        .collect();
+    let types = metrics.lines().filter_map(|line| {
+        let (name, kind) = line.strip_prefix("# TYPE acp_server_")?.split_once(' ')?;
+        Some((name, if kind == "counter" { "_total" } else { "" }))
+    });
+    let existing: BTreeMap<String, &str> = types
+        .map(|(name, suffix)| {
+            let help = format!("# HELP acp_server_{name} ");
+            let help = metrics.lines().find_map(|line| line.strip_prefix(&help));
+            (format!("{name}{suffix}"), help.unwrap())
+        })
+        .collect();
+    assert!(existing.len() > 10, "{metrics}");
+    let missing = existing
+        .iter()
+        .filter(|(name, _)| !documented.contains(name.as_str()))
+        .map(|(name, help)| format!("| `acp_server_{name}` | {help} |"));
+    let missing: Vec<_> = missing.collect();
+    assert!(
+        missing.is_empty(),
+        "add to docs/operations.md:\n{}",
+        missing.join("\n")
+    );
+    let stale = documented
+        .iter()
+        .filter(|name| !existing.contains_key(**name));
+    assert_eq!(stale.collect::<Vec<_>>(), [&""; 0], "not in /metrics");
 }
 
 #[test]

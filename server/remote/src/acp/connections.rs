@@ -55,7 +55,7 @@ impl Connections {
         let permit = self.places.clone().try_acquire_owned().ok()?;
         Some(Place {
             _permit: permit,
-            _open: self.settings.metrics.connection(),
+            _open: Open::new(&self.settings.metrics.connections),
         })
     }
 

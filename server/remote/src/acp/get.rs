@@ -14,6 +14,7 @@ use super::position::Position;
 use super::streams::Name;
 use super::{CONNECTION_ID, SESSION_ID, check_version, header, sse, websocket};
 use crate::caller::Caller;
+use crate::metrics::Open;
 
 pub(super) async fn get(
     State(connections): State<Arc<Connections>>,
@@ -63,7 +64,7 @@ fn stream(
     let reader = reader.ok_or(Failure::TOO_MANY_STREAMS)?;
     let (keep_alive, open) = {
         let settings = &connections.settings;
-        (settings.keep_alive, settings.metrics.stream())
+        (settings.keep_alive, Open::new(&settings.metrics.streams))
     };
     let body = sse::body(streams, name, reader, keep_alive, open);
     let mut response = body.into_response();

@@ -6,6 +6,7 @@ mod counted;
 mod server;
 mod store;
 
+use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
@@ -15,8 +16,8 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -32,32 +33,47 @@ use acp_server::{Access, Server};
 /// The content type of what [`encode`] writes.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Numbers of the remote endpoints. Clones are handles to the same numbers.
-///
-/// ```no_run
-/// use acp_server_remote::{AccessControl, Hosts, Settings, Token, Tokens, protect, router};
-///
-/// # fn example(server: acp_server::Server, token: Token) -> axum::Router {
-/// let settings = Settings::default();
-/// let routes = router(server.clone(), &settings).merge(settings.metrics.route(server));
-/// let control = AccessControl::new(Hosts::loopback(), Tokens::new(&token));
-/// // Around access control, so that refusals count.
-/// settings.metrics.count(protect(routes, control))
-/// # }
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct Metrics {
-    connections: Gauge,
-    /// WebSockets at `/rpc`.
-    rpc_connections: Gauge,
-    streams: Gauge,
-    requests: Family<RequestLabels, Counter>,
-    received: Counter,
-    sent: Counter,
+/// Declares what is counted here: one line has the name of a metric, its type and its help.
+macro_rules! metrics {
+    ($(#[$doc:meta])+ $($name:ident: $kind:ty = $help:literal,)+) => {
+        $(#[$doc])+
+        #[derive(Clone, Debug, Default)]
+        pub struct Metrics {
+            $(pub(crate) $name: $kind,)+
+        }
+
+        impl Metrics {
+            fn register(&self, registry: &mut Registry) {
+                $(registry.register(stringify!($name), $help, self.$name.clone());)+
+            }
+        }
+    };
+}
+
+metrics! {
+    /// Numbers of the remote endpoints. Clones are handles to the same numbers.
+    ///
+    /// ```no_run
+    /// use acp_server_remote::{AccessControl, Hosts, Settings, Token, Tokens, protect, router};
+    ///
+    /// # fn example(server: acp_server::Server, token: Token) -> axum::Router {
+    /// let settings = Settings::default();
+    /// let routes = router(server.clone(), &settings).merge(settings.metrics.route(server));
+    /// let control = AccessControl::new(Hosts::loopback(), Tokens::new(&token));
+    /// // Around access control, so that refusals count.
+    /// settings.metrics.count(protect(routes, control))
+    /// # }
+    /// ```
+    connections: Gauge = "Open connections at /acp",
+    rpc_connections: Gauge = "Open WebSockets at /rpc",
+    streams: Gauge = "Open streams of server-sent events",
+    requests: Family<RequestLabels, Counter> = "HTTP requests that were answered",
+    received_bytes: Counter = "Bytes of the bodies of requests",
+    sent_bytes: Counter = "Bytes of the bodies of responses",
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
+pub(crate) struct RequestLabels {
     method: &'static str,
     /// As it was mounted, such as `/session/{id}`.
     route: String,
@@ -77,7 +93,7 @@ pub(super) struct Numbers {
 pub(crate) struct Open(Gauge);
 
 impl Open {
-    fn new(gauge: &Gauge) -> Self {
+    pub(crate) fn new(gauge: &Gauge) -> Self {
         gauge.inc();
         Self(gauge.clone())
     }
@@ -95,7 +111,10 @@ impl Metrics {
     /// Tokens of sessions do not open it, read-only ones do.
     pub fn route(&self, server: Server) -> Router {
         let usage = StoreNumbers::default();
-        let registry = self.registry(server.clone(), usage.clone());
+        let mut registry = Registry::with_prefix("acp_server");
+        self.register(&mut registry);
+        registry.register_collector(Box::new(ServerNumbers(server.clone())));
+        registry.register_collector(Box::new(usage.clone()));
         let numbers = Numbers {
             registry,
             server,
@@ -109,56 +128,6 @@ impl Metrics {
     /// Counts the requests of a router by route and status, and the bytes of their bodies.
     pub fn count(&self, router: Router) -> Router {
         router.layer(middleware::from_fn_with_state(self.clone(), count))
-    }
-
-    pub(crate) fn connection(&self) -> Open {
-        Open::new(&self.connections)
-    }
-
-    #[cfg(feature = "rpc")]
-    pub(crate) fn rpc_connection(&self) -> Open {
-        Open::new(&self.rpc_connections)
-    }
-
-    pub(crate) fn stream(&self) -> Open {
-        Open::new(&self.streams)
-    }
-
-    fn registry(&self, server: Server, usage: StoreNumbers) -> Registry {
-        let mut registry = Registry::with_prefix("acp_server");
-        registry.register(
-            "connections",
-            "Open connections at /acp",
-            self.connections.clone(),
-        );
-        registry.register(
-            "rpc_connections",
-            "Open WebSockets at /rpc",
-            self.rpc_connections.clone(),
-        );
-        registry.register(
-            "streams",
-            "Open streams of server-sent events",
-            self.streams.clone(),
-        );
-        registry.register(
-            "requests",
-            "HTTP requests that were answered",
-            self.requests.clone(),
-        );
-        registry.register(
-            "received_bytes",
-            "Bytes of the bodies of requests",
-            self.received.clone(),
-        );
-        registry.register(
-            "sent_bytes",
-            "Bytes of the bodies of responses",
-            self.sent.clone(),
-        );
-        registry.register_collector(Box::new(ServerNumbers(server)));
-        registry.register_collector(Box::new(usage));
-        registry
     }
 }
 
@@ -187,7 +156,7 @@ async fn count(State(metrics): State<Metrics>, request: Request, next: Next) -> 
     let method = method(request.method());
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or_else(|| "other".to_owned(), |path| path.as_str().to_owned());
-    let received = metrics.received.clone();
+    let received = metrics.received_bytes.clone();
     let request = request.map(|body| Body::new(Counted::new(body, received)));
     let response = next.run(request).await;
     let labels = RequestLabels {
@@ -196,7 +165,7 @@ async fn count(State(metrics): State<Metrics>, request: Request, next: Next) -> 
         status: class(response.status()),
     };
     metrics.requests.get_or_create(&labels).inc();
-    response.map(|body| Body::new(Counted::new(body, metrics.sent.clone())))
+    response.map(|body| Body::new(Counted::new(body, metrics.sent_bytes.clone())))
 }
 
 /// The method as a label: a client may send any word.
@@ -206,6 +175,17 @@ fn method(method: &Method) -> &'static str {
     ];
     let found = known.into_iter().find(|known| method == known);
     found.unwrap_or("other")
+}
+
+/// Writes a number that was read for this answer.
+fn write(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    metric: &dyn EncodeMetric,
+) -> Result<(), fmt::Error> {
+    let encoder = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
+    metric.encode(encoder)
 }
 
 fn class(status: StatusCode) -> &'static str {

@@ -8,6 +8,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use super::write;
 use acp_server::{Server, Statistics};
 
 /// Reads the server's statistics whenever they are asked for.
@@ -17,30 +18,33 @@ pub(super) struct ServerNumbers(pub(super) Server);
 impl Collector for ServerNumbers {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let numbers = self.0.statistics();
-        for (name, help, value) in [
-            ("sessions", "Sessions in memory", numbers.sessions),
-            ("turns_running", "Turns that run", numbers.turns_running()),
-        ] {
-            let gauge = ConstGauge::new(value);
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            gauge.encode(metric)?;
-        }
-        for (name, help, value) in [
-            ("turns_started", "Turns that started", numbers.turns_started),
-            (
-                "retention_deleted",
-                "Sessions that retention deleted",
-                numbers.retention_deleted,
-            ),
-            (
-                "retention_failed",
-                "Inspections for retention that failed",
-                numbers.retention_failed,
-            ),
-        ] {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            ConstCounter::new(value).encode(metric)?;
-        }
+        let gauge = ConstGauge::<u64>::new;
+        let counter = ConstCounter::<u64>::new;
+        let mut row =
+            |name, help, metric: &dyn EncodeMetric| write(&mut encoder, name, help, metric);
+        row("sessions", "Sessions in memory", &gauge(numbers.sessions))?;
+        row(
+            "turns_running",
+            "Turns that run",
+            &gauge(numbers.turns_running()),
+        )?;
+        row(
+            "turns_started",
+            "Turns that started",
+            &counter(numbers.turns_started),
+        )?;
+        let deleted = counter(numbers.retention_deleted);
+        row(
+            "retention_deleted",
+            "Sessions that retention deleted",
+            &deleted,
+        )?;
+        let failed = counter(numbers.retention_failed);
+        row(
+            "retention_failed",
+            "Inspections for retention that failed",
+            &failed,
+        )?;
         let help = "Turns that ended, by stop reason";
         let mut metric =
             encoder.encode_descriptor("turns_ended", help, None, MetricType::Counter)?;

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use super::write;
 use acp_server::store::{Store, StoreUsage};
 
 /// Time for the store to answer; without an answer the other numbers are written alone.
@@ -30,23 +30,14 @@ impl Collector for StoreNumbers {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let usage = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(usage) = usage else { return Ok(()) };
-        for (name, help, value) in [
-            ("store_sessions", "Sessions in the store", usage.sessions),
-            ("store_events", "Events in the store", usage.events),
-            (
-                "store_used_bytes",
-                "Bytes of sessions and events in the store",
-                usage.used_bytes,
-            ),
-            (
-                "store_disk_bytes",
-                "Bytes of the files of the store, with free space and logs",
-                usage.disk_bytes,
-            ),
-        ] {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            ConstGauge::new(value).encode(metric)?;
-        }
+        let mut row =
+            |name, help, value| write(&mut encoder, name, help, &ConstGauge::<u64>::new(value));
+        row("store_sessions", "Sessions in the store", usage.sessions)?;
+        row("store_events", "Events in the store", usage.events)?;
+        let help = "Bytes of sessions and events in the store";
+        row("store_used_bytes", help, usage.used_bytes)?;
+        let help = "Bytes of the files of the store, with free space and logs";
+        row("store_disk_bytes", help, usage.disk_bytes)?;
         Ok(())
     }
 }

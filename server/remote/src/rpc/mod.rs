@@ -32,6 +32,7 @@ use super::Settings;
 use super::acp::asks_for_websocket;
 use super::bodies;
 use super::caller::Caller;
+use super::metrics::Open;
 use acp_server::Server;
 
 /// Messages that wait to be written to a WebSocket. Subscriptions wait for room.
@@ -122,7 +123,7 @@ async fn handle(
     let mut service = facade.builder.clone().build(methods, stop);
     if is_websocket {
         let closing = facade.settings.stop.clone();
-        let open = facade.settings.metrics.rpc_connection();
+        let open = Open::new(&facade.settings.metrics.rpc_connections);
         tokio::spawn(async move {
             end(handle, ended, closing).await;
             drop(open);

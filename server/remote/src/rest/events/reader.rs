@@ -87,7 +87,7 @@ impl Reader {
             revoked,
             stop: settings.stop.clone(),
             _place: place,
-            _open: settings.metrics.stream(),
+            _open: Open::new(&settings.metrics.streams),
         })
     }
 
