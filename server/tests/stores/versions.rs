@@ -11,11 +11,12 @@ use serde_json::json;
 use tempfile::TempDir;
 
 /// What each version has written.
-pub(crate) const STORES: [&str; 4] = [
+pub(crate) const STORES: [&str; 5] = [
     include_str!("version-1.sql"),
     include_str!("version-2.sql"),
     include_str!("version-3.sql"),
     include_str!("version-4.sql"),
+    include_str!("version-5.sql"),
 ];
 
 /// The version whose records have the handler's data.

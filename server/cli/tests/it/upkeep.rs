@@ -167,7 +167,7 @@ async fn a_check_names_what_is_wrong_with_the_events() {
             "session one: expected event 1, got event 11",
         ),
         (
-            "UPDATE sessions SET oldest = 11; DELETE FROM batches WHERE first < 20",
+            "UPDATE activity SET oldest = 11; DELETE FROM batches WHERE first < 20",
             "session one: expected event 11, got event 21",
         ),
         (
@@ -177,6 +177,10 @@ async fn a_check_names_what_is_wrong_with_the_events() {
         (
             "DELETE FROM sessions",
             "events 1 to 10 belong to no session",
+        ),
+        (
+            "DELETE FROM activity",
+            "session one: it has no row of activity",
         ),
         (
             "UPDATE sessions SET owner = '../x'",
@@ -195,7 +199,7 @@ async fn a_check_names_what_is_wrong_with_the_events() {
     // An index that has not what its table has.
     change(
         &place.store(),
-        "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'sessions_by_cwd'",
+        "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'activity_by_time'",
     );
     let found = SqliteStore::check(place.store()).unwrap();
     assert!(found.problems[0].starts_with("the database: "), "{found:?}");

@@ -15,6 +15,9 @@ const MOST_PROBLEMS: usize = 100;
 /// The first version whose sessions can have lost their oldest events to retention.
 const REMOVES_EVENTS: i32 = 4;
 
+/// The first version with a table of what turns change.
+const ACTIVITY: i32 = 5;
+
 /// What is in a store, and what is wrong with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -69,6 +72,7 @@ fn check(path: &Path) -> Result<StoreCheck, Failure> {
     };
     integrity(&connection, &mut found)?;
     events(&connection, &mut found)?;
+    activity(&connection, &mut found)?;
     leases(path, &connection, &mut found)?;
     Ok(found)
 }
@@ -89,13 +93,17 @@ fn integrity(connection: &Connection, found: &mut StoreCheck) -> Result<(), Fail
 /// say. What is older may be part of the batch with the oldest.
 fn events(connection: &Connection, found: &mut StoreCheck) -> Result<(), Failure> {
     found.sessions = connection.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0))?;
-    let oldest = match found.version {
-        ..REMOVES_EVENTS => "1",
-        _ => "max(oldest, 1)",
+    let (oldest, activity) = match found.version {
+        ..REMOVES_EVENTS => ("1", ""),
+        REMOVES_EVENTS..ACTIVITY => ("max(oldest, 1)", ""),
+        _ => (
+            "max(ifnull(oldest, 1), 1)",
+            "LEFT JOIN activity ON activity.session = sessions.key",
+        ),
     };
     let mut statement = connection.prepare(&format!(
-        "SELECT session, id, first, last, lines, {oldest} FROM batches
-         LEFT JOIN sessions ON sessions.key = batches.session ORDER BY session, last"
+        "SELECT batches.session, id, first, last, lines, {oldest} FROM batches
+         LEFT JOIN sessions ON sessions.key = batches.session {activity} ORDER BY batches.session, last"
     ))?;
     let mut rows = statement.query([])?;
     let mut before: Option<(i64, u64)> = None;
@@ -128,6 +136,21 @@ fn events(connection: &Connection, found: &mut StoreCheck) -> Result<(), Failure
                 "session {id}: events {first} to {last} are {count} lines"
             ));
         }
+    }
+    Ok(())
+}
+
+/// Each session has one row of activity.
+fn activity(connection: &Connection, found: &mut StoreCheck) -> Result<(), Failure> {
+    if found.version < ACTIVITY {
+        return Ok(());
+    }
+    let sql = "SELECT id FROM sessions WHERE key NOT IN (SELECT session FROM activity) ORDER BY id";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        found.problem(format!("session {id}: it has no row of activity"));
     }
     Ok(())
 }

@@ -56,7 +56,6 @@ pub(super) fn open_writer<T>(
     let mut connection = connect(path)?;
     // Until it is known whose file it is, nothing is moved from its log into it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     if let Some(pages) = max_pages {
         let set = format!("PRAGMA max_page_count = {pages}");
@@ -84,6 +83,8 @@ pub(super) fn open_writer<T>(
     // 16 MiB with the default page size.
     connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    // Reading creates the log.
+    connection.query_row("SELECT tokens FROM store", [], |_| Ok(()))?;
     Ok((connection, value))
 }
 

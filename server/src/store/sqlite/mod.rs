@@ -4,6 +4,7 @@ mod backup;
 mod check;
 mod failure;
 mod file;
+mod log;
 mod owner;
 mod queue;
 mod read;
@@ -24,10 +25,11 @@ use etcetera::BaseStrategy as _;
 use rusqlite::Connection;
 
 pub use self::check::StoreCheck;
+use self::log::Log;
 use self::owner::Owners;
 use self::queue::Queue;
 use self::reader::Reader;
-use self::write::Tables;
+use self::write::{Cache, Tables};
 use self::writer::{BoxedJob, Writer};
 use super::{
     Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreError, StoreErrorKind,
@@ -148,6 +150,7 @@ impl SqliteOptions {
         };
         let opened = file::open_writer(&path, schema::STEPS, self.max_pages, register);
         let (connection, (owners, owner)) = opened.map_err(|failure| failure.into_error(&path))?;
+        let log = Log::open(&path).map_err(|error| failed("open the write-ahead log", error))?;
         let mut store = SqliteStore {
             path,
             writes: Arc::new(Queue::new(WRITE_QUEUE)),
@@ -163,10 +166,11 @@ impl SqliteOptions {
                 max_record_bytes: self.max_record_bytes,
                 // What was deleted before may still take space.
                 has_freed: Cell::new(true),
+                cache: Cache::default(),
             },
             queue: store.writes.clone(),
             durability: self.durability,
-            full: false,
+            log,
             unsynced: None,
         };
         store.spawn("acp-store-write", move || writer.run())?;

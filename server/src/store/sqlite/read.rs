@@ -14,13 +14,15 @@ use std::sync::Arc;
 /// The columns of [`record`].
 const COLUMNS: &str = "id, name, cwd, additional_directories, title, created_at, updated_at, \
      settings, running_turn, forked_from, forked_at, data, oldest, \
-     (SELECT max(last) FROM batches WHERE session = sessions.key)";
+     (SELECT max(last) FROM batches WHERE batches.session = sessions.key)";
 
 pub(super) fn find(
     connection: &Connection,
     session: &SessionId,
 ) -> Result<Option<SessionRecord>, Failure> {
-    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM sessions JOIN activity ON activity.session = key WHERE id = ?1"
+    );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([session.as_str()])?;
     rows.next()?.map(record).transpose()
@@ -31,7 +33,14 @@ pub(super) fn list(
     query: &ListQuery,
 ) -> Result<Vec<SessionRecord>, Failure> {
     let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
-    let mut sql = format!("SELECT {COLUMNS} FROM sessions WHERE true");
+    // In the order of activity, so that a page is found without sorting all sessions.
+    let join = match query.name {
+        None => "CROSS JOIN",
+        Some(_) => "JOIN",
+    };
+    let mut sql = format!(
+        "SELECT {COLUMNS} FROM activity {join} sessions ON key = activity.session WHERE true"
+    );
     let mut values: Vec<(&str, &dyn ToSql)> = vec![(":limit", &limit)];
     if let Some(cwd) = &query.cwd {
         sql.push_str(" AND cwd = :cwd");
@@ -131,8 +140,8 @@ pub(super) fn usage(connection: &Connection, path: &Path) -> Result<StoreUsage, 
     let transaction = connection.unchecked_transaction()?;
     // A session's events have no holes.
     let sql = "SELECT count(*), ifnull(sum(1 - oldest + ifnull(
-             (SELECT max(last) FROM batches WHERE session = sessions.key), oldest - 1)), 0)
-         FROM sessions";
+             (SELECT max(last) FROM batches WHERE batches.session = activity.session), oldest - 1)), 0)
+         FROM activity";
     let mut statement = transaction.prepare_cached(sql)?;
     let (sessions, events) = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let number = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
@@ -207,7 +216,8 @@ pub(super) fn key_of(
     connection: &Connection,
     session: &SessionId,
 ) -> Result<Option<(i64, u64)>, rusqlite::Error> {
-    let sql = "SELECT key, max(oldest, 1) FROM sessions WHERE id = ?1";
+    let sql = "SELECT key, max(oldest, 1) FROM sessions JOIN activity ON session = key
+         WHERE id = ?1";
     let mut statement = connection.prepare_cached(sql)?;
     let found = statement.query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
     found.optional()

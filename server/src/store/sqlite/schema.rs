@@ -58,6 +58,26 @@ pub(super) const STEPS: &[&str] = &[
     "ALTER TABLE batches ADD COLUMN time INTEGER",
     // 4: the number of the oldest event of a session. Those before it were removed.
     "ALTER TABLE sessions ADD COLUMN oldest INTEGER NOT NULL DEFAULT 1",
+    // 5: what a turn changes of a session, in a small row of its own. The row of the session is large
+    // and has indexes. Nothing is written for the sake of a sync.
+    "
+    CREATE TABLE activity (
+        -- The key of the session.
+        session INTEGER PRIMARY KEY,
+        updated_at TEXT NOT NULL,
+        running_turn INTEGER,
+        oldest INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO activity SELECT key, updated_at, running_turn, oldest FROM sessions;
+    -- Sessions are listed in this order, also those of one directory.
+    CREATE INDEX activity_by_time ON activity (updated_at DESC);
+    DROP INDEX sessions_by_activity;
+    DROP INDEX sessions_by_cwd;
+    ALTER TABLE sessions DROP COLUMN updated_at;
+    ALTER TABLE sessions DROP COLUMN running_turn;
+    ALTER TABLE sessions DROP COLUMN oldest;
+    ALTER TABLE store DROP COLUMN syncs;
+    ",
 ];
 
 /// Returns the version that `steps` lead to.
@@ -92,11 +112,11 @@ mod tests {
         };
         let mut steps = STEPS.to_vec();
         migrate(&connection, version(), &steps).unwrap();
-        assert_eq!(version(), 4);
+        assert_eq!(version(), 5);
         steps.push("ALTER TABLE store ADD COLUMN later INTEGER");
         steps.push("UPDATE store SET later = 7");
         migrate(&connection, version(), &steps).unwrap();
-        assert_eq!(version(), 6);
+        assert_eq!(version(), 7);
         migrate(&connection, version(), &steps).unwrap();
         let later = connection.query_row("SELECT later FROM store", [], |row| row.get(0));
         assert_eq!(later, Ok(7));

@@ -3,7 +3,8 @@
 //! A function that refuses returns before its first statement that changes anything, so the
 //! transaction can go on with the work of others.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -13,7 +14,10 @@ use super::failure::Failure;
 use super::owner::{self, Owner, Owners};
 use super::read;
 use crate::event::Batch;
-use crate::store::{Commit, Lease, SessionRecord, StoreError, StoreErrorKind};
+use crate::store::{Commit, Lease, RecordChange, SessionRecord, StoreError, StoreErrorKind};
+
+/// The most sessions whose facts are cached.
+const MAX_CACHED: usize = 10_000;
 
 /// What the writer works on.
 #[derive(Debug)]
@@ -24,17 +28,56 @@ pub(super) struct Tables {
     pub(super) max_record_bytes: usize,
     /// Whether rows were deleted, so that the file may have too much free space.
     pub(super) has_freed: Cell<bool>,
+    pub(super) cache: Cache,
+}
+
+/// Sessions that this instance has leased, as they are while nobody else writes.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    leased: RefCell<HashMap<SessionId, Held>>,
+    /// Changes when another connection has written.
+    version: Cell<i64>,
 }
 
 /// A session as the writer sees it.
+#[derive(Debug)]
 struct Held {
     key: i64,
     token: u64,
     owner: Option<String>,
+    running_turn: Option<u64>,
     oldest: u64,
+    /// Number of the last event.
+    last: u64,
 }
 
 impl Tables {
+    /// Begins a transaction.
+    pub(super) fn begin(&self) -> Result<(), Failure> {
+        let begin = "BEGIN IMMEDIATE";
+        self.connection.prepare_cached(begin)?.execute([])?;
+        let version = "PRAGMA data_version";
+        let mut version = self.connection.prepare_cached(version)?;
+        let version = version.query_row([], |row| row.get(0))?;
+        if self.cache.version.replace(version) != version {
+            self.cache.leased.borrow_mut().clear();
+        }
+        Ok(())
+    }
+
+    pub(super) fn commit_transaction(&self) -> Result<(), Failure> {
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+
+    pub(super) fn roll_back(&self) {
+        self.cache.leased.borrow_mut().clear();
+        // After some errors SQLite has rolled back by itself.
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+
     pub(super) fn create(&self, record: &SessionRecord) -> Result<Lease, Failure> {
         self.check_free(record)?;
         let lease = self.next_lease(&record.id)?;
@@ -51,6 +94,7 @@ impl Tables {
         let record = read::find(&self.connection, session)?;
         let record = record.ok_or_else(|| StoreError::no_session(session))?;
         let lease = self.next_lease(session)?;
+        self.cache.leased.borrow_mut().remove(session);
         let sql = "UPDATE sessions SET token = ?2, owner = ?3 WHERE key = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
         statement.execute((held.key, lease.token, self.owner.name()))?;
@@ -69,6 +113,7 @@ impl Tables {
     }
 
     pub(super) fn release(&self, lease: &Lease) -> Result<(), Failure> {
+        self.cache.leased.borrow_mut().remove(&lease.session);
         let sql = "UPDATE sessions SET owner = NULL WHERE id = ?1 AND token = ?2 AND owner = ?3";
         let mut statement = self.connection.prepare_cached(sql)?;
         let token = read::number(lease.token);
@@ -78,30 +123,26 @@ impl Tables {
 
     pub(super) fn commit(&self, lease: &Lease, commit: &Commit) -> Result<(), Failure> {
         let session = &lease.session;
-        let held = self.held(session)?.filter(|held| {
-            held.token == lease.token && held.owner.as_deref() == Some(self.owner.name())
-        });
-        let held = held.ok_or_else(|| StoreError::lost_lease(session))?;
+        let (session_id, mut held) = self.leased(lease)?;
         let events = commit.events.as_ref().filter(|events| !events.is_empty());
-        if let Some(events) = events {
-            let last = self.last_event(&held)?;
-            if events.first() != last + 1 {
-                return Err(StoreError::gap(session, last, events.first()).into());
-            }
+        if let Some(events) = events
+            && events.first() != held.last + 1
+        {
+            return Err(StoreError::gap(session, held.last, events.first()).into());
         }
-        if !commit.change.is_empty() {
-            let record = read::find(&self.connection, session)?;
-            let mut record = record.ok_or_else(|| StoreError::no_session(session))?;
-            commit.change.clone().apply(&mut record);
-            self.check_name(&record)?;
-            self.update(held.key, &record)?;
-        }
+        self.change(session, &mut held, &commit.change)?;
         if let Some(events) = events {
             self.append(held.key, events)?;
+            held.last = events.last();
         }
         if let Some(before) = commit.trim_before {
-            self.trim(&held, before)?;
+            self.trim(&mut held, before)?;
         }
+        let mut leased = self.cache.leased.borrow_mut();
+        if leased.len() >= MAX_CACHED {
+            leased.clear();
+        }
+        leased.insert(session_id, held);
         Ok(())
     }
 
@@ -149,34 +190,50 @@ impl Tables {
             return Ok(false);
         };
         self.check_not_in_use(session, &held)?;
-        let delete = "DELETE FROM batches WHERE session = ?1";
-        self.connection
-            .prepare_cached(delete)?
-            .execute([held.key])?;
-        let delete = "DELETE FROM sessions WHERE key = ?1";
-        self.connection
-            .prepare_cached(delete)?
-            .execute([held.key])?;
+        self.cache.leased.borrow_mut().remove(session);
+        for delete in [
+            "DELETE FROM batches WHERE session = ?1",
+            "DELETE FROM activity WHERE session = ?1",
+            "DELETE FROM sessions WHERE key = ?1",
+        ] {
+            let mut statement = self.connection.prepare_cached(delete)?;
+            statement.execute([held.key])?;
+        }
         self.has_freed.set(true);
         Ok(true)
     }
 
-    /// Changes a row, so that the transaction has something to write to the disk.
-    pub(super) fn touch(&self) -> Result<(), Failure> {
-        let sql = "UPDATE store SET syncs = syncs + 1";
-        self.connection.prepare_cached(sql)?.execute([])?;
-        Ok(())
+    /// Returns a session that this instance has leased, and takes it out of the cache. A commit that
+    /// succeeds puts it back.
+    fn leased(&self, lease: &Lease) -> Result<(SessionId, Held), Failure> {
+        let session = &lease.session;
+        let cached = self.cache.leased.borrow_mut().remove_entry(session);
+        if let Some((session, held)) = cached
+            && held.token == lease.token
+        {
+            return Ok((session, held));
+        }
+        let held = self.held(session)?.filter(|held| {
+            held.token == lease.token && held.owner.as_deref() == Some(self.owner.name())
+        });
+        let held = held.ok_or_else(|| StoreError::lost_lease(session))?;
+        Ok((session.clone(), held))
     }
 
     fn held(&self, session: &SessionId) -> Result<Option<Held>, Failure> {
-        let sql = "SELECT key, token, owner, max(oldest, 1) FROM sessions WHERE id = ?1";
+        let sql = "SELECT key, token, owner, running_turn, max(oldest, 1),
+                 (SELECT max(last) FROM batches WHERE batches.session = sessions.key)
+             FROM sessions JOIN activity ON activity.session = key WHERE id = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let held = statement.query_row([session.as_str()], |row| {
+            let oldest = row.get(4)?;
             Ok(Held {
                 key: row.get(0)?,
                 token: row.get(1)?,
                 owner: row.get(2)?,
-                oldest: row.get(3)?,
+                running_turn: row.get(3)?,
+                oldest,
+                last: row.get::<_, Option<u64>>(5)?.unwrap_or(oldest - 1),
             })
         });
         Ok(held.optional()?)
@@ -237,9 +294,8 @@ impl Tables {
         let forked_from = record.forked_from.as_ref();
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO sessions (id, name, cwd, additional_directories, title, created_at,
-                 updated_at, settings, running_turn, forked_from, forked_at, data, oldest, token,
-                 owner)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+                 settings, forked_from, forked_at, data, token, owner)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?;
         statement.execute((
             record.id.as_str(),
@@ -248,57 +304,106 @@ impl Tables {
             directories(record),
             &record.title,
             &record.created_at,
-            &record.updated_at,
             record.settings_text()?,
-            record.running_turn.map(read::number),
             forked_from.map(|(id, _)| id.as_str()),
             forked_from.map(|(_, number)| read::number(*number)),
             data(record),
-            read::number(record.oldest_event),
             lease.token,
             self.owner.name(),
         ))?;
-        Ok(self.connection.last_insert_rowid())
+        let key = self.connection.last_insert_rowid();
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO activity (session, updated_at, running_turn, oldest)
+             VALUES (?1, ?2, ?3, ?4)",
+        )?;
+        statement.execute((
+            key,
+            &record.updated_at,
+            record.running_turn.map(read::number),
+            read::number(record.oldest_event),
+        ))?;
+        Ok(key)
+    }
+
+    /// Changes a record. The row of the session, which can be large, is not written for what each
+    /// turn changes.
+    fn change(
+        &self,
+        session: &SessionId,
+        held: &mut Held,
+        change: &RecordChange,
+    ) -> Result<(), Failure> {
+        let RecordChange {
+            name,
+            additional_directories,
+            title,
+            updated_at,
+            settings,
+            data,
+            running_turn,
+        } = change;
+        let is_larger = name.is_some()
+            || additional_directories.is_some()
+            || title.is_some()
+            || settings.is_some()
+            || data.is_some();
+        if is_larger {
+            let record = read::find(&self.connection, session)?;
+            let mut record = record.ok_or_else(|| StoreError::no_session(session))?;
+            change.clone().apply(&mut record);
+            self.check_name(&record)?;
+            self.update(held.key, &record)?;
+        }
+        if let Some(updated_at) = updated_at {
+            let sql = "UPDATE activity SET updated_at = ?2 WHERE session = ?1";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            statement.execute((held.key, updated_at))?;
+        }
+        if let Some(running_turn) = *running_turn
+            && running_turn != held.running_turn
+        {
+            let sql = "UPDATE activity SET running_turn = ?2 WHERE session = ?1";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            statement.execute((held.key, running_turn.map(read::number)))?;
+            held.running_turn = running_turn;
+        }
+        Ok(())
     }
 
     fn update(&self, key: i64, record: &SessionRecord) -> Result<(), Failure> {
         record.check_bytes(self.max_record_bytes)?;
         let mut statement = self.connection.prepare_cached(
-            "UPDATE sessions SET name = ?2, additional_directories = ?3, title = ?4,
-                 updated_at = ?5, settings = ?6, running_turn = ?7, data = ?8
-                 WHERE key = ?1",
+            "UPDATE sessions SET name = ?2, additional_directories = ?3, title = ?4, settings = ?5,
+                 data = ?6 WHERE key = ?1",
         )?;
         statement.execute((
             key,
             &record.name,
             directories(record),
             &record.title,
-            &record.updated_at,
             record.settings_text()?,
-            record.running_turn.map(read::number),
             data(record),
         ))?;
         Ok(())
     }
 
     /// Removes the events before a number. A row stays until its last event is removed.
-    fn trim(&self, held: &Held, before: u64) -> Result<(), Failure> {
-        let before = read::number(before.min(self.last_event(held)? + 1));
-        let sql = "UPDATE sessions SET oldest = ?2 WHERE key = ?1 AND oldest < ?2";
+    fn trim(&self, held: &mut Held, before: u64) -> Result<(), Failure> {
+        let before = before.min(held.last + 1);
+        if before <= held.oldest {
+            return Ok(());
+        }
+        held.oldest = before;
+        let before = read::number(before);
+        let sql = "UPDATE activity SET oldest = ?2 WHERE session = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        statement.execute((held.key, before))?;
+        let sql = "DELETE FROM batches WHERE session = ?1 AND last < ?2";
         let mut statement = self.connection.prepare_cached(sql)?;
         if statement.execute((held.key, before))? > 0 {
-            let sql = "DELETE FROM batches WHERE session = ?1 AND last < ?2";
-            let mut statement = self.connection.prepare_cached(sql)?;
-            if statement.execute((held.key, before))? > 0 {
-                self.has_freed.set(true);
-            }
+            self.has_freed.set(true);
         }
         Ok(())
-    }
-
-    fn last_event(&self, held: &Held) -> Result<u64, rusqlite::Error> {
-        let last = read::last_event(&self.connection, held.key)?;
-        Ok(last.unwrap_or(held.oldest - 1))
     }
 
     fn append(&self, key: i64, batch: &Batch) -> Result<(), Failure> {

@@ -1,11 +1,5 @@
-//! The thread that writes. Whatever waits is written in one transaction (group commit) and
-//! acknowledged after it.
-//!
-//! What reaches the disk, and when: a commit appends to SQLite's write-ahead log, in the page
-//! cache of the operating system, where it survives the end of the process. With
-//! `synchronous = FULL` the commit ends with an fsync of that log, which covers all commits before.
-//! So the setting is switched per group, and a transaction that changes one counter syncs what was
-//! committed without it.
+//! The thread that writes. Whatever waits is written in one transaction (group commit), synced if
+//! it must be, and acknowledged after that.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::Durability;
 use super::failure::Failure;
+use super::log::Log;
 use super::queue::{Queue, Taken};
 use super::vacuum;
 use super::write::Tables;
@@ -111,8 +106,7 @@ pub(super) struct Writer {
     pub(super) tables: Tables,
     pub(super) queue: Arc<Queue<BoxedJob<Tables>>>,
     pub(super) durability: Durability,
-    /// Whether the connection is set to sync each commit.
-    pub(super) full: bool,
+    pub(super) log: Log,
     /// When the oldest commit that may not be on the disk was made.
     pub(super) unsynced: Option<Instant>,
 }
@@ -138,13 +132,13 @@ impl Writer {
             let due = sync.into_iter().chain(vacuum).min();
             match self.queue.take(MAX_GROUP, due) {
                 Taken::Items(jobs) => self.group(jobs),
-                Taken::Idle if due == sync => self.sync(),
+                Taken::Idle if due == sync => drop(self.sync()),
                 Taken::Idle => self.vacuum(),
                 Taken::Closed => break,
             }
         }
         if self.unsynced.is_some() {
-            self.sync();
+            drop(self.sync());
         }
     }
 
@@ -152,7 +146,7 @@ impl Writer {
     /// one that cannot be done fails alone.
     fn group(&mut self, mut jobs: Vec<BoxedJob<Tables>>) {
         let stopped = match self.transaction(&mut jobs) {
-            Ok(()) => return finish(jobs, None),
+            Ok(()) => return self.acknowledge(jobs),
             Err(stopped) => stopped,
         };
         match stopped {
@@ -161,77 +155,56 @@ impl Writer {
                 while let Some(job) = jobs.next() {
                     let mut single = vec![job];
                     match self.transaction(&mut single) {
-                        Ok(()) => finish(single, None),
+                        Ok(()) => self.acknowledge(single),
                         Err(Stopped::Inside(failure)) => {
-                            finish(single, Some(failure.into_error(&self.path)));
+                            finish(single, &failure.into_error(&self.path));
                         }
                         // The others would wait as long for the same reason.
                         Err(Stopped::Begin(failure)) => {
                             single.extend(jobs.by_ref());
-                            finish(single, Some(failure.into_error(&self.path)));
+                            finish(single, &failure.into_error(&self.path));
                         }
                     }
                 }
             }
             Stopped::Begin(failure) | Stopped::Inside(failure) => {
-                finish(jobs, Some(failure.into_error(&self.path)));
+                finish(jobs, &failure.into_error(&self.path));
             }
         }
     }
 
-    fn transaction(&mut self, jobs: &mut [BoxedJob<Tables>]) -> Result<(), Stopped> {
-        let due = self
-            .unsynced
-            .is_some_and(|since| since.elapsed() >= SYNC_INTERVAL);
+    fn transaction(&self, jobs: &mut [BoxedJob<Tables>]) -> Result<(), Stopped> {
+        self.tables.begin().map_err(Stopped::Begin)?;
+        let done = jobs.iter_mut().try_for_each(|job| job.run(&self.tables));
+        let committed = done.and_then(|()| self.tables.commit_transaction());
+        committed.map_err(|failure| {
+            self.tables.roll_back();
+            Stopped::Inside(failure)
+        })
+    }
+
+    /// Returns the results of work that is committed, after a sync if one is due.
+    fn acknowledge(&mut self, jobs: Vec<BoxedJob<Tables>>) {
         let every = self.durability == Durability::EveryCommit;
-        let full = every || due || jobs.iter().any(|job| job.sync());
-        self.set_full(full).map_err(Stopped::Begin)?;
-        let begin = |sql| self.tables.connection.prepare_cached(sql)?.execute([]);
-        begin("BEGIN IMMEDIATE").map_err(|error| Stopped::Begin(error.into()))?;
-        match self.work(jobs, full) {
-            Ok(()) => {
-                if full {
-                    self.unsynced = None;
-                } else if self.unsynced.is_none() {
-                    self.unsynced = Some(Instant::now());
-                }
-                Ok(())
-            }
-            Err(failure) => {
-                // After some errors SQLite has rolled back by itself.
-                if !self.tables.connection.is_autocommit() {
-                    let _ = self.tables.connection.execute_batch("ROLLBACK");
-                }
-                Err(Stopped::Inside(failure))
-            }
-        }
-    }
-
-    fn work(&self, jobs: &mut [BoxedJob<Tables>], full: bool) -> Result<(), Failure> {
-        let connection = &self.tables.connection;
-        let before = connection.total_changes();
+        let must_sync = |job: &BoxedJob<Tables>| every || job.sync();
+        let since = *self.unsynced.get_or_insert_with(Instant::now);
+        let is_due = since.elapsed() >= SYNC_INTERVAL || jobs.iter().any(must_sync);
+        let synced = if is_due { self.sync() } else { Ok(()) };
         for job in jobs {
-            job.run(&self.tables)?;
+            // The others were promised no more than the page cache.
+            let error = synced.clone().err().filter(|_| must_sync(&job));
+            job.finish(error);
         }
-        if full && self.unsynced.is_some() && connection.total_changes() == before {
-            // A transaction that changes nothing syncs nothing.
-            self.tables.touch()?;
-        }
-        connection.prepare_cached("COMMIT")?.execute([])?;
-        Ok(())
     }
 
-    /// Syncs what was committed. If that fails, the next attempt is a second later: the callers
-    /// were promised no more than the page cache.
-    fn sync(&mut self) {
-        self.unsynced = self.unsynced.map(|_| Instant::now());
-        match self.try_sync() {
-            Ok(()) => self.unsynced = None,
-            Err(failure) => {
-                let error = failure.into_error(&self.path);
-                log_repeated!(warn, %error, "a loss of power now would lose the latest events");
-            }
+    /// Syncs what was committed. If that fails, the next attempt is a second later.
+    fn sync(&mut self) -> Result<(), StoreError> {
+        let synced = self.log.sync(&self.tables.connection, &self.path);
+        self.unsynced = synced.is_err().then(Instant::now);
+        if let Err(error) = &synced {
+            log_repeated!(warn, %error, "a loss of power now would lose the latest events");
         }
+        synced
     }
 
     fn vacuum(&self) {
@@ -242,28 +215,6 @@ impl Writer {
             false
         });
         self.tables.has_freed.set(more);
-    }
-
-    fn try_sync(&mut self) -> Result<(), Failure> {
-        self.set_full(true)?;
-        let connection = &self.tables.connection;
-        connection.execute_batch("BEGIN IMMEDIATE")?;
-        let synced = self.work(&mut [], true);
-        if synced.is_err() && !connection.is_autocommit() {
-            // The error is that of the work.
-            let _ = connection.execute_batch("ROLLBACK");
-        }
-        synced
-    }
-
-    fn set_full(&mut self, full: bool) -> Result<(), Failure> {
-        if self.full != full {
-            let level = if full { "FULL" } else { "NORMAL" };
-            let connection = &self.tables.connection;
-            connection.pragma_update(None, "synchronous", level)?;
-            self.full = full;
-        }
-        Ok(())
     }
 }
 
@@ -276,9 +227,9 @@ impl<T> Drop for Abandon<T> {
     }
 }
 
-fn finish<C>(jobs: Vec<BoxedJob<C>>, error: Option<StoreError>) {
+fn finish<C>(jobs: Vec<BoxedJob<C>>, error: &StoreError) {
     for job in jobs {
-        job.finish(error.clone());
+        job.finish(Some(error.clone()));
     }
 }
 

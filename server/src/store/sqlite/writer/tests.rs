@@ -6,9 +6,10 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::sync::oneshot::Receiver;
 
-use super::super::{file, owner::Owners, schema};
+use super::super::{file, owner::Owners, schema, write::Cache};
 use super::*;
-use crate::store::SessionRecord;
+use crate::event::Batch;
+use crate::store::{Commit, SessionRecord};
 
 fn writer(folder: &TempDir) -> Writer {
     let path = file::prepare(&folder.path().join("sessions.db")).unwrap();
@@ -19,6 +20,7 @@ fn writer(folder: &TempDir) -> Writer {
     };
     let (connection, (owners, owner)) =
         file::open_writer(&path, schema::STEPS, None, register).unwrap();
+    let log = Log::open(&path).unwrap();
     Writer {
         tables: Tables {
             connection,
@@ -26,11 +28,12 @@ fn writer(folder: &TempDir) -> Writer {
             owner,
             max_record_bytes: 1 << 20,
             has_freed: Cell::new(true),
+            cache: Cache::default(),
         },
         path,
         queue: Arc::new(Queue::new(8)),
         durability: Durability::TurnEnd,
-        full: false,
+        log,
         unsynced: None,
     }
 }
@@ -132,28 +135,158 @@ fn while_another_process_writes_all_fail_after_the_same_wait() {
 fn a_commit_is_synced_when_it_asks_for_it_or_the_time_is_over() {
     let folder = TempDir::new().unwrap();
     let mut writer = writer(&folder);
-    let level = |writer: &Writer| {
-        let connection = &writer.tables.connection;
-        let level = connection.pragma_query_value(None, "synchronous", |row| row.get::<_, u8>(0));
-        level.unwrap()
-    };
-    const NORMAL: u8 = 1;
-    const FULL: u8 = 2;
-    assert_eq!(level(&writer), NORMAL);
     writer.group(vec![create("1").0]);
     assert!(writer.unsynced.is_some());
-    writer.group(vec![create("2").0, job(true, |tables| tables.touch()).0]);
+    writer.group(vec![create("2").0, job(true, |_| Ok(())).0]);
     assert!(writer.unsynced.is_none());
-    assert_eq!(level(&writer), FULL);
     writer.group(vec![create("3").0]);
-    assert_eq!(level(&writer), NORMAL);
     writer.unsynced = Instant::now().checked_sub(SYNC_INTERVAL);
     assert!(writer.unsynced.is_some());
     writer.group(vec![create("4").0]);
-    assert_eq!((level(&writer), writer.unsynced), (FULL, None));
+    assert!(writer.unsynced.is_none());
     writer.durability = Durability::EveryCommit;
     writer.group(vec![create("5").0]);
-    assert_eq!((level(&writer), writer.unsynced), (FULL, None));
+    assert!(writer.unsynced.is_none());
+}
+
+/// A log of which no sync succeeds.
+#[cfg(unix)]
+fn broken_log() -> Log {
+    let (_, pipe) = std::io::pipe().unwrap();
+    let file: fs::File = std::os::fd::OwnedFd::from(pipe).into();
+    assert!(file.sync_data().is_err());
+    file.into()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_log_that_cannot_be_synced_is_moved_into_the_database() {
+    let folder = TempDir::new().unwrap();
+    let mut writer = writer(&folder);
+    writer.log = broken_log();
+    let wait = Duration::from_millis(50);
+    writer.tables.connection.busy_timeout(wait).unwrap();
+    let size = |writer: &Writer| fs::metadata(&writer.path).unwrap().len();
+    let before = size(&writer);
+    let large = |id: &str, sync| {
+        let mut record = SessionRecord::new(id, "/");
+        record.title = Some("x".repeat(100_000));
+        job(sync, move |tables| tables.create(&record).map(drop))
+    };
+    let (job, reply) = large("1", true);
+    writer.group(vec![job]);
+    assert_eq!(kind(reply), None);
+    let moved = size(&writer);
+    assert!(moved > before + 80_000, "{before} and {moved} bytes");
+
+    // One that reads is in the way. Only those fail that must be on the disk.
+    let mut other = Connection::open(&writer.path).unwrap();
+    let reading = other.transaction().unwrap();
+    let count = "SELECT count(*) FROM sessions";
+    let count = reading.query_row(count, [], |row| row.get::<_, u32>(0));
+    assert_eq!(count, Ok(1));
+    let (synced, must_sync) = large("2", true);
+    let (other, need_not) = large("3", false);
+    writer.log = broken_log();
+    writer.group(vec![synced, other]);
+    assert_eq!(kind(must_sync), Some(StoreErrorKind::Unavailable));
+    assert_eq!(kind(need_not), None);
+    assert!(writer.unsynced.is_some());
+    drop(reading);
+    assert!(writer.sync().is_ok());
+    assert!(size(&writer) > moved + 160_000);
+}
+
+#[cfg(unix)]
+#[test]
+fn commits_are_synced_after_a_second() {
+    let folder = TempDir::new().unwrap();
+    let mut writer = writer(&folder);
+    // Moving the log shows that it is to be synced.
+    writer.log = broken_log();
+    let size = {
+        let path = writer.path.clone();
+        move || fs::metadata(&path).unwrap().len()
+    };
+    let (queue, before) = (writer.queue.clone(), size());
+    let thread = std::thread::spawn(move || writer.run());
+    let mut record = SessionRecord::new("s", "/");
+    record.title = Some("x".repeat(100_000));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let create = call(&queue, false, move |tables| {
+        tables.create(&record).map(drop)
+    });
+    let start = Instant::now();
+    runtime.block_on(create).unwrap();
+    while size() == before {
+        assert!(start.elapsed() < SYNC_INTERVAL * 60, "never synced");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(start.elapsed() > SYNC_INTERVAL / 2, "{:?}", start.elapsed());
+    queue.close();
+    thread.join().unwrap();
+}
+
+#[test]
+fn what_another_connection_writes_ends_what_is_cached() {
+    let folder = TempDir::new().unwrap();
+    let mut writer = writer(&folder);
+    let record = SessionRecord::new("s", "/");
+    let (create, mut reply) = job(false, move |tables| tables.create(&record));
+    writer.group(vec![create]);
+    let lease = reply.try_recv().unwrap().unwrap();
+    let append = |first: u64| {
+        let (lease, mut commit) = (lease.clone(), Commit::default());
+        let events = Batch::from_lines(first, "{}\n".to_owned()).map(Arc::new);
+        commit.events = events;
+        job(false, move |tables| tables.commit(&lease, &commit))
+    };
+    for first in [1, 2] {
+        let (append, reply) = append(first);
+        writer.group(vec![append]);
+        assert_eq!(kind(reply), None);
+    }
+    let other = Connection::open(&writer.path).unwrap();
+    let delete = "DELETE FROM batches WHERE first = 2";
+    assert_eq!(other.execute(delete, []), Ok(1));
+    for (first, expected) in [(3, Some(StoreErrorKind::Conflict)), (2, None)] {
+        let (append, reply) = append(first);
+        writer.group(vec![append]);
+        assert_eq!(kind(reply), expected);
+    }
+    let steal = "UPDATE sessions SET token = token + 1";
+    assert_eq!(other.execute(steal, []), Ok(1));
+    let (append, reply) = append(3);
+    writer.group(vec![append]);
+    assert_eq!(kind(reply), Some(StoreErrorKind::LeaseLost));
+}
+
+#[test]
+fn what_was_rolled_back_is_not_cached() {
+    let folder = TempDir::new().unwrap();
+    let mut writer = writer(&folder);
+    let record = SessionRecord::new("s", "/");
+    let (create, mut reply) = job(false, move |tables| tables.create(&record));
+    writer.group(vec![create]);
+    let lease = reply.try_recv().unwrap().unwrap();
+    let commit = Commit {
+        events: Batch::from_lines(1, "{}\n".to_owned()).map(Arc::new),
+        ..Commit::default()
+    };
+    let (append, broken) = job(false, {
+        let (lease, commit) = (lease.clone(), commit.clone());
+        move |tables| {
+            tables.commit(&lease, &commit)?;
+            Ok(tables.connection.execute_batch("THIS FAILS")?)
+        }
+    });
+    writer.group(vec![append]);
+    assert_eq!(kind(broken), Some(StoreErrorKind::Corrupt));
+    let (append, reply) = job(false, move |tables| tables.commit(&lease, &commit));
+    writer.group(vec![append]);
+    assert_eq!(kind(reply), None);
 }
 
 #[test]
