@@ -6,7 +6,7 @@ use acp_client::Reconnect;
 use acp_client::remote::RemoteAgent;
 use acp_reference_agent::Reference;
 use acp_server_remote::{
-    AccessControl, Hosts, ListenSettings, Settings, Tls, Tokens, listen, protect, router,
+    AccessControl, EndpointSettings, Hosts, ListenSettings, Tls, Tokens, listen, protect, router,
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,7 @@ impl Host {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let stop = CancellationToken::new();
-        let mut settings = Settings::default();
+        let mut settings = EndpointSettings::default();
         settings.stop = stop.clone();
         // The suite waits for the first one.
         settings.keep_alive = Duration::from_secs(1);

@@ -18,7 +18,7 @@ use super::opening::AgentSettings;
 use super::process::Process;
 use super::processes::{Key, Processes};
 use super::reopening::change_of;
-use super::session::{HostedSession, Kept, Link};
+use super::session::{AgentSession, HostedSession, Kept};
 use super::{AgentProcesses, HostedError};
 use acp_server::internal::raw_object::{RawObject, json_text};
 use acp_server::{
@@ -34,10 +34,10 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// Clones are handles to the same agent. Processes are killed when the last handle and the server are
 /// dropped; [`shutdown`](Self::shutdown) ends them in order.
 #[derive(Clone, Debug)]
-pub struct HostedAgent(Arc<Inner>);
+pub struct HostedAgent(Arc<HostedAgentInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct HostedAgentInner {
     processes: Processes,
     info: AgentInfo,
     /// Where to authenticate, when nothing else runs.
@@ -67,7 +67,7 @@ impl HostedAgent {
         let processes = Processes::new(spec);
         let process = processes.get(first).await?.process;
         let info = announced(&process, &processes.spec);
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(HostedAgentInner {
             processes,
             info,
             first,
@@ -207,7 +207,7 @@ impl Handler for HostedAgent {
         hosted.closed.cancel();
         hosted.release_terminals();
         let link = hosted.link.lock().await.take();
-        if let Some(Link { process, id }) = link
+        if let Some(AgentSession { process, id }) = link
             && process.is_usable()
         {
             let capabilities = &process.info.agent_capabilities.session_capabilities;

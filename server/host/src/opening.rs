@@ -10,7 +10,7 @@ use acp_sdk::v1::{
 use acp_sdk::{HandlerResult, Meta};
 
 use super::process::Process;
-use super::session::{HostedSession, Kept, Link};
+use super::session::{AgentSession, HostedSession, Kept};
 use acp_server::{Session, Settings};
 
 /// Modes and options as an agent returns them.
@@ -45,7 +45,7 @@ impl HostedSession {
         process: &Arc<Process>,
         meta: Option<Meta>,
         install: impl FnOnce(&Session, AgentSettings),
-    ) -> HandlerResult<Link> {
+    ) -> HandlerResult<AgentSession> {
         let session = self.session()?;
         let request = NewSessionRequest::new(session.cwd(), session.mcp_servers())
             .with_additional_directories(session.additional_directories())
@@ -60,7 +60,7 @@ impl HostedSession {
             AgentSettings::new(created.modes, created.config_options),
         );
         Kept::keep(&id, &session);
-        let link = Link {
+        let link = AgentSession {
             process: process.clone(),
             id,
         };

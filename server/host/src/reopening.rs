@@ -14,7 +14,7 @@ use acp_sdk::{HandlerError, HandlerResult, Meta, RpcError};
 use super::opening::{AgentSettings, notice};
 use super::process::Process;
 use super::processes::Processes;
-use super::session::{HostedSession, Kept, Link};
+use super::session::{AgentSession, HostedSession, Kept};
 use super::stderr::printable;
 use acp_server::SettingsChange;
 use acp_server::internal::session::current_value;
@@ -25,7 +25,7 @@ const MODE: &str = "mode";
 
 /// A session as the agent has it again.
 struct Reopened {
-    link: Link,
+    link: AgentSession,
     settings: AgentSettings,
     commands: Option<Vec<AvailableCommand>>,
 }
@@ -37,7 +37,10 @@ impl HostedSession {
     /// # Errors
     ///
     /// When no process can be started, or the agent refuses.
-    pub(super) async fn ensure(self: &Arc<Self>, processes: &Processes) -> HandlerResult<Link> {
+    pub(super) async fn ensure(
+        self: &Arc<Self>,
+        processes: &Processes,
+    ) -> HandlerResult<AgentSession> {
         let mut link = self.link.lock().await;
         if let Some(link) = link.as_ref()
             && link.process.is_usable()
@@ -82,7 +85,7 @@ impl HostedSession {
         kept: Option<Kept>,
         changed: &BTreeMap<String, SessionConfigOptionValue>,
         meta: Option<Meta>,
-    ) -> HandlerResult<(Link, Settings)> {
+    ) -> HandlerResult<(AgentSession, Settings)> {
         let session = self.session()?;
         let again = match kept {
             Some(kept) => {
@@ -119,7 +122,7 @@ impl HostedSession {
         meta: Option<Meta>,
     ) -> HandlerResult<Result<Reopened, String>> {
         let session = self.session()?;
-        let link = Link {
+        let link = AgentSession {
             process: process.clone(),
             id: id.clone(),
         };
@@ -213,7 +216,11 @@ impl HostedSession {
     }
 
     /// Sets a mode or an option of the agent.
-    pub(super) async fn set(&self, link: &Link, change: &SettingsChange) -> HandlerResult<()> {
+    pub(super) async fn set(
+        &self,
+        link: &AgentSession,
+        change: &SettingsChange,
+    ) -> HandlerResult<()> {
         let set = set(link, change).await?;
         if let Some(options) = set {
             let session = self.session()?;
@@ -230,7 +237,7 @@ impl HostedSession {
 /// Sets what the user had changed where the agent has another value now. What it does not accept
 /// any more is no reason to refuse the session.
 async fn restore(
-    link: &Link,
+    link: &AgentSession,
     settings: &mut AgentSettings,
     changed: &BTreeMap<String, SessionConfigOptionValue>,
 ) {
@@ -279,10 +286,10 @@ pub(super) fn change_of(change: SettingsChange, has_option: bool) -> SettingsCha
 
 /// Changes a setting of the agent; returns all options, if it answers with them.
 async fn set(
-    link: &Link,
+    link: &AgentSession,
     change: &SettingsChange,
 ) -> HandlerResult<Option<Vec<acp_sdk::v1::SessionConfigOption>>> {
-    let Link { process, id } = link;
+    let AgentSession { process, id } = link;
     match change {
         SettingsChange::Mode(mode) => {
             let request = SetSessionModeRequest::new(id.clone(), mode.clone());

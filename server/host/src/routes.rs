@@ -14,10 +14,10 @@ const ELICITATIONS: usize = 1_024;
 
 /// The sessions of a process, by the agent's ids.
 #[derive(Debug, Default)]
-pub(super) struct Routes(Mutex<State>);
+pub(super) struct Routes(Mutex<RouteState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct RouteState {
     sessions: HashMap<String, Weak<HostedSession>>,
     /// Sessions that are being opened. An agent may send updates before it has said which they are.
     creating: usize,
@@ -110,7 +110,7 @@ impl Routes {
         self.state().elicitations.remove(id)?.upgrade()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RouteState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -43,7 +43,7 @@ impl Kept {
 
 /// The agent's session: its process and its id there.
 #[derive(Clone, Debug)]
-pub(super) struct Link {
+pub(super) struct AgentSession {
     pub(super) process: Arc<Process>,
     pub(super) id: SessionId,
 }
@@ -71,10 +71,10 @@ pub(super) struct HostedSession {
     session: WeakSession,
     pub(super) key: Key,
     /// Held while the agent's session is being created or loaded.
-    pub(super) link: tokio::sync::Mutex<Option<Link>>,
+    pub(super) link: tokio::sync::Mutex<Option<AgentSession>>,
     /// Held while an update is written, so that early ones come first.
     pub(super) order: tokio::sync::Mutex<()>,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
     pub(super) closed: CancellationToken,
     stderr: PassOn,
     /// Terminals that can be open.
@@ -82,13 +82,13 @@ pub(super) struct HostedSession {
 }
 
 #[derive(Default)]
-struct State {
+struct SessionState {
     turn: Option<Turn>,
     /// The agent repeats what the log has, and these are the commands that it has announced.
     replay: Option<Option<Vec<AvailableCommand>>>,
     terminals: HashMap<String, OpenTerminal>,
     /// Where the session is entered.
-    entered: Option<Link>,
+    entered: Option<AgentSession>,
 }
 
 impl fmt::Debug for HostedSession {
@@ -131,7 +131,7 @@ impl HostedSession {
     }
 
     /// Enters the session at a process. Returns the updates that came before.
-    pub(super) fn enter(self: &Arc<Self>, link: &Link) -> Vec<RawObject> {
+    pub(super) fn enter(self: &Arc<Self>, link: &AgentSession) -> Vec<RawObject> {
         self.leave();
         self.state().entered = Some(link.clone());
         link.process.routes.enter(link.id.as_str(), self)
@@ -219,7 +219,7 @@ impl HostedSession {
         with(&mut self.state().terminals)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

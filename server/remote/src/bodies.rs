@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Settings;
+use super::EndpointSettings;
 
 /// The bytes of all request bodies that are in memory before their requests are handled. Clones
 /// share one budget.
@@ -21,7 +21,7 @@ use super::Settings;
 pub struct BodyBudget(Arc<Semaphore>);
 
 impl BodyBudget {
-    /// Creates a budget. It should be a multiple of [`Settings::message_bytes`].
+    /// Creates a budget. It should be a multiple of [`EndpointSettings::message_bytes`].
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS))))
@@ -62,12 +62,12 @@ pub(super) enum BodyError {
 /// # Errors
 ///
 /// See [`BodyError`].
-pub(super) async fn read(body: Body, settings: &Settings) -> Result<WholeBody, BodyError> {
+pub(super) async fn read(body: Body, settings: &EndpointSettings) -> Result<WholeBody, BodyError> {
     let read = tokio::time::timeout(settings.body_timeout, read_all(body, settings));
     read.await.unwrap_or(Err(BodyError::TooSlow))
 }
 
-async fn read_all(body: Body, settings: &Settings) -> Result<WholeBody, BodyError> {
+async fn read_all(body: Body, settings: &EndpointSettings) -> Result<WholeBody, BodyError> {
     let mut body = body.into_data_stream();
     let mut permit: Option<OwnedSemaphorePermit> = None;
     // Nearly all bodies are one chunk, which is not copied.
@@ -154,8 +154,8 @@ mod tests {
 
     use super::*;
 
-    fn settings(message_bytes: usize, budget: usize) -> Settings {
-        Settings {
+    fn settings(message_bytes: usize, budget: usize) -> EndpointSettings {
+        EndpointSettings {
             message_bytes,
             bodies: BodyBudget::new(budget),
             body_timeout: Duration::from_secs(1),

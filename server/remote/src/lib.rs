@@ -47,7 +47,7 @@ pub use rest::rest;
 #[cfg(feature = "rpc")]
 pub use rpc::rpc;
 pub use serve::{ServeSettings, serve};
-pub use settings::Settings;
+pub use settings::EndpointSettings;
 pub use share::{Reply, SendTranscript, Transcript};
 
 use axum::Router;
@@ -59,6 +59,6 @@ use page::PAGE;
 /// Returns the endpoints of a server, without access control.
 ///
 /// Spec: <https://agentclientprotocol.com/rfds/streamable-http-websocket-transport>
-pub fn router(server: Server, settings: &Settings) -> Router {
+pub fn router(server: Server, settings: &EndpointSettings) -> Router {
     acp::router(server, settings).merge(health::route())
 }

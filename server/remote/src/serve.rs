@@ -11,8 +11,8 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    AccessControl, AnsweredRequest, ListenSettings, Settings, log_requests, page, protect, rest,
-    router, ticket_route,
+    AccessControl, AnsweredRequest, EndpointSettings, ListenSettings, log_requests, page, protect,
+    rest, router, ticket_route,
 };
 use acp_server::Server;
 
@@ -25,7 +25,7 @@ pub struct ServeSettings {
     /// Who may ask.
     pub access: AccessControl,
     /// Limits of the endpoints. Their `stop` is cancelled when the sessions have ended.
-    pub endpoints: Settings,
+    pub endpoints: EndpointSettings,
     /// TLS, limits and timeouts of the listener.
     pub listen: ListenSettings,
     /// Called with each request that was answered (nothing). Must not block.
@@ -46,7 +46,7 @@ impl ServeSettings {
     pub fn new(access: AccessControl) -> Self {
         Self {
             access,
-            endpoints: Settings::default(),
+            endpoints: EndpointSettings::default(),
             listen: ListenSettings::default(),
             on_request: None,
             stop: CancellationToken::new(),

@@ -14,7 +14,7 @@ use super::{BodyBudget, Metrics, Origin, SendTranscript};
 /// What exceeds a limit is refused or waits; nothing is dropped silently.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct EndpointSettings {
     /// The maximum number of open connections at `/acp` (1,000). Further ones are refused with 503.
     pub connections: usize,
     /// The maximum bytes of a request's body, and of a WebSocket message
@@ -55,7 +55,7 @@ pub struct Settings {
     pub stop: CancellationToken,
 }
 
-impl Default for Settings {
+impl Default for EndpointSettings {
     fn default() -> Self {
         Self {
             connections: 1_000,

@@ -21,7 +21,7 @@ pub trait SendTranscript: Debug + Send + Sync {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Transcript {
-    /// Where it goes. Its origin is one of [`share_origins`](crate::Settings::share_origins).
+    /// Where it goes. Its origin is one of [`share_origins`](crate::EndpointSettings::share_origins).
     pub url: Url,
     /// Its media type.
     pub content_type: &'static str,

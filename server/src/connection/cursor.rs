@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::wire::Phase;
+use super::wire::SendPhase;
 use crate::event::{Batch, EventKind};
 use crate::store::StoreError;
 
@@ -266,21 +266,21 @@ impl Cursor {
 
     /// Returns how an event of a step is sent; `None` if the cursor was moved meanwhile. Only events
     /// of the user can be known.
-    pub(super) fn phase(&self, step: &Step, number: u64, kind: EventKind) -> Option<Phase> {
+    pub(super) fn phase(&self, step: &Step, number: u64, kind: EventKind) -> Option<SendPhase> {
         if self.generation != step.generation {
             return None;
         }
         if kind.is_plain_update() {
-            return Some(Phase::Live);
+            return Some(SendPhase::Live);
         }
         let mut known = self.known.iter();
         if known.any(|(first, last)| (*first..=*last).contains(&number)) {
-            return Some(Phase::Known);
+            return Some(SendPhase::Known);
         }
         Some(match number <= self.replay_until {
-            true if self.is_load => Phase::Loaded,
-            true => Phase::Replayed,
-            false => Phase::Live,
+            true if self.is_load => SendPhase::Loaded,
+            true => SendPhase::Replayed,
+            false => SendPhase::Live,
         })
     }
 }

@@ -125,7 +125,9 @@ impl Drop for Sending<'_> {
         // After the cursor has moved: a question that its client leaves meanwhile is offered either
         // here, or to those whose cursor has passed it.
         for number in std::mem::take(&mut self.turn_events) {
-            self.subscription.session.reached(number, self.client);
+            self.subscription
+                .session
+                .offer_question_at(number, self.client);
         }
         if again {
             self.subscription.schedule();
@@ -241,7 +243,7 @@ impl Subscription {
                 Some((text, number)) => (text.as_str(), *number),
                 None => (text, next),
             };
-            if phase != wire::Phase::Known {
+            if phase != wire::SendPhase::Known {
                 if !turn.as_ref().is_some_and(|turn| turn.contains(number)) {
                     turn = self.session.state().queue.turn_at(number);
                 }
@@ -261,7 +263,7 @@ impl Subscription {
                 let sent = wire::send_event(client, peer, &self.session, event, self.encoding)?;
                 self.sent.fetch_add(sent, Ordering::AcqRel);
             }
-            if kind == EventKind::Turn && phase == wire::Phase::Live {
+            if kind == EventKind::Turn && phase == wire::SendPhase::Live {
                 turn_events.push(number);
             }
             step.after = number;

@@ -39,7 +39,7 @@ use acp_sdk::v1::{ClientCapabilities, ErrorCode, Implementation, SessionId};
 use acp_sdk::{HandlerError, HandlerResult, Peer};
 
 use crate::limits::{LocalTools, OnDisconnect};
-use crate::server::Core;
+use crate::server::ServerCore;
 use crate::{Capability, Session};
 
 /// Names a client among those of one server.
@@ -49,14 +49,14 @@ pub(crate) struct ClientId(pub(crate) u64);
 /// One connected client.
 pub(crate) struct Client {
     id: ClientId,
-    core: Arc<Core>,
+    core: Arc<ServerCore>,
     /// Known from its first request on.
     peer: OnceLock<Peer>,
     pub(crate) on_disconnect: OnDisconnect,
     pub(crate) paced: bool,
     pub(crate) local_tools: LocalTools,
     role: Role,
-    state: Mutex<State>,
+    state: Mutex<ClientState>,
     authenticated: AtomicBool,
     /// Whether the client uses version 2. Set before it is initialized.
     #[cfg(feature = "v2")]
@@ -90,7 +90,7 @@ impl Role {
     }
 }
 
-struct State {
+struct ClientState {
     /// Set by `initialize`.
     capabilities: Option<Arc<ClientCapabilities>>,
     info: Option<Implementation>,
@@ -104,7 +104,7 @@ struct State {
 
 impl Client {
     pub(crate) fn new(
-        core: Arc<Core>,
+        core: Arc<ServerCore>,
         on_disconnect: OnDisconnect,
         paced: bool,
         local_tools: LocalTools,
@@ -120,7 +120,7 @@ impl Client {
             paced,
             local_tools,
             role,
-            state: Mutex::new(State {
+            state: Mutex::new(ClientState {
                 capabilities: None,
                 info: None,
                 name: None,
@@ -139,7 +139,7 @@ impl Client {
         self.id
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
+    pub(crate) fn core(&self) -> &Arc<ServerCore> {
         &self.core
     }
 
@@ -307,7 +307,7 @@ impl Client {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ClientState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

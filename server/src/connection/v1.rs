@@ -8,8 +8,8 @@ use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
 
 use super::{Access, Barrier, Client, Replay, Subscription, check, extension};
 use crate::limits::OnDisconnect;
-use crate::server::{Core, Joined, Joining, OpeningClient};
-use crate::session::{Environment, Origin, Prompt, Refusal, Ticket, TurnResult};
+use crate::server::{Joined, Joining, OpeningClient, ServerCore};
+use crate::session::{Environment, Prompt, Prompter, Refusal, Ticket, TurnResult};
 use crate::store::SessionRecord;
 use crate::{Capability, Server, Session};
 
@@ -65,7 +65,7 @@ impl ServerConnection {
         self
     }
 
-    pub(super) fn core(&self) -> &Arc<Core> {
+    pub(super) fn core(&self) -> &Arc<ServerCore> {
         self.client.core()
     }
 
@@ -137,7 +137,7 @@ impl ServerConnection {
         let replayed = async {
             match subscription.is_held() {
                 true => Ok(()),
-                false => subscription.reached(last).await,
+                false => subscription.sent(last).await,
             }
         };
         tokio::select! {
@@ -198,7 +198,7 @@ impl ServerConnection {
         submit: fn(&Session, Prompt) -> Result<Ticket, Refusal>,
     ) -> HandlerResult<Ticket> {
         check::prompt(&req.prompt, &self.core().info.prompt)?;
-        let origin = Origin {
+        let origin = Prompter {
             client: self.client.id(),
             name: self.client.name(),
             subscription: subscription.clone(),
@@ -223,7 +223,7 @@ impl ServerConnection {
             () = ctx.request_cancelled() => Box::pin(self.ended_early(ctx, &session, &mut ticket)).await?,
         };
         // When older events cannot be read the client knows it by the gap, not by this answer.
-        let _ = subscription.reached(result.last_event).await;
+        let _ = subscription.sent(result.last_event).await;
         ctx.keep_until_answered(result.barrier);
         Ok((result.stop?, result.members))
     }
@@ -453,7 +453,7 @@ impl Agent for ServerConnection {
         let (session, subscription) = self.attached(&req.session_id).await?;
         let change = crate::SettingsChange::Mode(req.mode_id);
         let last = session.change_settings(change).await?;
-        let _ = subscription.reached(last).await;
+        let _ = subscription.sent(last).await;
         Ok(SetSessionModeResponse::new())
     }
 
@@ -466,7 +466,7 @@ impl Agent for ServerConnection {
         let (session, subscription) = self.attached(&req.session_id).await?;
         let change = crate::SettingsChange::Option(req.config_id, req.value);
         let last = session.change_settings(change).await?;
-        let _ = subscription.reached(last).await;
+        let _ = subscription.sent(last).await;
         let options = self.settings(&session).1.unwrap_or_default();
         Ok(SetSessionConfigOptionResponse::new(options))
     }

@@ -11,7 +11,7 @@ use acp_sdk::v1::{self, Agent as _};
 use acp_sdk::v2::*;
 use acp_sdk::{AgentSide, HandlerError, HandlerResult, Json, MultiVersion, Peer, V1, V2};
 
-use super::wire::{self, Encoded, Phase};
+use super::wire::{self, Encoded, SendPhase};
 use super::{Client, ServerConnection};
 use crate::Session;
 use crate::event::{Event, EventKind};
@@ -213,13 +213,13 @@ impl Agent for ConnectionV2 {
         };
         tokio::select! {
             biased;
-            _ = subscription.reached(inserted.last_event) => {}
+            _ = subscription.sent(inserted.last_event) => {}
             result = ended => match result.stop {
                 // It could not be committed, so it is not in the conversation.
                 Err(error) if result.last_event == 0 => return Err(error),
                 _ => {
                     drop(result.barrier);
-                    let _ = subscription.reached(inserted.last_event).await;
+                    let _ = subscription.sent(inserted.last_event).await;
                 }
             },
         }
@@ -306,7 +306,7 @@ pub(super) fn send_event(
     event: Encoded<'_>,
 ) -> acp_sdk::Result<u64> {
     let is_turn = event.kind == EventKind::Turn;
-    if is_turn && event.phase == Phase::Live && client.wants_state() {
+    if is_turn && event.phase == SendPhase::Live && client.wants_state() {
         super::requests::send_state(client, peer, session, event.place.number)?;
     }
     // A response to `session/resume` contains the options and follows the state; notices are no
@@ -321,7 +321,7 @@ pub(super) fn send_event(
         | EventKind::Mode
         | EventKind::Update => true,
     };
-    if !in_history && event.phase == Phase::Loaded {
+    if !in_history && event.phase == SendPhase::Loaded {
         return Ok(0);
     }
     let update = updates::update(Event::parse(event.place.number, event.text));

@@ -28,7 +28,7 @@ impl Encoding {
 
 /// When an event is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum SendPhase {
     /// As it happens.
     Live,
     /// To a client that resumes.
@@ -53,7 +53,7 @@ pub(crate) struct Encoded<'a> {
     pub(crate) place: Place<'a>,
     pub(crate) text: &'a str,
     pub(crate) kind: EventKind,
-    pub(crate) phase: Phase,
+    pub(crate) phase: SendPhase,
 }
 
 /// Tells the gate of a client that what follows begins at the cursor to which a subscription was
@@ -79,10 +79,10 @@ pub(super) fn send_event(
         #[cfg(feature = "v2")]
         Encoding::V2 => return super::v2::send_event(client, peer, session, event),
     }
-    let loaded = event.phase == Phase::Loaded;
+    let loaded = event.phase == SendPhase::Loaded;
     let rewritten = match event.kind {
         EventKind::Turn => {
-            if event.phase == Phase::Live && client.wants_state() {
+            if event.phase == SendPhase::Live && client.wants_state() {
                 requests::send_state(client, peer, session, event.place.number)?;
             }
             return Ok(0);

@@ -41,11 +41,11 @@ pub(crate) struct Command {
     id: TerminalId,
     /// The command and its arguments, for display.
     line: String,
-    state: Arc<State>,
+    state: Arc<CommandState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct CommandState {
     output: Mutex<Output>,
     /// How the command ended.
     exit: watch::Sender<Option<TerminalExitStatus>>,
@@ -85,7 +85,7 @@ impl Command {
         let limit = limit.map_or(limits.output_bytes, |limit| {
             usize::try_from(limit).unwrap_or(usize::MAX)
         });
-        let state = Arc::new(State {
+        let state = Arc::new(CommandState {
             output: Mutex::new(Output::new(limit.min(limits.max_output_bytes))),
             exit: watch::Sender::new(None),
             kill: CancellationToken::new(),
@@ -160,7 +160,7 @@ impl Drop for Command {
     }
 }
 
-impl State {
+impl CommandState {
     fn output(&self) -> MutexGuard<'_, Output> {
         self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,7 +168,7 @@ impl State {
 
 /// The task of a command. When the runtime drops it, the group is killed.
 struct Supervisor {
-    state: Arc<State>,
+    state: Arc<CommandState>,
     group: Group,
     grace: Duration,
     /// When a command that was asked to end is killed.

@@ -35,7 +35,7 @@ impl Closing {
     }
 }
 
-impl Inner {
+impl LogInner {
     /// Commits until nothing is left, unless another task does. Returns a commit for which the store
     /// takes time: [`commit_waiting`](Self::commit_waiting) must be awaited with it.
     #[must_use]

@@ -23,7 +23,7 @@ use crate::event::Batch;
 use crate::limits::LogLimits;
 use crate::store::{Lease, RecordChange, Store, StoreError};
 use commit::Closing;
-use state::{Committer, State};
+use state::{Committer, LogState};
 
 /// Is notified of commits.
 pub(crate) trait Listener: Send + Sync {
@@ -45,16 +45,16 @@ pub(crate) trait Listener: Send + Sync {
 
 /// The events of one session. Clones are handles to the same log.
 #[derive(Clone)]
-pub(crate) struct Log(Arc<Inner>);
+pub(crate) struct Log(Arc<LogInner>);
 
-struct Inner {
+struct LogInner {
     session: SessionId,
     store: Arc<dyn Store>,
     /// Set before the first append.
     lease: OnceLock<Lease>,
     limits: LogLimits,
     memory: Arc<Memory>,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
     /// Notified when a commit has ended.
     settled: Notify,
     /// Whether the last commit may have happened although it failed. Only the committer uses it.
@@ -98,13 +98,13 @@ impl Log {
         memory: Arc<Memory>,
         last: u64,
     ) -> Self {
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(LogInner {
             session,
             store,
             lease: OnceLock::new(),
             limits,
             memory,
-            state: Mutex::new(State::new(last)),
+            state: Mutex::new(LogState::new(last)),
             settled: Notify::new(),
             in_doubt: AtomicBool::new(false),
             closing: SetOnce::new(),
@@ -263,7 +263,7 @@ impl Log {
     }
 
     /// Starts the commit task if there is work and it does not run.
-    fn schedule(&self, mut state: MutexGuard<'_, State>) {
+    fn schedule(&self, mut state: MutexGuard<'_, LogState>) {
         if state.committer != Committer::Nobody || !state.has_work() || self.lease().is_none() {
             return;
         }
@@ -335,7 +335,7 @@ impl Log {
     }
 }
 
-impl Inner {
+impl LogInner {
     fn has_room(&self) -> bool {
         self.state().uncommitted() < self.limits.uncommitted_bytes
     }
@@ -351,12 +351,12 @@ impl Inner {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Inner {
+impl Drop for LogInner {
     fn drop(&mut self) {
         self.memory.remove(&self.share);
     }
@@ -374,7 +374,7 @@ impl std::fmt::Debug for Log {
 
 /// Appends under the log's lock: the numbers are known, and nothing comes between.
 pub(crate) struct Appender<'a> {
-    state: &'a mut State,
+    state: &'a mut LogState,
 }
 
 impl Appender<'_> {

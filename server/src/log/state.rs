@@ -17,7 +17,7 @@ pub(super) enum Committer {
     Running,
 }
 
-pub(super) struct State {
+pub(super) struct LogState {
     /// Appended, and not handed to the store.
     pub(super) open: Batch,
     pub(super) change: RecordChange,
@@ -46,7 +46,7 @@ struct Kept {
     batch: Arc<Batch>,
 }
 
-impl State {
+impl LogState {
     pub(super) fn new(last: u64) -> Self {
         Self {
             open: Batch::new(last + 1),

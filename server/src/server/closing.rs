@@ -6,7 +6,7 @@ use std::time::Duration;
 use acp_sdk::HandlerResult;
 use acp_sdk::v1::SessionId;
 
-use super::Core;
+use super::ServerCore;
 use super::records::{not_found, store_refused};
 use crate::Session;
 use crate::connection::Client;
@@ -19,7 +19,7 @@ use crate::store::{Lease, StoreErrorKind};
 /// Time for clients to be sent the last events of a session that is closed.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(1);
 
-impl Core {
+impl ServerCore {
     /// Ends a client's part in a session; the last client closes it.
     pub(crate) async fn leave(
         self: &Arc<Self>,
@@ -73,7 +73,7 @@ impl Core {
         let delivered = async {
             for attached in session.clients() {
                 // Events that cannot be read are lost for this client.
-                let _ = attached.subscription.reached(last).await;
+                let _ = attached.subscription.sent(last).await;
             }
         };
         let _ = tokio::time::timeout(DELIVERY_TIMEOUT, delivered).await;

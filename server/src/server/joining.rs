@@ -6,7 +6,7 @@ use acp_sdk::v1::SessionId;
 use acp_sdk::{HandlerError, HandlerResult};
 
 use super::opening::{OpeningClient, new_id};
-use super::{Core, NextSession};
+use super::{NextSession, ServerCore};
 use crate::Session;
 use crate::connection::{Barrier, Client, Replay, Subscription};
 use crate::session::{Attached, Environment};
@@ -98,7 +98,7 @@ async fn detach(client: Arc<Client>, subscription: Arc<Subscription>) {
     let _ = detached.await;
 }
 
-impl Core {
+impl ServerCore {
     /// Opens a session if need be, and attaches a client to it.
     pub(crate) async fn join(
         self: &Arc<Self>,

@@ -73,7 +73,7 @@ use crate::{Access, AgentInfo, Handler, HandlerResult, ServerConnection, Session
 pub struct Server(Arc<Guard>);
 
 /// Ends the sessions with the last handle and the last connection.
-struct Guard(Arc<Core>);
+struct Guard(Arc<ServerCore>);
 
 impl Drop for Guard {
     fn drop(&mut self) {
@@ -88,7 +88,7 @@ impl Drop for Guard {
 
 /// Drops the sessions in the end, even if the runtime drops the task: they refer to the core, and
 /// it refers to them.
-struct Clear(Arc<Core>);
+struct Clear(Arc<ServerCore>);
 
 impl Drop for Clear {
     fn drop(&mut self) {
@@ -97,7 +97,7 @@ impl Drop for Clear {
 }
 
 /// What sessions, connections and the server have in common.
-pub(crate) struct Core {
+pub(crate) struct ServerCore {
     pub(crate) handler: Box<dyn AnyHandler>,
     pub(crate) info: AgentInfo,
     pub(crate) store: Arc<dyn Store>,
@@ -135,7 +135,7 @@ pub trait DeletionObserver: Send + Sync {
     fn session_deleted(&self, id: &SessionId);
 }
 
-impl Core {
+impl ServerCore {
     fn notify_deleted(&self, id: &SessionId) {
         // Not under the lock: an observer may do anything.
         let observers = self
@@ -216,7 +216,7 @@ impl ServerBuilder {
     pub fn build(self) -> Server {
         let opens = Semaphore::new(self.limits.concurrent_opens.max(1));
         let files = self.limits.local.concurrent_files.max(1);
-        let core = Core {
+        let core = ServerCore {
             handler: self.handler,
             info: self.info,
             store: self.store,
@@ -477,7 +477,7 @@ impl Server {
         observers.push(observer);
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
+    pub(crate) fn core(&self) -> &Arc<ServerCore> {
         &self.0.0
     }
 }

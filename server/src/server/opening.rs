@@ -8,7 +8,7 @@ use acp_sdk::{HandlerError, HandlerResult, Meta};
 
 use super::records::{not_found, store_refused, store_unavailable};
 use super::tasks::shutting_down;
-use super::{Core, NextSession};
+use super::{NextSession, ServerCore};
 use crate::connection::store_failed;
 use crate::handler::HandlerState;
 use crate::log::Log;
@@ -43,7 +43,7 @@ impl Drop for Unopened {
     }
 }
 
-impl Core {
+impl ServerCore {
     pub(super) fn take_next_session(&self) -> Option<NextSession> {
         let next = self.next_session.lock();
         next.unwrap_or_else(PoisonError::into_inner).take()

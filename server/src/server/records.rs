@@ -3,11 +3,11 @@
 use acp_sdk::v1::SessionId;
 use acp_sdk::{HandlerError, HandlerResult};
 
-use super::Core;
+use super::ServerCore;
 use crate::connection::{check, store_failed};
 use crate::store::{ListQuery, SessionRecord, StoreError, StoreErrorKind};
 
-impl Core {
+impl ServerCore {
     pub(crate) async fn find(&self, id: &SessionId) -> HandlerResult<Option<SessionRecord>> {
         let found = self.store.find(id).await;
         found.map_err(|error| store_failed(id, &error))

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use acp_sdk::HandlerResult;
 
-use super::Core;
+use super::ServerCore;
 use super::records::store_unavailable;
 use crate::clock;
 use crate::limits::Retention;
@@ -36,7 +36,7 @@ struct Excess {
     deleted: u64,
 }
 
-impl Core {
+impl ServerCore {
     /// Starts the task that applies the limits of retention, if there are any and it does not run.
     pub(super) fn start_retention(self: &Arc<Self>) {
         if self.limits.retention.keeps_all() {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use acp_sdk::{HandlerError, HandlerResult};
 
-use super::Core;
+use super::ServerCore;
 use crate::in_place::{self, Begun};
 use crate::panic::catch_panic;
 
-impl Core {
+impl ServerCore {
     /// Runs work to its end, even if this future is dropped meanwhile: a request may be dropped at
     /// each of its awaits, and a session must not stay half open or half closed.
     ///

@@ -16,7 +16,7 @@ pub use events::ReceivedText;
 pub use events::{Events, Received};
 pub use history::History;
 pub use pending::PendingPermission;
-pub(crate) use prompt::{Inserted, Origin, Prompt, Ticket};
+pub(crate) use prompt::{Inserted, Prompt, Prompter, Ticket};
 pub use prompt::{PromptHandle, TurnResult};
 pub use questions::{Ask, Reply};
 pub(crate) use questions::{Question, Withdrawn, answered};
@@ -45,7 +45,7 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::{Client, Subscription};
 use crate::handler::HandlerState;
 use crate::log::Log;
-use crate::server::Core;
+use crate::server::ServerCore;
 use crate::store::{RecordChange, SessionRecord, StoreError};
 use crate::turn::{Decision, Role};
 use crate::{Capability, Error, Policies, Result};
@@ -56,18 +56,18 @@ use queue::Queue;
 /// A handle is also how other parts of the program take part: [`prompt`](Self::prompt) queues work
 /// that no client started, [`subscribe`](Self::subscribe) receives the events.
 #[derive(Clone)]
-pub struct Session(Arc<Inner>);
+pub struct Session(Arc<SessionInner>);
 
-struct Inner {
+struct SessionInner {
     id: SessionId,
     /// The id as JSON, for each update.
     id_json: Box<str>,
     cwd: String,
-    core: Arc<Core>,
+    core: Arc<ServerCore>,
     log: Log,
     /// A std mutex: it is held for a few instructions, never across an await. Whoever needs the
     /// log's lock too takes that one first.
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
     /// Distinguishes ids given outside of turns from those of an earlier process.
     nonce: u32,
     ids: AtomicU64,
@@ -75,14 +75,14 @@ struct Inner {
     closed: CancellationToken,
 }
 
-impl Inner {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SessionInner {
+    fn state(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What changes in a session.
-pub(crate) struct State {
+pub(crate) struct SessionState {
     pub(crate) environment: Environment,
     pub(crate) settings: Settings,
     pub(crate) title: Option<String>,
@@ -128,7 +128,7 @@ impl Attached {
     /// When the store cannot be read.
     pub async fn catch_up(&self) -> Result<(), StoreError> {
         let last = self.subscription.session().last_event();
-        self.subscription.reached(last).await
+        self.subscription.sent(last).await
     }
 }
 
@@ -174,13 +174,13 @@ pub enum OpeningKind {
 
 impl Session {
     pub(crate) fn new(
-        core: Arc<Core>,
+        core: Arc<ServerCore>,
         record: &SessionRecord,
         log: Log,
         environment: Environment,
     ) -> Self {
         let id_json = serde_json::to_string(&record.id).unwrap_or_default();
-        let state = State {
+        let state = SessionState {
             environment,
             settings: Settings::new(),
             title: record.title.clone(),
@@ -195,7 +195,7 @@ impl Session {
             questions: BTreeMap::new(),
             remembered: HashMap::new(),
         };
-        let session = Self(Arc::new(Inner {
+        let session = Self(Arc::new(SessionInner {
             id: record.id.clone(),
             id_json: id_json.into(),
             cwd: record.cwd.clone(),
@@ -206,7 +206,7 @@ impl Session {
             ids: AtomicU64::new(0),
             closed: CancellationToken::new(),
         }));
-        let listener: Weak<Inner> = Arc::downgrade(&session.0);
+        let listener: Weak<SessionInner> = Arc::downgrade(&session.0);
         session.log().subscribe(listener);
         session
     }
@@ -395,7 +395,7 @@ impl Session {
         &self.0.id_json
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
+    pub(crate) fn core(&self) -> &Arc<ServerCore> {
         &self.0.core
     }
 
@@ -403,7 +403,7 @@ impl Session {
         &self.0.log
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, SessionState> {
         self.0.state()
     }
 
@@ -457,7 +457,7 @@ impl Session {
 /// A handle that does not keep the session.
 #[derive(Clone)]
 #[allow(missing_debug_implementations, reason = "for crates of this project")]
-pub struct WeakSession(Weak<Inner>);
+pub struct WeakSession(Weak<SessionInner>);
 
 impl WeakSession {
     /// Returns the session while it exists.

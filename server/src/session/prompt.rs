@@ -13,7 +13,7 @@ use crate::connection::{Barrier, ClientId, Subscription};
 
 /// The client that sent a prompt.
 #[derive(Clone)]
-pub(crate) struct Origin {
+pub(crate) struct Prompter {
     pub(crate) client: ClientId,
     /// Of the client, if it gave one.
     pub(crate) name: Option<Arc<str>>,
@@ -24,7 +24,7 @@ pub(crate) struct Origin {
 pub(crate) struct Prompt {
     pub(crate) blocks: Vec<ContentBlock>,
     pub(crate) meta: Option<Meta>,
-    pub(crate) origin: Option<Origin>,
+    pub(crate) origin: Option<Prompter>,
     /// The id of the user's message; `None`: derived from the turn.
     pub(crate) message: Option<MessageId>,
     pub(super) bytes: usize,
@@ -177,7 +177,7 @@ impl Prompt {
     pub(crate) fn new(
         blocks: Vec<ContentBlock>,
         meta: Option<Meta>,
-        origin: Option<Origin>,
+        origin: Option<Prompter>,
     ) -> Self {
         let bytes = blocks.iter().map(connection::check::size).sum();
         let ours: Option<serde_json::Value> = meta.as_ref().and_then(|meta| meta.get("acp-sdk"));

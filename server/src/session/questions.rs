@@ -42,12 +42,12 @@ pub(crate) struct Question {
     pub(crate) ask: Ask,
     /// The client that prompted, which is asked first.
     origin: Option<ClientId>,
-    state: Mutex<State>,
+    state: Mutex<QuestionState>,
     /// Cancelled when the question is answered or withdrawn.
     closed: CancellationToken,
 }
 
-struct State {
+struct QuestionState {
     /// Taken by whoever ends the question.
     end: Option<End>,
     offered: Vec<ClientId>,
@@ -91,7 +91,7 @@ impl Question {
             id,
             ask,
             origin,
-            state: Mutex::new(State {
+            state: Mutex::new(QuestionState {
                 end: Some(end),
                 offered: Vec::new(),
                 open: 0,
@@ -114,7 +114,7 @@ impl Question {
         self.state().end.take()
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, QuestionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -185,7 +185,7 @@ impl Session {
     }
 
     /// A client has been sent the events up to a question: it is asked, if the question is for it.
-    pub(crate) fn reached(&self, number: u64, client: &Arc<Client>) {
+    pub(crate) fn offer_question_at(&self, number: u64, client: &Arc<Client>) {
         let question = {
             let state = self.state();
             let Some(question) = state.questions.get(&number) else {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use acp_sdk::Json;
 
-use super::{Inner, Question, Session, Settings};
+use super::{Question, Session, SessionInner, Settings};
 use crate::log::{Appender, Listener};
 use crate::store::StoreError;
 
@@ -49,7 +49,7 @@ impl Session {
     }
 }
 
-impl Listener for Inner {
+impl Listener for SessionInner {
     /// What is committed is dropped with the next change.
     fn committed(&self) {}
 

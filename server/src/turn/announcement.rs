@@ -9,7 +9,7 @@ use acp_sdk::v1::{
     Diff, ToolCall as Announcement, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolKind,
 };
 
-use super::{Core, ToolCall};
+use super::{ToolCall, TurnCore};
 use crate::Result;
 
 /// A tool call that awaiting it announces, with the status `pending`.
@@ -30,12 +30,12 @@ use crate::Result;
 #[derive(Debug)]
 #[must_use = "a tool call is announced when this is awaited"]
 pub struct NewToolCall {
-    core: Arc<Core>,
+    core: Arc<TurnCore>,
     call: Announcement,
 }
 
 impl NewToolCall {
-    pub(super) fn new(core: &Arc<Core>, title: String, kind: ToolKind) -> Self {
+    pub(super) fn new(core: &Arc<TurnCore>, title: String, kind: ToolKind) -> Self {
         let call = Announcement::new(core.next_id("call"), title)
             .with_kind(kind)
             .with_status(ToolCallStatus::Pending);
@@ -72,7 +72,7 @@ impl NewToolCall {
     }
 }
 
-pub(super) fn diff(core: &Core, path: &str, old: Option<&str>, new: &str) -> ToolCallContent {
+pub(super) fn diff(core: &TurnCore, path: &str, old: Option<&str>, new: &str) -> ToolCallContent {
     let diff = Diff::new(core.session.resolve(path), new);
     ToolCallContent::Diff(match old {
         Some(old) => diff.with_old_text(old),

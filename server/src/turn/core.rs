@@ -19,7 +19,7 @@ use crate::connection::Client;
 use crate::event::RawUpdate;
 use crate::event::{TokenUsage, TurnEvent, TurnId};
 use crate::log::{Appender, Epoch};
-use crate::session::{Ask, Attached, Inserted, Origin, Reply, Withdrawn};
+use crate::session::{Ask, Attached, Inserted, Prompter, Reply, Withdrawn};
 use crate::store::RecordChange;
 use crate::{Capability, Error, Result, Session};
 
@@ -51,11 +51,11 @@ impl Role {
     }
 }
 
-pub(crate) struct Core {
+pub(crate) struct TurnCore {
     pub(crate) session: Session,
     pub(crate) prompt: Vec<ContentBlock>,
     pub(crate) meta: Option<Meta>,
-    origin: Option<Origin>,
+    origin: Option<Prompter>,
     pub(crate) turn: TurnId,
     epoch: Epoch,
     pub(crate) cancel: CancellationToken,
@@ -79,9 +79,9 @@ struct Open {
     answer: Option<Json>,
 }
 
-impl fmt::Debug for Core {
+impl fmt::Debug for TurnCore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Core")
+        f.debug_struct("TurnCore")
             .field("session", self.session.id())
             .field("turn", &self.turn)
             .field("ended", &self.ended)
@@ -89,7 +89,7 @@ impl fmt::Debug for Core {
     }
 }
 
-impl Core {
+impl TurnCore {
     /// Begins a turn: appends its start and what the user said.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl Core {
         self.check_open("a request")?;
         let attached = self.client(capability);
         let attached = attached.ok_or(Error::Unsupported(capability))?;
-        let reached = attached.subscription.reached(self.session.log().last());
+        let reached = attached.subscription.sent(self.session.log().last());
         self.unless_cancelled(async { reached.await.map_err(Error::Store) })
             .await?;
         Ok(attached.client)
@@ -201,7 +201,7 @@ impl Core {
     pub(crate) async fn caught_up(&self, client: &Client) {
         if let Some(subscription) = client.subscription(self.session.id()) {
             // When older events cannot be read there is nothing to wait for.
-            let _ = subscription.reached(self.session.log().last()).await;
+            let _ = subscription.sent(self.session.log().last()).await;
         }
     }
 
@@ -359,7 +359,7 @@ impl Core {
             // A cancelled turn must be able to end.
             () = self.cancel.cancelled() => {}
             // A client that has gone, or whose events cannot be read, paces no more.
-            _ = origin.subscription.reached(number) => {}
+            _ = origin.subscription.sent(number) => {}
         }
     }
 

@@ -12,7 +12,7 @@ use acp_sdk::v1::{
 
 use acp_sdk::json::Map;
 
-use super::{Core, question};
+use super::{TurnCore, question};
 use crate::connection::elicitation_needs;
 use crate::session::{Ask, Reply};
 use crate::{Capability, Error, Result};
@@ -61,7 +61,7 @@ pub type FormValues = Map<ElicitationContentValue>;
 /// A web page that the user agreed to open, which does not mean that the work there is done.
 #[derive(Debug)]
 pub struct UrlElicitation {
-    core: Arc<Core>,
+    core: Arc<TurnCore>,
     id: ElicitationId,
 }
 
@@ -86,7 +86,7 @@ impl UrlElicitation {
 }
 
 pub(super) async fn form(
-    core: &Arc<Core>,
+    core: &Arc<TurnCore>,
     message: String,
     form: ElicitationSchema,
 ) -> Result<Elicitation<FormValues>> {
@@ -96,7 +96,7 @@ pub(super) async fn form(
 }
 
 pub(super) async fn url(
-    core: &Arc<Core>,
+    core: &Arc<TurnCore>,
     message: String,
     url: String,
 ) -> Result<Elicitation<UrlElicitation>> {
@@ -110,12 +110,12 @@ pub(super) async fn url(
     asked.try_map(|_| Ok(UrlElicitation { core, id }))
 }
 
-fn scope(core: &Core) -> ElicitationSessionScope {
+fn scope(core: &TurnCore) -> ElicitationSessionScope {
     ElicitationSessionScope::new(core.session.id())
 }
 
 pub(super) async fn ask(
-    core: &Arc<Core>,
+    core: &Arc<TurnCore>,
     request: CreateElicitationRequest,
 ) -> Result<Elicitation<FormValues>> {
     match core.needs(elicitation_needs(&request)).await {

@@ -8,11 +8,11 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::Core;
+use super::TurnCore;
 use crate::connection::Client;
 use crate::limits::LocalTools;
 use crate::local::{self, Command, Roots};
-use crate::session::Origin;
+use crate::session::Prompter;
 use crate::{Capability, Error, Result};
 
 /// Where a call goes.
@@ -47,7 +47,7 @@ struct Shared {
 }
 
 impl Local {
-    pub(super) fn new(origin: Option<&Origin>) -> Self {
+    pub(super) fn new(origin: Option<&Prompter>) -> Self {
         let default = origin.map(|origin| origin.subscription.local_tools);
         Self {
             default: default.unwrap_or(LocalTools::Off),
@@ -89,7 +89,7 @@ impl Local {
     }
 }
 
-impl Core {
+impl TurnCore {
     /// Returns whether this machine serves what no client offers.
     pub(super) fn falls_back(&self, capability: Capability) -> bool {
         let is_tool = matches!(

@@ -24,8 +24,8 @@ mod settings;
 mod terminal;
 mod tool_call;
 
-pub(crate) use self::core::{Core, chunk, push};
 pub use self::core::{Role, is_final};
+pub(crate) use self::core::{TurnCore, chunk, push};
 pub use announcement::NewToolCall;
 pub use effects::CommandOutput;
 pub use elicitation::{Elicitation, FormValues, UrlElicitation};
@@ -81,15 +81,15 @@ use crate::{Capability, Error, Result, Session};
 /// Spec: <https://agentclientprotocol.com/protocol/v1/prompt-turn>
 #[derive(Clone, Debug)]
 pub struct Turn {
-    core: Arc<Core>,
+    core: Arc<TurnCore>,
 }
 
 impl Turn {
-    pub(crate) fn new(core: Arc<Core>) -> Self {
+    pub(crate) fn new(core: Arc<TurnCore>) -> Self {
         Self { core }
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
+    pub(crate) fn core(&self) -> &Arc<TurnCore> {
         &self.core
     }
 

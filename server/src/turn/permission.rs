@@ -9,7 +9,7 @@ use acp_sdk::v1::{
     RequestPermissionRequest,
 };
 
-use super::{Core, ToolCall, question};
+use super::{ToolCall, TurnCore, question};
 use crate::session::{Ask, Reply};
 use crate::{Error, Result};
 
@@ -62,7 +62,7 @@ pub(super) fn once() -> Vec<PermissionOption> {
 }
 
 pub(super) async fn ask(
-    core: &Arc<Core>,
+    core: &Arc<TurnCore>,
     call: &ToolCall,
     options: Vec<PermissionOption>,
 ) -> Result<Decision> {
@@ -90,7 +90,7 @@ pub(super) async fn ask(
 }
 
 async fn choose(
-    core: &Arc<Core>,
+    core: &Arc<TurnCore>,
     call: &ToolCall,
     options: Vec<PermissionOption>,
 ) -> Result<Decision> {

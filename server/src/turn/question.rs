@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::Core;
+use super::TurnCore;
 use crate::session::{Ask, Reply, answered};
 use crate::{Error, Result};
 
 /// Asks, and waits for the first answer.
-pub(super) async fn ask(core: &Arc<Core>, ask: Ask) -> Result<Reply> {
+pub(super) async fn ask(core: &Arc<TurnCore>, ask: Ask) -> Result<Reply> {
     if core.cancel.is_cancelled() {
         return Err(Error::Cancelled);
     }

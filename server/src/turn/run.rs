@@ -7,7 +7,7 @@ use std::task::Poll;
 use acp_sdk::v1::StopReason;
 use acp_sdk::{HandlerError, HandlerResult};
 
-use super::{Core, Turn};
+use super::{Turn, TurnCore};
 use crate::Session;
 use crate::handler::HandlerState;
 use crate::panic::catch_panic;
@@ -27,7 +27,7 @@ pub(crate) async fn run(
     if prompt.cancel.is_cancelled() {
         return TurnResult::without_turn(Ok(StopReason::Cancelled));
     }
-    let core = match Core::begin(session, prompt).await {
+    let core = match TurnCore::begin(session, prompt).await {
         Ok(core) => core,
         Err(error) => return TurnResult::without_turn(Err(error.into())),
     };
@@ -58,7 +58,7 @@ pub(crate) async fn run(
 /// Runs the handler until it ends, or until it is cancelled and has used up its time.
 async fn answer(
     state: &mut HandlerState,
-    core: &Arc<Core>,
+    core: &Arc<TurnCore>,
     prompt: &Prompt,
 ) -> HandlerResult<StopReason> {
     let handler = &core.session.core().handler;

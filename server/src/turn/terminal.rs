@@ -8,7 +8,7 @@ use acp_sdk::v1::{
 };
 use tokio::sync::oneshot;
 
-use super::Core;
+use super::TurnCore;
 use super::local::Provider;
 use crate::connection::Client;
 use crate::local::Command;
@@ -24,7 +24,7 @@ use crate::{Capability, Error, Result};
 #[derive(Debug)]
 #[must_use = "a terminal that is dropped is released, and its command killed"]
 pub struct Terminal {
-    core: Arc<Core>,
+    core: Arc<TurnCore>,
     place: Place,
     released: bool,
 }
@@ -73,7 +73,10 @@ impl std::fmt::Display for Exit {
 }
 
 impl Terminal {
-    pub(super) async fn create(core: &Arc<Core>, request: CreateTerminalRequest) -> Result<Self> {
+    pub(super) async fn create(
+        core: &Arc<TurnCore>,
+        request: CreateTerminalRequest,
+    ) -> Result<Self> {
         match core.provider(Capability::Terminal).await? {
             Provider::Client(client) => Self::create_at(core, client, request).await,
             Provider::Local => {
@@ -86,7 +89,7 @@ impl Terminal {
     /// The request is completed even if this future is dropped: otherwise nothing would know which
     /// terminal to release.
     async fn create_at(
-        core: &Arc<Core>,
+        core: &Arc<TurnCore>,
         client: Arc<Client>,
         request: CreateTerminalRequest,
     ) -> Result<Self> {
@@ -113,7 +116,7 @@ impl Terminal {
         .await
     }
 
-    fn new(core: &Arc<Core>, place: Place) -> Self {
+    fn new(core: &Arc<TurnCore>, place: Place) -> Self {
         Self {
             core: core.clone(),
             place,

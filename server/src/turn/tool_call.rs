@@ -9,7 +9,7 @@ use acp_sdk::v1::{
 };
 
 use super::announcement::diff;
-use super::{Core, Terminal};
+use super::{Terminal, TurnCore};
 use crate::Result;
 use crate::local::Command;
 
@@ -22,7 +22,7 @@ use crate::local::Command;
 #[derive(Debug)]
 #[must_use = "a tool call that is dropped has failed"]
 pub struct ToolCall {
-    core: Arc<Core>,
+    core: Arc<TurnCore>,
     /// As it was announced, with the content of now.
     call: Announcement,
     /// Commands of this machine, by their place in the content.
@@ -34,7 +34,7 @@ pub struct ToolCall {
 const DISPLAYED_OUTPUT: usize = 16 << 10;
 
 impl ToolCall {
-    pub(super) async fn announce(core: Arc<Core>, call: Announcement) -> Result<Self> {
+    pub(super) async fn announce(core: Arc<TurnCore>, call: Announcement) -> Result<Self> {
         let announcement = call.clone();
         // Before it is sent: dropped meanwhile, the call has failed.
         let call = Self {

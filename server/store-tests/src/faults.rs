@@ -103,11 +103,11 @@ impl Gate {
 #[derive(Debug)]
 pub struct FaultyStore<S> {
     inner: S,
-    state: Mutex<State>,
+    state: Mutex<FaultState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FaultState {
     calls: Vec<Operation>,
     injected: Vec<Injected>,
 }
@@ -189,7 +189,7 @@ impl<S> FaultyStore<S> {
         self.state().calls.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FaultState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use acp_reference_agent::Reference;
 use acp_server_remote::{
-    AccessControl, Hosts, ListenSettings, Settings, Tokens, listen, protect, router,
+    AccessControl, EndpointSettings, Hosts, ListenSettings, Tokens, listen, protect, router,
 };
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -243,7 +243,7 @@ impl MutantServer {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let stop = CancellationToken::new();
-        let mut settings = Settings::default();
+        let mut settings = EndpointSettings::default();
         settings.stop = stop.clone();
         // A client that writes a large frame answers no pings meanwhile.
         settings.keep_alive = Duration::from_millis(if fault.reads_all { 60_000 } else { 200 });

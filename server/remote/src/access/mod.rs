@@ -81,12 +81,12 @@ impl AccessControl {
 /// Protects a router: checks host, origin, token and rate of each request, whatever its path.
 ///
 /// ```no_run
-/// use acp_server_remote::{AccessControl, Hosts, Settings, Token, Tokens, protect, router};
+/// use acp_server_remote::{AccessControl, Hosts, EndpointSettings, Token, Tokens, protect, router};
 ///
 /// # fn example(server: acp_server::Server, token: Token) -> axum::Router {
 /// let hosts = Hosts::loopback().allow("agents.example".parse().unwrap());
 /// let control = AccessControl::new(hosts, Tokens::new(&token));
-/// protect(router(server, &Settings::default()), control)
+/// protect(router(server, &EndpointSettings::default()), control)
 /// # }
 /// ```
 ///

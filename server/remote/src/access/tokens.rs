@@ -27,7 +27,7 @@ const TICKETS: usize = 1_024;
 /// - Without a master token and read-only tokens, everybody has [`Access::Full`].
 /// - Session tokens and tickets end with the process.
 #[derive(Clone)]
-pub struct Tokens(Arc<Inner>);
+pub struct Tokens(Arc<TokensInner>);
 
 #[derive(Clone)]
 struct Fixed {
@@ -35,7 +35,7 @@ struct Fixed {
     read_only: Vec<Hash>,
 }
 
-struct Inner {
+struct TokensInner {
     fixed: Fixed,
     issued: Mutex<Issued>,
     /// Never cancelled.
@@ -119,7 +119,7 @@ impl Tokens {
     }
 
     fn from(fixed: Fixed) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(TokensInner {
             fixed,
             issued: Mutex::default(),
             valid: CancellationToken::new(),

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::streams::{self, Streams};
-use crate::Settings;
+use crate::EndpointSettings;
 use crate::caller::Caller;
 use crate::metrics::Open;
 use acp_server::internal::connection::Role;
@@ -19,9 +19,9 @@ use acp_server::{Access, Server};
 const INCOMING: usize = 16;
 
 /// The endpoint's state.
-pub(super) struct Connections {
+pub(super) struct HttpConnections {
     pub(super) server: Server,
-    pub(super) settings: Settings,
+    pub(super) settings: EndpointSettings,
     places: Arc<Semaphore>,
     open: Mutex<HashMap<String, Arc<HttpConnection>>>,
 }
@@ -40,8 +40,8 @@ pub(super) struct HttpConnection {
     access: Access,
 }
 
-impl Connections {
-    pub(super) fn new(server: Server, settings: Settings) -> Arc<Self> {
+impl HttpConnections {
+    pub(super) fn new(server: Server, settings: EndpointSettings) -> Arc<Self> {
         Arc::new(Self {
             server,
             places: Arc::new(Semaphore::new(settings.connections)),

@@ -8,7 +8,7 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::http::{HeaderMap, HeaderValue, header as names};
 use axum::response::{IntoResponse, Response};
 
-use super::connections::Connections;
+use super::connections::HttpConnections;
 use super::failure::Failure;
 use super::position::Position;
 use super::streams::Name;
@@ -17,7 +17,7 @@ use crate::caller::Caller;
 use crate::metrics::Open;
 
 pub(super) async fn get(
-    State(connections): State<Arc<Connections>>,
+    State(connections): State<Arc<HttpConnections>>,
     caller: Caller,
     request: Request,
 ) -> Result<Response, Response> {
@@ -42,7 +42,7 @@ pub(crate) fn asks_for_websocket(headers: &HeaderMap) -> bool {
 }
 
 fn stream(
-    connections: &Arc<Connections>,
+    connections: &Arc<HttpConnections>,
     caller: &Caller,
     headers: &HeaderMap,
 ) -> Result<Response, Failure> {

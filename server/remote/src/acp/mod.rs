@@ -25,10 +25,10 @@ use axum::routing::{MethodFilter, MethodRouter};
 #[cfg(feature = "rpc")]
 pub(super) use self::get::asks_for_websocket;
 
-use self::connections::Connections;
+use self::connections::HttpConnections;
 use self::failure::Failure;
 pub(super) use self::sse::escape;
-use super::Settings;
+use super::EndpointSettings;
 use super::caller::Caller;
 use acp_server::Server;
 
@@ -36,8 +36,8 @@ const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
 const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("acp-protocol-version");
 
-pub(super) fn router(server: Server, settings: &Settings) -> Router {
-    let connections = Connections::new(server, settings.clone());
+pub(super) fn router(server: Server, settings: &EndpointSettings) -> Router {
+    let connections = HttpConnections::new(server, settings.clone());
     let methods = MethodRouter::new()
         .post(post::post)
         .get(get::get)
@@ -49,7 +49,7 @@ pub(super) fn router(server: Server, settings: &Settings) -> Router {
 
 /// Ends a connection, but neither its sessions nor their turns.
 async fn delete(
-    State(connections): State<Arc<Connections>>,
+    State(connections): State<Arc<HttpConnections>>,
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {

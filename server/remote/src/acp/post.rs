@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header as names};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
-use super::connections::{Connections, HttpConnection};
+use super::connections::{HttpConnection, HttpConnections};
 use super::envelope::{self, Incoming};
 use super::failure::Failure;
 use super::{CONNECTION_ID, LONGEST_ID, SESSION_ID, check_version, header};
@@ -15,7 +15,7 @@ use crate::bodies;
 use crate::caller::Caller;
 
 pub(super) async fn post(
-    State(connections): State<Arc<Connections>>,
+    State(connections): State<Arc<HttpConnections>>,
     caller: Caller,
     request: Request,
 ) -> Result<Response, Failure> {
@@ -60,7 +60,7 @@ pub(super) async fn post(
 
 /// Opens a connection, and answers in the body.
 async fn initialize(
-    connections: &Arc<Connections>,
+    connections: &Arc<HttpConnections>,
     caller: Caller,
     body: &Bytes,
     incoming: &Incoming<'_>,
@@ -95,7 +95,7 @@ async fn initialize(
 }
 
 struct CloseUnlessKept<'a> {
-    connections: &'a Connections,
+    connections: &'a HttpConnections,
     id: &'a str,
     kept: bool,
 }

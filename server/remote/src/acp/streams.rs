@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::envelope::{self, Outgoing};
 use super::position::Position;
 use super::stream::{Stream, Taken};
-use crate::Settings;
+use crate::EndpointSettings;
 use acp_server::internal::connection::{Gate, RESTARTED, Subscription};
 
 /// The stream of answers and messages without a session, or that of a session.
@@ -28,11 +28,11 @@ pub(super) enum Name {
 /// A session whose stream nobody reads, or whose reader is slow, is held back: its events stay in
 /// its log. So only requests and answers wait here without a reader.
 pub(super) struct Streams {
-    state: Mutex<State>,
-    settings: Settings,
+    state: Mutex<StreamsState>,
+    settings: EndpointSettings,
 }
 
-struct State {
+struct StreamsState {
     connection: Stream,
     sessions: HashMap<Box<str>, Session>,
     /// Where the answers to the client's requests go, by id as JSON.
@@ -59,9 +59,9 @@ enum Route {
 }
 
 impl Streams {
-    pub(super) fn new(settings: Settings) -> Arc<Self> {
+    pub(super) fn new(settings: EndpointSettings) -> Arc<Self> {
         Arc::new(Self {
-            state: Mutex::new(State {
+            state: Mutex::new(StreamsState {
                 connection: Stream::default(),
                 sessions: HashMap::new(),
                 routes: HashMap::new(),
@@ -252,12 +252,12 @@ impl Streams {
         state.used.elapsed()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StreamsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl StreamsState {
     /// Returns a session, known or not; `None` if there are too many.
     fn session(&mut self, id: &str, limit: usize) -> Option<&mut Session> {
         // In this order the usual case, a known session, needs no copy of the id.
@@ -283,7 +283,7 @@ impl State {
         message: Bytes,
         event: Option<u64>,
         request: Option<Box<str>>,
-        settings: &Settings,
+        settings: &EndpointSettings,
     ) -> bool {
         let own = session.and_then(|id| Some((id, self.session(id, settings.streams)?)));
         let Some((id, own)) = own.filter(|(_, own)| !own.redirected) else {
@@ -301,7 +301,7 @@ impl State {
     }
 
     /// Holds a session back while its reader is slow or away, and lets it go on.
-    fn pace(&mut self, id: &str, settings: &Settings) {
+    fn pace(&mut self, id: &str, settings: &EndpointSettings) {
         let (connection_open, connection_bytes) =
             (self.connection.is_open(), self.connection.queued_bytes());
         let Some(session) = self.sessions.get(id) else {

@@ -14,7 +14,7 @@ use futures_util::{Sink, SinkExt as _, Stream, StreamExt as _};
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::CONNECTION_ID;
-use super::connections::Connections;
+use super::connections::HttpConnections;
 use super::envelope::Incoming;
 use super::failure::Failure;
 use crate::caller::Caller;
@@ -28,7 +28,7 @@ const READ_BUFFER: usize = 8 << 10;
 
 /// Accepts the upgrade. The connection lives as long as the socket.
 pub(super) fn open(
-    connections: &Arc<Connections>,
+    connections: &Arc<HttpConnections>,
     caller: Caller,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, Failure> {
@@ -52,7 +52,7 @@ pub(super) fn open(
     Ok(response)
 }
 
-async fn serve(connections: &Connections, caller: Caller, mut socket: WebSocket) {
+async fn serve(connections: &HttpConnections, caller: Caller, mut socket: WebSocket) {
     let first = tokio::time::timeout(connections.settings.write_timeout, first(&mut socket));
     let first = match first.await {
         Ok(Ok(Some(first))) => first,

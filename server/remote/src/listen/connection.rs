@@ -30,7 +30,7 @@ use super::socket::Socket;
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What all connections of a listener have in common.
-pub(super) struct Connections {
+pub(super) struct OpenSockets {
     pub(super) router: Router,
     pub(super) settings: ListenSettings,
     pub(super) http: Builder<TokioExecutor>,
@@ -54,7 +54,7 @@ pub(super) enum Answer {
     Refused,
 }
 
-impl Connections {
+impl OpenSockets {
     /// Serves a connection until it ends or becomes a WebSocket.
     pub(super) async fn serve(self: Arc<Self>, socket: Socket, peer: SocketAddr, answer: Answer) {
         let served = self.handshake(socket, peer, answer);

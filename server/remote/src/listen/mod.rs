@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use acp_server::internal::Repeated;
-use connection::{Answer, Connections};
+use connection::{Answer, OpenSockets};
 use socket::Socket;
 
 /// The maximum number of connections beyond the limit, each while it is answered 503.
@@ -62,7 +62,7 @@ pub async fn listen(
     let dropped = CancellationToken::new();
     let _drop_connections = dropped.clone().drop_guard();
     let tracker = TaskTracker::new();
-    let connections = Arc::new(Connections {
+    let connections = Arc::new(OpenSockets {
         router,
         http: connection::http(&settings),
         settings,

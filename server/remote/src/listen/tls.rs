@@ -31,9 +31,9 @@ pub struct TlsFiles {
 ///
 /// Offers HTTP/2 and HTTP/1.1. A new certificate applies to new connections.
 #[derive(Clone)]
-pub struct Tls(Arc<Inner>);
+pub struct Tls(Arc<TlsInner>);
 
-struct Inner {
+struct TlsInner {
     files: TlsFiles,
     config: RwLock<Arc<ServerConfig>>,
     /// The files when they were read last, readable or not.
@@ -82,7 +82,7 @@ impl Tls {
         let stamps = Stamps::of(&files);
         let config = RwLock::new(Arc::new(read(&files)?));
         let stamps = Mutex::new(stamps);
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(TlsInner {
             files,
             config,
             stamps,

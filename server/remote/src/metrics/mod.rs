@@ -54,10 +54,10 @@ metrics! {
     /// Numbers of the remote endpoints. Clones are handles to the same numbers.
     ///
     /// ```no_run
-    /// use acp_server_remote::{AccessControl, Hosts, Settings, Token, Tokens, protect, router};
+    /// use acp_server_remote::{AccessControl, Hosts, EndpointSettings, Token, Tokens, protect, router};
     ///
     /// # fn example(server: acp_server::Server, token: Token) -> axum::Router {
-    /// let settings = Settings::default();
+    /// let settings = EndpointSettings::default();
     /// let routes = router(server.clone(), &settings).merge(settings.metrics.route(server));
     /// let control = AccessControl::new(Hosts::loopback(), Tokens::new(&token));
     /// // Around access control, so that refusals count.

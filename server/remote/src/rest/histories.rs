@@ -181,7 +181,7 @@ pub(super) fn unless_deleted<T>(found: Result<T, Failure>) -> Result<Option<T>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Settings, Token, Tokens};
+    use crate::{EndpointSettings, Token, Tokens};
     use acp_reference_agent::Reference;
     use acp_server::Server;
     use acp_server::event::{Batch, TurnId};
@@ -203,7 +203,7 @@ mod tests {
         }
         let server = Server::builder(Reference).store(Arc::new(store)).build();
         let tokens = Tokens::new(&Token::random().unwrap());
-        Rest::new(server, Settings::default(), tokens)
+        Rest::new(server, EndpointSettings::default(), tokens)
     }
 
     async fn turns(rest: &Rest, id: &str) -> Vec<TurnId> {

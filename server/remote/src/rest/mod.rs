@@ -35,7 +35,7 @@ use utoipa_axum::routes;
 
 use self::failure::Failure;
 use self::state::Rest;
-use super::{Settings, Tokens};
+use super::{EndpointSettings, Tokens};
 use acp_server::Server;
 
 /// Returns the REST interface of a server, without access control.
@@ -45,15 +45,15 @@ use acp_server::Server;
 /// describes the routes; unknown ones are answered with 404 in JSON.
 ///
 /// ```no_run
-/// use acp_server_remote::{AccessControl, Hosts, Settings, Token, Tokens, protect, rest, router};
+/// use acp_server_remote::{AccessControl, Hosts, EndpointSettings, Token, Tokens, protect, rest, router};
 ///
 /// # fn example(server: acp_server::Server, token: Token) -> axum::Router {
-/// let (settings, tokens) = (Settings::default(), Tokens::new(&token));
+/// let (settings, tokens) = (EndpointSettings::default(), Tokens::new(&token));
 /// let routes = router(server.clone(), &settings).merge(rest(server, &settings, tokens.clone()));
 /// protect(routes, AccessControl::new(Hosts::loopback(), tokens))
 /// # }
 /// ```
-pub fn rest(server: Server, settings: &Settings, tokens: Tokens) -> Router {
+pub fn rest(server: Server, settings: &EndpointSettings, tokens: Tokens) -> Router {
     let state = Rest::new(server, settings.clone(), tokens);
     let (router, document) = OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(short::create_session, short::list_session_ids))

@@ -10,18 +10,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::failure::Failure;
 use super::histories::Histories;
-use crate::{Settings, Tokens};
+use crate::{EndpointSettings, Tokens};
 use acp_server::internal::server::DeletionObserver;
 use acp_server::store::SessionRecord;
 use acp_server::{Server, Session};
 
 /// The state of the routes. Clones are handles to the same state.
 #[derive(Clone)]
-pub(super) struct Rest(Arc<Inner>);
+pub(super) struct Rest(Arc<RestInner>);
 
-struct Inner {
+struct RestInner {
     server: Server,
-    settings: Settings,
+    settings: EndpointSettings,
     tokens: Tokens,
     /// Held by streams.
     streams: Arc<Semaphore>,
@@ -29,7 +29,7 @@ struct Inner {
     started_at: String,
 }
 
-impl DeletionObserver for Inner {
+impl DeletionObserver for RestInner {
     fn session_deleted(&self, id: &SessionId) {
         self.tokens.revoke(id);
         self.histories.forget(id);
@@ -37,8 +37,8 @@ impl DeletionObserver for Inner {
 }
 
 impl Rest {
-    pub(super) fn new(server: Server, settings: Settings, tokens: Tokens) -> Self {
-        let inner = Arc::new(Inner {
+    pub(super) fn new(server: Server, settings: EndpointSettings, tokens: Tokens) -> Self {
+        let inner = Arc::new(RestInner {
             server,
             streams: Arc::new(Semaphore::new(settings.event_streams)),
             settings,
@@ -46,7 +46,7 @@ impl Rest {
             histories: Histories::default(),
             started_at: acp_server::internal::clock::now(),
         });
-        let observer: Weak<Inner> = Arc::downgrade(&inner);
+        let observer: Weak<RestInner> = Arc::downgrade(&inner);
         inner.server.observe_deletions(observer);
         Self(inner)
     }
@@ -55,7 +55,7 @@ impl Rest {
         &self.0.server
     }
 
-    pub(super) fn settings(&self) -> &Settings {
+    pub(super) fn settings(&self) -> &EndpointSettings {
         &self.0.settings
     }
 

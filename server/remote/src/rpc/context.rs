@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::link;
-use crate::Settings;
+use crate::EndpointSettings;
 use crate::caller::Caller;
 use acp_server::{Access, Server, Session};
 
@@ -35,7 +35,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(server: Server, settings: &Settings, caller: Caller) -> Self {
+    pub(super) fn new(server: Server, settings: &EndpointSettings, caller: Caller) -> Self {
         Self {
             server,
             caller,

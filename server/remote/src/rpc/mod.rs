@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
 use self::context::Context;
-use super::Settings;
+use super::EndpointSettings;
 use super::acp::asks_for_websocket;
 use super::bodies;
 use super::caller::Caller;
@@ -53,7 +53,7 @@ const SUBSCRIPTIONS: u32 = 256;
 /// | `permission_respond`, `elicitation_respond` | answer a question of an event |
 ///
 /// Parameters are objects. The guide is `docs/rest.md`.
-pub fn rpc(server: Server, settings: &Settings) -> Router {
+pub fn rpc(server: Server, settings: &EndpointSettings) -> Router {
     let bytes = u32::try_from(settings.message_bytes).unwrap_or(u32::MAX);
     let connections = u32::try_from(settings.connections).unwrap_or(u32::MAX);
     let ping = PingConfig::new()
@@ -84,7 +84,7 @@ pub fn rpc(server: Server, settings: &Settings) -> Router {
 
 struct Facade {
     server: Server,
-    settings: Settings,
+    settings: EndpointSettings,
     methods: Result<Methods, RegisterMethodError>,
     builder: TowerServiceBuilder<tower::layer::util::Identity, tower::layer::util::Identity>,
 }

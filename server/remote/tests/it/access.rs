@@ -4,7 +4,7 @@ use acp_reference_agent::Reference;
 use acp_sdk::v1::SessionId;
 use acp_server::Server;
 use acp_server_remote::{AccessControl, Hosts, Token, Tokens, protect, require_full, router};
-use acp_server_remote::{ListenSettings, Settings};
+use acp_server_remote::{EndpointSettings, ListenSettings};
 
 use crate::raw::{Listener, who};
 
@@ -343,7 +343,7 @@ async fn routes_can_require_full_access() {
 #[tokio::test]
 async fn health_is_exact_and_needs_no_token() {
     let tokens = Tokens::new(&Token::random().unwrap());
-    let routes = router(Server::new(Reference), &Settings::default());
+    let routes = router(Server::new(Reference), &EndpointSettings::default());
     let router = protect(routes, AccessControl::new(Hosts::loopback(), tokens));
     let listener = Listener::start(router, ListenSettings::default()).await;
     let answer = listener.get("/healthz", &[]).await;

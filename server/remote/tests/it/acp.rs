@@ -3,14 +3,14 @@
 use acp_reference_agent::Reference;
 use acp_sdk::limits::MAX_MESSAGE_BYTES;
 use acp_server::{Limits, Server};
-use acp_server_remote::{BodyBudget, Settings};
+use acp_server_remote::{BodyBudget, EndpointSettings};
 use serde_json::json;
 
 use crate::http::{Client, Host, Open, request, said};
 use crate::websocket::Socket;
 
 async fn host() -> Host {
-    Host::start(Server::new(Reference), &Settings::default()).await
+    Host::start(Server::new(Reference), &EndpointSettings::default()).await
 }
 
 /// Reads events up to the answer to a request; returns the ids and what was said.
@@ -328,7 +328,7 @@ async fn a_session_that_is_deleted_already_is_answered_on_the_connection_stream(
 
 #[tokio::test]
 async fn places_are_limited_and_come_back() {
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     settings.connections = 1;
     settings.streams = 2;
     let host = Host::start(Server::new(Reference), &settings).await;
@@ -359,7 +359,7 @@ async fn places_are_limited_and_come_back() {
 
 #[tokio::test]
 async fn unanswered_requests_are_limited() {
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     settings.requests = 2;
     let host = Host::start(Server::new(Reference), &settings).await;
     let client = Client::connect(&host).await;
@@ -384,7 +384,7 @@ async fn unanswered_requests_are_limited() {
 
 #[tokio::test]
 async fn a_body_that_does_not_arrive_is_refused() {
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     settings.body_timeout = std::time::Duration::from_millis(50);
     let host = Host::start(Server::new(Reference), &settings).await;
     let head = format!(
@@ -396,7 +396,7 @@ async fn a_body_that_does_not_arrive_is_refused() {
 
 #[tokio::test]
 async fn a_body_that_finds_no_room_is_refused_for_now() {
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     settings.bodies = BodyBudget::new(8);
     let host = Host::start(Server::new(Reference), &settings).await;
     let initialize = request(1, "initialize", json!({ "protocolVersion": 1 }));
@@ -418,7 +418,7 @@ async fn a_body_that_finds_no_room_is_refused_for_now() {
 
 #[tokio::test]
 async fn a_connection_that_nobody_uses_ends() {
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     settings.grace = std::time::Duration::from_millis(50);
     settings.connections = 1;
     let host = Host::start(Server::new(Reference), &settings).await;
@@ -441,7 +441,7 @@ async fn a_connection_that_nobody_uses_ends() {
 
 #[tokio::test]
 async fn the_end_of_the_server_ends_streams_and_web_sockets() {
-    let settings = Settings::default();
+    let settings = EndpointSettings::default();
     let host = Host::start(Server::new(Reference), &settings).await;
     let client = Client::connect(&host).await;
     let mut connection = client.stream(None, None).await;

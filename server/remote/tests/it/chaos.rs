@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use acp_reference_agent::Reference;
 use acp_server::Server;
-use acp_server_remote::Settings;
+use acp_server_remote::EndpointSettings;
 use serde_json::{Value, json};
 
 use crate::http::{Client, Event, Host, Open};
@@ -78,7 +78,7 @@ impl View {
 }
 
 async fn server_sent_events() {
-    let host = Host::start(Server::new(Reference), &Settings::default()).await;
+    let host = Host::start(Server::new(Reference), &EndpointSettings::default()).await;
     let mut random = Random::new();
     let client = Client::connect(&host).await;
     let mut connection = client.stream(None, None).await;
@@ -123,7 +123,7 @@ async fn server_sent_events() {
 }
 
 async fn web_sockets() {
-    let host = Host::start(Server::new(Reference), &Settings::default()).await;
+    let host = Host::start(Server::new(Reference), &EndpointSettings::default()).await;
     let mut random = Random::new();
     let mut socket = Socket::connect(&host).await;
     let session = socket.new_session().await;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use acp_server::Server;
-use acp_server_remote::{AccessControl, Hosts, Settings, Token, Tokens, protect, router};
+use acp_server_remote::{AccessControl, EndpointSettings, Hosts, Token, Tokens, protect, router};
 use axum::Router;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -21,14 +21,14 @@ pub struct Host {
 }
 
 impl Host {
-    pub async fn start(server: Server, settings: &Settings) -> Self {
+    pub async fn start(server: Server, settings: &EndpointSettings) -> Self {
         let router = all(&server, settings);
         Self::of(server, router).await
     }
 
     /// Serves with these tokens.
     pub async fn protected(server: Server, tokens: Tokens) -> Self {
-        let router = all(&server, &Settings::default());
+        let router = all(&server, &EndpointSettings::default());
         let control = AccessControl::new(Hosts::loopback(), tokens);
         Self::of(server, protect(router, control)).await
     }
@@ -108,7 +108,7 @@ impl Host {
     }
 }
 
-fn all(server: &Server, settings: &Settings) -> Router {
+fn all(server: &Server, settings: &EndpointSettings) -> Router {
     let router = router(server.clone(), settings);
     #[cfg(feature = "rpc")]
     let router = router.merge(acp_server_remote::rpc(server.clone(), settings));

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use acp_reference_agent::Reference;
 use acp_server::Server;
 use acp_server_remote::{
-    AccessControl, Hosts, ListenSettings, Settings, Token, Tokens, log_requests, protect, rest,
-    router,
+    AccessControl, EndpointSettings, Hosts, ListenSettings, Token, Tokens, log_requests, protect,
+    rest, router,
 };
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
@@ -25,7 +25,7 @@ struct Counted {
 
 impl Counted {
     async fn start() -> Self {
-        let (server, settings) = (Server::new(Reference), Settings::default());
+        let (server, settings) = (Server::new(Reference), EndpointSettings::default());
         let master = Token::random().unwrap();
         let tokens = Tokens::new(&master);
         let routes = router(server.clone(), &settings)

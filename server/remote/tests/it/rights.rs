@@ -3,7 +3,7 @@
 use acp_reference_agent::Reference;
 use acp_server::event::{EventBody, TurnEvent};
 use acp_server::{Received, Server};
-use acp_server_remote::{Settings, Token, Tokens};
+use acp_server_remote::{EndpointSettings, Token, Tokens};
 use serde_json::{Value, json};
 
 use crate::http::{Client, Host, request};
@@ -210,7 +210,8 @@ async fn a_token_ends_with_its_session_whichever_way_that_is_deleted() {
     let (master, server) = (Token::random().unwrap(), Server::new(Reference));
     let tokens = Tokens::new(&master);
     // Which knows the tokens of sessions.
-    let _rest = acp_server_remote::rest(server.clone(), &Settings::default(), tokens.clone());
+    let _rest =
+        acp_server_remote::rest(server.clone(), &EndpointSettings::default(), tokens.clone());
     let host = Host::protected(server.clone(), tokens.clone()).await;
     let mut owner = Socket::connect(&host.with_token(&master)).await;
     let session = owner.new_session().await;

@@ -4,7 +4,7 @@ use acp_reference_agent::Reference;
 use acp_schema::{Document, Protocol, Side};
 use acp_sdk::v1::{Cost, StopReason, UsageUpdate};
 use acp_server::{Handler, HandlerError, HandlerResult, Server, Turn};
-use acp_server_remote::{Settings, Token, Tokens};
+use acp_server_remote::{EndpointSettings, Token, Tokens};
 use serde_json::{Value, json};
 
 use crate::http::{Host, request};
@@ -27,7 +27,7 @@ impl Handler for Costly {
 }
 
 async fn host() -> Host {
-    let host = Host::start(Server::new(Reference), &Settings::default()).await;
+    let host = Host::start(Server::new(Reference), &EndpointSettings::default()).await;
     host.at("/rpc")
 }
 
@@ -73,7 +73,7 @@ async fn every_method_of_the_protocol_has_one() {
 
 #[tokio::test]
 async fn the_end_of_a_turn_has_its_tokens_duration_and_cost() {
-    let host = Host::start(Server::new(Costly), &Settings::default()).await;
+    let host = Host::start(Server::new(Costly), &EndpointSettings::default()).await;
     let host = host.at("/rpc");
     let session = new_session(&host).await;
     for (total, expected) in [

@@ -2,7 +2,7 @@
 
 use acp_reference_agent::Reference;
 use acp_server::Server;
-use acp_server_remote::Settings;
+use acp_server_remote::EndpointSettings;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -104,13 +104,13 @@ pub fn event_id(message: &Value) -> Option<u64> {
     message["params"]["_meta"]["acp-sdk"]["eventId"].as_u64()
 }
 
-async fn host(settings: &Settings) -> Host {
+async fn host(settings: &EndpointSettings) -> Host {
     Host::start(Server::new(Reference), settings).await
 }
 
 #[tokio::test]
 async fn a_turn_and_a_resume_after_a_loss() {
-    let host = host(&Settings::default()).await;
+    let host = host(&EndpointSettings::default()).await;
     let mut socket = Socket::connect(&host).await;
     assert!(socket.connection.starts_with("conn_"));
     let session = socket.new_session().await;
@@ -143,7 +143,7 @@ async fn a_turn_and_a_resume_after_a_loss() {
 
 #[tokio::test]
 async fn the_first_message_is_initialize() {
-    let host = host(&Settings::default()).await;
+    let host = host(&EndpointSettings::default()).await;
     let mut socket = Socket::open(&host).await;
     socket.socket.send(Message::binary(vec![1])).await.unwrap();
     socket.text(request(0, "session/new", json!({}))).await;
@@ -152,7 +152,7 @@ async fn the_first_message_is_initialize() {
 
 #[tokio::test]
 async fn binary_messages_are_ignored_and_pings_answered() {
-    let host = host(&Settings::default()).await;
+    let host = host(&EndpointSettings::default()).await;
     let mut socket = Socket::connect(&host).await;
     socket.socket.send(Message::binary(vec![1])).await.unwrap();
     socket
@@ -167,7 +167,7 @@ async fn binary_messages_are_ignored_and_pings_answered() {
 
 #[tokio::test]
 async fn what_is_no_message_is_answered_and_the_connection_goes_on() {
-    let host = host(&Settings::default()).await;
+    let host = host(&EndpointSettings::default()).await;
     let mut socket = Socket::connect(&host).await;
     socket.text("{".to_owned()).await;
     let answer = socket.receive().await.unwrap();
@@ -180,7 +180,7 @@ async fn what_is_no_message_is_answered_and_the_connection_goes_on() {
 
 #[tokio::test]
 async fn a_message_that_is_too_large_ends_the_connection_but_no_session() {
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     settings.message_bytes = 10_000;
     let host = host(&settings).await;
     let mut socket = Socket::connect(&host).await;
@@ -196,7 +196,7 @@ async fn a_message_that_is_too_large_ends_the_connection_but_no_session() {
 
 #[tokio::test]
 async fn a_client_that_answers_no_ping_is_given_up() {
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     settings.keep_alive = std::time::Duration::from_millis(20);
     settings.connections = 1;
     let host = host(&settings).await;

@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use self::reader::{Dialect, Reader};
+use self::reader::{Dialect, EventReader};
 use super::failure::{ErrorBody, Failure};
 use super::query::Parameters;
 use super::state::{Id, Rest};
@@ -113,7 +113,7 @@ async fn stream(
         (None, true) => last,
         (None, false) => 0,
     };
-    let reader = Reader::new(
+    let reader = EventReader::new(
         session,
         after,
         dialect,

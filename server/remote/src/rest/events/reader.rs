@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::text::frame;
 use super::view::View;
 use super::{documented, otter};
-use crate::Settings;
+use crate::EndpointSettings;
 use crate::metrics::Open;
 use acp_server::event::{EventBody, EventKind, TurnEvent};
 use acp_server::internal::session::ReceivedText;
@@ -37,7 +37,7 @@ pub(super) enum Dialect {
 }
 
 /// Reads the events after a number.
-pub(super) struct Reader {
+pub(super) struct EventReader {
     session: Session,
     events: Events,
     /// Earlier events are read for what they say of the turn.
@@ -63,7 +63,7 @@ enum Progress {
     End,
 }
 
-impl Reader {
+impl EventReader {
     /// # Errors
     ///
     /// The store's.
@@ -73,7 +73,7 @@ impl Reader {
         dialect: Dialect,
         place: OwnedSemaphorePermit,
         revoked: CancellationToken,
-        settings: &Settings,
+        settings: &EndpointSettings,
     ) -> Result<Self> {
         let start = turn_before(&session, after).await?;
         Ok(Self {

@@ -89,7 +89,7 @@ async fn a_session_of_somebody_else_is_as_forbidden_as_one_that_does_not_exist()
 
 #[tokio::test]
 async fn rotation_ends_the_old_token_and_its_streams_at_once() {
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     // Signs of life would wake up a stream that has not noticed it.
     settings.keep_alive = std::time::Duration::from_secs(3600);
     let site = Site::with(Server::new(Reference), &settings).await;
@@ -157,7 +157,7 @@ async fn rotation_ends_the_old_token_and_its_streams_at_once() {
 
 #[tokio::test]
 async fn a_body_that_finds_no_room_is_refused_for_now() {
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     settings.bodies = acp_server_remote::BodyBudget::new(8);
     let site = Site::with(Server::new(Reference), &settings).await;
     let answer = site

@@ -197,7 +197,7 @@ async fn two_readers_see_the_same_and_one_that_does_not_read_delays_nobody() {
 
 #[tokio::test]
 async fn a_stream_has_headers_for_proxies_and_signs_of_life() {
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     settings.keep_alive = Duration::from_millis(20);
     let site = Site::with(Server::new(Reference), &settings).await;
     let id = site.create().await.id;
@@ -220,7 +220,7 @@ async fn a_stream_has_headers_for_proxies_and_signs_of_life() {
 
 #[tokio::test]
 async fn the_number_of_streams_is_bounded() {
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     settings.event_streams = 2;
     let site = Site::with(Server::new(Reference), &settings).await;
     let id = site.create().await.id;
@@ -246,10 +246,10 @@ async fn the_number_of_streams_is_bounded() {
 async fn a_session_that_has_left_memory_is_opened_for_a_reader() {
     let store = Arc::new(MemoryStore::new());
     let server = || Server::builder(Reference).store(store.clone()).build();
-    let before = Site::with(server(), &Settings::default()).await;
+    let before = Site::with(server(), &EndpointSettings::default()).await;
     let (id, frames) = two_turns(&before).await;
     before.server.shutdown().await;
-    let site = Site::with(server(), &Settings::default()).await;
+    let site = Site::with(server(), &EndpointSettings::default()).await;
     let state = site.get(&format!("/session/{id}")).await.json();
     assert_eq!(state["state"], "stored");
     let whole = site.get(&format!("/sessions/{id}")).await.json();

@@ -12,7 +12,7 @@ mod transcript;
 use acp_reference_agent::Reference;
 use acp_server::{Limits, Server};
 use acp_server_remote::{
-    AccessControl, Hosts, ListenSettings, Settings, Token, Tokens, protect, rest, router,
+    AccessControl, EndpointSettings, Hosts, ListenSettings, Token, Tokens, protect, rest, router,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -39,10 +39,10 @@ struct Created {
 
 impl Site {
     async fn start() -> Self {
-        Self::with(Server::new(Reference), &Settings::default()).await
+        Self::with(Server::new(Reference), &EndpointSettings::default()).await
     }
 
-    async fn with(server: Server, settings: &Settings) -> Self {
+    async fn with(server: Server, settings: &EndpointSettings) -> Self {
         let (master, reader) = (Token::random().unwrap(), Token::random().unwrap());
         let tokens = Tokens::new(&master).with_read_only(&reader);
         let routes = router(server.clone(), settings)

@@ -178,7 +178,7 @@ async fn a_body_must_be_an_object_that_can_be_understood() {
 
 #[tokio::test]
 async fn large_and_slow_bodies_are_refused() {
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     settings.message_bytes = 100;
     let site = Site::with(Server::new(Reference), &settings).await;
     refused(
@@ -187,7 +187,7 @@ async fn large_and_slow_bodies_are_refused() {
         "too_large",
     );
     assert_eq!(site.post("/session", " ".repeat(100)).await.status, 201);
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     settings.body_timeout = Duration::from_millis(20);
     let site = Site::with(Server::new(Reference), &settings).await;
     let head = site.head(
@@ -205,7 +205,7 @@ async fn prompts_beyond_the_limits_are_refused() {
     let mut limits = Limits::default();
     (limits.queued_prompts, limits.prompt_bytes) = (1, 10);
     let server = Server::builder(Reference).limits(limits).build();
-    let site = Site::with(server, &Settings::default()).await;
+    let site = Site::with(server, &EndpointSettings::default()).await;
     let id = site.create().await.id;
     let path = format!("/session/{id}/message");
     refused(

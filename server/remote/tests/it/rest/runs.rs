@@ -49,7 +49,7 @@ impl Handler for Spender {
 }
 
 async fn spent(said: &[&str]) -> Site {
-    let site = Site::with(Server::new(Spender), &Settings::default()).await;
+    let site = Site::with(Server::new(Spender), &EndpointSettings::default()).await;
     for said in said {
         let id = site.create().await.id;
         site.talk(&id, said).await;
@@ -146,7 +146,7 @@ impl Handler for Counting {
 
 #[tokio::test]
 async fn tokens_of_answers_are_summed_over_turns_and_runs() {
-    let site = Site::with(Server::new(Counting), &Settings::default()).await;
+    let site = Site::with(Server::new(Counting), &EndpointSettings::default()).await;
     for said in [&["100", "1000"][..], &["10"]] {
         let id = site.create().await.id;
         for said in said {
@@ -287,7 +287,7 @@ async fn a_running_turn_is_listed_although_its_session_was_idle_for_long() {
     let lease = store.create(&record).await.unwrap();
     store.release(&lease).await.unwrap();
     let server = Server::builder(Spender).store(Arc::new(store)).build();
-    let site = Site::with(server, &Settings::default()).await;
+    let site = Site::with(server, &EndpointSettings::default()).await;
     let body = json!({ "text": "1 0 USD wait" });
     let answer = site.post("/session/old/message", body).await;
     assert_eq!(answer.status, 202, "{answer:?}");

@@ -89,7 +89,7 @@ async fn a_long_transcript_is_whole() {
 #[tokio::test]
 async fn a_transcript_is_shared_in_the_answer_or_as_a_file() {
     let folder = tempfile::TempDir::new().unwrap();
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     settings.share_dir = Some(folder.path().to_owned());
     settings.message_bytes = 10_000;
     let site = Site::with(Server::new(Reference), &settings).await;
@@ -148,7 +148,7 @@ async fn a_transcript_is_posted_to_a_listed_server_and_to_no_other() {
     let gone = format!("http://{}", closed.local_addr().unwrap());
     drop(closed);
 
-    let mut settings = Settings::default();
+    let mut settings = EndpointSettings::default();
     settings.share_origins = vec![url.parse().unwrap(), gone.parse().unwrap()];
     let site = Site::with(Server::new(Reference), &settings).await;
     let created = site.create().await;
@@ -190,7 +190,7 @@ async fn events_that_were_removed_are_named() {
     let mut limits = Limits::default();
     limits.log.max_events = Some(10);
     let server = Server::builder(Reference).limits(limits).build();
-    let site = Site::with(server, &Settings::default()).await;
+    let site = Site::with(server, &EndpointSettings::default()).await;
     let id = site.create().await.id;
     site.talk(&id, "stream 3").await;
     let path = format!("/sessions/{id}");
