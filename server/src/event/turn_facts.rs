@@ -7,6 +7,8 @@ use super::{QuestionId, TurnEvent};
 /// Facts of a [`TurnEvent`], for all that follow or show a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TurnFacts<'a> {
+    /// The name of the event in the streams of REST.
+    pub name: &'static str,
     /// The state of the session after the event; `None` if it does not change the state.
     pub state: Option<StateAfter<'a>>,
     /// The question that it asks or answers.
@@ -42,29 +44,36 @@ pub struct Note<'a> {
 impl TurnEvent {
     /// Returns the facts of the event.
     pub fn facts(&self) -> TurnFacts<'_> {
-        let facts = |state, question: Option<&QuestionId>, text, detail| TurnFacts {
-            state: Some(state),
-            question: question.copied(),
-            note: Note { text, detail },
-        };
         use StateAfter::{Idle, RequiresAction, Running};
-        match self {
-            Self::TurnStarted { .. } => facts(Running, None, "turn started", None),
+        let (name, state, question, text, detail) = match self {
+            Self::TurnStarted { .. } => ("turn_start", Some(Running), None, "turn started", None),
             Self::TurnEnded {
                 stop_reason, error, ..
             } => {
                 let (stop_reason, error) = (stop_reason.as_ref(), error.as_deref());
-                let (text, detail) = match error {
-                    Some(_) => ("turn failed", error),
-                    None => ("turn ended", stop_reason.map(StopReason::as_str)),
+                let (name, text, detail) = match (error, stop_reason) {
+                    (Some(_), _) => ("error", "turn failed", error),
+                    (None, Some(StopReason::Cancelled)) => {
+                        ("cancelled", "turn ended", Some("cancelled"))
+                    }
+                    (None, reason) => {
+                        let detail = reason.map(StopReason::as_str);
+                        ("agent_result", "turn ended", detail)
+                    }
                 };
-                facts(Idle { stop_reason, error }, None, text, detail)
+                (name, Some(Idle { stop_reason, error }), None, text, detail)
             }
             Self::PermissionAsked { question, request } => {
                 let call = &request.tool_call;
                 let title = call.title.as_deref().unwrap_or(call.tool_call_id.as_str());
-                let text = "permission asked";
-                facts(RequiresAction, Some(question), text, Some(title))
+                let (name, text) = ("permission_request", "permission asked");
+                (
+                    name,
+                    Some(RequiresAction),
+                    Some(*question),
+                    text,
+                    Some(title),
+                )
             }
             Self::PermissionAnswered { question, outcome } => {
                 let (text, detail) = match outcome {
@@ -74,14 +83,23 @@ impl TurnEvent {
                     Some(_) => ("permission answered", Some("cancelled")),
                     None => ("permission request withdrawn", None),
                 };
-                facts(Running, Some(question), text, detail)
+                let name = "permission_result";
+                (name, Some(Running), Some(*question), text, detail)
             }
             Self::ElicitationAsked { question, .. } => {
-                facts(RequiresAction, Some(question), "question asked", None)
+                let (name, text) = ("elicitation_request", "question asked");
+                (name, Some(RequiresAction), Some(*question), text, None)
             }
             Self::ElicitationAnswered { question, .. } => {
-                facts(Running, Some(question), "question answered", None)
+                let (name, text) = ("elicitation_result", "question answered");
+                (name, Some(Running), Some(*question), text, None)
             }
+        };
+        TurnFacts {
+            name,
+            state,
+            question,
+            note: Note { text, detail },
         }
     }
 }

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde::Serialize;
 
-use acp_sdk::v1::{ContentBlock, ContentChunk, SessionUpdate, StopReason, ToolCallStatus};
-use acp_server::event::{Event, EventBody, TurnEvent};
+use acp_server::event::{Event, EventBody};
+use acp_sdk::v1::{ContentBlock, ContentChunk, SessionUpdate, ToolCallStatus};
 
 /// Returns an event in one piece: some clients decode each piece by itself.
 pub(super) fn frame(id: Option<u64>, event: &str, data: &impl Serialize) -> Bytes {
@@ -29,7 +29,7 @@ pub(super) fn frame(id: Option<u64>, event: &str, data: &impl Serialize) -> Byte
 pub(super) fn kind(event: &Event) -> Cow<'static, str> {
     let update = match &event.body {
         EventBody::Update(update) => update,
-        EventBody::Turn(turn) => return Cow::Borrowed(turn_kind(turn)),
+        EventBody::Turn(turn) => return Cow::Borrowed(turn.facts().name),
         EventBody::Unknown(_) => return Cow::Borrowed("unknown"),
     };
     Cow::Borrowed(match update {
@@ -49,22 +49,6 @@ pub(super) fn kind(event: &Event) -> Cow<'static, str> {
             return plain(json["sessionUpdate"].as_str().unwrap_or_default());
         }
     })
-}
-
-fn turn_kind(event: &TurnEvent) -> &'static str {
-    match event {
-        TurnEvent::TurnStarted { .. } => "turn_start",
-        TurnEvent::TurnEnded { error: Some(_), .. } => "error",
-        TurnEvent::TurnEnded {
-            stop_reason: Some(StopReason::Cancelled),
-            ..
-        } => "cancelled",
-        TurnEvent::TurnEnded { .. } => "agent_result",
-        TurnEvent::PermissionAsked { .. } => "permission_request",
-        TurnEvent::PermissionAnswered { .. } => "permission_result",
-        TurnEvent::ElicitationAsked { .. } => "elicitation_request",
-        TurnEvent::ElicitationAnswered { .. } => "elicitation_result",
-    }
 }
 
 /// A name that an agent chose: on the wire it must be a word.
