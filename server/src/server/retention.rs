@@ -57,7 +57,7 @@ impl ServerCore {
                     passed = core.apply_retention(&retention) => {
                         if let Err(error) = passed {
                             log_repeated!(warn, %error, "retention failed, and is tried again later");
-                            core.counters.retention_failed();
+                            core.counters.retention_failed.increment();
                         }
                     }
                 }
@@ -139,7 +139,7 @@ impl ServerCore {
             }
             let deleted = deleted.map_err(|error| store_unavailable(&error))?;
             if deleted.is_some() {
-                core.counters.retention_deleted();
+                core.counters.retention_deleted.increment();
                 tracing::debug!(session = %listed.id, "retention deleted a session");
                 core.notify_deleted(&listed.id);
             }

@@ -5,32 +5,65 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use acp_sdk::HandlerResult;
 use acp_sdk::v1::StopReason;
 
-/// Numbers about a server since its start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Statistics {
-    /// Sessions in memory.
-    pub sessions: u64,
-    /// Turns that have started.
-    pub turns_started: u64,
+/// Declares what is counted: each name is a counter and a number.
+macro_rules! counters {
+    ($($(#[$doc:meta])+ $name:ident,)+) => {
+        /// Numbers about a server since its start.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Statistics {
+            /// Sessions in memory.
+            pub sessions: u64,
+            $($(#[$doc])+ pub $name: u64,)+
+        }
+
+        /// Counts what a server does.
+        #[derive(Debug, Default)]
+        pub(crate) struct Counters {
+            $(pub(crate) $name: Counter,)+
+        }
+
+        impl Counters {
+            pub(super) fn read(&self, sessions: u64) -> Statistics {
+                // In this order: starts are read after ends, so that no more turns have ended than
+                // started.
+                Statistics { sessions, $($name: self.$name.0.load(Ordering::Relaxed),)+ }
+            }
+        }
+    };
+}
+
+counters! {
     /// Turns that ended with [`StopReason::EndTurn`].
-    pub end_turn: u64,
+    end_turn,
     /// Turns that ended with [`StopReason::MaxTokens`].
-    pub max_tokens: u64,
+    max_tokens,
     /// Turns that ended with [`StopReason::MaxTurnRequests`].
-    pub max_turn_requests: u64,
+    max_turn_requests,
     /// Turns that ended with [`StopReason::Refusal`].
-    pub refusal: u64,
+    refusal,
     /// Turns that ended with [`StopReason::Cancelled`].
-    pub cancelled: u64,
+    cancelled,
     /// Turns that ended with another stop reason.
-    pub other: u64,
+    other,
     /// Turns that failed.
-    pub failed: u64,
+    failed,
+    /// Turns that have started.
+    turns_started,
     /// Sessions that [`Retention`](crate::Retention) has deleted.
-    pub retention_deleted: u64,
+    retention_deleted,
     /// Inspections of the store for [`Retention`](crate::Retention) that an error of the store ended.
-    pub retention_failed: u64,
+    retention_failed,
+}
+
+/// A number that only rises.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn increment(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Statistics {
@@ -53,57 +86,17 @@ impl Statistics {
     }
 }
 
-/// Counts turns.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    started: AtomicU64,
-    /// By stop reason, in the order of [`Statistics`].
-    ended: [AtomicU64; 7],
-    retention_deleted: AtomicU64,
-    retention_failed: AtomicU64,
-}
-
 impl Counters {
-    pub(crate) fn turn_started(&self) {
-        self.started.fetch_add(1, Ordering::Relaxed);
-    }
-
     pub(crate) fn turn_ended(&self, stop: &HandlerResult<StopReason>) {
-        let at = match stop {
-            Ok(StopReason::EndTurn) => 0,
-            Ok(StopReason::MaxTokens) => 1,
-            Ok(StopReason::MaxTurnRequests) => 2,
-            Ok(StopReason::Refusal) => 3,
-            Ok(StopReason::Cancelled) => 4,
-            Ok(_) => 5,
-            Err(_) => 6,
+        let counter = match stop {
+            Ok(StopReason::EndTurn) => &self.end_turn,
+            Ok(StopReason::MaxTokens) => &self.max_tokens,
+            Ok(StopReason::MaxTurnRequests) => &self.max_turn_requests,
+            Ok(StopReason::Refusal) => &self.refusal,
+            Ok(StopReason::Cancelled) => &self.cancelled,
+            Ok(_) => &self.other,
+            Err(_) => &self.failed,
         };
-        self.ended[at].fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn retention_deleted(&self) {
-        self.retention_deleted.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn retention_failed(&self) {
-        self.retention_failed.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn read(&self, sessions: u64) -> Statistics {
-        // Read before the starts, so that no more turns have ended than started.
-        let ended = |at: usize| self.ended[at].load(Ordering::Relaxed);
-        Statistics {
-            sessions,
-            end_turn: ended(0),
-            max_tokens: ended(1),
-            max_turn_requests: ended(2),
-            refusal: ended(3),
-            cancelled: ended(4),
-            other: ended(5),
-            failed: ended(6),
-            retention_deleted: self.retention_deleted.load(Ordering::Relaxed),
-            retention_failed: self.retention_failed.load(Ordering::Relaxed),
-            turns_started: self.started.load(Ordering::Relaxed),
-        }
+        counter.increment();
     }
 }

@@ -136,7 +136,7 @@ impl TurnCore {
             Ok::<_, Error>((turn, inserted, pushed))
         })?;
         // Before anybody can see that it has started.
-        session.core().counters.turn_started();
+        session.core().counters.turns_started.increment();
         let client = prompt.origin.as_ref().map(|origin| origin.client.0);
         tracing::debug!(session = %session.id(), turn = turn.0, client, "turn started");
         // On one thread a task could not begin before the handler waits for something, and many

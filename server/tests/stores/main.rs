@@ -8,6 +8,7 @@ mod files;
 mod full_disk;
 #[cfg(feature = "sqlite")]
 mod kill;
+mod listed;
 mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
