@@ -72,8 +72,9 @@ pub(crate) struct Epoch(u64);
 
 /// What a subscriber finds after its cursor.
 pub(crate) enum Next {
-    /// A batch that contains the next event, perhaps after older ones.
-    Batch(Arc<Batch>),
+    /// A batch that contains the next event, perhaps after older ones, and the last event of it that
+    /// may be shown.
+    Batch(Arc<Batch>, u64),
     /// Nothing yet.
     Nothing,
     /// Events up to this number are no longer kept.
@@ -83,7 +84,7 @@ pub(crate) enum Next {
 /// What is in memory after a cursor.
 pub(crate) enum InMemory {
     /// As [`Next::Batch`].
-    Batch(Arc<Batch>),
+    Batch(Arc<Batch>, u64),
     /// There are no further events yet.
     Nothing,
     /// There are, in the store only.
@@ -141,6 +142,11 @@ impl Log {
     /// Returns the number of the last event, committed or not.
     pub(crate) fn last(&self) -> u64 {
         self.0.state().open.last()
+    }
+
+    /// Returns the number of the last event that is committed.
+    pub(crate) fn committed(&self) -> u64 {
+        self.0.state().committed
     }
 
     /// Calls `read` with the number of the last event, which does not change meanwhile.
@@ -292,17 +298,24 @@ impl Log {
         while older.front().is_some_and(|batch| batch.last() <= after) {
             older.pop_front();
         }
+        let state = self.0.state();
+        let committed = state.committed;
+        if after >= committed {
+            return InMemory::Nothing;
+        }
+        // The store may have later events: of a commit of which it is not known that it has happened,
+        // or of whoever has the lease now.
+        let shown = |batch: Arc<Batch>| {
+            let last = batch.last().min(committed);
+            InMemory::Batch(batch, last)
+        };
         match older.front() {
-            Some(batch) if batch.first() <= after + 1 => return InMemory::Batch(batch.clone()),
+            Some(batch) if batch.first() <= after + 1 => return shown(batch.clone()),
             // The cursor was set back.
             _ => older.clear(),
         }
-        let state = self.0.state();
-        if after >= state.committed {
-            return InMemory::Nothing;
-        }
         match state.find(after + 1) {
-            Some(batch) if after + 1 >= state.oldest_kept(&self.0.limits) => InMemory::Batch(batch),
+            Some(batch) if after + 1 >= state.oldest_kept(&self.0.limits) => shown(batch),
             _ => InMemory::NotKept,
         }
     }
@@ -318,7 +331,7 @@ impl Log {
         older: &mut VecDeque<Arc<Batch>>,
     ) -> Result<Next, StoreError> {
         match self.in_memory(after, older) {
-            InMemory::Batch(batch) => return Ok(Next::Batch(batch)),
+            InMemory::Batch(batch, last) => return Ok(Next::Batch(batch, last)),
             InMemory::Nothing => return Ok(Next::Nothing),
             InMemory::NotKept => {}
         }
@@ -328,9 +341,9 @@ impl Log {
             return Ok(Next::Gap(page.oldest - 1));
         }
         older.extend(page.batches);
-        Ok(match older.front() {
-            Some(batch) => Next::Batch(batch.clone()),
-            None => Next::Nothing,
+        Ok(match self.in_memory(after, older) {
+            InMemory::Batch(batch, last) => Next::Batch(batch, last),
+            InMemory::Nothing | InMemory::NotKept => Next::Nothing,
         })
     }
 }

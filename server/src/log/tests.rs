@@ -26,7 +26,7 @@ fn started(appender: &mut Appender<'_>) -> Result<u64, StoreError> {
 /// Returns the numbers of the committed batches, as (first, last).
 async fn batches(log: &Log) -> Vec<(u64, u64)> {
     let (mut found, mut older, mut after) = (Vec::new(), VecDeque::new(), 0);
-    while let Next::Batch(batch) = log.next(after, &mut older).await.unwrap() {
+    while let Next::Batch(batch, _) = log.next(after, &mut older).await.unwrap() {
         found.push((batch.first(), batch.last()));
         after = batch.last();
     }
@@ -86,7 +86,7 @@ async fn a_batch_of_the_store_that_was_read_in_part_is_read_to_its_end() {
     let (mut older, mut seen) = (VecDeque::new(), Vec::new());
     // The reader stops after each of these, as behind a barrier.
     for after in [0, 1, 3, 5] {
-        let Next::Batch(batch) = log.next(after, &mut older).await.unwrap() else {
+        let Next::Batch(batch, _) = log.next(after, &mut older).await.unwrap() else {
             panic!("nothing after {after}");
         };
         seen.push((after, batch.first(), batch.last()));
@@ -95,8 +95,8 @@ async fn a_batch_of_the_store_that_was_read_in_part_is_read_to_its_end() {
     assert!(matches!(log.next(6, &mut older).await, Ok(Next::Nothing)));
 
     // A cursor that was set back does not continue in what was read ahead.
-    assert!(matches!(log.next(3, &mut older).await, Ok(Next::Batch(_))));
-    let Next::Batch(batch) = log.next(0, &mut older).await.unwrap() else {
+    assert!(matches!(log.next(3, &mut older).await, Ok(Next::Batch(..))));
+    let Next::Batch(batch, _) = log.next(0, &mut older).await.unwrap() else {
         panic!("nothing from the beginning");
     };
     assert_eq!(batch.first(), 1);
@@ -141,4 +141,25 @@ async fn logs_with_the_oldest_commits_leave_memory_first() {
     assert_eq!(batches(&logs[1]).await, [(1, 1)]);
     drop(logs);
     assert_eq!(memory.bytes(), 0, "a log that has gone");
+}
+
+/// The store of a server that has lost its lease has events of whoever has it now.
+#[tokio::test]
+async fn what_this_log_has_not_committed_is_not_read_from_the_store() {
+    let store = Arc::new(MemoryStore::new());
+    let log = log_in(store.clone()).await;
+    let epoch = log.epoch();
+    log.append_now(Some(epoch), started).unwrap();
+    log.flush(epoch).await.unwrap();
+    let (record, lease) = store.acquire(&"s".into()).await.unwrap();
+    let memory = Memory::new(usize::MAX);
+    let other = Log::new(record.id, store, LogLimits::default(), memory, 1);
+    other.set_lease(lease);
+    other.append_now(None, started).unwrap();
+    other.flush(other.epoch()).await.unwrap();
+    log.0.state().forget();
+    let mut older = VecDeque::new();
+    let first = log.next(0, &mut older).await.unwrap();
+    assert!(matches!(first, Next::Batch(_, 1)));
+    assert!(matches!(log.next(1, &mut older).await, Ok(Next::Nothing)));
 }

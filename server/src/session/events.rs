@@ -14,7 +14,8 @@ use crate::log::{Listener, Next};
 pub struct Events {
     session: Session,
     after: u64,
-    batch: Option<Arc<Batch>>,
+    /// A batch, and the last event of it that may be shown.
+    batch: Option<(Arc<Batch>, u64)>,
     older: VecDeque<Arc<Batch>>,
     signal: Arc<Signal>,
 }
@@ -106,7 +107,8 @@ impl Events {
     pub async fn next_text_now(&mut self) -> Result<Option<ReceivedText>> {
         loop {
             let number = self.after + 1;
-            if let Some(batch) = &self.batch
+            if let Some((batch, last)) = &self.batch
+                && number <= *last
                 && batch.get(number).is_some()
             {
                 self.after = number;
@@ -114,7 +116,7 @@ impl Events {
             }
             let next = self.session.log().next(self.after, &mut self.older).await;
             match next? {
-                Next::Batch(batch) => self.batch = Some(batch),
+                Next::Batch(batch, last) => self.batch = Some((batch, last)),
                 Next::Nothing => return Ok(None),
                 Next::Gap(last) => {
                     self.after = last;
