@@ -86,7 +86,7 @@ pub(super) struct Announcements {
 }
 
 impl Cursor {
-    /// A cursor at the last event.
+    /// A cursor at the last event that is committed: later ones are new to the client.
     pub(super) fn new(last: u64, held: bool) -> Self {
         Self {
             delivered: last,
@@ -127,6 +127,7 @@ impl Cursor {
         self.greet = greet;
         let held = match replay {
             Replay::AfterAnswer | Replay::Created => 0,
+            Replay::Nothing => self.delivered,
             _ => last,
         };
         self.hold_after(held);
@@ -141,9 +142,10 @@ impl Cursor {
         self.generation
     }
 
-    /// Ends a replay where it is: the cursor moves to where it was before.
+    /// Ends a replay where it is: the cursor moves to where it was before. What follows happens now.
     pub(super) fn skip_replay(&mut self) {
         self.seek(self.delivered.max(self.live_from));
+        self.replay_until = self.replay_until.min(self.delivered);
     }
 
     /// Events after `last` could not be committed.
@@ -155,6 +157,10 @@ impl Cursor {
         for (number, _) in &mut self.waiting {
             *number = (*number).min(last);
         }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Nothing more is sent. Returns who waits.

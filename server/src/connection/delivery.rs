@@ -196,12 +196,12 @@ impl Subscription {
             return Ok(Delivered::All);
         }
         let log = self.session.log();
-        let batch = match log.in_memory(step.after, &mut step.older) {
-            InMemory::Batch(batch) => batch,
+        let (batch, last) = match log.in_memory(step.after, &mut step.older) {
+            InMemory::Batch(batch, last) => (batch, last),
             InMemory::Nothing => return Ok(Delivered::All),
             InMemory::NotKept => return Ok(Delivered::Stored),
         };
-        let last = batch.last().min(step.limit);
+        let last = last.min(step.limit);
         if !self.send(client, peer, &batch, last, step, &mut sending.turn_events)? {
             return Ok(Delivered::Full);
         }
@@ -284,7 +284,7 @@ impl Subscription {
         };
         let step = &mut sending.step;
         match self.session.log().next(step.after, &mut step.older).await {
-            Ok(Next::Batch(_)) => Ok(true),
+            Ok(Next::Batch(..)) => Ok(true),
             Ok(Next::Nothing) => Ok(false),
             Ok(Next::Gap(last)) => {
                 peer.room().await?;

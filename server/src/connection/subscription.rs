@@ -45,10 +45,10 @@ pub trait Gate: Send + Sync {
 }
 
 impl Subscription {
-    /// Creates a subscription whose cursor is at the last event.
+    /// Creates a subscription whose cursor is at the last event that is committed.
     pub(crate) fn new(session: &Session, client: &Arc<Client>, encoding: Encoding) -> Arc<Self> {
         let held = client.gate().is_some();
-        let cursor = Cursor::new(session.log().last(), held);
+        let cursor = Cursor::new(session.log().committed(), held);
         Arc::new_cyclic(|this| Self {
             session: session.clone(),
             client: Arc::downgrade(client),
@@ -210,6 +210,11 @@ impl Subscription {
             Some(waiting) => waiting.await.unwrap_or(Ok(())),
             None => Ok(()),
         }
+    }
+
+    /// Returns whether nothing more is sent.
+    pub(super) fn has_ended(&self) -> bool {
+        self.cursor().has_ended()
     }
 
     /// Nothing more is sent.

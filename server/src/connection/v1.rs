@@ -151,6 +151,10 @@ impl ServerConnection {
                 return Err(HandlerError::cancelled());
             }
         }
+        if subscription.has_ended() {
+            // Closed meanwhile: the replay may be incomplete, and nothing follows it.
+            return Err(closed(session.id()));
+        }
         attachment.keep();
         self.after_answer(ctx, &session, last, barrier);
         Ok(session)
