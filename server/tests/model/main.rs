@@ -1,5 +1,8 @@
-//! Random schedules of clients of both versions that come, go, prompt, cancel, resume and read slowly, and of
-//! servers that end: every client's view is the log from its cursor on.
+//! Random schedules of clients of both versions that come, go, prompt, cancel, answer, resume and read
+//! slowly, of stores that fail, and of servers that end: what each client was sent is what the log says.
+//!
+//! Time is paused, so a schedule follows from its seed. `ACP_MODEL_SEEDS` sets the number of schedules,
+//! `ACP_MODEL_SEED` runs one.
 #![allow(
     clippy::unwrap_used,
     missing_docs,
@@ -8,38 +11,104 @@
     reason = "tests"
 )]
 
+mod agent;
 mod client;
 mod dice;
+mod judge;
+#[cfg(feature = "v2")]
 mod neutral;
+mod record;
 mod schedule;
+mod view;
+mod world;
 
-use schedule::Schedule;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-/// Schedules that run, each with its own seed; `ACP_MODEL_SEEDS` sets another number.
-fn seeds() -> u64 {
-    let seeds = std::env::var("ACP_MODEL_SEEDS").ok();
-    seeds.and_then(|seeds| seeds.parse().ok()).unwrap_or(60)
+use schedule::{Outcome, Schedule};
+
+/// Schedules that run by default.
+const SEEDS: u64 = 1000;
+
+/// Schedules that fail before no further one runs.
+const MOST_REPORTS: usize = 20;
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
-fn run_on(runtime: &mut tokio::runtime::Builder) {
-    let only = std::env::var("ACP_MODEL_SEED").ok();
-    let only: Option<u64> = only.and_then(|seed| seed.parse().ok());
-    for seed in only.map_or(0..seeds(), |seed| seed..seed + 1) {
-        // A runtime each, so that nothing of one schedule runs in the next one.
-        let runtime = runtime.enable_all().build().unwrap();
-        let limit = std::time::Duration::from_secs(60);
-        let run = async { tokio::time::timeout(limit, Schedule::run(seed)).await };
+/// Runs a schedule on a runtime of its own, so that nothing of one schedule runs in the next one.
+fn paused(seed: u64) -> Outcome {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(Schedule::run(seed, true))
+}
+
+/// Returns what is to be read about a schedule that failed.
+fn report(seed: u64, outcome: &Outcome) -> Option<String> {
+    let Outcome {
+        steps,
+        faults,
+        trace,
+    } = outcome;
+    let trace = match number("ACP_MODEL_SEED") {
+        Some(_) => trace.join("\n"),
+        None => String::new(),
+    };
+    let (steps, all) = (steps.join("\n  "), faults.join("\n  "));
+    (!faults.is_empty()).then(|| {
+        format!(
+            "{trace}\nseed {seed}\n  {steps}\nfailed:\n  {all}\nRun it again: \
+             ACP_MODEL_SEED={seed} cargo test --workspace --all-features --test model every_client\n"
+        )
+    })
+}
+
+#[test]
+fn every_client_is_sent_what_the_log_says() {
+    let seeds = match number("ACP_MODEL_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("ACP_MODEL_SEEDS").unwrap_or(SEEDS),
+    };
+    let next = AtomicU64::new(seeds.start);
+    let failed = Mutex::new(Vec::new());
+    let run = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end || failed.lock().unwrap().len() >= MOST_REPORTS {
+                return;
+            }
+            let report = report(seed, &paused(seed));
+            failed.lock().unwrap().extend(report);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(run);
+        run();
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "{}", failed.concat());
+}
+
+#[test]
+fn every_client_is_sent_what_the_log_says_on_four_workers() {
+    for seed in 0..100 {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(4).enable_all().build().unwrap();
+        let limit = Duration::from_secs(60);
+        let run = async { tokio::time::timeout(limit, Schedule::run(seed, false)).await };
         let ended = runtime.block_on(run);
-        assert!(ended.is_ok(), "the schedule of seed {seed} hangs");
+        let ended = ended.unwrap_or_else(|_| panic!("the schedule of seed {seed} hangs"));
+        assert_eq!(report(seed, &ended), None);
     }
 }
 
 #[test]
-fn every_view_is_the_log_on_one_thread() {
-    run_on(&mut tokio::runtime::Builder::new_current_thread());
-}
-
-#[test]
-fn every_view_is_the_log_on_four_workers() {
-    run_on(tokio::runtime::Builder::new_multi_thread().worker_threads(4));
+fn a_seed_is_one_schedule() {
+    for seed in 0..50 {
+        let (first, second) = (paused(seed), paused(seed));
+        assert_eq!(first.steps, second.steps, "seed {seed}");
+        assert_eq!(first.trace, second.trace, "seed {seed}");
+    }
 }

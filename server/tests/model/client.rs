@@ -1,0 +1,595 @@
+//! A client of raw messages: it checks what it is sent when it arrives, and can stop reading.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use acp_sdk::v1::SessionId;
+use acp_sdk::{ConnectionBuilder, RunningConnection};
+use acp_server::Server;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, SimplexStream, WriteHalf};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::agent::MODES;
+use crate::dice::Dice;
+use crate::view::{Join, View};
+use crate::world::{Answer, Prompt, Reply, World};
+
+/// The protocol version that a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    V1,
+    #[cfg(feature = "v2")]
+    V2,
+}
+
+/// A request of the client that is not answered.
+enum Sent {
+    Initialize,
+    Join(SessionId),
+    Prompt(usize),
+    Close(SessionId),
+    Mode(SessionId, &'static str),
+    State(SessionId),
+    Other,
+}
+
+/// A question that the client was asked.
+pub struct Asked {
+    pub id: Value,
+    pub session: SessionId,
+    pub question: u64,
+    pub answered: bool,
+    pub cancelled: bool,
+}
+
+pub struct State {
+    pub views: BTreeMap<SessionId, View>,
+    sent: BTreeMap<u64, Sent>,
+    last_request: u64,
+    pub asked: Vec<Asked>,
+    dice: Dice,
+    /// The last events of the sessions that the client is attached to, as the server says.
+    pub states: BTreeMap<SessionId, Option<u64>>,
+    pub closed: bool,
+}
+
+struct Inner {
+    name: String,
+    version: Version,
+    world: Arc<World>,
+    state: Mutex<State>,
+    out: mpsc::UnboundedSender<String>,
+}
+
+pub struct Client {
+    inner: Arc<Inner>,
+    pub reading: watch::Sender<bool>,
+    prompts: u64,
+    reader: JoinHandle<()>,
+    writer: JoinHandle<()>,
+    connection: RunningConnection,
+}
+
+/// How a client goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Leaving {
+    /// Its process ends: nothing that is on its way arrives.
+    Dropped,
+    /// It closes its side, and reads on.
+    EndsInput,
+    /// The server closes the connection.
+    Closed,
+}
+
+impl Client {
+    pub fn new(
+        world: &Arc<World>,
+        server: &Server,
+        (name, version): (String, Version),
+        mut dice: Dice,
+    ) -> Self {
+        // Little room, so that a client that does not read is noticed.
+        let (mut arriving, server_writes) = tokio::io::simplex(256 << dice.roll(6));
+        let (server_reads, writing) = tokio::io::simplex(64 << 10);
+        let builder = ConnectionBuilder::new().high_water_bytes(256 << dice.roll(6));
+        let connection = server.attach_with(builder, (server_reads, server_writes));
+        let (out, lines) = mpsc::unbounded_channel();
+        let (reading, may_read) = watch::channel(true);
+        let inner = Arc::new(Inner {
+            name,
+            version,
+            world: world.clone(),
+            state: Mutex::new(State {
+                views: BTreeMap::new(),
+                sent: BTreeMap::new(),
+                last_request: 0,
+                asked: Vec::new(),
+                dice,
+                states: BTreeMap::new(),
+                closed: false,
+            }),
+            out,
+        });
+        let reader = inner.clone();
+        let reader = tokio::spawn(async move {
+            let mut may_read = may_read;
+            let (mut bytes, mut unread) = ([0; 1024], Vec::new());
+            loop {
+                // The sender may be gone with the client.
+                let _ = may_read.wait_for(|may_read| *may_read).await;
+                match arriving.read(&mut bytes).await {
+                    Ok(count @ 1..) => unread.extend_from_slice(&bytes[..count]),
+                    Ok(0) | Err(_) => break,
+                }
+                while let Some(end) = unread.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = unread.drain(..=end).collect();
+                    reader.received(std::str::from_utf8(&line).unwrap().trim_end());
+                }
+            }
+            reader.lost();
+        });
+        let writer = tokio::spawn(write(lines, writing));
+        let client = Self {
+            inner,
+            reading,
+            prompts: 0,
+            reader,
+            writer,
+            connection,
+        };
+        let params = match version {
+            Version::V1 => json!({ "protocolVersion": 1, "clientCapabilities": {} }),
+            #[cfg(feature = "v2")]
+            Version::V2 => json!({
+                "protocolVersion": 2,
+                "info": { "name": "model", "version": "1" },
+                "capabilities": {},
+            }),
+        };
+        client.inner.request(Sent::Initialize, "initialize", params);
+        client
+    }
+
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.inner.state()
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
+    /// Asks to join a session, unless a request to join or to leave is under way. `required`: the last
+    /// event of the log, if the server surely knows it.
+    pub fn join(&self, session: &SessionId, join: Join, required: u64) -> bool {
+        if self.is_busy(session) {
+            return false;
+        }
+        self.view(session, |view| view.joins(join, required));
+        let (method, params) = match join {
+            Join::Load => ("session/load", json!({ "cwd": "/", "mcpServers": [] })),
+            Join::Nothing => ("session/resume", json!({ "cwd": "/", "mcpServers": [] })),
+            Join::After(after) => ("_acp-sdk/session/resume", json!({ "sinceEventId": after })),
+        };
+        self.of_session(Sent::Join(session.clone()), method, session, params);
+        true
+    }
+
+    pub fn speaks_v1(&self) -> bool {
+        self.inner.version == Version::V1
+    }
+
+    fn is_busy(&self, session: &SessionId) -> bool {
+        let state = self.state();
+        let mut sent = state.sent.values();
+        sent.any(|sent| match sent {
+            Sent::Join(busy) | Sent::Close(busy) => busy == session,
+            _ => false,
+        })
+    }
+
+    fn view<T>(&self, session: &SessionId, see: impl FnOnce(&mut View) -> T) -> T {
+        let mut state = self.state();
+        let new = || View::new(self.name(), self.inner.version);
+        see(state.views.entry(session.clone()).or_insert_with(new))
+    }
+
+    fn of_session(&self, sent: Sent, method: &str, session: &SessionId, mut params: Value) -> u64 {
+        params["sessionId"] = session.as_str().into();
+        self.inner.request(sent, method, params)
+    }
+
+    /// Sends a prompt, which may fail or be cancelled for a reason of the schedule.
+    pub fn prompt(
+        &mut self,
+        session: &SessionId,
+        seed: u64,
+        (may_fail, may_be_cancelled): (bool, bool),
+    ) -> String {
+        self.prompts += 1;
+        let number = self.prompts;
+        let text = crate::agent::text(self.name(), number, seed);
+        let (is_certain, generation) = self.view(session, |view| {
+            if view.is_certain() {
+                view.own.push(text.clone());
+            }
+            (view.is_certain(), view.generation)
+        });
+        let may_fail = may_fail || !is_certain || self.is_busy(session);
+        let at = {
+            let mut state = self.inner.world.state();
+            state.prompts.push(Prompt {
+                session: session.clone(),
+                text: text.clone(),
+                version: self.inner.version,
+                may_be_cancelled,
+                may_fail,
+                generation,
+                answer: None,
+                is_lost: false,
+            });
+            state.prompts.len() - 1
+        };
+        let params = json!({
+            "prompt": [{ "type": "text", "text": text }],
+            "_meta": { "acp-sdk": { "promptId": format!("{}:{number}", self.name()) } },
+        });
+        self.of_session(Sent::Prompt(at), "session/prompt", session, params);
+        text
+    }
+
+    pub fn cancel(&self, session: &SessionId) {
+        self.inner.world.cancels(session);
+        let params = json!({ "sessionId": session });
+        self.inner.notify("session/cancel", &params);
+    }
+
+    /// Cancels one of its requests.
+    pub fn cancel_request(&self, dice: &mut Dice) -> bool {
+        let open: Vec<u64> = {
+            let state = self.state();
+            let open = state.sent.iter();
+            let open = open.filter(|(_, sent)| !matches!(sent, Sent::Initialize | Sent::Close(_)));
+            open.map(|(id, _)| *id).collect()
+        };
+        if open.is_empty() {
+            return false;
+        }
+        let id = open[dice.pick(open.len())];
+        {
+            let mut state = self.state();
+            match &state.sent[&id] {
+                Sent::Prompt(at) => self.inner.world.state().prompts[*at].may_be_cancelled = true,
+                Sent::Join(session) => {
+                    let session = session.clone();
+                    let view = state.views.get_mut(&session);
+                    view.unwrap().cancels_join();
+                }
+                _ => {}
+            }
+        }
+        let params = json!({ "requestId": id });
+        self.inner.notify("$/cancel_request", &params);
+        true
+    }
+
+    pub fn close_session(&self, session: &SessionId) -> bool {
+        if self.is_busy(session) {
+            return false;
+        }
+        self.view(session, View::doubt);
+        let close = Sent::Close(session.clone());
+        self.of_session(close, "session/close", session, json!({}));
+        true
+    }
+
+    pub fn delete_session(&self, session: &SessionId) {
+        self.of_session(Sent::Other, "session/delete", session, json!({}));
+    }
+
+    pub fn set_mode(&self, session: &SessionId, mode: &'static str) {
+        let (method, params) = match self.inner.version {
+            Version::V1 => ("session/set_mode", json!({ "modeId": mode })),
+            #[cfg(feature = "v2")]
+            Version::V2 => (
+                "session/set_config_option",
+                json!({ "configId": "mode", "type": "id", "value": mode }),
+            ),
+        };
+        self.of_session(Sent::Mode(session.clone(), mode), method, session, params);
+    }
+
+    /// Asks whether it is attached.
+    pub fn ask_state(&self, session: &SessionId) {
+        let sent = Sent::State(session.clone());
+        self.of_session(sent, "_acp-sdk/session/state", session, json!({}));
+    }
+
+    /// Answers one of the questions that it has left open.
+    pub fn answer(&self, dice: &mut Dice) -> bool {
+        let mut state = self.state();
+        let open = |asked: &&mut Asked| !asked.answered && !asked.cancelled;
+        let mut open: Vec<&mut Asked> = state.asked.iter_mut().filter(open).collect();
+        if open.is_empty() {
+            return false;
+        }
+        let at = dice.pick(open.len());
+        self.inner.answer(open[at], dice.roll(8));
+        true
+    }
+
+    /// Returns the number of requests without an answer.
+    pub fn unanswered(&self) -> usize {
+        self.state().sent.len()
+    }
+
+    pub fn leave(self, leaving: Leaving) {
+        self.inner.lost();
+        match leaving {
+            Leaving::Dropped => {
+                self.reader.abort();
+                self.writer.abort();
+            }
+            Leaving::EndsInput => self.writer.abort(),
+            Leaving::Closed => self.connection.close(),
+        }
+    }
+}
+
+async fn write(mut lines: mpsc::UnboundedReceiver<String>, mut writing: WriteHalf<SimplexStream>) {
+    while let Some(line) = lines.recv().await {
+        if writing.write_all(line.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Returns a message without the part of its message ids that differs from server to server.
+fn without_nonces(line: &str) -> String {
+    let mut parts = line.split(r#""message-"#);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str(r#""message-"#);
+        let (id, rest) = part.split_once('"').unwrap();
+        let id = id.split_once('x').map_or(id, |(_, number)| number);
+        text.push_str(id);
+        text.push('"');
+        text.push_str(rest);
+    }
+    text
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Nothing arrives any more.
+    fn lost(&self) {
+        let mut state = self.state();
+        let mut world = self.world.state();
+        for sent in std::mem::take(&mut state.sent).into_values() {
+            if let Sent::Prompt(at) = sent {
+                world.prompts[at].is_lost = true;
+            }
+        }
+        state.closed = true;
+    }
+
+    fn send(&self, message: &Value) {
+        // The writer may be gone with the connection.
+        let _ = self.out.send(format!("{message}\n"));
+    }
+
+    fn request(&self, sent: Sent, method: &str, params: Value) -> u64 {
+        let id = {
+            let mut state = self.state();
+            state.last_request += 1;
+            let id = state.last_request;
+            state.sent.insert(id, sent);
+            id
+        };
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    fn notify(&self, method: &str, params: &Value) {
+        self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    }
+
+    fn received(&self, line: &str) {
+        let name = &self.name;
+        let is_closed = self.state().closed;
+        if is_closed {
+            return;
+        }
+        let traced = format!("{name} {}", without_nonces(line));
+        self.world.state().trace.push(traced);
+        let message: Value = serde_json::from_str(line).unwrap();
+        let (id, method) = (&message["id"], message["method"].as_str());
+        let params = &message["params"];
+        let checked = match (method, id.is_null()) {
+            (Some("session/update"), true) => self.update(params),
+            (Some("$/cancel_request"), true) => self.question_cancelled(&params["requestId"]),
+            (Some("session/request_permission"), false) => self.asked(id, params),
+            (None, false) => self.answered(id.as_u64().unwrap(), &message),
+            _ => Err("an unexpected message".to_owned()),
+        };
+        if let Err(fault) = checked {
+            self.world.fault(format!("{name}: {fault}: {line}"));
+        }
+    }
+
+    fn update(&self, params: &Value) -> Result<(), String> {
+        let session = SessionId::from(params["sessionId"].as_str().unwrap());
+        let log = self.world.recorder.log(&session);
+        let meta = &params["_meta"]["acp-sdk"];
+        let number = meta["eventId"]
+            .as_u64()
+            .ok_or("an update without a number")?;
+        let mut state = self.state();
+        let view = state.views.get_mut(&session);
+        let view = view.ok_or("an update of a session that was not joined")?;
+        view.update(number, &params["update"], &log)?;
+        {
+            let mut world = self.world.state();
+            let shown = world.shown.entry(session).or_default();
+            *shown = number.max(*shown);
+        }
+        // The latest turns are known by their prompts.
+        match (
+            meta["promptId"].as_str(),
+            crate::judge::prompt_of(number, &log),
+        ) {
+            (None, _) => Ok(()),
+            (Some(id), Some(expected)) if id == expected => Ok(()),
+            (Some(id), expected) => Err(format!("expected the prompt {expected:?}, got {id}")),
+        }
+    }
+
+    fn asked(&self, id: &Value, params: &Value) -> Result<(), String> {
+        let session = SessionId::from(params["sessionId"].as_str().unwrap());
+        let log = self.world.recorder.log(&session);
+        let title = match self.version {
+            Version::V1 => &params["toolCall"]["title"],
+            #[cfg(feature = "v2")]
+            Version::V2 => &params["title"],
+        };
+        let is_it = |event: &Value| {
+            event["event"] == "permission_asked" && event["request"]["toolCall"]["title"] == *title
+        };
+        let at = log.iter().position(|entry| is_it(&entry.value));
+        let question = at.ok_or("a question that is not committed")? as u64 + 1;
+        let mut state = self.state();
+        let mut asked = state.asked.iter();
+        if asked.any(|asked| asked.session == session && asked.question == question) {
+            return Err(format!("question {question} is asked twice"));
+        }
+        let view = state.views.get(&session);
+        let view = view.ok_or("a question of a session that was not joined")?;
+        if !view.has_all(question - 1, &log) {
+            return Err(format!(
+                "question {question} overtakes the updates before it"
+            ));
+        }
+        let mut asked = Asked {
+            id: id.clone(),
+            session,
+            question,
+            answered: false,
+            cancelled: false,
+        };
+        if state.dice.roll(2) == 0 {
+            let how = state.dice.roll(8);
+            self.answer(&mut asked, how);
+        }
+        state.asked.push(asked);
+        Ok(())
+    }
+
+    fn answer(&self, asked: &mut Asked, how: u64) {
+        asked.answered = true;
+        let option = match how {
+            0..=3 => "allow",
+            4 => "reject",
+            5 => "unknown",
+            6 => {
+                self.world.cancels(&asked.session);
+                let outcome = json!({ "outcome": { "outcome": "cancelled" } });
+                return self.send(&json!({ "jsonrpc": "2.0", "id": asked.id, "result": outcome }));
+            }
+            _ => {
+                let error = json!({ "code": -32603, "message": "no" });
+                return self.send(&json!({ "jsonrpc": "2.0", "id": asked.id, "error": error }));
+            }
+        };
+        self.world.state().replies.push(Reply {
+            session: asked.session.clone(),
+            question: asked.question,
+            option: option.to_owned(),
+        });
+        let outcome = json!({ "outcome": { "outcome": "selected", "optionId": option } });
+        self.send(&json!({ "jsonrpc": "2.0", "id": asked.id, "result": outcome }));
+    }
+
+    fn question_cancelled(&self, id: &Value) -> Result<(), String> {
+        let mut state = self.state();
+        let mut asked = state.asked.iter_mut();
+        let asked = asked.find(|asked| asked.id == *id);
+        let asked = asked.ok_or("a question is withdrawn that was never asked")?;
+        if asked.cancelled {
+            return Err("a question is withdrawn twice".to_owned());
+        }
+        asked.cancelled = true;
+        // As the protocol has it, a cancelled request is answered, too.
+        if !std::mem::replace(&mut asked.answered, true) {
+            let error = json!({ "code": -32800, "message": "cancelled" });
+            self.send(&json!({ "jsonrpc": "2.0", "id": asked.id, "error": error }));
+        }
+        Ok(())
+    }
+
+    fn answered(&self, id: u64, message: &Value) -> Result<(), String> {
+        let mut state = self.state();
+        let sent = state.sent.remove(&id);
+        let sent = sent.ok_or("an answer to no request, or a second one")?;
+        let result = match &message["result"] {
+            Value::Null => Err(message["error"].clone()),
+            result => Ok(result.clone()),
+        };
+        match sent {
+            Sent::Initialize => result.map(drop).map_err(|error| error.to_string()),
+            Sent::Join(session) => {
+                let log = self.world.recorder.log(&session);
+                let view = state.views.get_mut(&session).unwrap();
+                match result {
+                    Ok(result) => view.joined(result["lastEventId"].as_u64(), &log),
+                    Err(_) => {
+                        view.not_joined();
+                        Ok(())
+                    }
+                }
+            }
+            Sent::Prompt(at) => {
+                let mut world = self.world.state();
+                let prompt = &mut world.prompts[at];
+                let view = &state.views[&prompt.session];
+                let since = view.is_certain() && view.generation == prompt.generation;
+                prompt.answer = Some(Answer {
+                    result,
+                    places: since.then(|| view.places()),
+                });
+                Ok(())
+            }
+            Sent::Close(session) => {
+                if let (Ok(_), Some(view)) = (result, state.views.get_mut(&session)) {
+                    view.left();
+                }
+                Ok(())
+            }
+            Sent::Mode(session, mode) => {
+                let log = self.world.recorder.log(&session);
+                let is_set = |entry: &Value| entry["currentModeId"] == mode;
+                match result {
+                    Ok(_) if mode != MODES[0] && !log.iter().any(|entry| is_set(&entry.value)) => {
+                        Err(format!("the mode {mode} is not committed"))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Sent::State(session) => {
+                let last = result
+                    .ok()
+                    .and_then(|result| result["lastEventId"].as_u64());
+                state.states.insert(session, last);
+                Ok(())
+            }
+            Sent::Other => Ok(()),
+        }
+    }
+}
