@@ -159,7 +159,7 @@ mod tests {
             message_bytes,
             bodies: BodyBudget::new(budget),
             body_timeout: Duration::from_secs(1),
-            ..Settings::default()
+            ..EndpointSettings::default()
         }
     }
 

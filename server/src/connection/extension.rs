@@ -135,7 +135,7 @@ async fn prompt_result(
         () = ctx.request_cancelled() => return Err(HandlerError::cancelled()),
     };
     // As for the prompt itself: its events come first.
-    let _ = subscription.sent(end.last_event).await;
+    let _ = subscription.sent_through(end.last_event).await;
     let answer = super::answer::answer(&end.stop.clone()?, end.members.as_ref())?;
     answer.parse().map_err(HandlerError::internal)
 }

@@ -194,7 +194,7 @@ impl Subscription {
     /// # Errors
     ///
     /// When older events cannot be read.
-    pub async fn sent(&self, number: u64) -> Result<(), StoreError> {
+    pub async fn sent_through(&self, number: u64) -> Result<(), StoreError> {
         let waiting = self.session.log().at_last(|last| {
             let mut cursor = self.cursor();
             // An event that a failure removed is not waited for.

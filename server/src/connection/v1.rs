@@ -137,7 +137,7 @@ impl ServerConnection {
         let replayed = async {
             match subscription.is_held() {
                 true => Ok(()),
-                false => subscription.sent(last).await,
+                false => subscription.sent_through(last).await,
             }
         };
         tokio::select! {
@@ -227,7 +227,7 @@ impl ServerConnection {
             () = ctx.request_cancelled() => Box::pin(self.ended_early(ctx, &session, &mut ticket)).await?,
         };
         // When older events cannot be read the client knows it by the gap, not by this answer.
-        let _ = subscription.sent(result.last_event).await;
+        let _ = subscription.sent_through(result.last_event).await;
         ctx.keep_until_answered(result.barrier);
         Ok((result.stop?, result.members))
     }
@@ -457,7 +457,7 @@ impl Agent for ServerConnection {
         let (session, subscription) = self.attached(&req.session_id).await?;
         let change = crate::SettingsChange::Mode(req.mode_id);
         let last = session.change_settings(change).await?;
-        let _ = subscription.sent(last).await;
+        let _ = subscription.sent_through(last).await;
         Ok(SetSessionModeResponse::new())
     }
 
@@ -470,7 +470,7 @@ impl Agent for ServerConnection {
         let (session, subscription) = self.attached(&req.session_id).await?;
         let change = crate::SettingsChange::Option(req.config_id, req.value);
         let last = session.change_settings(change).await?;
-        let _ = subscription.sent(last).await;
+        let _ = subscription.sent_through(last).await;
         let options = self.settings(&session).1.unwrap_or_default();
         Ok(SetSessionConfigOptionResponse::new(options))
     }

@@ -213,13 +213,13 @@ impl Agent for ConnectionV2 {
         };
         tokio::select! {
             biased;
-            _ = subscription.sent(inserted.last_event) => {}
+            _ = subscription.sent_through(inserted.last_event) => {}
             result = ended => match result.stop {
                 // It could not be committed, so it is not in the conversation.
                 Err(error) if result.last_event == 0 => return Err(error),
                 _ => {
                     drop(result.barrier);
-                    let _ = subscription.sent(inserted.last_event).await;
+                    let _ = subscription.sent_through(inserted.last_event).await;
                 }
             },
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::Inner;
+use super::LogInner;
 use super::state::Committer;
 use crate::event::Batch;
 use crate::log_repeated;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::Inner;
+use super::LogInner;
 
 /// Bounds the committed events that all logs keep in memory together.
 ///
@@ -21,7 +21,7 @@ pub(crate) struct Memory {
 /// Taken when a log comes into being and when memory is short, never for a commit.
 #[derive(Debug, Default)]
 struct Logs {
-    all: Vec<Weak<Inner>>,
+    all: Vec<Weak<LogInner>>,
     /// The number of logs at which those that have gone are removed.
     sweep_at: usize,
 }
@@ -44,7 +44,7 @@ impl Memory {
         })
     }
 
-    pub(super) fn add(&self, log: &Arc<Inner>) {
+    pub(super) fn add(&self, log: &Arc<LogInner>) {
         let mut logs = self.logs();
         if logs.all.len() >= logs.sweep_at {
             logs.all.retain(|log| log.strong_count() > 0);
@@ -54,7 +54,7 @@ impl Memory {
     }
 
     /// A log has committed and keeps so many bytes now. Must be called without a log's lock.
-    pub(super) fn committed(&self, log: &Inner, bytes: usize) {
+    pub(super) fn committed(&self, log: &LogInner, bytes: usize) {
         let commit = self.commits.fetch_add(1, Ordering::Relaxed);
         log.share.commit.store(commit, Ordering::Relaxed);
         if self.set(&log.share, bytes) > self.limit {

@@ -73,7 +73,7 @@ impl ServerCore {
         let delivered = async {
             for attached in session.clients() {
                 // Events that cannot be read are lost for this client.
-                let _ = attached.subscription.sent(last).await;
+                let _ = attached.subscription.sent_through(last).await;
             }
         };
         let _ = tokio::time::timeout(DELIVERY_TIMEOUT, delivered).await;

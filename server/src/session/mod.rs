@@ -128,7 +128,7 @@ impl Attached {
     /// When the store cannot be read.
     pub async fn catch_up(&self) -> Result<(), StoreError> {
         let last = self.subscription.session().last_event();
-        self.subscription.sent(last).await
+        self.subscription.sent_through(last).await
     }
 }
 

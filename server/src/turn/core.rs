@@ -190,7 +190,9 @@ impl TurnCore {
         self.check_open("a request")?;
         let attached = self.client(capability);
         let attached = attached.ok_or(Error::Unsupported(capability))?;
-        let reached = attached.subscription.sent(self.session.log().last());
+        let reached = attached
+            .subscription
+            .sent_through(self.session.log().last());
         self.unless_cancelled(async { reached.await.map_err(Error::Store) })
             .await?;
         Ok(attached.client)
@@ -201,7 +203,7 @@ impl TurnCore {
     pub(crate) async fn caught_up(&self, client: &Client) {
         if let Some(subscription) = client.subscription(self.session.id()) {
             // When older events cannot be read there is nothing to wait for.
-            let _ = subscription.sent(self.session.log().last()).await;
+            let _ = subscription.sent_through(self.session.log().last()).await;
         }
     }
 
@@ -359,7 +361,7 @@ impl TurnCore {
             // A cancelled turn must be able to end.
             () = self.cancel.cancelled() => {}
             // A client that has gone, or whose events cannot be read, paces no more.
-            _ = origin.subscription.sent(number) => {}
+            _ = origin.subscription.sent_through(number) => {}
         }
     }
 

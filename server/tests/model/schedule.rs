@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
 use acp_server::event::Event;
-use acp_server::store::faults::{Fault, FaultyStore, Operation, When};
 use acp_server::store::{SessionRecord, Store, StoreErrorKind};
 use acp_server::{Limits, OnDisconnect, Phase, Policies, Received, SecondPrompt, Server, Session};
+use acp_store_tests::faults::{Fault, FaultyStore, Operation, When};
 
 use crate::agent::{self, Agent, MODES};
 use crate::client::{Client, Leaving, Version};

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde::Serialize;
 
-use acp_server::event::{Event, EventBody};
 use acp_sdk::v1::{ContentBlock, ContentChunk, SessionUpdate, ToolCallStatus};
+use acp_server::event::{Event, EventBody};
 
 /// Returns an event in one piece: some clients decode each piece by itself.
 pub(super) fn frame(id: Option<u64>, event: &str, data: &impl Serialize) -> Bytes {
