@@ -18,6 +18,10 @@ pub(super) struct Queue<T> {
 struct State<T> {
     items: VecDeque<T>,
     closed: bool,
+    /// Threads that wait. Notifying is a system call, also when nobody waits.
+    waiting: usize,
+    /// How many items they wait for.
+    wanted: usize,
 }
 
 /// What a thread gets from the queue.
@@ -37,6 +41,8 @@ impl<T> Queue<T> {
             state: Mutex::new(State {
                 items: VecDeque::new(),
                 closed: false,
+                waiting: 0,
+                wanted: 1,
             }),
             filled: Condvar::new(),
             room: Semaphore::new(capacity),
@@ -57,8 +63,11 @@ impl<T> Queue<T> {
             return false;
         }
         state.items.push_back(item);
+        let is_awaited = state.waiting > 0 && state.items.len() >= state.wanted;
         drop(state);
-        self.filled.notify_one();
+        if is_awaited {
+            self.filled.notify_one();
+        }
         true
     }
 
@@ -70,26 +79,47 @@ impl<T> Queue<T> {
             if state.closed {
                 return Taken::Closed;
             }
-            state = match deadline {
-                None => self
-                    .filled
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner),
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Taken::Idle;
-                    }
-                    let waited = self.filled.wait_timeout(state, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Taken::Idle;
+            }
+            state = self.wait(state, left);
         }
         let count = state.items.len().min(most);
         let items: Vec<T> = state.items.drain(..count).collect();
         drop(state);
         self.room.add_permits(count);
         Taken::Items(items)
+    }
+
+    /// Waits until so many items are queued, or the time is over. For the only thread of a queue.
+    pub(super) fn gather(&self, count: usize, time: Duration) {
+        let mut state = self.state();
+        if state.items.len() < count && !state.closed {
+            state.wanted = count;
+            state = self.wait(state, Some(time));
+            state.wanted = 1;
+        }
+    }
+
+    /// Waits until it is notified, or the time is over.
+    fn wait<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State<T>>,
+        time: Option<Duration>,
+    ) -> MutexGuard<'a, State<T>> {
+        state.waiting += 1;
+        let waited = match time {
+            None => self.filled.wait(state),
+            Some(time) => self
+                .filled
+                .wait_timeout(state, time)
+                .map(|(state, _)| state)
+                .map_err(|error| PoisonError::new(error.into_inner().0)),
+        };
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        state
     }
 
     /// Refuses further items. What is queued can still be taken.
@@ -143,6 +173,35 @@ mod tests {
         let start = Instant::now();
         assert_eq!(queue.take(1, Some(time)), Taken::Idle);
         assert!(start.elapsed() >= time);
+    }
+
+    #[test]
+    fn gathering_ends_with_enough_items_or_after_the_time() {
+        let queue = Queue::new(9);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let time = Duration::from_millis(5);
+        let start = Instant::now();
+        queue.gather(1, time);
+        assert!(start.elapsed() >= time);
+        let (long, start) = (Duration::from_secs(60), Instant::now());
+        std::thread::scope(|scope| {
+            let gathering = scope.spawn(|| queue.gather(2, long));
+            while queue.state().waiting == 0 {
+                std::thread::yield_now();
+            }
+            assert!(runtime.block_on(queue.push(1)));
+            for _ in 0..100 {
+                std::thread::yield_now();
+            }
+            assert!(!gathering.is_finished(), "one item is not enough");
+            assert!(runtime.block_on(queue.push(2)));
+        });
+        // Enough are there already.
+        queue.gather(2, long);
+        assert!(start.elapsed() < long);
+        assert_eq!(queue.take(9, None), Taken::Items(vec![1, 2]));
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::Durability;
@@ -18,6 +19,9 @@ use crate::store::{StoreError, StoreErrorKind};
 
 /// The most pieces of work in a transaction.
 const MAX_GROUP: usize = 256;
+
+/// How long a sync waits for further commits, at most.
+const GATHER: Duration = Duration::from_millis(1);
 
 /// How long nothing is written before the file is made smaller, and between the steps of it.
 const IDLE: Duration = Duration::from_millis(20);
@@ -38,6 +42,9 @@ pub(super) trait Job<C>: Send {
 
     /// Returns whether the work must be on the disk when it is acknowledged.
     fn sync(&self) -> bool;
+
+    /// Returns the runtime of the caller, if it has one.
+    fn runtime(&self) -> Option<&Handle>;
 }
 
 pub(super) type BoxedJob<C> = Box<dyn Job<C>>;
@@ -45,6 +52,7 @@ pub(super) type BoxedJob<C> = Box<dyn Job<C>>;
 struct Work<F, T> {
     work: F,
     sync: bool,
+    runtime: Option<Handle>,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
@@ -77,6 +85,10 @@ where
     fn sync(&self) -> bool {
         self.sync
     }
+
+    fn runtime(&self) -> Option<&Handle> {
+        self.runtime.as_ref()
+    }
 }
 
 /// Queues a piece of work and waits for its result.
@@ -91,6 +103,7 @@ pub(super) async fn call<C: 'static, T: Send + 'static>(
     let job = Work {
         work,
         sync,
+        runtime: Handle::try_current().ok(),
         result: None,
         reply,
     };
@@ -124,6 +137,7 @@ impl Writer {
     pub(super) fn run(mut self) {
         // Also when the thread panics: no caller waits for ever.
         let _abandon = Abandon(self.queue.clone());
+        let mut latest = 0;
         loop {
             let sync = self
                 .unsynced
@@ -131,7 +145,11 @@ impl Writer {
             let vacuum = self.tables.has_freed.get().then_some(IDLE);
             let due = sync.into_iter().chain(vacuum).min();
             match self.queue.take(MAX_GROUP, due) {
-                Taken::Items(jobs) => self.group(jobs),
+                Taken::Items(mut jobs) => {
+                    self.gather(&mut jobs, latest);
+                    latest = jobs.len();
+                    self.group(jobs);
+                }
                 Taken::Idle if due == sync => drop(self.sync()),
                 Taken::Idle => self.vacuum(),
                 Taken::Closed => break,
@@ -140,6 +158,24 @@ impl Writer {
         if self.unsynced.is_some() {
             drop(self.sync());
         }
+    }
+
+    /// Waits for as many commits as the latest group had, if a sync is for several sessions. One that
+    /// commits alone waits for nobody.
+    fn gather(&self, jobs: &mut Vec<BoxedJob<Tables>>, latest: usize) {
+        let missing = latest.saturating_sub(jobs.len());
+        if missing == 0 || latest < 2 || !jobs.iter().any(|job| self.must_sync(job)) {
+            return;
+        }
+        self.queue.gather(missing, GATHER);
+        let room = MAX_GROUP - jobs.len();
+        if let Taken::Items(more) = self.queue.take(room, Some(Duration::ZERO)) {
+            jobs.extend(more);
+        }
+    }
+
+    fn must_sync(&self, job: &BoxedJob<Tables>) -> bool {
+        self.durability == Durability::EveryCommit || job.sync()
     }
 
     /// Does all work in one transaction. If that fails, does each piece in one of its own, so that
@@ -185,16 +221,15 @@ impl Writer {
 
     /// Returns the results of work that is committed, after a sync if one is due.
     fn acknowledge(&mut self, jobs: Vec<BoxedJob<Tables>>) {
-        let every = self.durability == Durability::EveryCommit;
-        let must_sync = |job: &BoxedJob<Tables>| every || job.sync();
         let since = *self.unsynced.get_or_insert_with(Instant::now);
-        let is_due = since.elapsed() >= SYNC_INTERVAL || jobs.iter().any(must_sync);
+        let is_due = since.elapsed() >= SYNC_INTERVAL || jobs.iter().any(|job| self.must_sync(job));
         let synced = if is_due { self.sync() } else { Ok(()) };
-        for job in jobs {
+        let answers = jobs.into_iter().map(|job| {
             // The others were promised no more than the page cache.
-            let error = synced.clone().err().filter(|_| must_sync(&job));
-            job.finish(error);
-        }
+            let error = synced.clone().err().filter(|_| self.must_sync(&job));
+            (job, error)
+        });
+        answer(answers.collect());
     }
 
     /// Syncs what was committed. If that fails, the next attempt is a second later.
@@ -224,6 +259,36 @@ pub(super) struct Abandon<T>(pub(super) Arc<Queue<T>>);
 impl<T> Drop for Abandon<T> {
     fn drop(&mut self) {
         self.0.abandon();
+    }
+}
+
+/// Results for callers, who get them when this is dropped, or dropped with a runtime.
+struct Answers(Vec<(BoxedJob<Tables>, Option<StoreError>)>);
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        for (job, error) in self.0.drain(..) {
+            job.finish(error);
+        }
+    }
+}
+
+/// Returns results to callers. Those of one runtime get them from a task there: to wake one of them
+/// from here is a system call, and interrupts this thread or the work on the answer before.
+fn answer(mut answers: Vec<(BoxedJob<Tables>, Option<StoreError>)>) {
+    while let Some((first, _)) = answers.first() {
+        let runtime = first.runtime().cloned();
+        let id = runtime.as_ref().map(Handle::id);
+        let (same, others) = answers
+            .into_iter()
+            .partition(|(job, _)| job.runtime().map(Handle::id) == id);
+        answers = others;
+        let same = Answers(same);
+        if let Some(runtime) = runtime
+            && same.0.len() > 1
+        {
+            runtime.spawn(async move { drop(same) });
+        }
     }
 }
 

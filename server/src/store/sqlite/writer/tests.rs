@@ -44,10 +44,19 @@ fn job<T: Send + 'static>(
     sync: bool,
     work: impl FnMut(&Tables) -> Result<T, Failure> + Send + 'static,
 ) -> (BoxedJob<Tables>, Reply<T>) {
+    job_of(None, sync, work)
+}
+
+fn job_of<T: Send + 'static>(
+    runtime: Option<Handle>,
+    sync: bool,
+    work: impl FnMut(&Tables) -> Result<T, Failure> + Send + 'static,
+) -> (BoxedJob<Tables>, Reply<T>) {
     let (reply, result) = oneshot::channel();
     let work = Work {
         work,
         sync,
+        runtime,
         result: None,
         reply,
     };
@@ -227,6 +236,58 @@ fn commits_are_synced_after_a_second() {
     assert!(start.elapsed() > SYNC_INTERVAL / 2, "{:?}", start.elapsed());
     queue.close();
     thread.join().unwrap();
+}
+
+#[test]
+fn a_sync_waits_for_as_many_commits_as_the_latest_group_had() {
+    let folder = TempDir::new().unwrap();
+    let writer = writer(&folder);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let gathered = |queued: usize, sync, latest| {
+        for _ in 0..queued {
+            assert!(runtime.block_on(writer.queue.push(job(true, |_| Ok(())).0)));
+        }
+        let mut jobs = vec![job(sync, |_| Ok(())).0];
+        let start = Instant::now();
+        writer.gather(&mut jobs, latest);
+        let left = writer.queue.take(9, Some(Duration::ZERO));
+        assert_eq!(matches!(left, Taken::Items(_)), jobs.len() <= queued);
+        (jobs.len(), start.elapsed() >= GATHER)
+    };
+    assert_eq!(gathered(1, true, 2).0, 2);
+    assert_eq!(gathered(0, true, 2), (1, true));
+    assert_eq!(gathered(2, true, 2).0, 3);
+    // Alone, or without a sync, it does not wait.
+    assert_eq!(gathered(1, true, 1).0, 1);
+    assert_eq!(gathered(1, false, 2).0, 1);
+}
+
+#[test]
+fn callers_of_one_runtime_are_answered_by_one_task() {
+    let folder = TempDir::new().unwrap();
+    let mut writer = writer(&folder);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let handle = runtime.handle().clone();
+    let job = |runtime: Option<&Handle>| job_of(runtime.cloned(), false, |_| Ok(()));
+    let (first, mut first_reply) = job(Some(&handle));
+    let (other, mut other_reply) = job(None);
+    let (second, mut second_reply) = job(Some(&handle));
+    writer.group(vec![first, other, second]);
+    assert!(other_reply.try_recv().is_ok());
+    assert!(first_reply.try_recv().is_err(), "not answered by a task");
+    runtime.block_on(tokio::task::yield_now());
+    assert!(first_reply.try_recv().is_ok() && second_reply.try_recv().is_ok());
+
+    // One that has ended holds nobody up.
+    drop(runtime);
+    let (first, mut first_reply) = job(Some(&handle));
+    let (second, mut second_reply) = job(Some(&handle));
+    writer.group(vec![first, second]);
+    assert!(first_reply.try_recv().is_ok() && second_reply.try_recv().is_ok());
 }
 
 #[test]
