@@ -77,3 +77,27 @@ impl From<File> for Log {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_failed_sync_the_log_is_moved_and_not_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let connection = Connection::open(&path).unwrap();
+        let write = "PRAGMA journal_mode = WAL; CREATE TABLE kept (text)";
+        connection.execute_batch(write).unwrap();
+        let size = || std::fs::metadata(&path).unwrap().len();
+        let mut log = Log::open(&path).unwrap();
+        let before = size();
+        log.sync(&connection, &path).unwrap();
+        assert_eq!(size(), before);
+        // As if the sync before had failed, and been reported.
+        log.failed = true;
+        log.sync(&connection, &path).unwrap();
+        assert!(size() > before, "the log was not moved");
+        assert!(!log.failed);
+    }
+}
