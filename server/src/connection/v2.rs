@@ -223,10 +223,14 @@ impl Agent for ConnectionV2 {
                 }
             },
         }
-        // A failed commit has removed it, and nobody waits for it any more.
-        if subscription.delivered() < inserted.last_event {
+        if ticket.progress.is_lost() {
             let checked = session.log().check(epoch);
             checked.map_err(|error| super::store_failed(session.id(), &error))?;
+            return Err(HandlerError::internal("the prompt could not be committed"));
+        }
+        if subscription.delivered() < inserted.last_event {
+            // The client was detached before it was sent the message, which may not be committed.
+            return Err(of_session(id, super::v1::closed(session.id())));
         }
         Ok(PromptResponse::new(inserted.message.as_str()))
     }

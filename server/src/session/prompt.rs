@@ -1,6 +1,7 @@
 //! Prompts, and those that wait for their results.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use acp_sdk::v1::{ContentBlock, MessageId, StopReason};
 use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
@@ -44,6 +45,20 @@ pub(crate) struct Progress {
     pub(crate) inserted: SetOnce<Inserted>,
     /// Set when a prompt with a name has ended.
     pub(crate) end: SetOnce<PromptEnd>,
+    /// Whether the commit of the prompt has failed.
+    lost: AtomicBool,
+}
+
+impl Progress {
+    /// The commit of the prompt has failed: it is not in the log, although it was.
+    pub(super) fn set_lost(&self) {
+        self.lost.store(true, Ordering::Release);
+    }
+
+    #[cfg(feature = "v2")]
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
 }
 
 /// What tells a prompt from others.

@@ -121,6 +121,8 @@ pub(crate) struct Queue {
     waiting: VecDeque<Prompt>,
     bytes: usize,
     running: Option<Running>,
+    /// The latest turn, which may run.
+    latest: Option<(TurnId, Arc<Progress>)>,
     last_end: u64,
     /// The latest prompts with a name.
     named: VecDeque<(Arc<str>, Arc<Progress>)>,
@@ -254,6 +256,7 @@ impl Queue {
     pub(crate) fn started(&mut self, turn: TurnId) {
         if let Some(running) = &mut self.running {
             running.turn = Some(turn);
+            self.latest = Some((turn, running.progress.clone()));
             self.turns.started(turn, running.name.clone());
         }
     }
@@ -263,6 +266,39 @@ impl Queue {
         self.running = None;
         self.last_end = number;
         self.turns.ended(number);
+    }
+
+    /// Events after `last` could not be committed.
+    pub(super) fn rolled_back(&mut self, last: u64) {
+        self.turns.rolled_back(last);
+        let is_lost = |turn: &TurnId| turn.0 > last;
+        if let Some((_, progress)) = self.latest.take_if(|(turn, _)| is_lost(turn)) {
+            progress.set_lost();
+        }
+        if let Some(running) = &mut self.running {
+            running.turn.take_if(|turn| is_lost(turn));
+        }
+    }
+
+    /// Returns whether the running turn is this one, and its start is an event.
+    pub(crate) fn has_started(&self, turn: TurnId) -> bool {
+        let running = self.running.as_ref();
+        running.is_some_and(|running| running.turn == Some(turn))
+    }
+
+    /// The running turn has ended, and is not in the log.
+    pub(crate) fn ended_without_start(&mut self) {
+        self.running = None;
+    }
+
+    /// The turn before the running one has an end after all.
+    pub(crate) fn earlier_ended(&mut self, number: u64) {
+        self.turns.ended(number);
+    }
+
+    /// Returns the latest turn if it has no end. Between two turns: the end could not be committed.
+    pub(crate) fn without_end(&self) -> Option<TurnId> {
+        self.turns.without_end()
     }
 
     /// Returns the turn that an event belongs to, if it is one of the latest.

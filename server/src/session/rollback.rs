@@ -55,6 +55,7 @@ impl Listener for SessionInner {
 
     fn rolled_back(&self, last: u64) {
         let mut state = self.state();
+        state.queue.rolled_back(last);
         let lost = state.questions.split_off(&(last + 1));
         state.uncommitted.lost.extend(lost.into_values());
         let changes = std::mem::take(&mut state.uncommitted.changes);

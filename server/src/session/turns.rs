@@ -44,11 +44,6 @@ pub(super) struct Turns(VecDeque<Remembered>);
 
 impl Turns {
     pub(super) fn started(&mut self, turn: TurnId, name: Option<Arc<str>>) {
-        // Numbers of events that could not be committed are given again.
-        while self.0.back().is_some_and(|latest| latest.turn >= turn) {
-            self.0.pop_back();
-        }
-        self.ended(turn.0 - 1);
         if self.0.len() >= LATEST {
             self.0.pop_front();
         }
@@ -61,6 +56,24 @@ impl Turns {
         if let Some(latest) = self.0.back_mut() {
             latest.last = latest.last.min(number);
         }
+    }
+
+    /// Events after `last` could not be committed: neither the starts nor the ends among them.
+    pub(super) fn rolled_back(&mut self, last: u64) {
+        while self.0.back().is_some_and(|latest| latest.turn.0 > last) {
+            self.0.pop_back();
+        }
+        if let Some(latest) = self.0.back_mut()
+            && latest.last > last
+        {
+            latest.last = u64::MAX;
+        }
+    }
+
+    /// Returns the latest turn if it has no end.
+    pub(super) fn without_end(&self) -> Option<TurnId> {
+        let latest = self.0.back()?;
+        (latest.last == u64::MAX).then_some(latest.turn)
     }
 
     pub(super) fn at(&self, number: u64) -> Option<TurnEvents> {
@@ -103,14 +116,20 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_given_again_belong_to_the_later_turn() {
+    fn what_could_not_be_committed_is_forgotten() {
         let mut turns = Turns::default();
-        turns.started(TurnId(3), Some("lost".into()));
+        turns.started(TurnId(3), Some("kept".into()));
         turns.ended(9);
-        turns.started(TurnId(3), Some("again".into()));
-        assert_eq!(prompt(&turns, 9), Some(r#""again""#.to_owned()));
-        turns.started(TurnId(6), Some("next".into()));
-        assert_eq!(prompt(&turns, 5), Some(r#""again""#.to_owned()));
-        assert_eq!(prompt(&turns, 6), Some(r#""next""#.to_owned()));
+        turns.started(TurnId(12), Some("lost".into()));
+        turns.rolled_back(11);
+        assert_eq!(prompt(&turns, 9), Some(r#""kept""#.to_owned()));
+        assert_eq!(prompt(&turns, 12), None);
+        assert_eq!(turns.without_end(), None);
+        turns.rolled_back(8);
+        assert_eq!(turns.without_end(), Some(TurnId(3)), "its end is lost");
+        turns.ended(14);
+        turns.started(TurnId(15), Some("next".into()));
+        assert_eq!(prompt(&turns, 14), Some(r#""kept""#.to_owned()));
+        assert_eq!(turns.without_end(), Some(TurnId(15)), "it runs");
     }
 }

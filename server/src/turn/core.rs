@@ -15,10 +15,12 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::LeftOpen;
 use crate::connection::Client;
 use crate::event::RawUpdate;
 use crate::event::{TokenUsage, TurnEvent, TurnId};
 use crate::log::{Appender, Epoch};
+use crate::log_repeated;
 use crate::session::{Ask, Attached, Inserted, Prompter, Reply, Withdrawn};
 use crate::store::RecordChange;
 use crate::{Capability, Error, Result, Session};
@@ -102,6 +104,11 @@ impl TurnCore {
         let log = session.log();
         let epoch = log.epoch();
         log.wait_for_room().await;
+        let without_end = session.state().queue.without_end();
+        if let Some(turn) = without_end {
+            // Boxed, because it is rare, and every turn has room for it otherwise.
+            Box::pin(end_lost(session, epoch, turn)).await?;
+        }
         let client = prompt.origin.as_ref();
         let client = client.and_then(|origin| origin.name.as_deref().map(str::to_owned));
         let (turn, inserted, prompted) = log.append_deferred(epoch, |appender| {
@@ -402,7 +409,7 @@ impl TurnCore {
         stop: HandlerResult<acp_sdk::v1::StopReason>,
     ) -> crate::session::TurnResult {
         let log = self.session.log();
-        // Fails only if the store has failed; the last append below returns its error.
+        // Fails only if the store has failed.
         let closed = log.append_deferred(self.epoch, |appender| {
             self.ended.store(true, Ordering::Release);
             let calls = std::mem::take(&mut self.open().calls);
@@ -422,6 +429,11 @@ impl TurnCore {
                 let _ = Box::pin(tokio::time::timeout(CLEANING_UP, errands.wait())).await;
             }
         }
+        // Boxed as above.
+        let left = match &closed {
+            Ok(()) => LeftOpen::default(),
+            Err(_) => Box::pin(self.left_open()).await,
+        };
         let cancelled = self.cancel.is_cancelled();
         let stop = if cancelled {
             Ok(acp_sdk::v1::StopReason::Cancelled)
@@ -434,6 +446,14 @@ impl TurnCore {
         let epoch = log.epoch();
         let updated_at = crate::clock::now();
         let appended = log.append_deferred(epoch, |appender| {
+            if !self.session.state().queue.has_started(self.turn) {
+                // The commit of its start has failed: there is nothing to end.
+                self.session.state().queue.ended_without_start();
+                return Err(Error::failed(
+                    "the start of the turn could not be committed",
+                ));
+            }
+            left.close(appender)?;
             let ended = TurnEvent::TurnEnded {
                 turn: self.turn,
                 stop_reason: stop.as_ref().ok().cloned(),
@@ -486,6 +506,19 @@ impl TurnCore {
         }
     }
 
+    /// Returns what is open although a commit of the turn has failed: what ended it may be lost.
+    async fn left_open(&self) -> LeftOpen {
+        let log = self.session.log();
+        // What could not be committed is not read, and the end of the turn tries again.
+        let _ = log.flush(log.epoch()).await;
+        let left = LeftOpen::of(&self.session, self.turn).await;
+        left.unwrap_or_else(|error| {
+            let session = self.session.id().as_str();
+            log_repeated!(warn, session, %error, "a turn ends, and its tool calls may stay open");
+            LeftOpen::default()
+        })
+    }
+
     /// Returns the id of the message that a chunk of this role belongs to.
     fn message(&self, role: Role) -> MessageId {
         let mut open = self.open();
@@ -523,6 +556,16 @@ impl TurnCore {
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Ends a turn whose end could not be committed, before the next one starts.
+async fn end_lost(session: &Session, epoch: Epoch, turn: TurnId) -> Result<()> {
+    let left = LeftOpen::of(session, turn).await?;
+    session.log().append_deferred(epoch, |appender| {
+        let number = left.end(appender, turn, "the store has lost the end of the turn")?;
+        session.state().queue.earlier_ended(number);
+        Ok(())
+    })
 }
 
 fn runtime_flavor() -> Option<RuntimeFlavor> {

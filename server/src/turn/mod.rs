@@ -16,6 +16,7 @@ mod effects;
 mod elicitation;
 #[cfg(feature = "schemars")]
 mod form;
+mod left_open;
 mod local;
 mod permission;
 mod question;
@@ -29,6 +30,7 @@ pub(crate) use self::core::{TurnCore, chunk, push};
 pub use announcement::NewToolCall;
 pub use effects::CommandOutput;
 pub use elicitation::{Elicitation, FormValues, UrlElicitation};
+pub(crate) use left_open::LeftOpen;
 use local::Provider;
 pub use permission::Decision;
 pub(crate) use run::run;
