@@ -248,7 +248,7 @@ impl View {
         let phase = Phase::Live;
         if join == Join::Nothing {
             // Where the client is, if it was not attached, is known as well as when it was.
-            if !was_attached {
+            if !was_attached || self.required == 0 {
                 let ends = self.required..=log.len() as u64;
                 self.places.extend(ends.map(|after| Place { after, phase }));
             }
