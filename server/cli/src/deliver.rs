@@ -76,3 +76,43 @@ fn reason(error: &reqwest::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderMap, StatusCode};
+    use axum::response::Redirect;
+    use axum::routing::post;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_answer_is_returned_and_redirects_are_not_followed() {
+        let echo = async |headers: HeaderMap, body: String| {
+            format!("{} {body}", headers["content-type"].to_str().unwrap())
+        };
+        let collector = axum::Router::new()
+            .route("/shares", post(echo))
+            .route("/broken", post(async || StatusCode::INTERNAL_SERVER_ERROR))
+            .route("/moved", post(async || Redirect::temporary("/shares")));
+        let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", socket.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(socket, collector).await.unwrap() });
+        // Nobody listens there any more.
+        let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let gone = format!("http://{}", closed.local_addr().unwrap());
+        drop(closed);
+
+        let send = async |url: String| {
+            let url = url.parse().unwrap();
+            Post.send(Transcript::new(url, "text/html", "text".to_owned())).await
+        };
+        let reply = send(format!("{url}/shares")).await.unwrap();
+        assert_eq!((reply.status, &*reply.body), (StatusCode::OK, "text/html text"));
+        let broken = send(format!("{url}/broken")).await.unwrap_err();
+        assert!(broken.contains("500"), "{broken}");
+        let moved = send(format!("{url}/moved")).await.unwrap_err();
+        assert!(moved.contains("307"), "{moved}");
+        let lost = send(gone.clone()).await.unwrap_err();
+        assert!(lost.starts_with("no connection") && !lost.contains(&gone), "{lost}");
+    }
+}

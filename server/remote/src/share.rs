@@ -39,7 +39,8 @@ pub struct Reply {
 }
 
 impl Transcript {
-    pub(crate) fn new(url: Url, content_type: &'static str, text: String) -> Self {
+    /// Creates a transcript that is to be sent.
+    pub fn new(url: Url, content_type: &'static str, text: String) -> Self {
         Self {
             url,
             content_type,

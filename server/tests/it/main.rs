@@ -21,7 +21,6 @@ mod half_way;
 mod handler;
 mod hiccups;
 mod initialize;
-mod logged;
 mod outside;
 mod panics;
 mod queued;

@@ -9,6 +9,7 @@ mod full_disk;
 #[cfg(feature = "sqlite")]
 mod kill;
 mod listed;
+mod logged;
 mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;

@@ -52,7 +52,7 @@ pub enum Durability {
     /// all that are older than a second.
     #[default]
     TurnEnd,
-    /// Each, before it completes. Commits that wait at the same time share one fsync.
+    /// Each, before it completes. Commits within a millisecond share one sync.
     EveryCommit,
 }
 

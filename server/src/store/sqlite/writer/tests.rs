@@ -68,6 +68,14 @@ fn create(id: &str) -> (BoxedJob<Tables>, Reply<()>) {
     job(false, move |tables| tables.create(&record).map(drop))
 }
 
+/// A commit of one event.
+fn event(number: u64) -> Commit {
+    Commit {
+        events: Batch::from_lines(number, "{}\n".to_owned()).map(Arc::new),
+        ..Commit::default()
+    }
+}
+
 fn kind<T>(mut reply: Reply<T>) -> Option<StoreErrorKind> {
     reply.try_recv().unwrap().err().map(|error| error.kind())
 }
@@ -299,9 +307,7 @@ fn what_another_connection_writes_ends_what_is_cached() {
     writer.group(vec![create]);
     let lease = reply.try_recv().unwrap().unwrap();
     let append = |first: u64| {
-        let (lease, mut commit) = (lease.clone(), Commit::default());
-        let events = Batch::from_lines(first, "{}\n".to_owned()).map(Arc::new);
-        commit.events = events;
+        let (lease, commit) = (lease.clone(), event(first));
         job(false, move |tables| tables.commit(&lease, &commit))
     };
     for first in [1, 2] {
@@ -332,10 +338,7 @@ fn what_was_rolled_back_is_not_cached() {
     let (create, mut reply) = job(false, move |tables| tables.create(&record));
     writer.group(vec![create]);
     let lease = reply.try_recv().unwrap().unwrap();
-    let commit = Commit {
-        events: Batch::from_lines(1, "{}\n".to_owned()).map(Arc::new),
-        ..Commit::default()
-    };
+    let commit = event(1);
     let (append, broken) = job(false, {
         let (lease, commit) = (lease.clone(), commit.clone());
         move |tables| {
