@@ -104,15 +104,22 @@ mod tests {
 
         let send = async |url: String| {
             let url = url.parse().unwrap();
-            Post.send(Transcript::new(url, "text/html", "text".to_owned())).await
+            Post.send(Transcript::new(url, "text/html", "text".to_owned()))
+                .await
         };
         let reply = send(format!("{url}/shares")).await.unwrap();
-        assert_eq!((reply.status, &*reply.body), (StatusCode::OK, "text/html text"));
+        assert_eq!(
+            (reply.status, &*reply.body),
+            (StatusCode::OK, "text/html text")
+        );
         let broken = send(format!("{url}/broken")).await.unwrap_err();
         assert!(broken.contains("500"), "{broken}");
         let moved = send(format!("{url}/moved")).await.unwrap_err();
         assert!(moved.contains("307"), "{moved}");
         let lost = send(gone.clone()).await.unwrap_err();
-        assert!(lost.starts_with("no connection") && !lost.contains(&gone), "{lost}");
+        assert!(
+            lost.starts_with("no connection") && !lost.contains(&gone),
+            "{lost}"
+        );
     }
 }

@@ -1,5 +1,11 @@
 //! Transcripts and where they go.
 
+use std::sync::Arc;
+
+use acp_server_remote::{Reply, SendTranscript, Transcript};
+use axum::http::StatusCode;
+use futures_util::future::BoxFuture;
+
 use super::*;
 
 const MARKUP: &str = "<script>alert('x')</script><img src=x onerror=\"y\">&amp;";
@@ -130,7 +136,12 @@ struct Echo;
 
 impl SendTranscript for Echo {
     fn send(&self, transcript: Transcript) -> BoxFuture<'_, Result<Reply, String>> {
-        let Transcript { url, content_type, text, .. } = transcript;
+        let Transcript {
+            url,
+            content_type,
+            text,
+            ..
+        } = transcript;
         let reply = match url.path() {
             "/shares" => Ok(Reply {
                 status: StatusCode::ACCEPTED,
