@@ -150,9 +150,8 @@ impl Cursor {
 
     /// Events after `last` could not be committed.
     pub(super) fn rolled_back(&mut self, last: u64) {
-        self.delivered = self.delivered.min(last);
+        // Only a replay can end behind what is committed.
         self.replay_until = self.replay_until.min(last);
-        self.live_from = self.live_from.min(last);
         self.known.retain(|(first, _)| *first <= last);
         for (number, _) in &mut self.waiting {
             *number = (*number).min(last);

@@ -6,31 +6,31 @@ use std::time::Duration;
 use acp_sdk::v1::*;
 use acp_server::event::Event;
 use acp_server::store::{MemoryStore, Store, StoreErrorKind};
-use acp_server::{Handler, HandlerResult, Limits, Link, Policies, Received, Server, Session, Turn};
-use acp_store_tests::faults::{Fault, FaultyStore, Gate, Operation, When};
+use acp_server::{Handler, HandlerResult, Limits, Policies, Received, Server, Session, Turn};
+use acp_store_tests::faults::{Fault, FaultyStore, Operation, When};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use crate::editor::{Desk, Editor, Permission, event_ids, everything};
+use crate::editor::{Desk, event_ids};
 
-type Faulty = Arc<FaultyStore<Arc<MemoryStore>>>;
+pub type Faulty = Arc<FaultyStore<Arc<MemoryStore>>>;
 
-fn faulty() -> Faulty {
+pub fn faulty() -> Faulty {
     Arc::new(FaultyStore::new(Arc::default()))
 }
 
-fn unavailable() -> Fault {
+pub fn unavailable() -> Fault {
     Fault::Fail(StoreErrorKind::Unavailable)
 }
 
 /// Waits for something, but not for ever.
-async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     let time = Duration::from_secs(200);
     timeout(time, future).await.expect(what)
 }
 
 /// Returns the events of a session as kinds, with what its store has for it.
-async fn stored(store: &Faulty, session: &SessionId) -> Vec<String> {
+pub async fn stored(store: &Faulty, session: &SessionId) -> Vec<String> {
     let page = store.inner().read(session, 0, usize::MAX).await.unwrap();
     let batches = page.batches.iter();
     let texts: Vec<_> = batches
@@ -60,13 +60,13 @@ async fn committed(session: &Session) {
 
 /// Does what its prompt says.
 #[derive(Clone)]
-struct Busy {
+pub struct Busy {
     store: Faulty,
     go_on: Arc<Notify>,
 }
 
 impl Busy {
-    fn new(store: &Faulty) -> Self {
+    pub fn new(store: &Faulty) -> Self {
         Self {
             store: store.clone(),
             go_on: Arc::default(),
@@ -371,119 +371,4 @@ async fn a_store_that_panics_when_it_is_asked_fails_the_commit() {
     assert!(error.contains("injected panic of Find"), "{error}");
     soon("the next turn", desk.prompt("steps")).await.unwrap();
     stored(&store, &desk.session).await;
-}
-
-fn count(events: &[String], what: &str) -> usize {
-    events.iter().filter(|text| text.contains(what)).count()
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_turn_whose_start_is_lost_has_no_end_in_the_log() {
-    let store = faulty();
-    let server = Server::builder(Busy::new(&store)).store(store.clone());
-    let server = server.build();
-    let desk = Desk::of(&server).await;
-    let full = Fault::Fail(StoreErrorKind::Full);
-    store.inject(Operation::Commit, 1, When::Before, full);
-    let error = desk.prompt("steps").await.unwrap_err().to_string();
-    assert!(error.contains("injected failure"), "{error}");
-    assert_eq!(stored(&store, &desk.session).await, [""; 0]);
-    desk.prompt("steps").await.unwrap();
-    assert_eq!(stored(&store, &desk.session).await.len(), 8);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_end_that_is_lost_is_added_before_the_next_turn() {
-    let store = faulty();
-    let server = Server::builder(Busy::new(&store)).store(store.clone());
-    let server = server.build();
-    let desk = Desk::of(&server).await;
-    // All but the first commit, which has the start.
-    for commit in 2..20 {
-        let full = Fault::Fail(StoreErrorKind::Full);
-        store.inject(Operation::Commit, commit, When::Before, full);
-    }
-    desk.prompt("steps").await.unwrap_err();
-    let events = stored(&store, &desk.session).await;
-    assert_eq!(count(&events, "turn_started"), 1, "{events:?}");
-    assert_eq!(count(&events, "turn_ended"), 0, "{events:?}");
-    store.heal();
-    desk.prompt("steps").await.unwrap();
-    let events = stored(&store, &desk.session).await;
-    assert_eq!(count(&events, "turn_started"), 2, "{events:?}");
-    assert_eq!(count(&events, "turn_ended"), 2, "{events:?}");
-    let ends = events.iter().position(|text| text.contains("turn_ended"));
-    let end = &events[ends.unwrap()];
-    assert!(
-        end.contains("the store has lost the end of the turn"),
-        "{end}"
-    );
-}
-
-/// The question is in the log, and a failed commit takes its answer back.
-#[tokio::test(start_paused = true)]
-async fn what_a_failed_commit_leaves_open_ends_with_its_turn() {
-    let store = faulty();
-    let server = Server::builder(Busy::new(&store)).store(store.clone());
-    let server = server.build();
-    let editor = Editor {
-        permission: Permission::Never,
-        ..Editor::default()
-    };
-    let desk = Desk::at(server.connection(Link::Stdio), editor, everything()).await;
-    let turn = desk.start("answered");
-    desk.editor.until("session/request_permission").await;
-    let full = Fault::Fail(StoreErrorKind::Full);
-    store.inject(Operation::Commit, 1, When::Before, full);
-    let session = server.session(&desk.session).await.unwrap();
-    let question = session.pending_permissions().remove(0).question;
-    let chosen = SelectedPermissionOutcome::new("allow");
-    let outcome = RequestPermissionOutcome::Selected(chosen);
-    session.answer_permission(question, outcome).unwrap();
-    let error = soon("the end of the turn", turn).await.unwrap();
-    let error = error.unwrap_err().to_string();
-    assert!(error.contains("injected failure"), "{error}");
-    let events = stored(&store, &desk.session).await;
-    assert_eq!(count(&events, "permission_answered"), 1, "{events:?}");
-    assert_eq!(count(&events, r#""status":"failed""#), 1, "{events:?}");
-}
-
-/// What is not committed yet happens after the client has joined.
-#[tokio::test(start_paused = true)]
-async fn a_client_that_resumes_is_sent_what_is_being_committed() {
-    let store = faulty();
-    let server = Server::builder(Busy::new(&store)).store(store.clone());
-    let server = server.build();
-    let desk = Desk::of(&server).await;
-    let other = Desk::of(&server).await;
-    let gate = Gate::new();
-    let held = Fault::Hold(gate.clone());
-    store.inject(Operation::Commit, 1, When::Before, held);
-    let turn = desk.start("steps");
-    soon("the commit", gate.reached()).await;
-    let request = ResumeSessionRequest::new(desk.session.clone(), "/w");
-    let resumed = soon("resuming", other.agent.resume_session(request)).await;
-    resumed.unwrap();
-    assert_eq!(event_ids(&other.editor.take()), [0; 0]);
-    gate.open();
-    soon("the end of the turn", turn).await.unwrap().unwrap();
-    other.editor.until("agent_message_chunk step 4").await;
-    assert_eq!(event_ids(&other.editor.take()), [2, 3, 4, 5, 6, 7]);
-}
-
-/// What could not be read is sent once the store is there again, whether or not anything happens.
-#[tokio::test(start_paused = true)]
-async fn a_replay_goes_on_when_the_store_can_be_read_again() {
-    let store = faulty();
-    let mut limits = Limits::default();
-    limits.log.memory_events = 1;
-    let server = Server::builder(Busy::new(&store)).store(store.clone());
-    let server = server.limits(limits).build();
-    let desk = Desk::of(&server).await;
-    desk.prompt("steps").await.unwrap();
-    desk.prompt("").await.unwrap();
-    desk.editor.take();
-    store.inject(Operation::Read, 1, When::Before, unavailable());
-    desk.load().await.unwrap_err();
-    desk.editor.until("agent_message_chunk step 4").await;
 }

@@ -17,6 +17,7 @@ mod effects;
 mod failures;
 mod faults;
 mod guards;
+mod half_committed;
 mod half_way;
 mod handler;
 mod hiccups;
