@@ -1,4 +1,6 @@
-//! A random schedule, and the comparison at its end.
+//! A random schedule.
+
+mod end;
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -7,17 +9,15 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
-use acp_server::event::Event;
 use acp_server::store::{SessionRecord, Store, StoreErrorKind};
-use acp_server::{Limits, OnDisconnect, Phase, Policies, Received, SecondPrompt, Server, Session};
+use acp_server::{Limits, OnDisconnect, Policies, SecondPrompt, Server};
 use acp_store_tests::faults::{Fault, FaultyStore, Operation, When};
 
 use crate::agent::{self, Agent, MODES};
 use crate::client::{Client, Leaving, Version};
 use crate::dice::Dice;
-use crate::judge;
 use crate::view::Join;
-use crate::world::{Reply, World};
+use crate::world::World;
 
 /// What the store of a schedule does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -419,267 +419,6 @@ impl Schedule {
         Some(format!(
             "the next {times} {operation:?}: {fault:?} {when:?}"
         ))
-    }
-}
-
-impl Schedule {
-    /// Whether an event that the server took for failed may be in the log.
-    fn is_exact(&self) -> bool {
-        self.trouble != Trouble::Failures
-    }
-
-    fn fault(&self, fault: String) {
-        self.world.fault(fault);
-    }
-
-    /// Waits until a condition holds, and returns whether it does.
-    async fn until(&self, condition: impl Fn() -> bool) -> bool {
-        let mut pause = Duration::from_millis(1);
-        let limit = if self.is_paused { 600 } else { 10 };
-        let end = tokio::time::Instant::now() + Duration::from_secs(limit);
-        while !condition() {
-            if tokio::time::Instant::now() > end {
-                return false;
-            }
-            tokio::time::sleep(pause).await;
-            if self.is_paused {
-                pause *= 2;
-            }
-        }
-        true
-    }
-
-    async fn end(&mut self) {
-        self.store.heal();
-        for client in &self.clients {
-            client.reading.send_replace(true);
-            if client.is_closed() {
-                self.fault(format!("the connection of {} was closed", client.name()));
-            }
-        }
-        if self.is_paused {
-            // Everything that can happen without an answer to a question has happened then.
-            tokio::time::sleep(Duration::from_secs(200)).await;
-            self.check_questions();
-        }
-        self.wait_for_answers().await;
-        for client in &self.clients {
-            let joined: Vec<_> = client.state().views.keys().cloned().collect();
-            for session in joined {
-                client.ask_state(&session);
-            }
-        }
-        self.wait_for_answers().await;
-        for client in &self.clients {
-            self.check_view(client).await;
-        }
-        for session in self.server.open_sessions() {
-            if !self.stale.contains(session.id()) {
-                self.check_settings(&session);
-            }
-        }
-        self.check_store().await;
-        self.check_prompts();
-    }
-
-    /// Cancels what runs, and waits until all is answered.
-    async fn wait_for_answers(&self) {
-        let done = || {
-            let sessions = self.server.open_sessions();
-            for session in &sessions {
-                // Prompts may be on their way.
-                self.world.cancels(session.id());
-                session.cancel();
-            }
-            let idle = |session: &Session| matches!(session.phase(), Phase::Idle | Phase::Closed);
-            self.clients.iter().all(|client| client.unanswered() == 0) && sessions.iter().all(idle)
-        };
-        if !self.until(done).await {
-            let open = self
-                .clients
-                .iter()
-                .map(|client| format!("{} of {}", client.unanswered(), client.name()));
-            let open: Vec<_> = open.collect();
-            let sessions = self.server.open_sessions();
-            let phases: Vec<_> = sessions
-                .iter()
-                .map(|session| (session.id(), session.phase()))
-                .collect();
-            self.fault(format!("not answered: {open:?}; {phases:?}"));
-        }
-    }
-
-    /// Whoever can answer an open question has been asked.
-    fn check_questions(&self) {
-        for session in self.server.open_sessions() {
-            let id = session.id();
-            if self.stale.contains(id) {
-                continue;
-            }
-            let log = self.world.recorder.log(id);
-            for (question, title) in judge::open_questions(&log) {
-                let is_attached = |client: &&Client| {
-                    let state = client.state();
-                    let view = state.views.get(id);
-                    !state.closed && view.is_some_and(|view| view.is_certain())
-                };
-                let was_asked = |client: &Client| {
-                    let state = client.state();
-                    let mut asked = state.asked.iter();
-                    asked.any(|asked| asked.session == *id && asked.question == question)
-                };
-                let origin = title.split_once(':').map_or("", |(name, _)| name);
-                let mut clients = self.clients.iter();
-                let mut unasked = match clients.find(|client| client.name() == origin) {
-                    Some(origin) => vec![origin],
-                    None => self.clients.iter().collect(),
-                };
-                unasked.retain(|client| is_attached(client) && !was_asked(client));
-                for client in unasked {
-                    if self.is_exact() {
-                        let name = client.name();
-                        self.fault(format!("{name} is not asked {question} of {id}"));
-                    }
-                }
-            }
-        }
-    }
-
-    /// A client that is attached has been sent all.
-    async fn check_view(&self, client: &Client) {
-        let states = client.state().states.clone();
-        for (session, last) in states {
-            let (name, recorder) = (client.name(), &self.world.recorder);
-            let knows_all = self.is_exact() && !self.stale.contains(&session);
-            let is_certain = client.state().views[&session].is_certain();
-            let Some(last) = last else {
-                if is_certain && knows_all {
-                    self.fault(format!("{name} was detached from {session}"));
-                }
-                continue;
-            };
-            let committed = recorder.log(&session).len() as u64;
-            if knows_all && last != committed {
-                self.fault(format!("{session} is at {last}, not at {committed}"));
-            }
-            let has_all = || {
-                let log = recorder.log(&session);
-                client.state().views[&session].has_all(last, &log)
-            };
-            if !self.until(has_all).await {
-                let places = client.state().views[&session].places();
-                self.fault(format!(
-                    "{name} is at {places:?} of {session}, not at {last}"
-                ));
-            }
-        }
-        let state = client.state();
-        for asked in &state.asked {
-            let log = self.world.recorder.log(&asked.session);
-            let is_open = judge::open_questions(&log).contains_key(&asked.question);
-            if !asked.answered && !is_open && !state.closed {
-                let (name, question) = (client.name(), asked.question);
-                self.fault(format!("{name} was not told that {question} has ended"));
-            }
-        }
-    }
-
-    /// The settings are those of the log.
-    fn check_settings(&self, session: &Session) {
-        let log = self.world.recorder.log(session.id());
-        // After a commit that seems to have failed, the log may have more.
-        let last = usize::try_from(session.last_event()).unwrap();
-        let (mode, title) = judge::settings(&log[..last]);
-        let settings = session.settings();
-        let has = (settings.mode(), session.title());
-        if has != (Some(mode), title.map(str::to_owned)) {
-            self.fault(format!(
-                "{} has {has:?}, not {mode} and {title:?}",
-                session.id()
-            ));
-        }
-    }
-
-    /// The server ends, and another one finds the log as it was committed.
-    async fn check_store(&mut self) {
-        let ended = tokio::time::timeout(Duration::from_secs(100), self.server.shutdown());
-        if ended.await.is_err() {
-            self.fault("the server does not end".to_owned());
-        }
-        self.server = server(self.trouble, &self.store, &self.limits, &self.policies);
-        for id in &self.sessions {
-            let session = match self.server.session(id).await {
-                Ok(session) => session,
-                Err(error) => {
-                    self.fault(format!("{id} cannot be opened: {error}"));
-                    continue;
-                }
-            };
-            let log = self.world.recorder.log(id);
-            let mut history = session.history();
-            let mut numbers = 0..;
-            while let Some(received) = history.next().await.unwrap() {
-                let at: usize = numbers.next().unwrap();
-                let expected = log
-                    .get(at)
-                    .map(|entry| Event::parse(at as u64 + 1, &entry.text));
-                let same = match (&received, &expected) {
-                    (Received::Event(event), Some(expected)) => {
-                        event.number == expected.number && event.body == expected.body
-                    }
-                    _ => false,
-                };
-                if !same {
-                    self.fault(format!("{id} has {received:?}, not {expected:?}"));
-                }
-            }
-            if numbers.start != log.len() {
-                self.fault(format!(
-                    "{id} has {} events, not {}",
-                    numbers.start,
-                    log.len()
-                ));
-            }
-            self.check_settings(&session);
-        }
-    }
-
-    fn check_prompts(&self) {
-        let mut faults = Vec::new();
-        let state = self.world.state();
-        for id in &self.sessions {
-            let log = self.world.recorder.log(id);
-            if let Err(fault) = judge::turns(&log) {
-                faults.push(format!("{id}: {fault}"));
-            }
-            let of_session = |reply: &&Reply| reply.session == *id;
-            let replies: Vec<&Reply> = state.replies.iter().filter(of_session).collect();
-            if let Err(fault) = judge::replies(&log, &replies) {
-                faults.push(format!("{id}: {fault}"));
-            }
-        }
-        for prompt in &state.prompts {
-            let log = self.world.recorder.log(&prompt.session);
-            let (name, _) = prompt.text.split_once(':').unwrap();
-            let client = self.clients.iter().find(|client| client.name() == name);
-            let state = client.map(Client::state);
-            let view = state
-                .as_ref()
-                .and_then(|state| state.views.get(&prompt.session));
-            if prompt.is_open() {
-                faults.push(format!("{} was not answered", prompt.text));
-                continue;
-            }
-            // A commit may have happened although the lease was lost before the server knew.
-            let is_exact = self.is_exact() && !self.stolen.contains(&prompt.session);
-            if let Err(fault) = judge::answer(prompt, view, &log, is_exact) {
-                faults.push(format!("{}: {fault}", prompt.text));
-            }
-        }
-        drop(state);
-        for fault in faults {
-            self.fault(fault);
-        }
     }
 }
 
