@@ -156,7 +156,9 @@ impl ServerConnection {
             return Err(closed(session.id()));
         }
         attachment.keep();
-        self.after_answer(ctx, &session, last, barrier);
+        // A failed commit may have removed events of the replay, and others have their numbers.
+        let replayed = last.min(subscription.replayed_until());
+        self.after_answer(ctx, &session, replayed, barrier);
         Ok(session)
     }
 

@@ -223,14 +223,16 @@ impl Agent for ConnectionV2 {
                 }
             },
         }
+        let log = session.log();
+        if !log.has_committed(inserted.last_event) {
+            // The client was detached before it was sent the message.
+            let flushed = log.flush(epoch).await;
+            flushed.map_err(|error| super::store_failed(session.id(), &error))?;
+        }
         if ticket.progress.is_lost() {
-            let checked = session.log().check(epoch);
+            let checked = log.check(epoch);
             checked.map_err(|error| super::store_failed(session.id(), &error))?;
             return Err(HandlerError::internal("the prompt could not be committed"));
-        }
-        if subscription.delivered() < inserted.last_event {
-            // The client was detached before it was sent the message, which may not be committed.
-            return Err(of_session(id, super::v1::closed(session.id())));
         }
         Ok(PromptResponse::new(inserted.message.as_str()))
     }
