@@ -116,10 +116,11 @@ pub(super) async fn call<C: 'static, T: Send + 'static>(
 
 pub(super) struct Writer {
     pub(super) path: PathBuf,
+    /// Closed before the connection, which removes the file.
+    pub(super) log: Log,
     pub(super) tables: Tables,
     pub(super) queue: Arc<Queue<BoxedJob<Tables>>>,
     pub(super) durability: Durability,
-    pub(super) log: Log,
     /// When the oldest commit that may not be on the disk was made.
     pub(super) unsynced: Option<Instant>,
 }
