@@ -2,8 +2,8 @@
 
 use acp_sdk::v1::*;
 use acp_server::store::StoreErrorKind;
-use acp_store_tests::faults::{Fault, Gate, Operation, When};
 use acp_server::{Limits, Link, Server};
+use acp_store_tests::faults::{Fault, Gate, Operation, When};
 
 use crate::editor::{Desk, Editor, Permission, event_ids, everything};
 use crate::hiccups::{Busy, faulty, soon, stored, unavailable};
