@@ -159,6 +159,7 @@ impl ServerCore {
         if let Some((cwd, _)) = &place {
             same_directory(id, &record.cwd, cwd)?;
         }
+        self.refuse_once_closed()?;
         let acquired = self.store.acquire(id).await;
         let (record, lease) = acquired.map_err(|error| store_refused(id, &error))?;
         let session = self.stored_session(&record, lease);
@@ -199,6 +200,7 @@ impl ServerCore {
         record.last_event = last;
         record.running_turn = origin.running_turn.filter(|turn| *turn <= last);
         record.forked_from = Some((source.clone(), last));
+        self.refuse_once_closed()?;
         let forked = self.store.fork(source, up_to, &record).await;
         let lease = forked.map_err(|error| store_refused(source, &error))?;
         let session = self.stored_session(&record, lease);

@@ -39,6 +39,15 @@ impl ServerCore {
         }
     }
 
+    /// Refuses to take a lease once the server is closed, for another server may have the session. Work
+    /// that passes this is waited for by the shutdown.
+    pub(super) fn refuse_once_closed(&self) -> HandlerResult<()> {
+        match self.closed.is_cancelled() {
+            true => Err(shutting_down()),
+            false => Ok(()),
+        }
+    }
+
     /// Closes all sessions, those that are being opened too, and waits for all that has begun.
     pub(super) async fn shut_down(self: &Arc<Self>) {
         self.closed.cancel();

@@ -213,6 +213,25 @@ async fn a_session_outlives_the_server_with_a_store_that_does() {
 }
 
 #[tokio::test]
+async fn a_server_that_has_ended_takes_no_session_from_the_next_one() {
+    let store = Arc::new(MemoryStore::new());
+    let old_server = server(store.clone());
+    let id = Desk::of(&old_server).await.session;
+    old_server.shutdown().await;
+
+    let new_server = server(store.clone());
+    let session = new_server.session(&id).await.unwrap();
+    let late = old_server.session(&id).await.unwrap_err().to_string();
+    assert!(late.contains("the server is shutting down"), "{late}");
+    let stop = session
+        .prompt(vec!["x".into()])
+        .unwrap()
+        .stop_reason()
+        .await;
+    assert_eq!(stop.unwrap(), StopReason::EndTurn);
+}
+
+#[tokio::test]
 async fn only_turns_count_as_activity() {
     let long_ago = "2001-02-03T04:05:06.000Z";
     let store = Arc::new(MemoryStore::new());

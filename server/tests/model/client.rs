@@ -61,6 +61,8 @@ struct Inner {
     version: Version,
     world: Arc<World>,
     state: Mutex<State>,
+    /// Held while a message is handled.
+    handling: Mutex<()>,
     out: mpsc::UnboundedSender<String>,
 }
 
@@ -111,6 +113,7 @@ impl Client {
                 states: BTreeMap::new(),
                 closed: false,
             }),
+            handling: Mutex::new(()),
             out,
         });
         let reader = inner.clone();
@@ -252,18 +255,15 @@ impl Client {
 
     /// Cancels one of its requests.
     pub fn cancel_request(&self, dice: &mut Dice) -> bool {
-        let open: Vec<u64> = {
-            let state = self.state();
+        let id = {
+            let mut state = self.state();
             let open = state.sent.iter();
             let open = open.filter(|(_, sent)| !matches!(sent, Sent::Initialize | Sent::Close(_)));
-            open.map(|(id, _)| *id).collect()
-        };
-        if open.is_empty() {
-            return false;
-        }
-        let id = open[dice.pick(open.len())];
-        {
-            let mut state = self.state();
+            let open: Vec<u64> = open.map(|(id, _)| *id).collect();
+            if open.is_empty() {
+                return false;
+            }
+            let id = open[dice.pick(open.len())];
             match &state.sent[&id] {
                 Sent::Prompt(at) => self.inner.world.state().prompts[*at].may_be_cancelled = true,
                 Sent::Join(session) => {
@@ -273,7 +273,8 @@ impl Client {
                 }
                 _ => {}
             }
-        }
+            id
+        };
         let params = json!({ "requestId": id });
         self.inner.notify("$/cancel_request", &params);
         true
@@ -357,6 +358,7 @@ impl Inner {
 
     /// Nothing arrives any more.
     fn lost(&self) {
+        let _handled = self.handling.lock().unwrap();
         let mut state = self.state();
         let mut world = self.world.state();
         for sent in std::mem::take(&mut state.sent).into_values() {

@@ -25,6 +25,8 @@ fn without_nonces(line: &str) -> String {
 impl Inner {
     pub(super) fn received(&self, line: &str) {
         let name = &self.name;
+        // A client that leaves meanwhile has handled the message, or has not received it.
+        let _handling = self.handling.lock().unwrap();
         let is_closed = self.state().closed;
         if is_closed {
             return;
