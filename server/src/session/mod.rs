@@ -91,7 +91,7 @@ pub(crate) struct SessionState {
     pub(crate) message: Option<(Role, MessageId)>,
     uncommitted: rollback::Uncommitted,
     pub(crate) policies: Policies,
-    pub queue: Queue,
+    pub(crate) queue: Queue,
     /// Absent while the runner has it.
     pub(crate) handler_state: Option<HandlerState>,
     pub(crate) clients: Vec<Attached>,

@@ -168,7 +168,7 @@ impl Schedule {
             let is_open = judge::open_questions(&log).contains_key(&asked.question);
             if !asked.answered && !is_open && !state.closed {
                 let (name, question) = (client.name(), asked.question);
-                self.fault(format!("{name} was not told that {question} has ended"));
+                self.fault(format!("{name} did not learn that {question} has ended"));
             }
         }
     }
