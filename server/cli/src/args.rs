@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use acp_reference_agent::HELP;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use super::keep::KeepArgs;
 use super::log::LogArgs;
 use super::store::StoreArgs;
-use acp_reference_agent::HELP;
 
 /// How to try it, after the words.
 const TRY: &str = r#"Try it with a client:

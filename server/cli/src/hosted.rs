@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 
+use acp_server_host::{AgentProcesses, HostedAgent};
 use clap::{Args, ValueEnum};
 
 use super::args::Serve;
 use super::usage::usage;
 use super::{Failure, serve_handler};
-use acp_server_host::{AgentProcesses, HostedAgent};
 
 /// What `acp-server host --help` explains besides the options.
 const ABOUT_HOST: &str = r#"The client sees the agent COMMAND, with the sessions of this server: kept in a file, resumed from any

@@ -7,12 +7,12 @@ use std::io::{self, Write};
 
 use acp_sdk::text::single_line;
 use acp_sdk::v1::SessionId;
+use acp_server::store::{ListQuery, Pages, Records, SessionRecord, Store, StoreError};
+use acp_server::usage::{UsageTotals, seconds};
 use serde_json::{Value, json};
 
 use super::export;
 use super::turns::{tokens_text, totals, totals_json};
-use acp_server::store::{ListQuery, Pages, Records, SessionRecord, Store, StoreError};
-use acp_server::usage::{UsageTotals, seconds};
 
 pub use super::turns::turns;
 

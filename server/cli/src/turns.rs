@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::io::Write;
 
 use acp_sdk::text::single_line;
-use serde_json::{Value, json};
-
-use super::sessions::{Format, Result, resolve};
 use acp_server::event::TokenUsage;
 use acp_server::internal::clock;
 use acp_server::store::{Pages, SessionRecord, Store, StoreError};
 use acp_server::usage::{TurnUsage, UsageFold, UsageTotals, seconds};
+use serde_json::{Value, json};
+
+use super::sessions::{Format, Result, resolve};
 
 /// Lists the turns of a session, the first one first, without those that a fork has copied.
 ///

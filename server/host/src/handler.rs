@@ -10,6 +10,10 @@ use acp_sdk::v1::{
     AuthMethodId, AuthenticateRequest, CloseSessionRequest, LogoutRequest, SessionId, StopReason,
 };
 use acp_sdk::{Context, HandlerError, HandlerResult, Json};
+use acp_server::internal::raw_object::{RawObject, json_text};
+use acp_server::{
+    AgentInfo, Handler, Opening, OpeningKind, Session, Settings, SettingsChange, Turn,
+};
 use tokio::time::timeout;
 
 use super::builder::{HostedAgentBuilder, Spec};
@@ -20,10 +24,6 @@ use super::processes::{Key, Processes};
 use super::reopening::change_of;
 use super::session::{AgentSession, HostedSession, Kept};
 use super::{AgentProcesses, HostedError};
-use acp_server::internal::raw_object::{RawObject, json_text};
-use acp_server::{
-    AgentInfo, Handler, Opening, OpeningKind, Session, Settings, SettingsChange, Turn,
-};
 
 /// Time for an agent to close a session.
 const CLOSING: Duration = Duration::from_secs(2);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use acp_sdk::service::{HandlerFuture, IncomingNotification, IncomingRequest, Service};
 use acp_sdk::{HandlerError, HandlerResult, Json};
+use acp_server::internal::raw_object::RawObject;
 
 use super::routes::Routes;
 use super::session::HostedSession;
-use acp_server::internal::raw_object::RawObject;
 
 /// The client's side of the connection to a process.
 pub(super) struct Incoming {

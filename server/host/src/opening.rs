@@ -8,10 +8,10 @@ use acp_sdk::v1::{
     SessionId, SessionModeState, SessionUpdate, TextContent,
 };
 use acp_sdk::{HandlerResult, Meta};
+use acp_server::{Session, Settings};
 
 use super::process::Process;
 use super::session::{AgentSession, HostedSession, Kept};
-use acp_server::{Session, Settings};
 
 /// Modes and options as an agent returns them.
 #[derive(Clone, Debug, Default)]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::{AuthMethodId, AuthenticateRequest};
+use acp_server::internal::log_repeated;
 use tokio_util::sync::CancellationToken;
 
 use super::HostedError;
@@ -12,7 +13,6 @@ use super::builder::Spec;
 use super::offered::Offered;
 use super::process::Process;
 use super::routes::Creating;
-use acp_server::internal::log_repeated;
 
 /// Which sessions a process is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

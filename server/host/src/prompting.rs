@@ -5,12 +5,12 @@ use std::sync::Arc;
 use acp_sdk::runtime::Method;
 use acp_sdk::v1::{CancelNotification, PromptRequest, StopReason};
 use acp_sdk::{HandlerError, HandlerResult, Json};
+use acp_server::Turn;
+use acp_server::internal::raw_object::RawObject;
 
 use super::process::{Process, TurnOf};
 use super::processes::Processes;
 use super::session::HostedSession;
-use acp_server::Turn;
-use acp_server::internal::raw_object::RawObject;
 
 /// `session/prompt` with all members of its answer.
 struct Prompt;

@@ -8,14 +8,14 @@ use acp_sdk::v1::{
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
 };
 use acp_sdk::{HandlerError, HandlerResult, Json};
-use serde::de::DeserializeOwned;
-
-use super::routes::Routes;
-use super::session::HostedSession;
 use acp_server::internal::connection::elicitation_needs;
 use acp_server::internal::raw_object::{RawObject, json_text};
 use acp_server::internal::session::{Ask, Reply};
 use acp_server::{Error, Session};
+use serde::de::DeserializeOwned;
+
+use super::routes::Routes;
+use super::session::HostedSession;
 
 impl HostedSession {
     /// Asks for a permission. In a cancelled turn the answer is `cancelled`, as of any client.

@@ -10,15 +10,15 @@ use acp_sdk::v1::{
     SetSessionConfigOptionRequest, SetSessionModeRequest,
 };
 use acp_sdk::{HandlerError, HandlerResult, Meta, RpcError};
+use acp_server::SettingsChange;
+use acp_server::internal::session::current_value;
+use acp_server::{Session, Settings};
 
 use super::opening::{AgentSettings, notice};
 use super::process::Process;
 use super::processes::Processes;
 use super::session::{AgentSession, HostedSession, Kept};
 use super::stderr::printable;
-use acp_server::SettingsChange;
-use acp_server::internal::session::current_value;
-use acp_server::{Session, Settings};
 
 /// The config option that stands for the modes.
 const MODE: &str = "mode";

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::session::HostedSession;
 use acp_server::internal::raw_object::RawObject;
+
+use super::session::HostedSession;
 
 /// Updates of sessions that are not known yet.
 const EARLY: usize = 256;

@@ -6,6 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::Json;
 use acp_sdk::v1::{AvailableCommand, SessionId, SessionUpdate};
+use acp_server::event::RawUpdate;
+use acp_server::internal::raw_object::RawObject;
+use acp_server::internal::session::WeakSession;
+use acp_server::{Error, Session, Turn};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -14,10 +18,6 @@ use super::process::Process;
 use super::processes::Key;
 use super::stderr::PassOn;
 use super::terminals::OpenTerminal;
-use acp_server::event::RawUpdate;
-use acp_server::internal::raw_object::RawObject;
-use acp_server::internal::session::WeakSession;
-use acp_server::{Error, Session, Turn};
 
 /// What is kept with the session's record.
 #[derive(Debug, Serialize, Deserialize)]

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use acp_client::AgentProcess;
 use acp_sdk::{CloseReason, Observer, RunningConnection};
+use acp_server::internal::log_repeated;
 use tokio::sync::watch;
 use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::process::{ended_text, last_lines};
 use super::stderr::{PassOn, printable};
-use acp_server::internal::log_repeated;
 
 /// Time for what was sent to be written before standard input is closed.
 const WRITING: Duration = Duration::from_secs(1);

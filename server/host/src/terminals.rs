@@ -9,10 +9,11 @@ use acp_sdk::{HandlerError, HandlerResult, Json};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::questions::{answer_of, json, of, read};
-use super::session::HostedSession;
 use acp_server::internal::raw_object::RawObject;
 use acp_server::{Capability, Terminal};
+
+use super::questions::{answer_of, json, of, read};
+use super::session::HostedSession;
 
 /// Time for a client to release a terminal that the agent has left.
 const RELEASING: Duration = Duration::from_secs(2);

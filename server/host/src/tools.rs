@@ -7,13 +7,13 @@ use acp_sdk::v1::{
     WriteTextFileResponse,
 };
 use acp_sdk::{HandlerError, HandlerResult, Json};
+use acp_server::internal::raw_object::RawObject;
+use acp_server::internal::session::Attached;
+use acp_server::{Capability, Error};
 use tokio::time::timeout;
 
 use super::questions::{answer_of, json, of, read};
 use super::session::HostedSession;
-use acp_server::internal::raw_object::RawObject;
-use acp_server::internal::session::Attached;
-use acp_server::{Capability, Error};
 
 /// The longest that a notification waits until a client has been sent the updates before it.
 const CATCHING_UP: Duration = Duration::from_secs(2);

@@ -8,9 +8,9 @@ use acp_sdk::v1::{
     ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 use acp_sdk::{HandlerError, HandlerResult, Json};
+use acp_server::{Capability, Error, Result, Turn};
 
 use super::words::needs;
-use acp_server::{Capability, Error, Result, Turn};
 
 /// A tool call that is under way when it is announced.
 pub(super) async fn call(turn: &Turn) -> Result<()> {

@@ -11,9 +11,9 @@ use acp_sdk::v1::{
     UnstructuredCommandInput, UsageUpdate,
 };
 use acp_sdk::{HandlerError, HandlerResult, Meta, json::Map};
+use acp_server::{Capability, Elicitation, Error, Result, Turn};
 
 use super::{content, samples};
-use acp_server::{Capability, Elicitation, Error, Result, Turn};
 
 /// The words, as `--help` prints them.
 pub const HELP: &str = "\

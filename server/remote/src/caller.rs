@@ -2,12 +2,12 @@
 
 use std::convert::Infallible;
 
+use acp_server::Access;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Identity;
-use acp_server::Access;
 
 /// What the sender of a request may do, and until when.
 #[derive(Clone, Debug)]

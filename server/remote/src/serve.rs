@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_server::Server;
 use axum::Router;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
@@ -14,7 +15,6 @@ use super::{
     AccessControl, AnsweredRequest, EndpointSettings, ListenSettings, log_requests, page, protect,
     rest, router, ticket_route,
 };
-use acp_server::Server;
 
 /// Time for streams to end after the sessions.
 const LAST_EVENTS: Duration = Duration::from_secs(1);

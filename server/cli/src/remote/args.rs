@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use acp_server_remote::{Host, Origin};
 use clap::Args;
 
 use super::super::hosted::AgentArgs;
 use super::super::keep::KeepArgs;
 use super::super::log::LogArgs;
 use super::super::store::StoreArgs;
-use acp_server_remote::{Host, Origin};
 
 /// What `acp-server serve --help` explains besides the options.
 const ABOUT_SERVE: &str = r#"On loopback without a token, one is made. It is in the discovery file, which only you can read:

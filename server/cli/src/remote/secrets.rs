@@ -5,10 +5,11 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-use super::super::Failure;
-use super::super::usage::usage;
 use acp_server::internal::TOKEN_VARIABLE as VARIABLE;
 use acp_server_remote::Token;
+
+use super::super::Failure;
+use super::super::usage::usage;
 
 /// The maximum bytes of a file that are read.
 const FILE_BYTES: u64 = 8 << 10;

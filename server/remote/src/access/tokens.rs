@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
+use acp_server::Access;
 use subtle::Choice;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::token::{Hash, Token};
-use acp_server::Access;
 
 /// The maximum number of session tokens.
 const SESSION_TOKENS: usize = 100_000;

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use acp_sdk::{ConnectionBuilder, Transport};
+use acp_server::internal::connection::Role;
+use acp_server::{Access, Server};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
@@ -12,8 +14,6 @@ use super::streams::{self, Streams};
 use crate::EndpointSettings;
 use crate::caller::Caller;
 use crate::metrics::Open;
-use acp_server::internal::connection::Role;
-use acp_server::{Access, Server};
 
 /// Messages that wait to be read by a connection; further POST requests wait.
 const INCOMING: usize = 16;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
+use acp_server::internal::connection::{Gate, RESTARTED, Subscription};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -14,7 +15,6 @@ use super::envelope::{self, Outgoing};
 use super::position::Position;
 use super::stream::{Stream, Taken};
 use crate::EndpointSettings;
-use acp_server::internal::connection::{Gate, RESTARTED, Subscription};
 
 /// The stream of answers and messages without a session, or that of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ mod store;
 use std::fmt;
 use std::sync::Arc;
 
+use acp_server::{Access, Server};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
@@ -28,7 +29,6 @@ use self::server::ServerNumbers;
 use self::store::StoreNumbers;
 use super::access::forbidden;
 use super::caller::Caller;
-use acp_server::{Access, Server};
 
 /// The content type of what [`encode`] writes.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

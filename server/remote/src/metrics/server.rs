@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use acp_server::{Server, Statistics};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -9,7 +10,6 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::write;
-use acp_server::{Server, Statistics};
 
 /// Reads the server's statistics whenever they are asked for.
 #[derive(Debug)]

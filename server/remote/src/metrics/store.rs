@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use acp_server::store::{Store, StoreUsage};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::write;
-use acp_server::store::{Store, StoreUsage};
 
 /// Time for the store to answer; without an answer the other numbers are written alone.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -3,11 +3,11 @@
 //! A session's token opens the routes of its session and no others, a read-only token the GETs.
 
 use acp_sdk::v1::SessionId;
+use acp_server::Access;
 use axum::http::StatusCode;
 
 use super::failure::Failure;
 use crate::caller::Caller;
-use acp_server::Access;
 
 impl Caller {
     /// # Errors

@@ -4,6 +4,7 @@ use acp_sdk::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, SelectedPermissionOutcome,
     SessionId,
 };
+use acp_server::event::QuestionId;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -14,7 +15,6 @@ use super::body::Object;
 use super::failure::{ErrorBody, Failure};
 use super::state::Rest;
 use crate::caller::Caller;
-use acp_server::event::QuestionId;
 
 /// The answer to a permission request.
 #[derive(Debug, Default, Deserialize, ToSchema)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use acp_sdk::v1::{AvailableCommand, AvailableCommandInput, SessionId};
+use acp_server::Session;
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -17,7 +18,6 @@ use super::query::Parameters;
 use super::state::Rest;
 use super::turns::prompt;
 use crate::caller::Caller;
-use acp_server::Session;
 
 /// Which session's.
 #[derive(Debug, Default, Deserialize, IntoParams)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use acp_server::usage::UsageTotals;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
@@ -13,7 +14,6 @@ use super::runs::{FoundRun, Newest, RUNS, Run, Runs};
 use super::state::Rest;
 use super::usage::{DOLLARS, Usage};
 use crate::caller::Caller;
-use acp_server::usage::UsageTotals;
 
 /// What runs cost.
 #[derive(Debug, Serialize, ToSchema)]

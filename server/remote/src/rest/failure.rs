@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use acp_sdk::HandlerError;
 use acp_sdk::v1::ErrorCode;
+use acp_server::store::{StoreError, StoreErrorKind};
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -11,7 +12,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::bodies::BodyError;
-use acp_server::store::{StoreError, StoreErrorKind};
 
 /// A refusal: a status, and a body that says why.
 #[derive(Clone, Debug)]

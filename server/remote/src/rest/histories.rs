@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::{SessionConfigOptionValue, SessionId};
+use acp_server::store::{ListQuery, Pages, Records, SessionRecord, Store};
 use axum::http::StatusCode;
 
 use super::failure::Failure;
 use super::state::Rest;
 use super::summary::{History, TurnSummary, model_of};
-use acp_server::store::{ListQuery, Pages, Records, SessionRecord, Store};
 
 /// The most bytes of the turns that are remembered; few in the tests of this module.
 const MOST_BYTES: usize = if cfg!(test) { 64 << 10 } else { 32 << 20 };

@@ -27,6 +27,7 @@ mod transcript;
 mod turns;
 mod usage;
 
+use acp_server::Server;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -36,7 +37,6 @@ use utoipa_axum::routes;
 use self::failure::Failure;
 use self::state::Rest;
 use super::{EndpointSettings, Tokens};
-use acp_server::Server;
 
 /// Returns the REST interface of a server, without access control.
 ///

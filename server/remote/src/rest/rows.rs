@@ -1,13 +1,14 @@
 //! Sessions in lists.
 
+use acp_server::store::SessionRecord;
+use acp_server::usage::UsageTotals;
+
 use super::failure::Failure;
 use super::histories::unless_deleted;
 use super::query::Filters;
 use super::runs::milliseconds;
 use super::state::Rest;
 use super::summary::TurnSummary;
-use acp_server::store::SessionRecord;
-use acp_server::usage::UsageTotals;
 
 /// A session and what its turns did.
 pub(super) struct Row {

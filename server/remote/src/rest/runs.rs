@@ -4,6 +4,9 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::time::Duration;
 
+use acp_server::Phase;
+use acp_server::internal::clock;
+use acp_server::store::SessionRecord;
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
@@ -17,9 +20,6 @@ use super::state::Rest;
 use super::summary::TurnSummary;
 use super::usage::{DOLLARS, Usage};
 use crate::caller::Caller;
-use acp_server::Phase;
-use acp_server::internal::clock;
-use acp_server::store::SessionRecord;
 
 /// Runs in a list without a limit.
 pub(super) const RUNS: usize = 1_000;

@@ -1,6 +1,9 @@
 //! The routes `/sessions…` of Otter's document, besides turns and events.
 
 use acp_sdk::v1::{SessionConfigKind, SessionConfigOptionValue, SessionConfigOptionValueValueId};
+use acp_server::event::StoredEvent;
+use acp_server::store::{Pages, SessionRecord};
+use acp_server::{Session, SettingsChange};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
@@ -21,9 +24,6 @@ use super::summary::is_model;
 use super::turns::{AcceptedTurn, accepted, prompt};
 use super::usage::{DOLLARS, Usage};
 use crate::caller::Caller;
-use acp_server::event::StoredEvent;
-use acp_server::store::{Pages, SessionRecord};
-use acp_server::{Session, SettingsChange};
 
 /// Sessions in a list without a limit.
 const SESSIONS: usize = 20;

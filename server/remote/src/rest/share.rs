@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use acp_server::store::SessionRecord;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -17,7 +18,6 @@ use super::stream;
 use super::transcript::{Format, render};
 use crate::Transcript;
 use crate::caller::Caller;
-use acp_server::store::SessionRecord;
 
 /// Where a transcript goes: a [`Sink`], read leniently so that each fault has an error of its own.
 #[derive(Debug, Default, Deserialize)]

@@ -1,5 +1,7 @@
 //! The routes `/session…` of Otter's code, besides messages and events.
 
+use acp_server::Session;
+use acp_server::store::SessionRecord;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -13,8 +15,6 @@ use super::query::{Parameters, RowsQuery};
 use super::state::{Id, Rest, seconds};
 use crate::access::IssueError;
 use crate::caller::Caller;
-use acp_server::Session;
-use acp_server::store::SessionRecord;
 
 /// Sessions in a list without a limit.
 const IDS: usize = 1_000;

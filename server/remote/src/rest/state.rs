@@ -3,6 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use acp_sdk::v1::SessionId;
+use acp_server::internal::server::DeletionObserver;
+use acp_server::store::SessionRecord;
+use acp_server::{Server, Session};
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use jiff::Timestamp;
@@ -11,9 +14,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::failure::Failure;
 use super::histories::Histories;
 use crate::{EndpointSettings, Tokens};
-use acp_server::internal::server::DeletionObserver;
-use acp_server::store::SessionRecord;
-use acp_server::{Server, Session};
 
 /// The state of the routes. Clones are handles to the same state.
 #[derive(Clone)]

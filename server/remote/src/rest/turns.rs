@@ -1,6 +1,8 @@
 //! Prompts and their cancellation, in the forms of both sets of routes.
 
 use acp_sdk::v1::SessionId;
+use acp_server::internal::session::Refusal;
+use acp_server::{PromptHandle, Session};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -11,8 +13,6 @@ use super::body::Object;
 use super::failure::{ErrorBody, Failure};
 use super::state::{Id, Rest};
 use crate::caller::Caller;
-use acp_server::internal::session::Refusal;
-use acp_server::{PromptHandle, Session};
 
 /// What the user says.
 #[derive(Debug, Default, Deserialize, ToSchema)]

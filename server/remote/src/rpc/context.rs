@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use acp_sdk::facts::Login;
 use acp_sdk::v1::{AGENT_METHODS, Implementation, SessionId};
 use acp_sdk::{HandlerError, Json, RpcError};
+use acp_server::{Access, Server, Session};
 use jsonrpsee::Extensions;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
 use serde::de::DeserializeOwned;
@@ -15,7 +16,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::link;
 use crate::EndpointSettings;
 use crate::caller::Caller;
-use acp_server::{Access, Server, Session};
 
 /// The result of a method.
 pub(super) type Answer<T> = Result<T, ErrorObjectOwned>;

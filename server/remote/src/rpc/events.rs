@@ -4,6 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
+use acp_server::event::{Event, EventBody, TurnEvent};
+use acp_server::usage;
+use acp_server::{Events, Received, Session};
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
 use jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule};
@@ -14,9 +17,6 @@ use tokio::time::{Instant, timeout_at};
 use super::context::{Answer, Context, read, refusal};
 use super::methods::register as method;
 use super::turns::RequestId;
-use acp_server::event::{Event, EventBody, TurnEvent};
-use acp_server::usage;
-use acp_server::{Events, Received, Session};
 
 /// The longest time that a long poll waits.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);

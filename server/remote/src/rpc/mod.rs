@@ -12,6 +12,7 @@ mod turns;
 
 use std::sync::Arc;
 
+use acp_server::Server;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -33,7 +34,6 @@ use super::acp::asks_for_websocket;
 use super::bodies;
 use super::caller::Caller;
 use super::metrics::Open;
-use acp_server::Server;
 
 /// Messages that wait to be written to a WebSocket. Subscriptions wait for room.
 const OUTGOING: u32 = 16;

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use acp_sdk::v1::{ContentBlock, ElicitationAction, RequestPermissionOutcome, SessionId};
 use acp_sdk::{HandlerError, Json};
+use acp_server::event::QuestionId;
+use acp_server::internal::connection::{self, check};
+use acp_server::internal::raw_object::RawObject;
+use acp_server::usage;
+use acp_server::{Error, PromptHandle, Session};
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 use serde::{Deserialize, Serialize};
 
 use super::context::{Answer, Context, refusal};
 use super::methods::register as method;
-use acp_server::event::QuestionId;
-use acp_server::internal::connection::{self, check};
-use acp_server::internal::raw_object::RawObject;
-use acp_server::usage;
-use acp_server::{Error, PromptHandle, Session};
 
 pub(super) fn register(module: &mut RpcModule<()>) -> Result<(), RegisterMethodError> {
     method(module, "session_prompt", prompt)?;

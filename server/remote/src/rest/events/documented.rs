@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
+use acp_server::event::{Event, StoredEvent};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::text::{frame, kind};
-use acp_server::event::{Event, StoredEvent};
 
 /// An event as Otter's document has it.
 #[derive(Serialize)]

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use acp_sdk::v1::{SessionUpdate, StopReason};
+use acp_server::event::{Event, EventBody, StoredEvent, TurnEvent};
+use acp_server::internal::clock;
+use acp_server::usage::{Costs, TurnUsage};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::json;
@@ -12,9 +15,6 @@ use serde_json::value::RawValue;
 use super::super::usage::DOLLARS;
 use super::text::{frame, kind, text_of};
 use super::view::View;
-use acp_server::event::{Event, EventBody, StoredEvent, TurnEvent};
-use acp_server::internal::clock;
-use acp_server::usage::{Costs, TurnUsage};
 
 /// Everything that has no event of its own.
 #[derive(Serialize)]

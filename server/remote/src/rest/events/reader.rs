@@ -5,6 +5,10 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use acp_server::event::{EventBody, EventKind, TurnEvent};
+use acp_server::internal::session::ReceivedText;
+use acp_server::usage;
+use acp_server::{Events, Phase, Result, Session};
 use bytes::Bytes;
 use futures_util::Stream;
 use serde_json::json;
@@ -16,10 +20,6 @@ use super::view::View;
 use super::{documented, otter};
 use crate::EndpointSettings;
 use crate::metrics::Open;
-use acp_server::event::{EventBody, EventKind, TurnEvent};
-use acp_server::internal::session::ReceivedText;
-use acp_server::usage;
-use acp_server::{Events, Phase, Result, Session};
 
 /// How long a client should wait before it opens a lost stream again, and the first sign of life.
 const HELLO: &[u8] = b"retry: 3000\n\n";

@@ -1,9 +1,9 @@
 //! A transcript as a page without scripts and without anything from elsewhere.
 
 use acp_sdk::text::is_control;
+use acp_server::store::SessionRecord;
 
 use super::parts::{Part, Speaker};
-use acp_server::store::SessionRecord;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark}\

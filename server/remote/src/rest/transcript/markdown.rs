@@ -1,9 +1,9 @@
 //! A transcript as Markdown. What agents say is Markdown already and stays as it is.
 
 use acp_sdk::text::is_control;
+use acp_server::store::SessionRecord;
 
 use super::parts::Part;
-use acp_server::store::SessionRecord;
 
 pub(super) fn head(title: &str, record: &SessionRecord) -> String {
     let [title, cwd, created] = [title, &record.cwd, &record.created_at].map(one_line);

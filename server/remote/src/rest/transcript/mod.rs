@@ -4,6 +4,8 @@ mod html;
 mod markdown;
 mod parts;
 
+use acp_server::event::StoredEvent;
+use acp_server::store::{Pages, SessionRecord, StoreError};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderName, header};
@@ -20,8 +22,6 @@ use super::sessions::whole;
 use super::state::{Id, Rest};
 use super::stream;
 use crate::caller::Caller;
-use acp_server::event::StoredEvent;
-use acp_server::store::{Pages, SessionRecord, StoreError};
 
 /// How a session is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
