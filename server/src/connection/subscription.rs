@@ -185,8 +185,11 @@ impl Subscription {
         paced.then_some(oldest.saturating_sub(1))
     }
 
-    pub(crate) fn delivered(&self) -> u64 {
-        self.cursor().delivered()
+    /// Returns whether the client can be asked what an event says: it was sent the event, and no
+    /// request to join is unanswered.
+    pub(crate) fn may_ask(&self, number: u64) -> bool {
+        let cursor = self.cursor();
+        cursor.joining == 0 && cursor.delivered() >= number
     }
 
     /// Waits until the events up to a number were sent, or never will be.
@@ -274,7 +277,7 @@ impl std::fmt::Debug for Subscription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Subscription")
             .field("session", &self.session)
-            .field("delivered", &self.delivered())
+            .field("delivered", &self.cursor().delivered())
             .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@ use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
 
 use super::{Access, Barrier, Client, Replay, Subscription, check, extension};
 use crate::limits::OnDisconnect;
-use crate::server::{Joined, Joining, OpeningClient, ServerCore};
+use crate::server::{Joined, Joining, OpeningClient, ServerCore, Unanswered};
 use crate::session::{Environment, Prompt, Prompter, Refusal, Ticket, TurnResult};
 use crate::store::SessionRecord;
 use crate::{Capability, Server, Session};
@@ -155,10 +155,10 @@ impl ServerConnection {
             // Closed meanwhile: the replay may be incomplete, and nothing follows it.
             return Err(closed(session.id()));
         }
-        attachment.keep();
+        let unanswered = attachment.keep();
         // A failed commit may have removed events of the replay, and others have their numbers.
         let replayed = last.min(subscription.replayed_until());
-        self.after_answer(ctx, &session, replayed, barrier);
+        self.after_answer(ctx, &session, replayed, (unanswered, barrier));
         Ok(session)
     }
 
@@ -235,8 +235,14 @@ impl ServerConnection {
     }
 
     /// Once the request is answered, the client is sent what follows, and open questions.
-    fn after_answer(&self, ctx: &AgentContext, session: &Session, last: u64, barrier: Barrier) {
-        ctx.keep_until_answered(barrier);
+    fn after_answer(
+        &self,
+        ctx: &AgentContext,
+        session: &Session,
+        last: u64,
+        held: (Option<Unanswered>, Barrier),
+    ) {
+        ctx.keep_until_answered(held);
         let questions = session.open_questions();
         if questions.is_empty() {
             return;

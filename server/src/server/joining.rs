@@ -54,11 +54,12 @@ impl Attachment {
         Self(Some((client.clone(), subscription.clone())))
     }
 
-    /// The request succeeds.
-    pub(crate) fn keep(mut self) {
-        if let Some((_, subscription)) = self.0.take() {
-            subscription.end_joining(true);
-        }
+    /// The request succeeds. It has ended when the result is dropped: until its answer is in the
+    /// output buffer the client knows of no session, and is asked nothing.
+    #[must_use = "the client is asked nothing before this is dropped"]
+    pub(crate) fn keep(mut self) -> Option<Unanswered> {
+        let (_, subscription) = self.0.take()?;
+        Some(Unanswered(subscription))
     }
 
     /// The request is cancelled.
@@ -66,6 +67,15 @@ impl Attachment {
         if let Some((client, subscription)) = self.0.take() {
             detach(client, subscription).await;
         }
+    }
+}
+
+/// A request that has joined a session, and is not answered yet.
+pub(crate) struct Unanswered(Arc<Subscription>);
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        self.0.end_joining(true);
     }
 }
 
@@ -87,7 +97,11 @@ async fn detach(client: Arc<Client>, subscription: Arc<Subscription>) {
         let _locked = core.sessions.lock(session.id()).await;
         let current = client.subscription(session.id());
         let is_current = current.is_some_and(|current| Arc::ptr_eq(&current, &subscription));
-        if !subscription.end_joining(false) && is_current {
+        let stays = subscription.end_joining(false);
+        if is_current && stays {
+            // What it was not asked because of the request.
+            session.offer_left(&client, &subscription);
+        } else if is_current {
             client.leave(session);
             session.offer_again(client.id());
             core.unload_later(session);
@@ -176,6 +190,8 @@ fn attach(client: &Arc<Client>, session: Session, replay: Replay) -> HandlerResu
         });
     }
     let subscription = Subscription::new(&session, client, client.encoding());
+    // Before others see the client, or they would ask it something.
+    let attachment = Attachment::new(client, &subscription);
     let (last, barrier) = subscription.restart(replay);
     {
         let limit = session.core().limits.clients_per_session;
@@ -201,8 +217,8 @@ fn attach(client: &Arc<Client>, session: Session, replay: Replay) -> HandlerResu
         gate.attached(&subscription);
     }
     Ok(Joined {
-        attachment: Attachment::new(client, &subscription),
         session,
+        attachment,
         subscription,
         last,
         barrier,

@@ -11,7 +11,7 @@ mod statistics;
 mod stored;
 mod tasks;
 
-pub(crate) use joining::{Joined, Joining};
+pub(crate) use joining::{Joined, Joining, Unanswered};
 pub(crate) use opening::OpeningClient;
 pub(crate) use sessions::Sessions;
 pub use statistics::Statistics;

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use crate::connection::{Client, ClientId};
+use crate::connection::{Client, ClientId, Subscription};
 use crate::event::{QuestionId, TurnEvent};
 use crate::log::Appender;
 use crate::store::StoreError;
@@ -312,16 +312,32 @@ impl Session {
 
     /// A client has gone: questions that only it was asked are offered to the others.
     pub(crate) fn offer_again(&self, gone: ClientId) {
+        let questions = self.open_questions();
+        for question in questions.iter().filter(|open| open.origin == Some(gone)) {
+            for attached in self.clients() {
+                self.offer_if_sent(question, &attached.client, &attached.subscription);
+            }
+        }
+    }
+
+    /// A client that goes on after a failed request to join is offered the questions whose client
+    /// has gone meanwhile.
+    pub(crate) fn offer_left(&self, client: &Arc<Client>, subscription: &Subscription) {
         let clients = self.clients();
         for question in self.open_questions() {
-            if question.origin != Some(gone) {
-                continue;
+            let mut attached = clients.iter().map(|attached| attached.client.id());
+            let has_gone = |origin| origin == client.id() || !attached.any(|id| id == origin);
+            if question.origin.is_none_or(has_gone) {
+                self.offer_if_sent(&question, client, subscription);
             }
-            for attached in &clients {
-                if attached.subscription.delivered() >= question.id.0 {
-                    self.offer(&question, &attached.client);
-                }
-            }
+        }
+    }
+
+    /// Offers a question to a client that was sent its event. A client whose request to join is not
+    /// answered yet is asked after the answer.
+    fn offer_if_sent(&self, question: &Arc<Question>, client: &Arc<Client>, sent: &Subscription) {
+        if sent.may_ask(question.id.0) {
+            self.offer(question, client);
         }
     }
 }

@@ -23,13 +23,15 @@ mod view;
 mod world;
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use schedule::{Outcome, Schedule};
 
 /// Schedules that run by default.
 const SEEDS: u64 = 1000;
+
+/// Later schedules that found a fault: a client was asked before its request to join was answered.
+const FOUND: [u64; 2] = [27_894, 32_050];
 
 /// Schedules that fail before no further one runs.
 const MOST_REPORTS: usize = 20;
@@ -67,18 +69,17 @@ fn report(seed: u64, outcome: &Outcome) -> Option<String> {
 
 #[test]
 fn every_client_is_sent_what_the_log_says() {
-    let seeds = match number("ACP_MODEL_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("ACP_MODEL_SEEDS").unwrap_or(SEEDS),
+    let seeds: Box<dyn Iterator<Item = u64> + Send> = match number("ACP_MODEL_SEED") {
+        Some(seed) => Box::new(std::iter::once(seed)),
+        None => Box::new((0..number("ACP_MODEL_SEEDS").unwrap_or(SEEDS)).chain(FOUND)),
     };
-    let next = AtomicU64::new(seeds.start);
+    let seeds = Mutex::new(seeds);
     let failed = Mutex::new(Vec::new());
     let run = || {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds.end || failed.lock().unwrap().len() >= MOST_REPORTS {
+        while failed.lock().unwrap().len() < MOST_REPORTS {
+            let Some(seed) = seeds.lock().unwrap().next() else {
                 return;
-            }
+            };
             let report = report(seed, &paused(seed));
             failed.lock().unwrap().extend(report);
         }
