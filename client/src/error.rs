@@ -134,6 +134,18 @@ pub enum Error {
         /// The replacement, if there is one.
         instead: Option<String>,
     },
+    /// The agent does not ask before its tool calls in the mode of the session, and has no mode in which
+    /// it does; see [`ask_first`](crate::ClientBuilder::ask_first).
+    #[error(
+        "session {session} is in the mode `{mode}`, in which the agent does not ask for permission, and \
+         the agent has no mode in which it does"
+    )]
+    NeverAsks {
+        /// The session. It is not open any more.
+        session: SessionId,
+        /// The mode.
+        mode: String,
+    },
     /// The session already has a turn in progress. Nothing was sent.
     #[error("session {session} is still answering the last prompt: cancel it or await its end")]
     TurnRunning {

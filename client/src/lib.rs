@@ -36,6 +36,7 @@ pub mod cli;
 mod client;
 mod error;
 mod external;
+mod guard;
 mod hooks;
 #[cfg(all(test, unix))]
 mod lifeline;
@@ -75,7 +76,7 @@ pub use crate::login::LoginCommand;
 #[cfg(feature = "mcp")]
 pub use crate::mcp::{McpError, McpServer};
 pub use crate::permission::{
-    Ask, Decision, PermissionRequest, Permissions, Policy, Reason, Remember, Rule, RuleId,
+    Ask, Asker, Decision, PermissionRequest, Permissions, Policy, Reason, Remember, Rule, RuleId,
     RuleSource, Rules, RulesError,
 };
 pub use crate::process::{AgentCommand, AgentInput, AgentOutput, AgentProcess, Exit};

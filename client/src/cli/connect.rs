@@ -52,26 +52,22 @@ pub(super) async fn connect<'a>(
     first: bool,
     prepare: impl Fn(ClientBuilder) -> ClientBuilder,
 ) -> Result<&'a Client, Failure> {
+    let allows_all = args.permissions.approve_all && args.rules.is_none();
     let answers = Answers::new(&args.permissions, ask);
-    let mut may_approve = answers.may_approve();
     let rules = match &args.rules {
         Some(path) => Rules::read(path).map_err(|error| Failure::Usage(error.to_string()))?,
         None => Rules::new(),
     };
-    may_approve |= rules.may_approve();
     let rules = rules.fallback(answers);
     let start = async || {
-        let mut workspace = Workspace::new();
-        if !may_approve {
-            workspace = workspace.read_only();
-        }
-        if args.terminals == Offered::No {
-            workspace = workspace.without_terminals();
-        }
         let builder = login::declare(prepare(open::builder()), &args.agent)
-            .workspace(workspace)
+            .workspace(workspace(args.terminals))
             .permissions(rules.clone())
             .observer(Listener::new(args.verbose, notes.clone()));
+        let builder = match allows_all {
+            true => builder,
+            false => builder.ask_first(),
+        };
         let with_output = |command: AgentCommand| {
             let command = command.current_dir(cwd);
             let command = match args.auth {
@@ -103,27 +99,36 @@ pub(super) async fn connect<'a>(
     Ok(client)
 }
 
+/// Returns what serves files and commands, as far as the permissions allow it.
+pub(super) fn workspace(terminals: Offered) -> Workspace {
+    match terminals {
+        Offered::Yes => Workspace::new(),
+        Offered::No => Workspace::new().without_terminals(),
+    }
+}
+
 /// The permission handler.
 enum Answers<A> {
     Policy(Policy),
-    Ask { ask: A, approve_reads: bool },
+    /// Without somebody to ask, everything but reading is rejected.
+    Ask {
+        ask: Option<A>,
+        approve_reads: bool,
+    },
 }
 
 impl<A> Answers<A> {
     fn new(args: &PermissionArgs, ask: Option<A>) -> Self {
-        let approve_reads = args.approve_reads;
-        match ask {
-            _ if args.approve_all => Self::Policy(Policy::ApproveAll),
-            _ if args.deny_all => Self::Policy(Policy::DenyAll),
-            Some(ask) => Self::Ask { ask, approve_reads },
-            None if approve_reads => Self::Policy(Policy::ApproveReads),
-            None => Self::Policy(Policy::DenyAll),
+        match args {
+            PermissionArgs {
+                approve_all: true, ..
+            } => Self::Policy(Policy::ApproveAll),
+            PermissionArgs { deny_all: true, .. } => Self::Policy(Policy::DenyAll),
+            args => Self::Ask {
+                ask,
+                approve_reads: args.approve_reads,
+            },
         }
-    }
-
-    /// Returns whether more than read access may be approved.
-    fn may_approve(&self) -> bool {
-        matches!(self, Self::Policy(Policy::ApproveAll) | Self::Ask { .. })
     }
 }
 
@@ -131,18 +136,20 @@ impl<A: Permissions> Permissions for Answers<A> {
     async fn decide(&self, question: &PermissionRequest) -> Decision {
         match self {
             Self::Policy(policy) => policy.decide(question).await,
-            Self::Ask {
-                approve_reads: true,
-                ..
-            } if question.only_reads() => Decision::AllowOnce,
-            Self::Ask { ask, .. } => ask.decide(question).await,
+            Self::Ask { approve_reads, .. }
+                if question.is_read_by_client() || (*approve_reads && question.only_reads()) =>
+            {
+                Decision::AllowOnce
+            }
+            Self::Ask { ask: Some(ask), .. } => ask.decide(question).await,
+            Self::Ask { ask: None, .. } => Decision::Reject,
         }
     }
 
     fn in_order(&self) -> bool {
         match self {
             Self::Policy(policy) => policy.in_order(),
-            Self::Ask { ask, .. } => ask.in_order(),
+            Self::Ask { ask, .. } => ask.as_ref().is_some_and(Permissions::in_order),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::stop::Reason;
 use crate::error::Error;
 #[cfg(feature = "remote")]
 use crate::remote::RemoteError;
+use crate::session::Outcome;
 
 /// The result of a run, as an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,19 +25,22 @@ pub(super) enum Code {
     Refused = 4,
     /// A limit was reached.
     Limit = 5,
+    /// The turn was ended because the agent did what nobody allowed.
+    Denied = 6,
     /// Cancelled.
     Cancelled = 130,
 }
 
 impl Code {
     #[cfg(test)]
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::EndTurn,
         Self::Failed,
         Self::Usage,
         Self::NoAgent,
         Self::Refused,
         Self::Limit,
+        Self::Denied,
         Self::Cancelled,
     ];
 
@@ -47,6 +51,14 @@ impl Code {
             StopReason::Refusal => Self::Refused,
             StopReason::Cancelled => Self::Cancelled,
             _ => Self::Failed,
+        }
+    }
+
+    /// Returns the exit code of a turn that has ended.
+    pub(super) fn of_outcome(outcome: &Outcome) -> Self {
+        match outcome.not_allowed.is_empty() {
+            true => Self::of_stop(&outcome.stop_reason),
+            false => Self::Denied,
         }
     }
 
@@ -65,6 +77,7 @@ impl Code {
                 _ => Self::NoAgent,
             },
             Error::Timeout { .. } => Self::Limit,
+            Error::NeverAsks { .. } => Self::Denied,
             Error::Directory { .. } => Self::Usage,
             _ => Self::Failed,
         }
@@ -101,6 +114,7 @@ pub(super) fn kind(error: &Error) -> &'static str {
         Error::AuthenticationRequired { .. } => "authentication_required",
         Error::Timeout { .. } => "timeout",
         Error::NotCancelled { .. } => "not_cancelled",
+        Error::NeverAsks { .. } => "never_asks",
         Error::Version { .. } => "version",
         Error::Directory { .. } => "directory",
         #[cfg(feature = "remote")]
@@ -129,6 +143,9 @@ pub(super) fn hint(error: &Error) -> Option<&'static str> {
         }
         Error::AuthenticationRequired { .. } => {
             "log in by `acp login` with the same agent, or by the agent's own command"
+        }
+        Error::NeverAsks { .. } => {
+            "--approve-all runs the agent all the same; its own settings may have another mode"
         }
         Error::Version { .. } => "update acp or the agent, whichever is older",
         _ => return None,

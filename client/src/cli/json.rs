@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::exit::{Code, kind};
 use crate::error::Error;
+use crate::permission::Asker;
 use crate::session::{Answered, Gap, Outcome};
 
 #[derive(Debug, Serialize)]
@@ -32,6 +33,7 @@ pub(super) enum Line<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         kind: Option<&'a ToolKind>,
         options: &'a [PermissionOption],
+        asker: &'static str,
         outcome: &'a RequestPermissionOutcome,
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -67,6 +69,8 @@ struct OutcomeFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<&'a UsageUpdate>,
     truncated: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    not_allowed: &'a [String],
 }
 
 #[derive(Debug, Serialize)]
@@ -88,6 +92,7 @@ impl<'a> OutcomeFields<'a> {
             plan: outcome.plan.as_ref(),
             usage: outcome.usage.as_ref(),
             truncated: outcome.truncated,
+            not_allowed: &outcome.not_allowed,
         }
     }
 }
@@ -110,6 +115,11 @@ impl<'a> Line<'a> {
             tool_call: &request.tool_call,
             kind: answered.question.kind.as_ref(),
             options: &request.options,
+            asker: match answered.question.asker {
+                Asker::Agent => "agent",
+                Asker::Client => "client",
+                Asker::Afterwards => "afterwards",
+            },
             outcome: &answered.outcome,
             reason: answered.reason.as_ref().map(ToString::to_string),
         }

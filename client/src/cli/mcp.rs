@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::args::{McpArgs, Offered};
+use super::args::McpArgs;
+use super::connect::workspace;
 use super::exit::Code;
 use super::launch::Launch;
 #[cfg(feature = "mcp-http")]
@@ -18,7 +19,6 @@ use crate::external::ExternalAgent;
 use crate::mcp::{McpError, McpServer};
 use crate::permission::{Policy, Rules};
 use crate::process::AgentCommand;
-use crate::workspace::Workspace;
 
 /// Maximum length of a tool name that hosts accept, in bytes.
 const LONGEST_NAME: usize = 64;
@@ -29,12 +29,12 @@ pub(super) async fn mcp(args: McpArgs) -> Code {
         Ok(rules) => rules.unwrap_or_default(),
         Err(error) => return usage(&error),
     };
+    let allows_all = args.approve_all && args.rules.is_none();
     let policy = match (args.approve_all, args.deny_all) {
         (true, _) => Policy::ApproveAll,
         (_, true) => Policy::DenyAll,
         _ => Policy::ApproveReads,
     };
-    let may_approve = args.approve_all || rules.may_approve();
     let directory = args.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
     // Reports wrong usage immediately instead of in the first call.
     let directory = match directory.canonicalize() {
@@ -59,7 +59,11 @@ pub(super) async fn mcp(args: McpArgs) -> Code {
     let start = move || {
         let builder = open::builder()
             .permissions(rules.clone())
-            .workspace(workspace(may_approve, terminals));
+            .workspace(workspace(terminals));
+        let builder = match allows_all {
+            true => builder,
+            false => builder.ask_first(),
+        };
         let setup = setup.clone();
         async move {
             let (agent, directory) = &*setup;
@@ -147,17 +151,6 @@ fn tool_name_of(args: &McpArgs) -> Result<String, String> {
         }
         (None, None, None) => tool_name(""),
     })
-}
-
-fn workspace(may_approve: bool, terminals: Offered) -> Workspace {
-    let mut workspace = Workspace::new();
-    if !may_approve {
-        workspace = workspace.read_only();
-    }
-    if terminals == Offered::No {
-        workspace = workspace.without_terminals();
-    }
-    workspace
 }
 
 fn usage(error: &dyn std::fmt::Display) -> Code {

@@ -137,6 +137,9 @@ impl Output {
         if let Some(usage) = self.usage.take() {
             self.write_note(&text::usage(&usage)).await;
         }
+        if let Some(message) = text::not_allowed(outcome) {
+            return Ok(self.complain(&message).await);
+        }
         match &outcome.stop_reason {
             StopReason::EndTurn => {}
             StopReason::Cancelled => self.complain("the turn was cancelled").await,

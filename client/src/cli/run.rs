@@ -236,10 +236,10 @@ async fn announce(output: &mut Output, stop: &Stop) {
 
 fn code(turn: &Result<Outcome, Failure>, stop: &Stop) -> Code {
     match (turn, stop.reason()) {
-        (Ok(outcome), Some(reason)) if Code::of_stop(&outcome.stop_reason) == Code::Cancelled => {
+        (Ok(outcome), Some(reason)) if Code::of_outcome(outcome) == Code::Cancelled => {
             Code::of_reason(reason)
         }
-        (Ok(outcome), _) => Code::of_stop(&outcome.stop_reason),
+        (Ok(outcome), _) => Code::of_outcome(outcome),
         (Err(Failure::Error(Error::NotCancelled { .. }) | Failure::Stopped), Some(reason)) => {
             Code::of_reason(reason)
         }

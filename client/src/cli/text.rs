@@ -11,7 +11,7 @@ use acp_sdk::v1::{
 
 use crate::error::Error;
 use crate::permission::Reason;
-use crate::session::{Answered, Gap};
+use crate::session::{Answered, Gap, Outcome};
 use acp_sdk::text::one_line;
 
 /// Maximum number of displayed characters of a title or line.
@@ -168,6 +168,19 @@ pub(super) fn permission(answered: &Answered) -> String {
         None => {}
     }
     line
+}
+
+/// Returns why a turn was ended that did what nobody allowed.
+pub(super) fn not_allowed(outcome: &Outcome) -> Option<String> {
+    let titles = outcome.not_allowed.iter();
+    let titles: Vec<_> = titles.map(|title| one_line(title, MOST_SHOWN)).collect();
+    (!titles.is_empty()).then(|| {
+        format!(
+            "the turn was ended, because the agent did what nobody allowed: {}. Allow it by --rules or \
+             --approve-all, or choose a mode of the agent in which it asks",
+            titles.join("; ")
+        )
+    })
 }
 
 /// Returns a line about tokens and cost.

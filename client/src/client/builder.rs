@@ -19,6 +19,7 @@ use super::negotiation::Opening;
 use super::stray_output::{ForwardingObserver, StrayOutput};
 use super::{Client, Endpoint, Inner, Limits, Wire};
 use crate::error::Result;
+use crate::guard::Guard;
 use crate::hooks::{Elicitation, Extensions, Files, Terminals};
 use crate::permission::{Permissions, Policy};
 use crate::process::{AgentCommand, CurrentProcess, ProcessConnector};
@@ -47,6 +48,7 @@ pub struct ClientBuilder {
     max_message_bytes: Option<usize>,
     limits: Limits,
     terminal_auth: bool,
+    asks_first: bool,
     #[cfg(feature = "v2")]
     offers_v2: bool,
 }
@@ -67,7 +69,7 @@ impl ClientBuilder {
             hooks: Hooks {
                 files: None,
                 terminals: None,
-                permissions: Arc::new(Policy::DenyAll),
+                guard: Guard::new(Arc::new(Policy::DenyAll)),
                 elicitation: None,
                 extensions: None,
             },
@@ -81,6 +83,7 @@ impl ClientBuilder {
                 reader: Duration::from_secs(10),
             },
             terminal_auth: false,
+            asks_first: false,
             #[cfg(feature = "v2")]
             offers_v2: false,
         }
@@ -102,26 +105,41 @@ impl ClientBuilder {
         self
     }
 
-    /// Serves files and terminals by a workspace (default: neither).
+    /// Serves files and terminals by a workspace (default: neither), as far as the
+    /// [permissions](Self::permissions) allow it.
     pub fn workspace(self, workspace: Workspace) -> Self {
         self.files(workspace.clone()).terminals(workspace)
     }
 
-    /// Serves files (default: none).
+    /// Serves files (default: none), as far as the [permissions](Self::permissions) allow it.
     pub fn files(mut self, files: impl Files) -> Self {
         self.hooks.files = Some(Arc::new(files));
         self
     }
 
-    /// Serves terminals (default: none).
+    /// Serves terminals (default: none), as far as the [permissions](Self::permissions) allow it.
     pub fn terminals(mut self, terminals: impl Terminals) -> Self {
         self.hooks.terminals = Some(Arc::new(terminals));
         self
     }
 
-    /// Answers permission requests (default: rejects all).
+    /// Decides what the agent may do: answers its permission requests, and decides which files the
+    /// client reads and writes for it and which commands it starts (default: rejects all).
+    ///
+    /// A tool call that changed something although nobody allowed it is decided too, afterwards:
+    /// rejecting it cancels the turn, see [`Asker::Afterwards`](crate::Asker::Afterwards).
     pub fn permissions(mut self, permissions: impl Permissions) -> Self {
-        self.hooks.permissions = Arc::new(permissions);
+        self.hooks.guard = Guard::new(Arc::new(permissions));
+        self
+    }
+
+    /// Puts each session that is opened in a mode in which the agent asks before its tool calls, if the
+    /// agent has one by a known id (default: no).
+    ///
+    /// Opening a session then fails with [`Error::NeverAsks`](crate::Error::NeverAsks) where the agent
+    /// is known not to ask and has no such mode. Whether an agent without modes asks is not known.
+    pub fn ask_first(mut self) -> Self {
+        self.asks_first = true;
         self
     }
 
@@ -271,7 +289,7 @@ impl ClientBuilder {
             let (auth, meta) = crate::login::declared();
             capabilities = capabilities.with_auth(auth).with_meta(meta);
         }
-        let terminals = self.hooks.terminals.clone();
+        let (terminals, asks_first) = (self.hooks.terminals.clone(), self.asks_first);
         let sessions = Arc::new(Sessions::default());
         let handler = Handler {
             sessions: sessions.clone(),
@@ -329,6 +347,7 @@ impl ClientBuilder {
             agent_info,
             sessions,
             terminals,
+            asks_first,
             wire,
         };
         Ok(Client {

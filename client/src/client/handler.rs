@@ -1,5 +1,6 @@
 //! Handles the agent's requests and notifications.
 
+mod effects;
 #[cfg(feature = "v2")]
 mod v2;
 
@@ -12,10 +13,10 @@ use acp_sdk::{HandlerError, HandlerResult, Json};
 
 #[cfg(feature = "v2")]
 pub(super) use self::v2::HandlerV2;
+use crate::guard::{Effect, Guard, cancel_sent};
 use crate::hooks::{AnyElicitation, AnyExtensions, AnyFiles, AnyTerminals, SessionContext, elicit};
-use crate::permission::{AnyPermissions, Decision, PermissionRequest, Reason};
 use crate::reconnect::{GAP, RESTARTED};
-use crate::session::{self, Answered, Gap, Inbox, ReaderTimeout, Sessions, TurnState};
+use crate::session::{self, Gap, ReaderTimeout, Sessions};
 
 /// The client's handler for a connection.
 #[derive(Clone)]
@@ -30,9 +31,21 @@ pub(super) struct Handler {
 pub(super) struct Hooks {
     pub(super) files: Option<Arc<dyn AnyFiles>>,
     pub(super) terminals: Option<Arc<dyn AnyTerminals>>,
-    pub(super) permissions: Arc<dyn AnyPermissions>,
+    pub(super) guard: Guard,
     pub(super) elicitation: Option<Arc<dyn AnyElicitation>>,
     pub(super) extensions: Option<Arc<dyn AnyExtensions>>,
+}
+
+impl Hooks {
+    /// Returns whether an effect happens without a decision.
+    fn is_unguarded(&self, effect: Effect<'_>) -> bool {
+        match effect {
+            Effect::Read(_) | Effect::Write(_) => {
+                self.files.as_ref().is_some_and(|hook| !hook.guarded())
+            }
+            Effect::Run(_) => self.terminals.as_ref().is_some_and(|hook| !hook.guarded()),
+        }
+    }
 }
 
 impl Handler {
@@ -80,17 +93,6 @@ impl Handler {
         }
     }
 
-    async fn decide(
-        &self,
-        inbox: &Inbox,
-        question: &PermissionRequest,
-    ) -> (Decision, Option<Reason>) {
-        if self.hooks.permissions.is_in_order() {
-            inbox.caught_up().await;
-        }
-        self.hooks.permissions.decide_boxed(question).await
-    }
-
     /// Returns the timeout for readers of events.
     fn reader_timeout(&self) -> ReaderTimeout<'_> {
         ReaderTimeout {
@@ -108,9 +110,8 @@ impl v1::Client for Handler {
     ) -> HandlerResult<()> {
         let inbox = self.sessions.inbox(&note.session_id);
         let origin = session::Origin::of(note.meta.as_ref());
-        if let Some(waiting) = inbox.take_in(note.update, origin) {
-            Box::pin(inbox.put_in(waiting, &self.reader_timeout())).await;
-        }
+        self.finish(&note.session_id, &inbox, inbox.take_in(note.update, origin))
+            .await;
         Ok(())
     }
 
@@ -121,50 +122,46 @@ impl v1::Client for Handler {
     ) -> HandlerResult<RequestPermissionResponse> {
         let inbox = self.sessions.inbox(&req.session_id);
         let question = inbox.question(req);
-        let turn = inbox.turn();
-        let (decision, reason) = tokio::select! {
-            biased;
-            () = cancel_sent(turn.as_deref()) => (Decision::Cancelled, None),
-            () = cx.cancelled() => (Decision::Cancelled, None),
-            decision = self.decide(&inbox, &question) => decision,
-        };
-        let outcome = decision.among(&question.request.options);
-        let answered = Answered {
-            question,
-            outcome: outcome.clone(),
-            reason: reason.map(Box::new),
-        };
+        let answered = self
+            .hooks
+            .guard
+            .decide(&inbox, question, cx.cancelled())
+            .await;
+        let outcome = answered.outcome.clone();
         inbox.answered(answered, &self.reader_timeout()).await;
         Ok(RequestPermissionResponse::new(outcome))
     }
 
     async fn read_text_file(
         &self,
-        _: &ClientContext,
+        cx: &ClientContext,
         req: ReadTextFileRequest,
     ) -> HandlerResult<ReadTextFileResponse> {
         let files = hook::<methods::ReadTextFile, _>(self.hooks.files.as_ref())?;
         let session = self.session(&req.session_id)?;
+        self.allow(cx, &session, Effect::Read(&req)).await?;
         files.read_boxed(&session, req).await
     }
 
     async fn write_text_file(
         &self,
-        _: &ClientContext,
+        cx: &ClientContext,
         req: WriteTextFileRequest,
     ) -> HandlerResult<WriteTextFileResponse> {
         let files = hook::<methods::WriteTextFile, _>(self.hooks.files.as_ref())?;
         let session = self.session(&req.session_id)?;
+        self.allow(cx, &session, Effect::Write(&req)).await?;
         files.write_boxed(&session, req).await
     }
 
     async fn create_terminal(
         &self,
-        _: &ClientContext,
+        cx: &ClientContext,
         req: CreateTerminalRequest,
     ) -> HandlerResult<CreateTerminalResponse> {
         let terminals = hook::<methods::CreateTerminal, _>(self.hooks.terminals.as_ref())?;
         let session = self.session(&req.session_id)?;
+        self.allow(cx, &session, Effect::Run(&req)).await?;
         terminals.create_boxed(&session, req).await
     }
 
@@ -283,12 +280,4 @@ impl v1::Client for Handler {
 fn hook<M: Method, T: ?Sized>(hook: Option<&Arc<T>>) -> HandlerResult<&T> {
     let hook = hook.map(|hook| &**hook);
     hook.ok_or_else(|| HandlerError::method_not_found(M::NAME))
-}
-
-/// Waits until `session/cancel` for the turn was sent.
-async fn cancel_sent(turn: Option<&TurnState>) {
-    match turn {
-        Some(turn) => turn.cancel_sent.cancelled().await,
-        None => std::future::pending().await,
-    }
 }

@@ -62,6 +62,8 @@ pub(crate) struct Inner {
     agent_info: InitializeResponse,
     sessions: Arc<Sessions>,
     terminals: Option<Arc<dyn AnyTerminals>>,
+    /// Whether sessions are put in a mode in which the agent asks.
+    asks_first: bool,
     wire: Wire,
 }
 

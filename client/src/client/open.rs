@@ -12,6 +12,7 @@ use super::calls::utf8_directory;
 use super::request::{Request, Response};
 use super::{Client, Session};
 use crate::error::{Error, Result};
+use crate::guard::AskFirst;
 use crate::hooks::Place;
 use crate::session::{Inbox, OpenedState, set_opened};
 
@@ -51,7 +52,8 @@ impl Client {
             .send_then::<methods::NewSession>(&request, opened);
         let id = call.await?.session_id;
         let inbox = self.claim(&id, place)?;
-        Ok(Session::new(self.inner.clone(), id, inbox))
+        self.asking(Session::new(self.inner.clone(), id, inbox))
+            .await
     }
 
     /// Sends `session/load`, in version 2 `session/resume` with replay, and returns the session.
@@ -146,6 +148,25 @@ impl Client {
             inbox.end_history();
         };
         self.inner.send_then::<M>(request, opened).await?;
+        self.asking(session).await
+    }
+
+    /// Puts a session in a mode in which the agent asks, if the builder says so.
+    pub(super) async fn asking(&self, session: Session) -> Result<Session> {
+        if !self.inner.asks_first {
+            return Ok(session);
+        }
+        match AskFirst::of(&session.settings()) {
+            AskFirst::Keep => {}
+            AskFirst::SetMode(mode) => session.set_mode(mode).await?,
+            AskFirst::SetOption(option, mode) => {
+                session.set_config_option(option, mode).await?;
+            }
+            AskFirst::NeverAsks(mode) => {
+                let session = session.id().clone();
+                return Err(Error::NeverAsks { session, mode });
+            }
+        }
         Ok(session)
     }
 

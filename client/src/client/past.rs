@@ -124,7 +124,8 @@ impl Client {
         let inbox = self.claim(&forked.session_id, place)?;
         let state = (forked.modes, forked.config_options);
         inbox.change_settings(|settings| set_opened(settings, state, commands));
-        Ok(Session::new(self.inner.clone(), forked.session_id, inbox))
+        self.asking(Session::new(self.inner.clone(), forked.session_id, inbox))
+            .await
     }
 
     /// Parses the response to `session/fork`, which has the form of `session/new`.

@@ -48,6 +48,10 @@ pub struct TaskMetadata {
     pub elapsed: Duration,
     /// Whether output is missing, because it exceeded the limits.
     pub truncated: bool,
+    /// The titles of tool calls that changed something although nobody allowed them. They ended the
+    /// turn.
+    #[serde(default)]
+    pub not_allowed: Vec<String>,
 }
 
 impl TaskResult {
@@ -74,6 +78,7 @@ impl TaskResult {
                 usage: outcome.usage,
                 elapsed,
                 truncated: outcome.truncated,
+                not_allowed: outcome.not_allowed,
             },
         }
     }

@@ -65,6 +65,10 @@ impl<O: OpenFiles, F: Files> Files for Buffers<O, F> {
         self.others.write(session, request).await
     }
 
+    fn is_guarded(&self) -> bool {
+        self.others.is_guarded()
+    }
+
     fn capabilities(&self) -> FileSystemCapabilities {
         self.others.capabilities()
     }

@@ -26,6 +26,15 @@ pub trait Files: Send + Sync + 'static {
         request: WriteTextFileRequest,
     ) -> impl Future<Output = HandlerResult<WriteTextFileResponse>> + Send;
 
+    /// Returns whether the [permissions](crate::Permissions) decide before a file is read or written
+    /// (default: yes).
+    ///
+    /// Return `false` only where the agent may read and write every file of the hook, or where the hook
+    /// asks by itself.
+    fn is_guarded(&self) -> bool {
+        true
+    }
+
     /// Returns the declared capabilities (default: reading and writing).
     fn capabilities(&self) -> FileSystemCapabilities {
         FileSystemCapabilities::new()
@@ -48,6 +57,8 @@ pub(crate) trait AnyFiles: Send + Sync + 'static {
         request: WriteTextFileRequest,
     ) -> Boxed<'a, HandlerResult<WriteTextFileResponse>>;
 
+    fn guarded(&self) -> bool;
+
     fn declared(&self) -> FileSystemCapabilities;
 }
 
@@ -66,6 +77,10 @@ impl<T: Files> AnyFiles for T {
         request: WriteTextFileRequest,
     ) -> Boxed<'a, HandlerResult<WriteTextFileResponse>> {
         Box::pin(self.write(session, request))
+    }
+
+    fn guarded(&self) -> bool {
+        self.is_guarded()
     }
 
     fn declared(&self) -> FileSystemCapabilities {

@@ -51,6 +51,14 @@ pub trait Terminals: Send + Sync + 'static {
     /// Kills the commands of a session that has ended. Must not block.
     fn end_session(&self, session: &SessionId);
 
+    /// Returns whether the [permissions](crate::Permissions) decide before a command is started (default:
+    /// yes).
+    ///
+    /// Return `false` only where the agent may run every command, or where the hook asks by itself.
+    fn is_guarded(&self) -> bool {
+        true
+    }
+
     /// Returns whether the client declares terminals (default `true`).
     fn is_offered(&self) -> bool {
         true
@@ -90,6 +98,8 @@ pub(crate) trait AnyTerminals: Send + Sync + 'static {
     ) -> Boxed<'a, HandlerResult<ReleaseTerminalResponse>>;
 
     fn session_ended(&self, session: &SessionId);
+
+    fn guarded(&self) -> bool;
 
     fn declared(&self) -> bool;
 }
@@ -137,6 +147,10 @@ impl<T: Terminals> AnyTerminals for T {
 
     fn session_ended(&self, session: &SessionId) {
         self.end_session(session);
+    }
+
+    fn guarded(&self) -> bool {
+        self.is_guarded()
     }
 
     fn declared(&self) -> bool {

@@ -10,7 +10,12 @@ use crate::external::TaskResult;
 /// `_meta["acp-sdk"]`.
 pub(super) fn complete(result: TaskResult) -> CallToolResult {
     let meta = metadata(&result);
+    let not_allowed = &result.metadata.not_allowed;
     let note = match &result.metadata.stop_reason {
+        _ if !not_allowed.is_empty() => Some(format!(
+            "The task was ended, because the agent did what nobody allowed: {}.",
+            not_allowed.join("; ")
+        )),
         StopReason::EndTurn => None,
         StopReason::Cancelled if result.metadata.timed_out => {
             Some("The agent ran out of time; this is what there is so far.".to_owned())
@@ -54,6 +59,7 @@ fn metadata(result: &TaskResult) -> MetaObject {
         "usage": metadata.usage,
         "elapsedSeconds": metadata.elapsed.as_secs_f64(),
         "truncated": metadata.truncated,
+        "notAllowed": metadata.not_allowed,
     });
     let mut meta = MetaObject::new();
     meta.insert("acp-sdk".to_owned(), ours);

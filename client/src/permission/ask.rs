@@ -73,7 +73,8 @@ impl Ask {
 
 impl Permissions for Ask {
     async fn decide(&self, question: &PermissionRequest) -> Decision {
-        if self.approve_reads && question.only_reads() {
+        let reads = self.approve_reads && question.only_reads();
+        if reads || question.is_read_by_client() {
             return Decision::AllowOnce;
         }
         self.dialog.lock().await.ask(question).await

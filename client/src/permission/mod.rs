@@ -1,4 +1,4 @@
-//! Answers to the agent's permission requests.
+//! Decisions about what an agent may do: its permission requests, and what it asks the client to do.
 //!
 //! The answer is one of the options of the request, selected by the option's *kind* and never by
 //! its position or id, because the agent chooses both freely. The description of the tool call comes
@@ -23,12 +23,30 @@ use acp_sdk::v1::{
 
 pub use self::ask::Ask;
 pub use self::reason::{Reason, RuleId, RuleSource};
+pub(crate) use self::rules::Action;
 pub use self::rules::{Remember, Rule, Rules, RulesError};
+
+/// Who needs a decision, and what it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Asker {
+    /// The agent asks before a tool call (`session/request_permission`). The description is the
+    /// agent's.
+    Agent,
+    /// The client asks before it serves a request of the agent: a file is read or written, or a
+    /// command is started. Paths and command are what the client will use.
+    Client,
+    /// The client asks after a tool call that changed something has completed, because nobody
+    /// allowed it. Rejecting cancels the turn. The description is the agent's.
+    Afterwards,
+}
 
 /// A permission request, completed with earlier information about its tool call.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PermissionRequest {
+    /// Who needs the decision.
+    pub asker: Asker,
     /// The unmodified request.
     pub request: RequestPermissionRequest,
     /// The title of the tool call: from the request, else from the latest update of the call.
@@ -49,6 +67,7 @@ impl PermissionRequest {
     #[must_use]
     pub fn new(request: RequestPermissionRequest) -> Self {
         Self {
+            asker: Asker::Agent,
             title: request.tool_call.title.clone(),
             kind: request.tool_call.kind.clone(),
             paths: paths(
@@ -71,6 +90,15 @@ impl PermissionRequest {
             self.kind,
             Some(ToolKind::Read | ToolKind::Search | ToolKind::Think)
         )
+    }
+
+    /// Returns whether the client is about to read a file for the agent.
+    ///
+    /// Such a read stays inside the session's directories, and is not a claim of the agent. Handlers
+    /// that ask a person allow it without a question.
+    #[must_use]
+    pub fn is_read_by_client(&self) -> bool {
+        self.asker == Asker::Client && self.only_reads()
     }
 }
 
@@ -135,7 +163,11 @@ impl Decision {
     }
 }
 
-/// Answers the agent's permission requests.
+/// Decides what an agent may do.
+///
+/// The same handler answers the agent's permission requests and decides what the client serves:
+/// [`PermissionRequest::asker`] tells them apart. What a person allowed before a tool call is not
+/// asked again when the agent has the client write the file or start the command of that call.
 pub trait Permissions: Send + Sync + 'static {
     /// Decides a request. The future is dropped when the turn is cancelled or the connection ends.
     fn decide(&self, question: &PermissionRequest) -> impl Future<Output = Decision> + Send;
@@ -159,15 +191,16 @@ pub trait Permissions: Send + Sync + 'static {
     }
 }
 
-/// Decides permission requests without user interaction.
+/// Decides without user interaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
     /// Allows all calls, with `allow_once` if available.
     ApproveAll,
-    /// Allows calls that [only read](PermissionRequest::only_reads), once; rejects all others.
+    /// Allows calls that [only read](PermissionRequest::only_reads), once; rejects all others. The
+    /// client reads files for the agent; it writes none and starts no commands.
     ApproveReads,
-    /// Rejects all calls.
+    /// Rejects all calls. The client serves neither files nor commands.
     DenyAll,
 }
 

@@ -12,9 +12,10 @@ use std::collections::VecDeque;
 use acp_sdk::Json;
 use acp_sdk::v1::{
     RequestPermissionRequest, SessionUpdate, ToolCallContent, ToolCallId, ToolCallLocation,
-    ToolCallStatus, ToolKind,
+    ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 
+use crate::guard::Ended;
 use crate::permission::{PermissionRequest, paths};
 
 /// Maximum number of remembered tool calls.
@@ -40,6 +41,8 @@ struct Announced {
     kind: Option<ToolKind>,
     paths: Vec<String>,
     raw_input: Option<Json>,
+    /// Whether its content is a terminal of the client, which was asked for at its start.
+    has_terminal: bool,
 }
 
 /// Members of an update about a tool call.
@@ -92,6 +95,7 @@ impl Announced {
             kind: None,
             paths: Vec::new(),
             raw_input: None,
+            has_terminal: false,
         }
     }
 
@@ -106,10 +110,24 @@ impl Announced {
         if !paths.is_empty() {
             self.paths = paths;
         }
+        let is_terminal = |piece: &ToolCallContent| matches!(piece, ToolCallContent::Terminal(_));
+        self.has_terminal |= news.content.unwrap_or_default().iter().any(is_terminal);
         if let Some(input) = news.raw_input {
             // If an input exceeds the limit, the previous input is dropped, because it is outdated.
             self.raw_input = Some(input.clone()).filter(|input| input.get().len() <= LARGEST_INPUT);
         }
+    }
+
+    /// Returns what is known of the call. Its session is filled in by the caller.
+    fn into_question(self) -> PermissionRequest {
+        let call = ToolCallUpdate::new(self.id);
+        let request = RequestPermissionRequest::new("", call, Vec::new());
+        let mut question = PermissionRequest::new(request);
+        question.title = self.title;
+        question.kind = self.kind;
+        question.paths = self.paths;
+        question.raw_input = self.raw_input;
+        question
     }
 
     fn bytes(&self) -> usize {
@@ -120,15 +138,21 @@ impl Announced {
 }
 
 impl Calls {
-    pub(super) fn remember(&mut self, update: &SessionUpdate) {
-        let Some(news) = News::of(update) else { return };
+    /// Remembers an update of a tool call. Returns the call if it has ended and the client did not run
+    /// it.
+    pub(super) fn remember(&mut self, update: &SessionUpdate) -> Option<Ended> {
+        let news = News::of(update)?;
         let known = self.take(news.id);
-        if news.has_ended() {
-            return;
-        }
         let mut call = known.unwrap_or_else(|| Announced::new(news.id));
         call.update(&news);
-        self.put(call);
+        if !news.has_ended() {
+            self.put(call);
+            return None;
+        }
+        (!call.has_terminal).then(|| Ended {
+            has_completed: news.status == Some(&ToolCallStatus::Completed),
+            call: call.into_question(),
+        })
     }
 
     /// Returns a permission request, completed with earlier information about its tool call.
@@ -185,7 +209,7 @@ mod tests {
     }
 
     fn announce(calls: &mut Calls, call: ToolCall) {
-        calls.remember(&SessionUpdate::ToolCall(call));
+        let _ = calls.remember(&SessionUpdate::ToolCall(call));
     }
 
     fn ask(calls: &Calls, call: ToolCallUpdate) -> PermissionRequest {
@@ -204,7 +228,7 @@ mod tests {
             ToolCall::new("a", "Read it").with_kind(ToolKind::Read),
         );
         let renamed = ToolCallUpdate::new("a").with_title("Read that");
-        calls.remember(&SessionUpdate::ToolCallUpdate(renamed));
+        let _ = calls.remember(&SessionUpdate::ToolCallUpdate(renamed));
         let question = ask(&calls, ToolCallUpdate::new("a"));
         assert_eq!(question.title.as_deref(), Some("Read that"));
         assert_eq!(question.kind, Some(ToolKind::Read));

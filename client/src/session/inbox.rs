@@ -22,6 +22,7 @@ use super::settings::SessionSettings;
 use super::table::Sessions;
 use super::turn_state::TurnState;
 use super::weight::weight;
+use crate::guard::{Approvals, Ended, Unasked};
 use crate::hooks::Place;
 use crate::permission::PermissionRequest;
 
@@ -49,6 +50,7 @@ struct State {
     kept: Option<Kept>,
     settings: SessionSettings,
     calls: Calls,
+    approvals: Approvals,
     #[cfg(feature = "v2")]
     v2: v2::StateV2,
     /// Whether the connection or the session has ended.
@@ -60,6 +62,16 @@ struct Kept {
     events: Queue<SessionEvent>,
     /// The number of older events that were dropped.
     dropped: u64,
+}
+
+/// What is left to do after an update was delivered.
+#[derive(Debug, Default)]
+#[must_use]
+pub(crate) struct Rest {
+    /// An event that some readers have no capacity for.
+    pub(crate) waiting: Option<Waiting>,
+    /// A tool call that nobody allowed has completed.
+    pub(crate) unasked: Option<Box<Unasked>>,
 }
 
 /// An event that some readers have no capacity for.
@@ -89,6 +101,7 @@ impl Default for State {
             kept: Some(Kept::default()),
             settings: SessionSettings::default(),
             calls: Calls::default(),
+            approvals: Approvals::default(),
             #[cfg(feature = "v2")]
             v2: v2::StateV2::default(),
             ended: false,
@@ -130,6 +143,7 @@ impl Inbox {
             return Err(turn.clone());
         }
         state.turns += 1;
+        state.approvals.begin_turn();
         let turn = Arc::new(TurnState::new(state.turns, prompt_id.map(str::to_owned)));
         if state.ended {
             turn.reader.close();
@@ -169,11 +183,10 @@ impl Inbox {
     /// Delivers an update. Returns an event that some readers have no capacity for, to be
     /// [delivered later](Self::put_in). The methods are separate, because this case is rare and
     /// would add the state of the wait to every update.
-    #[must_use]
-    pub(crate) fn take_in(&self, update: SessionUpdate, origin: Origin) -> Option<Waiting> {
+    pub(crate) fn take_in(&self, update: SessionUpdate, origin: Origin) -> Rest {
         let bytes = weight(&update);
         let mut state = self.lock();
-        state.calls.remember(&update);
+        let ended = state.calls.remember(&update);
         let _ = state.settings.apply(&update);
         // A session may be loaded again while a prompt waits for that.
         let is_live = state.phase == Phase::Live;
@@ -182,6 +195,13 @@ impl Inbox {
         if let Some(turn) = &turn {
             turn.gathering().update(&update);
         }
+        let unasked = match ended {
+            // What another client's prompt did is for that client.
+            Some(ended) if is_live && (turn.is_some() || origin.prompt_id.is_none()) => {
+                state.unasked(ended)
+            }
+            _ => None,
+        };
         let event = SessionEvent {
             event: Event::Update(update),
             phase: state.phase,
@@ -189,7 +209,10 @@ impl Inbox {
             number: origin.number,
             prompt_id: origin.prompt_id,
         };
-        state.deliver(event, bytes, turn.as_deref())
+        Rest {
+            waiting: state.deliver(event, bytes, turn.as_deref()),
+            unasked,
+        }
     }
 
     /// Waits for capacity and delivers the returned event.
@@ -228,10 +251,24 @@ impl Inbox {
 
     /// Delivers an answered permission request.
     pub(crate) async fn answered(&self, answered: Answered, reader_timeout: &ReaderTimeout<'_>) {
+        self.lock().approvals.answered(&answered);
         let bytes = OVERHEAD + encoded_len(&answered.question.request);
         if let Some(waiting) = self.take_in_other(Event::Permission(answered), bytes) {
             self.put_in(waiting, reader_timeout).await;
         }
+    }
+
+    /// Ends the turn because of a tool call that nobody allowed.
+    pub(crate) fn end_not_allowed(&self, title: String) {
+        if let Some(turn) = self.turn() {
+            turn.gathering().not_allowed(title);
+            turn.cancel.cancel();
+        }
+    }
+
+    /// Changes what is known to be allowed.
+    pub(crate) fn approvals<T>(&self, change: impl FnOnce(&mut Approvals) -> T) -> T {
+        change(&mut self.lock().approvals)
     }
 
     /// Returns a permission request, completed with earlier information about its tool call.
@@ -310,6 +347,12 @@ impl Inbox {
 }
 
 impl State {
+    /// Returns a tool call that has completed if nobody allowed it.
+    fn unasked(&mut self, mut ended: Ended) -> Option<Box<Unasked>> {
+        ended.call.cwd = self.place.as_ref().map(|place| place.cwd().to_owned());
+        self.approvals.ended(ended).map(Box::new)
+    }
+
     fn running(&self) -> Option<&Arc<TurnState>> {
         let turn = self.turn.as_ref();
         turn.filter(|turn| !turn.ended.is_cancelled())

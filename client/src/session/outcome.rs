@@ -40,6 +40,9 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// Whether content is missing, because it exceeded the limits.
     pub truncated: bool,
+    /// The titles of tool calls that changed something although nobody allowed them. They ended the
+    /// turn.
+    pub not_allowed: Vec<String>,
 }
 
 impl Outcome {
@@ -63,6 +66,7 @@ pub(super) struct Gathering {
     begun: Instant,
     tokens: Option<TokenUsage>,
     elapsed: Duration,
+    not_allowed: Vec<String>,
 }
 
 /// Returns the separator between `text` and the next message: a blank line.
@@ -83,13 +87,20 @@ impl Gathering {
             begun,
             tokens: None,
             elapsed: Duration::ZERO,
+            not_allowed: Vec::new(),
         }
+    }
+
+    /// Records a tool call that nobody allowed.
+    pub(super) fn not_allowed(&mut self, title: String) {
+        self.not_allowed.push(title);
     }
 
     pub(super) fn so_far(&self) -> Outcome {
         let mut outcome = outcome(self.conversation.clone());
         outcome.tokens = self.tokens;
         outcome.elapsed = self.begun.elapsed();
+        outcome.not_allowed.clone_from(&self.not_allowed);
         outcome
     }
 
@@ -107,6 +118,7 @@ impl Gathering {
         outcome.stop_reason = stop_reason;
         outcome.tokens = gathered.tokens;
         outcome.elapsed = gathered.elapsed;
+        outcome.not_allowed = gathered.not_allowed;
         outcome
     }
 
@@ -151,6 +163,7 @@ fn outcome(conversation: Conversation) -> Outcome {
         tokens: None,
         elapsed: Duration::ZERO,
         truncated: conversation.omitted() != Omitted::default(),
+        not_allowed: Vec::new(),
     };
     for item in conversation.into_items() {
         match item.kind {

@@ -170,7 +170,10 @@ mod tests {
     fn put(sessions: &Sessions, id: &SessionId, word: &str) {
         let chunk = ContentChunk::new(ContentBlock::from(word));
         let update = SessionUpdate::AgentMessageChunk(chunk);
-        let waiting = sessions.inbox(id).take_in(update, Origin::default());
+        let waiting = sessions
+            .inbox(id)
+            .take_in(update, Origin::default())
+            .waiting;
         assert!(
             waiting.is_none(),
             "there is always room for what nobody reads"

@@ -27,6 +27,10 @@ impl Files for Workspace {
     ) -> HandlerResult<WriteTextFileResponse> {
         self.write_text_file(session, request).await
     }
+
+    fn is_guarded(&self) -> bool {
+        self.is_guarded
+    }
 }
 
 impl Terminals for Workspace {
@@ -72,6 +76,10 @@ impl Terminals for Workspace {
 
     fn end_session(&self, session: &SessionId) {
         Workspace::end_session(self, session);
+    }
+
+    fn is_guarded(&self) -> bool {
+        self.is_guarded
     }
 
     fn is_offered(&self) -> bool {

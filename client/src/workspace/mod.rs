@@ -3,7 +3,7 @@
 //! A [`Workspace`] handles `fs/*` and `terminal/*`. Files are served by [`acp_files`], which holds
 //! the directories open, so a directory that is renamed or replaced later is still served under its
 //! former name. This restricts an agent to its directories; it does not confine a hostile process
-//! that runs with the user's rights. Clones share their terminals; dropping the last clone kills
+//! that runs with the user's rights. What a client serves of it is decided by the client's guard. Clones share their terminals; dropping the last clone kills
 //! them.
 
 mod hooks;
@@ -40,7 +40,7 @@ pub struct Workspace {
     terminals: Arc<Terminals>,
     /// Limits concurrent file operations.
     workers: Arc<Semaphore>,
-    read_only: bool,
+    is_guarded: bool,
     terminals_declared: bool,
 }
 
@@ -52,7 +52,8 @@ const WORKERS: usize = 16;
 const MOST_TEXT: usize = 12 << 20;
 
 impl Workspace {
-    /// Creates a workspace that serves each session in its own directories.
+    /// Creates a workspace that serves each session in its own directories, as far as the
+    /// [permissions](crate::ClientBuilder::permissions) of the client allow it.
     ///
     /// A command runs in the working directory of its session unless the request names another one.
     #[must_use]
@@ -61,8 +62,20 @@ impl Workspace {
             shared: Roots::new(),
             terminals: Arc::default(),
             workers: Arc::new(Semaphore::new(WORKERS)),
-            read_only: false,
+            is_guarded: true,
             terminals_declared: true,
+        }
+    }
+
+    /// Creates a workspace that serves files and commands without asking the permissions of the client.
+    ///
+    /// The agent may then read and write every file in the directories of its sessions, and run every
+    /// command with the rights of this process.
+    #[must_use]
+    pub fn unguarded() -> Self {
+        Self {
+            is_guarded: false,
+            ..Self::new()
         }
     }
 
@@ -76,16 +89,6 @@ impl Workspace {
         let added = self.shared.add(dir);
         added.map_err(|error| unusable(dir, &error))?;
         Ok(self)
-    }
-
-    /// Allows reading files only. Writing files and running commands fail with -32603.
-    ///
-    /// The capabilities are still declared, because an agent without them would use its own tools, which
-    /// bypass the client.
-    #[must_use]
-    pub fn read_only(mut self) -> Self {
-        self.read_only = true;
-        self
     }
 
     /// Does not declare terminals. The agent runs commands itself, if it can.
@@ -121,13 +124,12 @@ impl Workspace {
     /// # Errors
     ///
     /// `-32602` if the path is outside the workspace or is not a regular file; `-32002` if a parent is a
-    /// file; `-32603` if the workspace is read-only, or the file cannot be written.
+    /// file; `-32603` if it cannot be written.
     pub async fn write_text_file(
         &self,
         session: &SessionContext,
         request: WriteTextFileRequest,
     ) -> HandlerResult<WriteTextFileResponse> {
-        self.changing(&format!("writing {}", request.path))?;
         let write = move |roots: &Roots| acp_files::write(roots, &request.path, &request.content);
         self.blocking(session, write).await?;
         Ok(WriteTextFileResponse::new())
@@ -140,7 +142,7 @@ impl Workspace {
     /// # Errors
     ///
     /// `-32601` if terminals are disabled; `-32602` if the program cannot be started or the directory is
-    /// outside the workspace; `-32603` if the workspace is read-only, or 64 terminals are open already.
+    /// outside the workspace; `-32603` if 64 terminals are open already.
     pub async fn create_terminal(
         &self,
         session: &SessionContext,
@@ -149,7 +151,6 @@ impl Workspace {
         if !self.terminals_declared {
             return Err(HandlerError::method_not_found("terminal/create"));
         }
-        self.changing(&format!("running {}", request.command))?;
         let cwd = match request.cwd.clone() {
             Some(cwd) => {
                 let directory = move |roots: &Roots| roots.directory(&cwd);
@@ -241,15 +242,6 @@ impl Workspace {
     /// workspace waits up to 1 s for this.
     pub fn end_session(&self, session: &SessionId) {
         self.terminals.end_session(session);
-    }
-
-    /// Fails if the workspace is read-only.
-    fn changing(&self, what: &str) -> HandlerResult<()> {
-        if self.read_only {
-            let reason = format!("{what} is refused: the user allows reading files only");
-            return Err(HandlerError::internal(reason));
-        }
-        Ok(())
     }
 
     /// Runs file system calls on a blocking thread.

@@ -459,28 +459,3 @@ async fn a_workspace_without_terminals_declares_and_starts_none() {
     let created = workspace.create_terminal(&case.session, request).await;
     fails(created, ErrorCode::METHOD_NOT_FOUND, "terminal/create");
 }
-
-#[tokio::test]
-async fn a_read_only_workspace_changes_and_runs_nothing() {
-    let case = Case::new();
-    std::fs::write(case.path("file"), "old").unwrap();
-    let workspace = case.workspace.clone().read_only();
-    // What is not declared an agent does by its own tools, unasked.
-    let fs = crate::hooks::Files::capabilities(&workspace);
-    assert!(fs.read_text_file && fs.write_text_file && workspace.is_offered());
-
-    let read = ReadTextFileRequest::new("s", case.path("file"));
-    let read = workspace.read_text_file(&case.session, read).await;
-    assert_eq!(read.unwrap().content, "old");
-    let write = WriteTextFileRequest::new("s", case.path("file"), "new");
-    let code = ErrorCode::INTERNAL_ERROR;
-    fails(
-        workspace.write_text_file(&case.session, write).await,
-        code,
-        "file is refused: the user allows reading files only",
-    );
-    assert_eq!(std::fs::read_to_string(case.path("file")).unwrap(), "old");
-    let request = command("true", &[]);
-    let created = workspace.create_terminal(&case.session, request).await;
-    fails(created, code, "running true is refused");
-}

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use acp_client::{Buffers, Client, Elicitation, Extensions, OpenFiles, SessionContext, Workspace};
+use acp_client::{
+    Buffers, Client, Elicitation, Extensions, OpenFiles, Policy, SessionContext, Workspace,
+};
 use acp_sdk::v1::{
     CLIENT_METHODS, CreateElicitationRequest, ElicitationAcceptAction, ElicitationAction,
     ElicitationContentValue, ElicitationId,
@@ -40,7 +42,7 @@ async fn files_are_served_in_the_directories_of_the_session_that_asks() {
     for at in [0, 1] {
         std::fs::write(path(at, "file"), format!("of {at}")).unwrap();
     }
-    let builder = Client::builder().workspace(Workspace::new());
+    let builder = Client::builder().workspace(Workspace::unguarded());
     let (client, mut raw) = Raw::connect(builder).await;
     let _sessions = [
         open(&client, &mut raw, "a", &path(0, "")).await,
@@ -80,7 +82,9 @@ async fn a_session_that_is_being_created_has_its_files_already() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("AGENTS.md");
     std::fs::write(&file, "rules").unwrap();
-    let builder = Client::builder().workspace(Workspace::new());
+    let builder = Client::builder()
+        .workspace(Workspace::new())
+        .permissions(Policy::ApproveReads);
     let (client, mut raw) = Raw::connect(builder).await;
     let (session, ()) = within(async {
         tokio::join!(client.new_session(dir.path()), async {
@@ -129,7 +133,7 @@ async fn what_is_not_saved_comes_before_what_is_on_disk() {
     let editor = Editor::default();
     let unsaved = "one\ntwo\nthree".to_owned();
     *editor.0.lock().unwrap() = Some((path("open"), unsaved));
-    let files = Buffers::new(editor.clone(), Workspace::new());
+    let files = Buffers::new(editor.clone(), Workspace::unguarded());
     let (client, mut raw) = Raw::connect(Client::builder().files(files)).await;
     let _session = open(&client, &mut raw, "s", &path("")).await;
     let of = |name: &str| json!({"sessionId": "s", "path": path(name), "line": 2, "limit": 1});

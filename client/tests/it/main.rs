@@ -13,6 +13,7 @@ mod blocking;
 #[cfg(unix)]
 mod cli;
 mod external;
+mod guard;
 mod hooks;
 #[cfg(unix)]
 #[path = "../../src/lifeline.rs"]

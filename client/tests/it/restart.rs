@@ -279,7 +279,7 @@ async fn the_terminals_of_an_agent_end_with_it() {
         while kill -0 $pid 2>/dev/null; do sleep 0.01; done
         send '{"jsonrpc":"2.0","id":'"$id"',"result":{}}'; prompt; end end_turn; cat >/dev/null"#,
     );
-    let builder = Client::builder().terminals(Workspace::new());
+    let builder = Client::builder().terminals(Workspace::unguarded());
     let client = within(builder.spawn(agent)).await.unwrap();
     let session = within(client.new_session(dir.path())).await.unwrap();
     let turn = session.prompt("hi").await.unwrap();

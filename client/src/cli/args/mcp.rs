@@ -33,11 +33,11 @@ pub(in crate::cli) struct McpArgs {
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) rules: Option<PathBuf>,
 
-    /// Allow all tool calls [default: only those that read]
+    /// Allow everything: tool calls, files and commands [default: reading only]
     #[arg(long, conflicts_with = "deny_all")]
     pub(in crate::cli) approve_all: bool,
 
-    /// Reject all tool calls
+    /// Reject everything, reading included
     #[arg(long)]
     pub(in crate::cli) deny_all: bool,
 
@@ -96,9 +96,10 @@ agent; after a crash, the next call restarts it. It is shut down when the host c
 events are reported as progress. If the host cancels a request, its turn is cancelled.
 
 Permissions:
-  acp never asks. By default it allows tool calls that only read (kinds read, search and think) and
-  rejects all others; --rules, --approve-all and --deny-all change this. If only reading can be
-  allowed, acp also rejects the agent's requests to write files and to run commands.
+  acp never asks. By default it allows tool calls that only read (kinds read, search and think), reads
+  files for the agent, and rejects everything else: other tool calls, writing files, running commands.
+  --rules, --approve-all and --deny-all change this. Unless everything is allowed, acp chooses the
+  agent's mode in which it asks, and ends a call in which the agent did what nobody allowed.
 
 HTTP (where acp has its feature `mcp-http`):
   --http ADDRESS serves any number of hosts at http://ADDRESS/mcp. An address that other machines can

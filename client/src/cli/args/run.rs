@@ -81,15 +81,15 @@ pub(in crate::cli) struct SetupArgs {
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 pub(in crate::cli) struct PermissionArgs {
-    /// Allow all tool calls
+    /// Allow everything: tool calls, files and commands
     #[arg(long)]
     pub(in crate::cli) approve_all: bool,
 
-    /// Allow tool calls that only read; ask for others
+    /// Allow what only reads; ask for everything else
     #[arg(long)]
     pub(in crate::cli) approve_reads: bool,
 
-    /// Reject all tool calls
+    /// Reject everything, reading included
     #[arg(long)]
     pub(in crate::cli) deny_all: bool,
 }
@@ -140,13 +140,18 @@ Agents:
   command line after `--` is run without a shell.
 
 Permissions:
-  Without a flag, acp asks on the terminal, or rejects if there is none. --approve-reads allows
-  tool calls of kind read, search and think, and asks for others. An option is selected by its
-  kind: allow_once before allow_always, reject_once before reject_always. If only reading can be
-  approved, acp also rejects the agent's requests to write files and to run commands.
+  One decision for everything: tool calls that the agent asks about, and files and commands that
+  acp reads, writes and runs for it. Without a flag, acp asks on the terminal, or rejects if there
+  is none; files in the working directory are read without a question. --approve-reads also allows
+  tool calls of kind read, search and think. --deny-all rejects everything, reading included. An
+  option is selected by its kind: allow_once before allow_always, reject_once before reject_always.
   --rules FILE has precedence: rules in TOML that allow or deny by kind, path and command; the
-  first match decides. These flags answer permission requests; they do not confine the agent's
-  process.
+  first match decides. What was allowed before a tool call is not asked again when the agent has
+  acp do it.
+  Unless everything is allowed, acp chooses the agent's mode in which it asks (such as `default`),
+  and starts no session where there is none. A tool call that changed something although nobody
+  allowed it is shown; unless it is allowed afterwards, the turn ends with exit code 6. None of
+  this confines the agent's process, which has the rights of its user.
 
 Remote agents:
   --url connects to an agent that is served over HTTP or WebSocket, such as by `acp-server
@@ -173,13 +178,14 @@ Interrupting:
 Format json, one object per line, with the member \"type\":
   session     sessionId, cwd, and agent: its response to initialize
   update      sessionId, and update: as in the protocol's session/update
-  permission  sessionId, toolCall, kind, options, outcome: the answer, and reason:
-              the rule that decided, if any
+  permission  sessionId, toolCall, kind, options, asker: agent (before a tool call), client (before
+              acp serves a file or a command) or afterwards (nobody had allowed the call), outcome:
+              the answer, and reason: the rule that decided, if any
   gap         the connection to a remote agent was lost, and updates are missing: loaded (the
               conversation follows from its beginning), truncated, or lost
   result      the last line, always: exitCode; once the turn has begun text, thoughts,
-              toolCalls (with their updates merged in), plan, usage, truncated; then
-              stopReason, or error: kind, message, and code of the agent's error response
+              toolCalls (with their updates merged in), plan, usage, truncated, notAllowed (what
+              nobody had allowed); then stopReason, or error: kind, message, and code of the agent's error response
 
 Exit codes:
   0    the agent ended its turn
@@ -188,6 +194,7 @@ Exit codes:
   3    the agent could not be started or reached, or exited too early
   4    the agent refused the prompt, or requires authentication
   5    a limit was reached: tokens, requests of the turn, or time
+  6    the turn was ended because the agent did what nobody allowed, or it has no mode in which it asks
   130  cancelled: by Ctrl-C, by a signal, by the agent, or because standard output was closed
 
 Examples:

@@ -23,13 +23,13 @@ impl Client for HandlerV2 {
         _: &ClientContext,
         note: UpdateSessionNotification,
     ) -> HandlerResult<()> {
-        let inbox = self.0.sessions.inbox(&note.session_id.as_str().into());
+        let session = note.session_id.as_str().into();
+        let inbox = self.0.sessions.inbox(&session);
         let origin = session::Origin::of(note.meta.as_ref());
         let (updates, end) = inbox.convert(note.update);
         for update in updates {
-            if let Some(waiting) = inbox.take_in(update, origin.clone()) {
-                Box::pin(inbox.put_in(waiting, &self.0.reader_timeout())).await;
-            }
+            let rest = inbox.take_in(update, origin.clone());
+            self.0.finish(&session, &inbox, rest).await;
         }
         if let Some(end) = end {
             inbox.end_work(end);

@@ -39,7 +39,8 @@ const COMMAND_MEMBERS: &[&str] = &["command", "cmd", "script"];
 const ARGUMENT_MEMBERS: &[&str] = &["args", "arguments"];
 
 /// Members that contain the working directory of a command.
-const DIRECTORY_MEMBERS: &[&str] = &["cwd", "workdir", "workingDirectory", "working_directory"];
+pub(super) const DIRECTORY_MEMBERS: &[&str] =
+    &["cwd", "workdir", "workingDirectory", "working_directory"];
 
 /// The maximum number of strings of an input that deny rules match as paths.
 const MAX_STRINGS: usize = 1000;
@@ -121,7 +122,7 @@ impl Call {
 }
 
 /// Returns the strings in some members, and in lists in them.
-fn texts_of(input: &Value, members: &[&str]) -> Vec<String> {
+pub(super) fn texts_of(input: &Value, members: &[&str]) -> Vec<String> {
     let values = members.iter().filter_map(|member| input.get(member));
     let texts = values.flat_map(|value| match value {
         Value::Array(list) => list.iter().collect(),

@@ -30,6 +30,8 @@ const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash"];
 /// The command that a tool call runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Command {
+    /// The text that a shell interprets, if it is known.
+    line: Option<String>,
     /// The program and its arguments, for a simple command.
     simple: Option<Vec<String>>,
     /// The words of each command that the line may contain.
@@ -50,6 +52,7 @@ impl Command {
         parts.extend(split(line, false));
         let expands = line.contains(['$', '`', '*', '?', '[', '{', '~', '\\', '^', '%']);
         Self {
+            line: Some(line.to_owned()),
             simple,
             parts,
             expands,
@@ -79,6 +82,7 @@ impl Command {
         let one = !words.is_empty() && words.iter().all(harmless);
         let is_interpreter = words.first().is_some_and(|word| is_shell(word));
         Self {
+            line: None,
             simple: (one && !is_interpreter).then(|| words.to_vec()),
             parts,
             expands,
@@ -87,6 +91,7 @@ impl Command {
 
     fn unknown() -> Self {
         Self {
+            line: None,
             simple: None,
             parts: Vec::new(),
             expands: true,
@@ -96,6 +101,21 @@ impl Command {
     /// Returns the program and its arguments of a simple command.
     pub(super) fn simple(&self) -> Option<&[String]> {
         self.simple.as_deref()
+    }
+
+    /// Returns whether both run the same: the same words, or the same text in a shell.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        if let (Some(words), Some(others)) = (&self.simple, &other.simple) {
+            return words == others;
+        }
+        match (&self.line, &other.line) {
+            (Some(line), Some(other)) => line == other,
+            // The words themselves come first.
+            (None, None) => {
+                self.parts.first().is_some() && self.parts.first() == other.parts.first()
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn expands(&self) -> bool {

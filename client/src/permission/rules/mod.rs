@@ -4,6 +4,7 @@
 //! whole request fits; a rule that denies matches if any part fits. `docs/permissions.md` specifies
 //! the file format and the comparison.
 
+mod belongs;
 mod call;
 mod command;
 mod file;
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::{PermissionOptionId, PermissionOptionKind};
 
+pub(crate) use self::belongs::Action;
 use self::call::Call;
 use self::memory::Memory;
 pub use self::rule::Rule;

@@ -91,6 +91,11 @@ impl CallPath {
         self.lexical.starts_with(&base.lexical) && real
     }
 
+    /// Returns whether both are the same file, after [`follow_links`](Self::follow_links).
+    pub(super) fn is_same_file(&self, other: &Self) -> bool {
+        self.lexical == other.lexical && self.real == other.real
+    }
+
     pub(super) fn lexical(&self) -> &Path {
         &self.lexical
     }

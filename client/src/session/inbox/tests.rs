@@ -26,7 +26,7 @@ fn reader_timeout(sessions: &Sessions) -> ReaderTimeout<'_> {
 }
 
 async fn update(inbox: &Inbox, update: SessionUpdate) {
-    if let Some(waiting) = inbox.take_in(update, Origin::default()) {
+    if let Some(waiting) = inbox.take_in(update, Origin::default()).waiting {
         // Nothing else needs the connection.
         inbox
             .put_in(waiting, &reader_timeout(&Sessions::default()))
@@ -175,10 +175,14 @@ async fn a_reader_that_takes_nothing_is_left_behind_when_others_wait() {
     assert!(
         inbox
             .take_in(text("x".repeat(HIGH_WATER)), Origin::default())
+            .waiting
             .is_none()
     );
     assert_eq!(words(&events).len(), 1);
-    let waiting = inbox.take_in(text("second"), Origin::default()).unwrap();
+    let waiting = inbox
+        .take_in(text("second"), Origin::default())
+        .waiting
+        .unwrap();
     assert_eq!(words(&events), ["0 second"], "the other one has it");
     let mut put = std::pin::pin!(inbox.put_in(waiting, &reader_timeout));
     let minute = tokio::time::timeout(Duration::from_secs(60), put.as_mut());
@@ -187,11 +191,21 @@ async fn a_reader_that_takes_nothing_is_left_behind_when_others_wait() {
     let soon = tokio::time::timeout(Duration::from_secs(11), put);
     soon.await.expect("it is waited for no longer");
     // From here on it costs no time.
-    assert!(inbox.take_in(text("third"), Origin::default()).is_none());
+    assert!(
+        inbox
+            .take_in(text("third"), Origin::default())
+            .waiting
+            .is_none()
+    );
     assert_eq!(words(&events), ["0 third"]);
     let read = words(&idle);
     assert_eq!((read.len(), read[1].as_str()), (2, "missed 2"));
-    assert!(inbox.take_in(text("fourth"), Origin::default()).is_none());
+    assert!(
+        inbox
+            .take_in(text("fourth"), Origin::default())
+            .waiting
+            .is_none()
+    );
     assert_eq!(words(&idle), ["0 fourth"], "it has caught up");
 }
 
@@ -223,7 +237,12 @@ fn a_reader_on_another_thread_misses_no_event() {
         let inbox = &inbox;
         scope.spawn(move || {
             for _ in 0..20_000 {
-                assert!(inbox.take_in(text("ping"), Origin::default()).is_none());
+                assert!(
+                    inbox
+                        .take_in(text("ping"), Origin::default())
+                        .waiting
+                        .is_none()
+                );
                 // The next event comes only when this one has been seen.
                 answered.recv().unwrap();
             }

@@ -131,28 +131,119 @@ async fn commands_run_in_terminals() {
     assert!(ended.stdout.contains("'output':'a b|$HOME|'"), "{ended:?}");
 }
 
-#[tokio::test]
-async fn who_may_approve_nothing_refuses_writing_and_commands() {
-    let agent = r#"message; said=$(quoted)
-        send '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}'
-        answer '{"sessionId":"s"}'; prompt; say "$said\n"
-        call fs/write_text_file '{"sessionId":"s","path":"'"$(pwd -P)/new"'","content":"text"}'
-        say "$(quoted)\n"
-        call terminal/create '{"sessionId":"s","command":"true"}'; say "$(quoted)\n"
-        end end_turn"#;
+/// Everything that an agent can have `acp` do, without asking.
+const HOSTILE: &str = r#"start; prompt; p=$(pwd -P)
+    call fs/read_text_file '{"sessionId":"s","path":"'"$p/file"'"}'; say "$(quoted)\n"
+    call fs/read_text_file '{"sessionId":"s","path":"'"$p/.env"'"}'; say "$(quoted)\n"
+    call fs/write_text_file '{"sessionId":"s","path":"'"$p/new"'","content":"text"}'; say "$(quoted)\n"
+    call terminal/create '{"sessionId":"s","command":"touch","args":["ran"]}'; say "$(quoted)\n"
+    t=${line#*'"terminalId":"'}; t=${t%%'"'*}
+    call terminal/wait_for_exit '{"sessionId":"s","terminalId":"'$t'"}'
+    end end_turn"#;
+
+/// Runs the hostile agent, and returns what it achieved: `file` and `.env` read, written, run.
+async fn achieved(options: &[&str], rules: &str) -> [bool; 4] {
     let dir = tempfile::tempdir().unwrap();
-    let ended = Acp::start_in(dir.path(), &["--deny-all", "hi"], agent);
-    let ended = ended.end().await;
+    let inside = dir.path().join("in");
+    std::fs::create_dir(&inside).unwrap();
+    for name in ["file", ".env"] {
+        std::fs::write(inside.join(name), "secret").unwrap();
+    }
+    let file = dir.path().join("rules.toml");
+    std::fs::write(&file, rules).unwrap();
+    let mut args = options.to_vec();
+    if !rules.is_empty() {
+        args.extend(["--rules", file.to_str().unwrap()]);
+    }
+    args.push("hi");
+    let ended = Acp::start_in(&inside, &args, HOSTILE).end().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
     let lines: Vec<_> = ended.stdout.lines().collect();
-    assert!(
-        lines[0].contains("'readTextFile':true,'writeTextFile':true"),
-        "{lines:?}"
+    for line in &lines {
+        let is_refused = line.contains("not allowed by the user");
+        assert!(is_refused || line.contains("'result'"), "{line}");
+    }
+    let read = |at: usize| lines[at].contains("secret");
+    [
+        read(0),
+        read(1),
+        inside.join("new").exists(),
+        inside.join("ran").exists(),
+    ]
+}
+
+#[tokio::test]
+async fn what_acp_does_for_an_agent_is_what_the_flags_and_rules_allow() {
+    let (yes, no) = (true, false);
+    assert_eq!(achieved(&["--deny-all"], "").await, [no; 4]);
+    assert_eq!(achieved(&["--approve-all"], "").await, [yes; 4]);
+    let touch = "[[rule]]\neffect = \"allow\"\ncommand = \"touch **\"\n";
+    assert_eq!(achieved(&["--deny-all"], touch).await, [no, no, no, yes]);
+    let other = "[[rule]]\neffect = \"allow\"\ncommand = \"cargo test **\"\n";
+    assert_eq!(achieved(&["--deny-all"], other).await, [no; 4]);
+    let secrets = "[[rule]]\neffect = \"deny\"\npath = \"**/.env\"\n";
+    assert_eq!(
+        achieved(&["--approve-all"], secrets).await,
+        [yes, no, yes, yes]
     );
-    assert!(lines[0].contains("'terminal':true"), "{lines:?}");
-    assert!(
-        lines[1].contains("the user allows reading files only"),
-        "{lines:?}"
-    );
-    assert!(lines[2].contains("running true is refused"), "{lines:?}");
-    assert!(!dir.path().join("new").exists());
+}
+
+/// Without a terminal nobody can be asked.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn where_nobody_can_be_asked_acp_only_reads() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["file", ".env"] {
+        std::fs::write(dir.path().join(name), "secret").unwrap();
+    }
+    for flag in [None, Some("--approve-reads")] {
+        let mut command = tokio::process::Command::new("setsid");
+        command.args(["--wait", env!("CARGO_BIN_EXE_acp"), "run"]);
+        command.args(flag).args(["hi", "--", "sh", "-c"]);
+        command
+            .arg(super::script::script(HOSTILE))
+            .current_dir(dir.path());
+        let ended = Acp::spawn(command).end().await;
+        assert_eq!(ended.stdout.matches("secret").count(), 2, "{ended:?}");
+        assert!(!dir.path().join("new").exists() && !dir.path().join("ran").exists());
+    }
+}
+
+/// An agent that asks nobody is ended after its first tool call.
+#[tokio::test]
+async fn an_agent_that_asks_nobody_is_ended_with_a_code_of_its_own() {
+    let agent = r#"start; prompt
+        update '{"sessionUpdate":"tool_call","toolCallId":"c","title":"Run rm","kind":"execute","status":"completed"}'
+        message; end cancelled"#;
+    for format in ["text", "json"] {
+        let ended = run(&["--deny-all", "--format", format, "hi"], agent).await;
+        assert_eq!(ended.code, Some(6), "{ended:?}");
+        let told = match format {
+            "json" => ended.lines().last().unwrap()["notAllowed"].to_string(),
+            _ => ended.stderr,
+        };
+        assert!(told.contains("Run rm"), "{told}");
+    }
+    let agent = agent.replace("message; end cancelled", "end end_turn");
+    let ended = run(&["--approve-all", "hi"], &agent).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[tokio::test]
+async fn the_mode_in_which_the_agent_asks_is_chosen() {
+    let agent = r#"answer '{"protocolVersion":1}'
+        answer '{"sessionId":"s","modes":{"currentModeId":"auto","availableModes":[{"id":"auto","name":"Auto"},{"id":"default","name":"Ask"}]}}'
+        message; case $line in *session/set_mode*) said=$(quoted); send '{"jsonrpc":"2.0","id":'"$id"',"result":{}}'; message ;; esac
+        prompt=$id; say "$said."; end end_turn"#;
+    let ended = run(&["--deny-all", "hi"], agent).await;
+    assert!(ended.stdout.contains("'modeId':'default'"), "{ended:?}");
+    let ended = run(&["--approve-all", "hi"], agent).await;
+    assert_eq!(ended.stdout.trim(), ".", "{ended:?}");
+
+    let agent = r#"answer '{"protocolVersion":1}'
+        answer '{"sessionId":"s","modes":{"currentModeId":"yolo","availableModes":[{"id":"yolo","name":"All"}]}}'
+        message"#;
+    let ended = run(&["--deny-all", "hi"], agent).await;
+    assert_eq!(ended.code, Some(6), "{ended:?}");
+    assert!(ended.stderr.contains("in the mode `yolo`"), "{ended:?}");
 }

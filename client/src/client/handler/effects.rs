@@ -1,0 +1,155 @@
+//! What the client does for an agent is decided by the guard, before it is done; and what the agent
+//! did by itself, afterwards.
+
+use std::sync::Arc;
+
+use acp_sdk::v1::{
+    ClientContext, PermissionOptionKind, ReadTextFileRequest, RequestPermissionOutcome, SessionId,
+    WriteTextFileRequest,
+};
+use acp_sdk::{HandlerError, HandlerResult};
+
+use super::Handler;
+use crate::guard::{Approvals, Effect, Unasked, chosen};
+use crate::hooks::SessionContext;
+use crate::permission::{Action, PermissionRequest};
+use crate::session::{Answered, Inbox, Rest};
+
+impl Handler {
+    /// Decides whether an effect may happen, unless it belongs to a tool call that was allowed.
+    ///
+    /// # Errors
+    ///
+    /// `-32603` if it is rejected, and `-32800` if the turn is cancelled meanwhile.
+    pub(super) async fn allow(
+        &self,
+        cx: &ClientContext,
+        session: &SessionContext,
+        effect: Effect<'_>,
+    ) -> HandlerResult<()> {
+        let inbox = self.sessions.inbox(session.id());
+        if self.hooks.is_unguarded(effect) {
+            let served = effect.question(session.cwd().to_owned(), None);
+            inbox.approvals(|approvals| approvals.served(&served));
+            return Ok(());
+        }
+        let old = match effect {
+            Effect::Write(request) if self.hooks.guard.is_shown() => {
+                Some(self.present_text(session, request).await)
+            }
+            _ => None,
+        };
+        let question = effect.question(session.cwd().to_owned(), old);
+        if is_covered(&inbox, &question).await {
+            return Ok(());
+        }
+        let answered = self
+            .hooks
+            .guard
+            .decide(&inbox, question, cx.cancelled())
+            .await;
+        let result = result(effect, &answered);
+        // A file that is read without a rule or a question is no news.
+        if !answered.question.is_read_by_client() || answered.reason.is_some() || result.is_err() {
+            inbox.answered(answered, &self.reader_timeout()).await;
+        }
+        result
+    }
+
+    /// Returns the text that a file has before it is written; `None` if it does not exist or cannot be
+    /// read.
+    async fn present_text(
+        &self,
+        session: &SessionContext,
+        request: &WriteTextFileRequest,
+    ) -> Option<String> {
+        let files = self.hooks.files.as_ref()?;
+        let read = ReadTextFileRequest::new(request.session_id.clone(), request.path.clone());
+        let read = files.read_boxed(session, read).await;
+        read.ok().map(|response| response.content)
+    }
+
+    /// Does what is left after an update was delivered.
+    pub(super) async fn finish(&self, id: &SessionId, inbox: &Arc<Inbox>, rest: Rest) {
+        if let Some(waiting) = rest.waiting {
+            Box::pin(inbox.put_in(waiting, &self.reader_timeout())).await;
+        }
+        if let Some(unasked) = rest.unasked {
+            self.review(id, inbox, *unasked);
+        }
+    }
+
+    /// Asks about a tool call that nobody allowed. Rejecting it cancels the turn.
+    ///
+    /// In a task, because the connection goes on meanwhile.
+    fn review(&self, id: &SessionId, inbox: &Arc<Inbox>, unasked: Unasked) {
+        let (handler, id, inbox) = (self.clone(), id.clone(), inbox.clone());
+        tokio::spawn(async move {
+            if unasked.is_one_too_many {
+                let reason = "more tool calls than can be asked about";
+                return inbox.end_not_allowed(reason.to_owned());
+            }
+            let question = tokio::task::spawn_blocking(move || unasked.question()).await;
+            if let Ok(Some(mut question)) = question {
+                question.request.session_id = id;
+                handler.ask_afterwards(&inbox, question).await;
+            }
+            inbox.approvals(Approvals::reviewed);
+        });
+    }
+
+    async fn ask_afterwards(&self, inbox: &Inbox, question: PermissionRequest) {
+        let pending = std::future::pending();
+        let answered = self.hooks.guard.decide(inbox, question, pending).await;
+        let is_rejected = match chosen(&answered) {
+            Some(kind) => !is_allowed(kind),
+            // Without an answer the turn is cancelled already, or nobody can be asked.
+            None => true,
+        };
+        if is_rejected {
+            let title = answered.question.title.clone();
+            inbox.end_not_allowed(title.unwrap_or_default());
+        }
+        inbox.answered(answered, &self.reader_timeout()).await;
+    }
+}
+
+/// Returns whether an effect belongs to a tool call that was allowed, and uses that.
+async fn is_covered(inbox: &Inbox, effect: &PermissionRequest) -> bool {
+    let open = inbox.approvals(|approvals| approvals.open());
+    if open.is_empty() {
+        return false;
+    }
+    let asked = effect.clone();
+    let found = tokio::task::spawn_blocking(move || {
+        let effect = Action::new(&asked);
+        let mut open = open.into_iter();
+        open.find(|call| Action::new(call).includes(&effect))
+    });
+    // An error means that the runtime is shutting down.
+    let Ok(Some(call)) = found.await else {
+        return false;
+    };
+    inbox.approvals(|approvals| approvals.take(&call, effect))
+}
+
+fn is_allowed(kind: &PermissionOptionKind) -> bool {
+    use PermissionOptionKind::{AllowAlways, AllowOnce};
+    matches!(kind, AllowOnce | AllowAlways)
+}
+
+/// Returns the answer to the agent.
+fn result(effect: Effect<'_>, answered: &Answered) -> HandlerResult<()> {
+    if answered.outcome == RequestPermissionOutcome::Cancelled {
+        return Err(HandlerError::cancelled());
+    }
+    if chosen(answered).is_some_and(is_allowed) {
+        return Ok(());
+    }
+    let what = effect.what();
+    let reason = match &answered.reason {
+        Some(reason) => format!("{what} is not allowed by the user: {reason}"),
+        None => format!("{what} is not allowed by the user"),
+    };
+    Err(HandlerError::internal(reason))
+}

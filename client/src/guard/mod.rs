@@ -1,0 +1,82 @@
+//! One guard for everything that an agent may do here.
+//!
+//! The agent's permission requests and what the client serves (files read and written, commands
+//! started) are decided by the same [`Permissions`](crate::Permissions), answered in the same way and
+//! recorded as the same event. [`Effect`] makes a request of what the client is about to do, whose
+//! path and command are exact. [`Approvals`] knows what was allowed in a turn: an effect that belongs
+//! to a tool call which was allowed is not asked about again, and a tool call that completed although
+//! nobody allowed it is found.
+
+mod approvals;
+mod effect;
+mod modes;
+
+use std::sync::Arc;
+
+use acp_sdk::v1::{PermissionOptionKind, RequestPermissionOutcome};
+
+pub(crate) use self::approvals::{Approvals, Ended, Unasked};
+pub(crate) use self::effect::Effect;
+pub(crate) use self::modes::AskFirst;
+use crate::permission::{AnyPermissions, Decision, PermissionRequest};
+use crate::session::{Answered, Inbox, TurnState};
+
+/// Decides what an agent may do.
+#[derive(Clone)]
+pub(crate) struct Guard(Arc<dyn AnyPermissions>);
+
+impl Guard {
+    pub(crate) fn new(permissions: Arc<dyn AnyPermissions>) -> Self {
+        Self(permissions)
+    }
+
+    /// Returns whether a person may see the requests.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.0.is_in_order()
+    }
+
+    /// Decides a request, until the turn or the request itself is cancelled.
+    pub(crate) async fn decide(
+        &self,
+        inbox: &Inbox,
+        question: PermissionRequest,
+        cancelled: impl Future<Output = ()>,
+    ) -> Answered {
+        let turn = inbox.turn();
+        let decided = async {
+            if self.0.is_in_order() {
+                inbox.caught_up().await;
+            }
+            self.0.decide_boxed(&question).await
+        };
+        let (decision, reason) = tokio::select! {
+            biased;
+            () = cancel_sent(turn.as_deref()) => (Decision::Cancelled, None),
+            () = cancelled => (Decision::Cancelled, None),
+            decided = decided => decided,
+        };
+        Answered {
+            outcome: decision.among(&question.request.options),
+            question,
+            reason: reason.map(Box::new),
+        }
+    }
+}
+
+/// Returns the kind of the option that was selected.
+pub(crate) fn chosen(answered: &Answered) -> Option<&PermissionOptionKind> {
+    let RequestPermissionOutcome::Selected(selected) = &answered.outcome else {
+        return None;
+    };
+    let mut options = answered.question.request.options.iter();
+    let option = options.find(|option| option.option_id == selected.option_id)?;
+    Some(&option.kind)
+}
+
+/// Waits until `session/cancel` for the turn was sent.
+pub(crate) async fn cancel_sent(turn: Option<&TurnState>) {
+    match turn {
+        Some(turn) => turn.cancel_sent.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
