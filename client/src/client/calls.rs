@@ -111,11 +111,11 @@ impl Wire {
     }
 }
 
-/// Returns whether an error was created by the connection, not by the agent.
+/// Returns whether an error was created by the connection, not by the agent: the request was lost.
 fn is_lost(answer: &acp_sdk::RpcError) -> bool {
     let data = answer.data.as_ref().map(acp_sdk::Json::get);
     let data: Option<serde_json::Value> = data.and_then(|data| serde_json::from_str(data).ok());
-    data.is_some_and(|data| data[crate::reconnect::LOST] == true)
+    data.as_ref().is_some_and(crate::reconnect::is_own)
 }
 
 fn auth_methods(agent: &InitializeResponse) -> Vec<(String, String)> {

@@ -10,12 +10,13 @@ use std::time::Duration;
 use acp_sdk::runtime::Method;
 use acp_sdk::v1::{self, *};
 use acp_sdk::{HandlerError, HandlerResult, Json};
+use serde_json::Value;
 
 #[cfg(feature = "v2")]
 pub(super) use self::v2::HandlerV2;
-use crate::guard::{Effect, Guard, cancel_sent};
+use crate::guard::{Effect, Guard, cancel_sent, cancelled};
 use crate::hooks::{AnyElicitation, AnyExtensions, AnyFiles, AnyTerminals, SessionContext, elicit};
-use crate::reconnect::{GAP, RESTARTED};
+use crate::reconnect::{GAP, RESTARTED, is_own};
 use crate::session::{self, Gap, ReaderTimeout, Sessions};
 
 /// The client's handler for a connection.
@@ -58,11 +59,7 @@ impl Handler {
     }
 
     /// Records a gap after the connection of a session was lost.
-    async fn record_gap(&self, params: Option<Json>) {
-        let params = params.and_then(|params| serde_json::from_str(params.get()).ok());
-        let Some(params): Option<serde_json::Value> = params else {
-            return;
-        };
+    async fn record_gap(&self, params: &Value) {
         let session = SessionId::from(params["sessionId"].as_str().unwrap_or_default());
         let inbox = self.sessions.inbox(&session);
         let (gap, history_follows) = match params["kind"].as_str() {
@@ -122,11 +119,9 @@ impl v1::Client for Handler {
     ) -> HandlerResult<RequestPermissionResponse> {
         let inbox = self.sessions.inbox(&req.session_id);
         let question = inbox.question(req);
-        let answered = self
-            .hooks
-            .guard
-            .decide(&inbox, question, cx.cancelled())
-            .await;
+        let turn = inbox.turn();
+        let cancelled = cancelled(cx, turn.as_deref());
+        let answered = self.hooks.guard.decide(&inbox, question, cancelled).await;
         let outcome = answered.outcome.clone();
         inbox.answered(answered, &self.reader_timeout()).await;
         Ok(RequestPermissionResponse::new(outcome))
@@ -263,9 +258,14 @@ impl v1::Client for Handler {
         method: &str,
         params: Option<Json>,
     ) -> HandlerResult<()> {
-        match method {
-            GAP => self.record_gap(params).await,
-            RESTARTED => self.end_terminals(),
+        // An agent may use these names, too.
+        let own = match method {
+            GAP | RESTARTED => params.as_ref().and_then(Json::to_value).filter(is_own),
+            _ => None,
+        };
+        match (method, own) {
+            (GAP, Some(params)) => self.record_gap(&params).await,
+            (RESTARTED, Some(_)) => self.end_terminals(),
             _ => {
                 if let Some(hook) = &self.hooks.extensions {
                     hook.notification_boxed(method, params).await;

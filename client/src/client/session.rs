@@ -338,6 +338,11 @@ async fn run_to_end(
     // Before the result is sent, because its receiver may reopen the session immediately. A wait for an
     // unresponsive agent must not keep the connection open.
     drop(open);
+    match result {
+        Ok(_) => state.reviewed().await,
+        // Nothing is left to decide.
+        Err(_) => state.cancel.cancel(),
+    }
     // The turn may have been dropped.
     let _ = sender.send(result);
     if overdue {

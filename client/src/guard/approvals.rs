@@ -1,13 +1,14 @@
 //! What was allowed in a session, and what was done without it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use acp_sdk::v1::{PermissionOptionKind, RequestPermissionRequest, ToolCallUpdate, ToolKind};
 
 use super::chosen;
 use super::effect::options;
 use crate::permission::{Action, Asker, PermissionRequest};
-use crate::session::Answered;
+use crate::session::{Answered, TurnState};
 
 /// The maximum number of remembered tool calls, effects and kinds. The oldest are dropped first: then
 /// a person is asked once more.
@@ -48,6 +49,7 @@ pub(crate) struct Ended {
 /// What may have been done without being allowed.
 #[derive(Debug)]
 pub(crate) struct Unasked {
+    pub(crate) turn: Arc<TurnState>,
     call: PermissionRequest,
     effects: Vec<PermissionRequest>,
     /// Whether as many requests are open as there may be.
@@ -115,7 +117,7 @@ impl Approvals {
 
     /// A tool call has ended. Returns it if it has completed and changed something, and nobody allowed
     /// it: then it must be [reviewed](Unasked::question).
-    pub(crate) fn ended(&mut self, ended: Ended) -> Option<Unasked> {
+    pub(crate) fn ended(&mut self, ended: Ended, turn: Arc<TurnState>) -> Option<Unasked> {
         let id = &ended.call.request.tool_call.tool_call_id;
         let before = self.calls.len();
         self.calls
@@ -127,6 +129,7 @@ impl Approvals {
         let is_one_too_many = self.reviews >= MOST_REVIEWS;
         self.reviews += usize::from(!is_one_too_many);
         Some(Unasked {
+            turn,
             call: ended.call,
             effects: self.effects.iter().cloned().collect(),
             is_one_too_many,

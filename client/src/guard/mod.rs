@@ -13,7 +13,7 @@ mod modes;
 
 use std::sync::Arc;
 
-use acp_sdk::v1::{PermissionOptionKind, RequestPermissionOutcome};
+use acp_sdk::v1::{ClientContext, PermissionOptionKind, RequestPermissionOutcome};
 
 pub(crate) use self::approvals::{Approvals, Ended, Unasked};
 pub(crate) use self::effect::Effect;
@@ -35,14 +35,13 @@ impl Guard {
         self.0.is_in_order()
     }
 
-    /// Decides a request, until the turn or the request itself is cancelled.
+    /// Decides a request, until it is cancelled.
     pub(crate) async fn decide(
         &self,
         inbox: &Inbox,
         question: PermissionRequest,
         cancelled: impl Future<Output = ()>,
     ) -> Answered {
-        let turn = inbox.turn();
         let decided = async {
             if self.0.is_in_order() {
                 inbox.caught_up().await;
@@ -51,7 +50,6 @@ impl Guard {
         };
         let (decision, reason) = tokio::select! {
             biased;
-            () = cancel_sent(turn.as_deref()) => (Decision::Cancelled, None),
             () = cancelled => (Decision::Cancelled, None),
             decided = decided => decided,
         };
@@ -71,6 +69,14 @@ pub(crate) fn chosen(answered: &Answered) -> Option<&PermissionOptionKind> {
     let mut options = answered.question.request.options.iter();
     let option = options.find(|option| option.option_id == selected.option_id)?;
     Some(&option.kind)
+}
+
+/// Waits until the agent cancels its request, or `session/cancel` was sent for the turn.
+pub(crate) async fn cancelled(cx: &ClientContext, turn: Option<&TurnState>) {
+    tokio::select! {
+        () = cx.cancelled() => {}
+        () = cancel_sent(turn) => {}
+    }
 }
 
 /// Waits until `session/cancel` for the turn was sent.

@@ -8,6 +8,7 @@ mod backoff;
 mod bridge;
 pub(crate) mod envelope;
 mod handshake;
+mod own;
 pub(crate) mod queue;
 mod resume;
 mod settings;
@@ -20,7 +21,8 @@ use bytes::Bytes;
 #[cfg(feature = "remote")]
 pub(crate) use self::backoff::Backoff;
 pub(crate) use self::bridge::Bridge;
-pub(crate) use self::resume::{GAP, LOST, RESTARTED};
+pub(crate) use self::own::{OWN, is_own, mark};
+pub(crate) use self::resume::{GAP, RESTARTED};
 pub use self::settings::Reconnect;
 pub use self::state::ConnectionState;
 use crate::error::Error;

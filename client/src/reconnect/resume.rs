@@ -27,6 +27,7 @@ use self::messages::{answer, error, request, with_id, with_prompt_id};
 use self::sessions::{EventStatus, Session};
 use super::Refused;
 use super::envelope::{self, Envelope, Kind};
+use super::own::{OWN, mark};
 use crate::error::Result;
 
 /// The notification of a gap in a session's events.
@@ -34,9 +35,6 @@ pub(crate) const GAP: &str = "_acp-client/session/gap";
 
 /// The notification that the agent was restarted as another process.
 pub(crate) const RESTARTED: &str = "_acp-client/agent/restarted";
-
-/// The member of an error's data that marks a request as lost with its connection.
-pub(crate) const LOST: &str = "acp-client/connection-lost";
 
 /// Maximum number of tracked sessions, and of requests in each direction.
 const MAX_TRACKED: usize = 10_000;
@@ -295,7 +293,7 @@ impl Resume {
     /// Queues the requests that continue the sessions on another connection.
     pub(super) fn continue_sessions(&mut self, is_restart: bool, out: &mut Outgoing) {
         if is_restart {
-            let note = json!({"jsonrpc": "2.0", "method": RESTARTED});
+            let note = json!({"jsonrpc": "2.0", "method": RESTARTED, "params": {OWN: mark()}});
             out.to_client.push_back(note.to_string().into());
         }
         let sessions: Vec<_> = self.sessions.keys().cloned().collect();
@@ -483,7 +481,7 @@ fn failure(id: &str, message: &str) -> Bytes {
 }
 
 fn gap(session: &str, kind: &str) -> Bytes {
-    let params = json!({"sessionId": session, "kind": kind});
+    let params = json!({"sessionId": session, "kind": kind, OWN: mark()});
     let note = json!({"jsonrpc": "2.0", "method": GAP, "params": params});
     note.to_string().into()
 }

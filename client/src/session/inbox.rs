@@ -195,13 +195,9 @@ impl Inbox {
         if let Some(turn) = &turn {
             turn.gathering().update(&update);
         }
-        let unasked = match ended {
-            // What another client's prompt did is for that client.
-            Some(ended) if is_live && (turn.is_some() || origin.prompt_id.is_none()) => {
-                state.unasked(ended)
-            }
-            _ => None,
-        };
+        // What another client's prompt did is for that client.
+        let unasked = ended.zip(turn.clone());
+        let unasked = unasked.and_then(|(ended, turn)| state.unasked(ended, turn));
         let event = SessionEvent {
             event: Event::Update(update),
             phase: state.phase,
@@ -255,14 +251,6 @@ impl Inbox {
         let bytes = OVERHEAD + encoded_len(&answered.question.request);
         if let Some(waiting) = self.take_in_other(Event::Permission(answered), bytes) {
             self.put_in(waiting, reader_timeout).await;
-        }
-    }
-
-    /// Ends the turn because of a tool call that nobody allowed.
-    pub(crate) fn end_not_allowed(&self, title: String) {
-        if let Some(turn) = self.turn() {
-            turn.gathering().not_allowed(title);
-            turn.cancel.cancel();
         }
     }
 
@@ -348,9 +336,9 @@ impl Inbox {
 
 impl State {
     /// Returns a tool call that has completed if nobody allowed it.
-    fn unasked(&mut self, mut ended: Ended) -> Option<Box<Unasked>> {
+    fn unasked(&mut self, mut ended: Ended, turn: Arc<TurnState>) -> Option<Box<Unasked>> {
         ended.call.cwd = self.place.as_ref().map(|place| place.cwd().to_owned());
-        self.approvals.ended(ended).map(Box::new)
+        self.approvals.ended(ended, turn).map(Box::new)
     }
 
     fn running(&self) -> Option<&Arc<TurnState>> {

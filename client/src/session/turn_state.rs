@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::outcome::{Gathering, TokenUsage};
 use super::reader::Reader;
@@ -22,6 +23,8 @@ pub(crate) struct TurnState {
     pub(crate) overdue: CancellationToken,
     /// Set when the agent has ended the turn.
     pub(crate) ended: CancellationToken,
+    /// Decide about tool calls that nobody allowed. The outcome follows them.
+    pub(crate) reviews: TaskTracker,
     /// The reader of the turn's events.
     pub(super) reader: Arc<Reader>,
     gathering: Mutex<Gathering>,
@@ -36,6 +39,7 @@ impl TurnState {
             cancel_sent: CancellationToken::new(),
             overdue: CancellationToken::new(),
             ended: CancellationToken::new(),
+            reviews: TaskTracker::new(),
             reader: Arc::default(),
             gathering: Mutex::new(Gathering::new(Instant::now())),
         }
@@ -45,6 +49,18 @@ impl TurnState {
     pub(super) fn has(&self, prompt_id: Option<&str>) -> bool {
         let own = self.prompt_id.as_deref();
         own.is_none() || prompt_id.is_none() || prompt_id == own
+    }
+
+    /// Ends the turn because of a tool call that nobody allowed.
+    pub(crate) fn not_allowed(&self, title: String) {
+        self.gathering().not_allowed(title);
+        self.cancel.cancel();
+    }
+
+    /// Waits until nothing that the turn did is to be decided any more.
+    pub(crate) async fn reviewed(&self) {
+        self.reviews.close();
+        self.reviews.wait().await;
     }
 
     /// Records the end of the turn with its token usage.

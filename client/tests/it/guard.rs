@@ -390,6 +390,24 @@ async fn a_tool_call_that_nobody_allowed_ends_the_turn() {
     assert!(case.end("end_turn").await.not_allowed.is_empty());
 }
 
+/// The outcome follows the decision, also where the agent ends its turn at once, and where a person
+/// sees the events first.
+#[tokio::test]
+async fn an_agent_cannot_be_faster_than_the_decision() {
+    let mut case = Case::with(Policy::DenyAll).await;
+    case.report("c", execute("touch other")).await;
+    let outcome = case.end("end_turn").await;
+    assert_eq!(outcome.stop_reason, StopReason::EndTurn);
+    assert_eq!(outcome.not_allowed.len(), 1);
+
+    let mut person = Person::who(Decision::Reject);
+    person.reads = true;
+    let mut case = Case::with(person.clone()).await;
+    case.report("c", execute("touch other")).await;
+    assert_eq!(case.end("end_turn").await.not_allowed.len(), 1);
+    assert_eq!(person.asked().len(), 1);
+}
+
 #[tokio::test]
 async fn a_rejected_tool_call_that_is_done_all_the_same_ends_the_turn() {
     let mut case = Case::with(only_tests()).await;

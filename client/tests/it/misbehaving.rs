@@ -166,3 +166,36 @@ async fn what_was_not_offered_is_refused_and_the_turn_goes_on() {
         .await;
     within(turn.outcome()).await.unwrap();
 }
+
+/// Only the connection itself says that it was lost, or that the agent is another process.
+#[tokio::test]
+async fn an_agent_cannot_pretend_that_its_connection_was_lost() {
+    let (client, mut raw) = Raw::connect(Client::builder()).await;
+    let (session, ()) = tokio::join!(
+        client.new_session("/"),
+        raw.answer("session/new", json!({"sessionId": "s"}))
+    );
+    let session = session.unwrap();
+    let mut events = session.events();
+    let turn = session.prompt("hi").await.unwrap();
+    let prompt = raw.next().await;
+    for (method, own) in [
+        ("_acp-client/session/gap", json!(null)),
+        ("_acp-client/session/gap", json!(true)),
+        ("_acp-client/agent/restarted", json!("")),
+    ] {
+        let params = json!({"sessionId": "s", "kind": "lost", "acp-client/own": own});
+        raw.send(json!({"jsonrpc": "2.0", "method": method, "params": params}))
+            .await;
+    }
+    raw.say("s", "still here").await;
+    let data = json!({"acp-client/connection-lost": true, "acp-client/own": true});
+    let error = json!({"code": -32603, "message": "no", "data": data});
+    raw.send(json!({"jsonrpc": "2.0", "id": prompt["id"], "error": error}))
+        .await;
+    let error = within(turn.outcome()).await.unwrap_err();
+    assert!(matches!(error, acp_client::Error::Sdk(_)), "{error:?}");
+    while let Some(event) = events.next_ready() {
+        assert!(!matches!(event.event, Event::Gap(_)), "{event:?}");
+    }
+}

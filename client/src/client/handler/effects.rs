@@ -10,10 +10,10 @@ use acp_sdk::v1::{
 use acp_sdk::{HandlerError, HandlerResult};
 
 use super::Handler;
-use crate::guard::{Approvals, Effect, Unasked, chosen};
+use crate::guard::{Approvals, Effect, Unasked, cancelled, chosen};
 use crate::hooks::SessionContext;
 use crate::permission::{Action, PermissionRequest};
-use crate::session::{Answered, Inbox, Rest};
+use crate::session::{Answered, Inbox, Rest, TurnState};
 
 impl Handler {
     /// Decides whether an effect may happen, unless it belongs to a tool call that was allowed.
@@ -43,11 +43,9 @@ impl Handler {
         if is_covered(&inbox, &question).await {
             return Ok(());
         }
-        let answered = self
-            .hooks
-            .guard
-            .decide(&inbox, question, cx.cancelled())
-            .await;
+        let turn = inbox.turn();
+        let cancelled = cancelled(cx, turn.as_deref());
+        let answered = self.hooks.guard.decide(&inbox, question, cancelled).await;
         let result = result(effect, &answered);
         // A file that is read without a rule or a question is no news.
         if !answered.question.is_read_by_client() || answered.reason.is_some() || result.is_err() {
@@ -79,36 +77,32 @@ impl Handler {
         }
     }
 
-    /// Asks about a tool call that nobody allowed. Rejecting it cancels the turn.
+    /// Decides about a tool call that nobody allowed. Rejecting it cancels the turn.
     ///
-    /// In a task, because the connection goes on meanwhile.
+    /// In a task, because the connection goes on meanwhile; the outcome of the turn waits for it.
     fn review(&self, id: &SessionId, inbox: &Arc<Inbox>, unasked: Unasked) {
+        let turn = unasked.turn.clone();
+        if unasked.is_one_too_many {
+            return turn.not_allowed("more tool calls than can be asked about".to_owned());
+        }
         let (handler, id, inbox) = (self.clone(), id.clone(), inbox.clone());
-        tokio::spawn(async move {
-            if unasked.is_one_too_many {
-                let reason = "more tool calls than can be asked about";
-                return inbox.end_not_allowed(reason.to_owned());
-            }
+        turn.clone().reviews.spawn(async move {
             let question = tokio::task::spawn_blocking(move || unasked.question()).await;
+            // An error means that the runtime is shutting down.
             if let Ok(Some(mut question)) = question {
                 question.request.session_id = id;
-                handler.ask_afterwards(&inbox, question).await;
+                handler.ask_afterwards(&inbox, question, &turn).await;
             }
             inbox.approvals(Approvals::reviewed);
         });
     }
 
-    async fn ask_afterwards(&self, inbox: &Inbox, question: PermissionRequest) {
-        let pending = std::future::pending();
-        let answered = self.hooks.guard.decide(inbox, question, pending).await;
-        let is_rejected = match chosen(&answered) {
-            Some(kind) => !is_allowed(kind),
-            // Without an answer the turn is cancelled already, or nobody can be asked.
-            None => true,
-        };
-        if is_rejected {
-            let title = answered.question.title.clone();
-            inbox.end_not_allowed(title.unwrap_or_default());
+    async fn ask_afterwards(&self, inbox: &Inbox, question: PermissionRequest, turn: &TurnState) {
+        let guard = &self.hooks.guard;
+        let answered = guard.decide(inbox, question, turn.cancel.cancelled()).await;
+        let is_cancelled = turn.cancel.is_cancelled();
+        if !is_cancelled && !chosen(&answered).is_some_and(is_allowed) {
+            turn.not_allowed(answered.question.title.clone().unwrap_or_default());
         }
         inbox.answered(answered, &self.reader_timeout()).await;
     }

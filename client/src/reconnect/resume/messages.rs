@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::LOST;
+use crate::reconnect::{OWN, mark};
 
 /// Returns a request of this layer, without its id.
 pub(super) fn request<M: Method>(params: &M::Params) -> Value {
@@ -41,7 +41,7 @@ pub(super) fn answer(id: &str, member: &str, value: &str) -> Bytes {
 
 /// Returns the error object of a request that was lost with its connection.
 pub(super) fn error(message: &str) -> Value {
-    json!({"code": ErrorCode::INTERNAL_ERROR, "message": message, "data": {LOST: true}})
+    json!({"code": ErrorCode::INTERNAL_ERROR, "message": message, "data": {OWN: mark()}})
 }
 
 /// Returns notifications with the modes and config options of a load or resume response.

@@ -172,7 +172,7 @@ fn a_prompt_that_never_arrived_fails_and_is_not_sent_again() {
     let (to_client, to_agent) = receive(&mut layer, bytes(unknown));
     assert!(to_agent.is_empty());
     assert_eq!(to_client[0]["id"], 2);
-    assert_eq!(to_client[0]["error"]["data"][LOST], true);
+    assert_eq!(to_client[0]["error"]["data"][OWN], mark());
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn other_requests_fail_and_questions_are_withdrawn() {
     assert_eq!(to_client[0]["method"], "$/cancel_request");
     assert_eq!(to_client[0]["params"]["requestId"], "q");
     assert_eq!(to_client[1]["id"], 7);
-    assert_eq!(to_client[1]["error"]["data"][LOST], true);
+    assert_eq!(to_client[1]["error"]["data"][OWN], mark());
     let answer = bytes(json!({"id": "q", "result": {}}));
     assert_eq!(layer.sent(answer.clone()), None, "nobody asks any more");
     receive(&mut layer, bytes(ask));
@@ -206,7 +206,7 @@ fn without_numbers_a_session_is_loaded_and_the_gap_is_told() {
     assert_eq!(to_client[1]["method"], GAP);
     assert_eq!(
         to_client[1]["params"],
-        json!({"sessionId": "s", "kind": "loaded"})
+        json!({"sessionId": "s", "kind": "loaded", OWN: mark()})
     );
     assert_eq!(to_agent[0]["method"], "session/load");
     let expected = json!({"cwd": "/w", "mcpServers": [], "sessionId": "s"});

@@ -67,7 +67,7 @@ impl Inbox {
             return;
         }
         let reason = "the connection was lost, and whether the turn goes on is unknown";
-        let data = Json::from(json!({crate::reconnect::LOST: true}));
+        let data = Json::from(json!({crate::reconnect::OWN: crate::reconnect::mark()}));
         let error = RpcError::new(ErrorCode::INTERNAL_ERROR, reason).with_data(data);
         self.end_work(End {
             stop: Err(error),
