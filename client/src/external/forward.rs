@@ -43,4 +43,9 @@ impl Permissions for Forward {
             }
         }
     }
+
+    /// The user of the delegating agent's client decides.
+    fn asks_person(&self) -> bool {
+        true
+    }
 }

@@ -60,6 +60,8 @@ pub struct PermissionRequest {
     pub raw_input: Option<Json>,
     /// The working directory of the session, if it is known.
     pub cwd: Option<PathBuf>,
+    /// Whether a rule may deny the call, which only a person may allow then.
+    pub(crate) may_be_denied: bool,
 }
 
 impl PermissionRequest {
@@ -76,6 +78,7 @@ impl PermissionRequest {
             ),
             raw_input: request.tool_call.raw_input.clone(),
             cwd: None,
+            may_be_denied: false,
             request,
         }
     }
@@ -83,13 +86,14 @@ impl PermissionRequest {
     /// Returns whether the tool call has the kind `read`, `search` or `think`.
     ///
     /// `fetch` is excluded, because its request may send data to another machine. So is a call without
-    /// a kind.
+    /// a kind, and a call that [`Rules`] may deny.
     #[must_use]
     pub fn only_reads(&self) -> bool {
-        matches!(
+        let reads = matches!(
             self.kind,
             Some(ToolKind::Read | ToolKind::Search | ToolKind::Think)
-        )
+        );
+        reads && !self.may_be_denied
     }
 
     /// Returns whether the client is about to read a file for the agent.
@@ -189,6 +193,15 @@ pub trait Permissions: Send + Sync + 'static {
     fn in_order(&self) -> bool {
         false
     }
+
+    /// Returns whether a person decides each request that does not [only read](PermissionRequest::only_reads)
+    /// (default: [`in_order`](Self::in_order)).
+    ///
+    /// [`Rules`] pass a request that they may have to deny only to a fallback that returns `true`.
+    /// Otherwise they reject it.
+    fn asks_person(&self) -> bool {
+        self.in_order()
+    }
 }
 
 /// Decides without user interaction.
@@ -228,6 +241,8 @@ pub(crate) trait AnyPermissions: Send + Sync + 'static {
     ) -> Pin<Box<dyn Future<Output = (Decision, Option<Reason>)> + Send + 'a>>;
 
     fn is_in_order(&self) -> bool;
+
+    fn does_ask_person(&self) -> bool;
 }
 
 impl<T: Permissions> AnyPermissions for T {
@@ -240,6 +255,10 @@ impl<T: Permissions> AnyPermissions for T {
 
     fn is_in_order(&self) -> bool {
         self.in_order()
+    }
+
+    fn does_ask_person(&self) -> bool {
+        self.asks_person()
     }
 }
 

@@ -257,7 +257,18 @@ impl Rules {
                 _ => {}
             }
         }
-        let (decision, reason) = self.fallback.decide_boxed(question).await;
+        let (decision, reason) = match unclear {
+            // No policy may allow what a rule may deny.
+            Some(_) if !self.fallback.does_ask_person() => (Decision::Reject, None),
+            Some(_) => {
+                let question = PermissionRequest {
+                    may_be_denied: true,
+                    ..question.clone()
+                };
+                self.fallback.decide_boxed(&question).await
+            }
+            None => self.fallback.decide_boxed(question).await,
+        };
         let always = match &decision {
             Decision::Option(id) => always(question, id),
             _ => None,
@@ -337,5 +348,9 @@ impl Permissions for Rules {
 
     fn in_order(&self) -> bool {
         self.fallback.is_in_order()
+    }
+
+    fn asks_person(&self) -> bool {
+        self.fallback.does_ask_person()
     }
 }
