@@ -273,9 +273,13 @@ impl Rules {
             Decision::Option(id) => always(question, id),
             _ => None,
         };
-        let remembered = match always {
-            Some(effect) => self.add(question, &call, effect).await,
-            None => None,
+        let remembered = match (always, &unclear) {
+            // The rule would not decide: the one that may deny precedes it.
+            (Some(Effect::Allow), Some(unclear)) if self.remember != Remember::No => {
+                Some(Reason::NotRemembered(unclear.to_string()))
+            }
+            (Some(effect), _) => self.add(question, &call, effect).await,
+            (None, _) => None,
         };
         (decision, remembered.or(reason).or(unclear))
     }
@@ -290,9 +294,9 @@ impl Rules {
         if self.remember == Remember::No {
             return None;
         }
-        let Some(rule) = Rule::exactly(call, effect) else {
-            let why = "the request has neither paths nor a simple command";
-            return Some(Reason::NotRemembered(why.to_owned()));
+        let rule = match Rule::exactly(call, effect) {
+            Ok(rule) => rule,
+            Err(why) => return Some(Reason::NotRemembered(why.to_owned())),
         };
         let (Remember::File, Some(path)) = (self.remember, &self.file) else {
             self.memory.add(&question.request.session_id, rule);

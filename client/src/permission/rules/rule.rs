@@ -122,22 +122,38 @@ impl Rule {
         Ok(self)
     }
 
-    /// Creates the rule that matches exactly this call; `None` if the call is not fully known.
-    pub(super) fn exactly(call: &Call, effect: Effect) -> Option<Self> {
+    /// Creates the rule that matches exactly this call.
+    ///
+    /// # Errors
+    ///
+    /// The reason why no rule can: the call is not fully known.
+    pub(super) fn exactly(call: &Call, effect: Effect) -> Result<Self, &'static str> {
+        const INVALID: &str = "the call's command or a path of it cannot be written as a pattern";
         let mut rule = Self::new(effect);
         rule.kinds.extend(call.kind.clone());
         match call.commands.as_slice() {
             [command] => {
-                let words = command.simple()?.iter().map(|word| escape(word));
-                return rule.command_text(CommandText::Words(words.collect())).ok();
+                let words = command
+                    .simple()
+                    .ok_or("the command of the call is not simple")?;
+                let words = words.iter().map(|word| escape(word)).collect();
+                let text = CommandText::Words(words);
+                rule = rule.command_text(text).map_err(|_| INVALID)?;
             }
-            [] if !call.runs() && !call.paths.is_empty() && !call.has_unclear_path => {}
-            _ => return None,
+            [] if call.runs() => return Err("the call does not name its command"),
+            [] if call.kind.is_none() => return Err("the call has no kind"),
+            [] if call.paths.is_empty() => return Err("the call has neither a command nor a path"),
+            [] => {}
+            _ => return Err("the call has more than one command"),
+        }
+        if call.has_unclear_path {
+            return Err("a path of the call is ambiguous");
         }
         for path in &call.paths {
-            rule = rule.path(&escape(path.lexical().to_str()?)).ok()?;
+            let path = path.lexical().to_str().ok_or(INVALID)?;
+            rule = rule.path(&escape(path)).map_err(|_| INVALID)?;
         }
-        Some(rule)
+        Ok(rule)
     }
 
     pub(super) fn effect(&self) -> Effect {
