@@ -1,52 +1,29 @@
 //! Whether what the client serves belongs to a tool call.
 
 use acp_sdk::v1::ToolKind;
-use serde_json::Value;
 
-use super::call::{Call, DIRECTORY_MEMBERS, texts_of};
+use super::call::Call;
 use super::path::CallPath;
 use crate::permission::PermissionRequest;
 
 /// What a tool call does, with its symbolic links resolved.
 #[derive(Debug)]
-pub(crate) struct Action {
-    call: Call,
-    /// The directories that a command may run in; `None` if one of them is ambiguous.
-    directories: Option<Vec<CallPath>>,
-    env: Value,
-}
+pub(crate) struct Action(Call);
 
 impl Action {
     /// Blocks for as long as the file system takes.
     pub(crate) fn new(question: &PermissionRequest) -> Self {
         let mut call = Call::new(question);
         call.follow_links();
-        let input = question.raw_input.as_ref();
-        let input: Value = input.and_then(acp_sdk::Json::to_value).unwrap_or_default();
-        let mut named = texts_of(&input, DIRECTORY_MEMBERS);
-        if let (true, Some(cwd)) = (named.is_empty(), question.cwd.as_deref()) {
-            named.extend(cwd.to_str().map(str::to_owned));
-        }
-        let directory = |name: &String| {
-            let mut path = CallPath::resolve(name, call.base.as_ref())?;
-            path.follow_links();
-            Some(path)
-        };
-        let directories = named.iter().map(directory).collect();
-        let env = input.get("env").cloned().unwrap_or_default();
-        Self {
-            call,
-            directories,
-            env,
-        }
+        Self(call)
     }
 
     /// Returns whether this call includes an effect: changing files that it says it changes, or
-    /// starting exactly its command, in its directory and with its variables.
+    /// starting exactly its command, in its directory and without variables.
     pub(crate) fn includes(&self, effect: &Self) -> bool {
-        match effect.call.kind {
+        match effect.0.kind {
             Some(ToolKind::Edit) => {
-                let mut paths = effect.call.paths.iter();
+                let mut paths = effect.0.paths.iter();
                 self.changes() && paths.len() > 0 && paths.all(|path| self.names(path))
             }
             Some(ToolKind::Execute) => self.starts(effect),
@@ -57,7 +34,7 @@ impl Action {
     /// Returns whether this call consists of effects: each file that it changes, or its command, is
     /// one of them.
     pub(crate) fn consists_of(&self, effects: &[Self]) -> bool {
-        if self.call.runs() {
+        if self.0.runs() {
             return effects.iter().any(|effect| self.starts(effect));
         }
         let changed = |path| {
@@ -65,27 +42,28 @@ impl Action {
                 .iter()
                 .any(|effect| effect.changes() && effect.names(path))
         };
-        !self.call.paths.is_empty() && self.call.paths.iter().all(changed)
+        !self.0.paths.is_empty() && self.0.paths.iter().all(changed)
     }
 
     fn changes(&self) -> bool {
         use ToolKind::{Delete, Edit, Move};
-        matches!(self.call.kind, Some(Edit | Delete | Move))
+        // A directory of a command makes relative paths ambiguous.
+        matches!(self.0.kind, Some(Edit | Delete | Move)) && !self.0.has_directory()
     }
 
     fn names(&self, path: &CallPath) -> bool {
-        self.call.paths.iter().any(|known| known.is_same_file(path))
+        self.0.paths.iter().any(|known| known.is_same_file(path))
     }
 
     fn starts(&self, effect: &Self) -> bool {
-        let ([own], [other]) = (&self.call.commands[..], &effect.call.commands[..]) else {
+        let ([own], [other]) = (&self.0.commands[..], &effect.0.commands[..]) else {
             return false;
         };
-        let (Some([here]), Some([there])) =
-            (self.directories.as_deref(), effect.directories.as_deref())
-        else {
-            return false;
-        };
-        own.is_same(other) && here.is_same_file(there) && self.env == effect.env
+        let directory = self.0.directory();
+        let has_environment = self.0.has_environment || effect.0.has_environment;
+        own.is_same(other)
+            && directory.is_some()
+            && directory == effect.0.directory()
+            && !has_environment
     }
 }

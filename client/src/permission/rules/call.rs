@@ -1,49 +1,26 @@
 //! The properties of a tool call that rules match: kind, paths and commands.
 
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
 use acp_sdk::v1::ToolKind;
-use serde_json::Value;
 
 use super::command::Command;
-use super::path::{Base, CallPath};
+use super::input::Input;
+use super::path::{Base, CallPath, is_glob, may_be_path};
 use crate::permission::PermissionRequest;
 
-/// Members of a tool's input that contain a path or a list of paths.
-const PATH_MEMBERS: &[&str] = &[
-    "path",
-    "paths",
-    "file",
-    "files",
-    "file_path",
-    "filePath",
-    "filename",
-    "fileName",
-    "abs_path",
-    "absolute_path",
-    "absolutePath",
-    "notebook_path",
-    "notebookPath",
-    "target_file",
-    "old_path",
-    "oldPath",
-    "new_path",
-    "newPath",
-    "source",
-    "destination",
-    "directory",
-];
+/// The maximum number of words of all commands that deny rules match as paths.
+const MAX_WORDS: usize = 4000;
 
-/// Members that contain a command: a shell line, or a list of words.
-const COMMAND_MEMBERS: &[&str] = &["command", "cmd", "script"];
+/// The maximum number of paths of a call.
+const MAX_PATHS: usize = 16_000;
 
-/// Members that contain the arguments of the program in `command`.
-const ARGUMENT_MEMBERS: &[&str] = &["args", "arguments"];
+/// The maximum number of directories in which a command may be.
+const MAX_DIRECTORIES: usize = 32;
 
-/// Members that contain the working directory of a command.
-pub(super) const DIRECTORY_MEMBERS: &[&str] =
-    &["cwd", "workdir", "workingDirectory", "working_directory"];
-
-/// The maximum number of strings of an input that deny rules match as paths.
-const MAX_STRINGS: usize = 1000;
+/// The maximum number of globs of a call.
+const MAX_GLOBS: usize = 100;
 
 /// The properties of a tool call that rules match.
 #[derive(Debug)]
@@ -54,54 +31,161 @@ pub(super) struct Call {
     pub(super) paths: Vec<CallPath>,
     /// Whether a path of the call is ambiguous.
     pub(super) has_unclear_path: bool,
-    /// All other strings of the input that may be paths.
+    /// Those of `paths` that may be globs.
+    pub(super) globs: Vec<CallPath>,
+    /// Whether one of them is only in the input, where tools accept globs.
+    pub(super) has_input_glob: bool,
+    /// All other strings of the input and words of commands that are a path if they are one at all.
     pub(super) more_paths: Vec<CallPath>,
+    /// Those that are a path only if they are globs, or written for another system.
+    pub(super) more_globs: Vec<CallPath>,
+    /// Whether another string may be an ambiguous path.
+    pub(super) has_unclear_text: bool,
     pub(super) commands: Vec<Command>,
-    /// Whether the command runs in another directory than the session's.
-    pub(super) runs_elsewhere: bool,
-    /// Whether the whole input was inspected.
+    /// The directories in which the input says that its command runs.
+    directories: Vec<CallPath>,
+    /// Whether one of them is ambiguous.
+    has_unclear_directory: bool,
+    /// Whether a command changes to a directory that is not known.
+    has_unclear_change: bool,
+    /// Whether the input sets environment variables of the command.
+    pub(super) has_environment: bool,
+    /// Whether the whole call was inspected.
     pub(super) is_complete: bool,
 }
 
 impl Call {
     pub(super) fn new(question: &PermissionRequest) -> Self {
         let base = question.cwd.as_deref().and_then(Base::new);
-        let input = question.raw_input.as_ref();
-        let input = input.and_then(acp_sdk::Json::to_value).unwrap_or_default();
-        let mut named: Vec<String> = question.paths.clone();
-        named.extend(texts_of(&input, PATH_MEMBERS));
-        let resolve = |text: &String| CallPath::resolve(text, base.as_ref());
-        let mut paths: Vec<CallPath> = Vec::new();
-        let mut has_unclear_path = false;
-        for text in &named {
-            match resolve(text) {
-                Some(path) if paths.contains(&path) => {}
-                Some(path) => paths.push(path),
-                None => has_unclear_path = true,
-            }
-        }
-        let commands = commands(&input);
-        let mut texts = Vec::new();
-        let is_complete = all_texts(&input, &mut texts);
-        let words = commands.iter().flat_map(Command::all_words);
-        let words =
-            words.flat_map(|word| [Some(word), word.split_once('=').map(|(_, value)| value)]);
-        texts.extend(words.flatten().take(MAX_STRINGS).map(str::to_owned));
-        let more_paths = texts.iter().filter_map(resolve).collect();
-        let elsewhere = |dir: &String| match (resolve(dir), &base) {
-            (Some(dir), Some(base)) => !dir.is_inside(base),
-            _ => true,
-        };
-        let runs_elsewhere = texts_of(&input, DIRECTORY_MEMBERS).iter().any(elsewhere);
-        Self {
+        let input = Input::read(question.raw_input.as_ref());
+        let mut call = Self {
             kind: question.kind.clone(),
             base,
-            paths,
-            has_unclear_path,
-            more_paths,
-            commands,
-            runs_elsewhere,
-            is_complete,
+            paths: Vec::new(),
+            has_unclear_path: input.has_unclear_path,
+            globs: Vec::new(),
+            has_input_glob: false,
+            more_paths: Vec::new(),
+            more_globs: Vec::new(),
+            has_unclear_text: false,
+            commands: input.commands,
+            directories: Vec::new(),
+            has_unclear_directory: input.has_unclear_directory,
+            has_unclear_change: false,
+            has_environment: input.has_environment,
+            is_complete: !input.is_cut,
+        };
+        // The directories that relative paths may be relative to.
+        let mut bases: Vec<PathBuf> = Vec::new();
+        bases.extend(call.base.as_ref().map(|base| base.lexical().to_owned()));
+        for text in &input.directories {
+            match CallPath::resolve(text, bases.first().map(PathBuf::as_path)) {
+                Some(path) => call.directories.push(path),
+                None => call.has_unclear_directory = true,
+            }
+        }
+        let directories = call.directories.iter();
+        bases.extend(directories.map(|path| path.written().to_owned()));
+        for text in &question.paths {
+            call.add_path(text, &bases);
+        }
+        let locations: HashSet<CallPath> = call.paths.iter().cloned().collect();
+        for text in &input.paths {
+            let added = call.add_path(text, &bases);
+            // A location is a name, and so is its repetition in the input.
+            let is_location = added.iter().any(|path| locations.contains(path));
+            call.has_input_glob |= is_glob(text) && !is_location;
+        }
+        call.add_changes_of_directory(&mut bases);
+        call.add_texts(&input.texts, &bases);
+        call.add_texts(&input.directories, &bases);
+        call.add_words(&bases);
+        call
+    }
+
+    /// Adds a path in each directory that it may be relative to, and returns the paths.
+    fn add_path(&mut self, text: &str, bases: &[PathBuf]) -> Vec<CallPath> {
+        let resolved = resolve(text, bases);
+        let is_relative = resolved.iter().any(|path| !path.is_written_as(text));
+        self.has_unclear_path |= resolved.is_empty() || (is_relative && self.has_unclear_directory);
+        for path in &resolved {
+            if self.paths.len() >= MAX_PATHS {
+                self.is_complete = false;
+                break;
+            }
+            if !self.paths.contains(path) {
+                self.paths.push(path.clone());
+            }
+        }
+        if is_glob(text) {
+            add_globs(&mut self.globs, &resolved, &mut self.is_complete);
+        }
+        resolved
+    }
+
+    /// Adds the directories that the commands change to.
+    fn add_changes_of_directory(&mut self, bases: &mut Vec<PathBuf>) {
+        for change in self.commands.iter().flat_map(Command::changes_of_directory) {
+            let resolved = change.map(|text| resolve(text, bases)).unwrap_or_default();
+            self.has_unclear_change |= resolved.is_empty();
+            for path in resolved {
+                let path = path.lexical().to_owned();
+                if bases.contains(&path) {
+                    continue;
+                }
+                if bases.len() >= MAX_DIRECTORIES {
+                    self.has_unclear_change = true;
+                    return;
+                }
+                bases.push(path);
+            }
+        }
+    }
+
+    fn add_words(&mut self, bases: &[PathBuf]) {
+        let mut words: HashSet<&str> = HashSet::new();
+        for word in self.commands.iter().flat_map(Command::all_words) {
+            if words.len() >= MAX_WORDS {
+                self.is_complete = false;
+                break;
+            }
+            words.insert(word);
+            // `--file=x`, `file=@x`, `HEAD:x`, `a,b`, `-fx`
+            for part in word.split(['=', ',']) {
+                words.insert(part);
+                if !part.contains("://") {
+                    words.extend(part.split(['@', ':']));
+                }
+            }
+            words.extend(word.split_once('=').map(|(_, value)| value));
+            let short = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+            let value =
+                short.and_then(|rest| rest.char_indices().nth(1).map(|(at, _)| &rest[at..]));
+            words.extend(value);
+        }
+        let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+        self.add_texts(&words, bases);
+    }
+
+    /// Adds strings that may be paths.
+    fn add_texts(&mut self, texts: &[String], bases: &[PathBuf]) {
+        for text in texts {
+            let text = text.trim();
+            let resolved = resolve(text, bases);
+            if resolved.is_empty() {
+                self.has_unclear_text |= may_be_path(text);
+                if text.contains('\\') {
+                    let slashed = resolve(&text.replace('\\', "/"), bases);
+                    add_globs(&mut self.more_globs, &slashed, &mut self.is_complete);
+                }
+            } else if is_glob(text) {
+                add_globs(&mut self.more_globs, &resolved, &mut self.is_complete);
+            }
+            if self.more_paths.len() + resolved.len() > MAX_PATHS {
+                self.is_complete = false;
+                return;
+            }
+            self.more_paths.extend(resolved);
         }
     }
 
@@ -110,7 +194,9 @@ impl Call {
         if let Some(base) = &mut self.base {
             base.follow_links();
         }
-        for path in self.paths.iter_mut().chain(&mut self.more_paths) {
+        let listed = self.paths.iter_mut().chain(&mut self.globs);
+        let more = self.more_paths.iter_mut().chain(&mut self.more_globs);
+        for path in listed.chain(more).chain(&mut self.directories) {
             path.follow_links();
         }
     }
@@ -119,63 +205,65 @@ impl Call {
     pub(super) fn runs(&self) -> bool {
         !self.commands.is_empty() || self.kind == Some(ToolKind::Execute)
     }
-}
 
-/// Returns the strings in some members, and in lists in them.
-pub(super) fn texts_of(input: &Value, members: &[&str]) -> Vec<String> {
-    let values = members.iter().filter_map(|member| input.get(member));
-    let texts = values.flat_map(|value| match value {
-        Value::Array(list) => list.iter().collect(),
-        value => vec![value],
-    });
-    texts.filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
-fn commands(input: &Value) -> Vec<Command> {
-    let mut commands: Vec<Command> = Vec::new();
-    for member in COMMAND_MEMBERS {
-        let arguments = ARGUMENT_MEMBERS.iter().find_map(|name| input.get(name));
-        let command = match (input.get(member), arguments) {
-            (Some(Value::String(line)), None) => Command::line(line),
-            (Some(Value::String(program)), Some(arguments)) => match words(arguments) {
-                Some(mut list) => {
-                    list.insert(0, program.clone());
-                    Command::words(&list)
-                }
-                // The arguments are unknown.
-                None => Command::line(&format!("{program} $")),
-            },
-            (Some(list), None) if list.is_array() => match words(list) {
-                Some(list) => Command::words(&list),
-                None => Command::line("$"),
-            },
-            (Some(Value::Null) | None, _) => continue,
-            (Some(_), _) => Command::line("$"),
-        };
-        if !commands.contains(&command) {
-            commands.push(command);
+    /// Returns the directory of the command, as written and with symbolic links resolved; `None` if there
+    /// may be several.
+    pub(super) fn directory(&self) -> Option<(&Path, Option<&Path>)> {
+        if self.has_unclear_directory {
+            return None;
+        }
+        match self.directories.as_slice() {
+            [] => self.base.as_ref().map(|base| (base.lexical(), base.real())),
+            [directory] => Some((directory.lexical(), directory.real())),
+            _ => None,
         }
     }
-    commands
-}
 
-fn words(value: &Value) -> Option<Vec<String>> {
-    let list = value.as_array()?.iter();
-    list.map(|word| word.as_str().map(str::to_owned)).collect()
-}
-
-/// Collects all strings of a value; returns `false` if it has too many.
-fn all_texts(value: &Value, texts: &mut Vec<String>) -> bool {
-    if texts.len() >= MAX_STRINGS {
-        return false;
+    /// Returns whether the input names a directory of its command.
+    pub(super) fn has_directory(&self) -> bool {
+        !self.directories.is_empty()
     }
-    match value {
-        Value::String(text) => {
-            texts.push(text.clone());
-            true
+
+    /// Returns whether the command may run outside of the session's directory.
+    pub(super) fn runs_elsewhere(&self) -> bool {
+        let base = self.base.as_ref();
+        let inside = |path: &CallPath| base.is_some_and(|base| path.is_inside(base));
+        self.has_unclear_directory || !self.directories.iter().all(inside)
+    }
+
+    /// Returns whether any directory that relative paths may be relative to is not known.
+    pub(super) fn may_be_anywhere(&self) -> bool {
+        self.base.is_none() || self.has_unclear_directory || self.has_unclear_change
+    }
+
+    /// Returns the only command, if it is simple and runs in the session's directory as it is.
+    pub(super) fn simple_command(&self) -> Option<&[String]> {
+        match self.commands.as_slice() {
+            [command] if !self.has_environment => command.simple(),
+            _ => None,
         }
-        Value::Array(list) => list.iter().all(|value| all_texts(value, texts)),
-        Value::Object(members) => members.values().all(|value| all_texts(value, texts)),
-        _ => true,
+    }
+}
+
+/// Resolves a path in each of the directories; empty if it is ambiguous.
+fn resolve(text: &str, bases: &[PathBuf]) -> Vec<CallPath> {
+    let Some((first, more)) = bases.split_first() else {
+        return CallPath::resolve(text, None).into_iter().collect();
+    };
+    let Some(path) = CallPath::resolve(text, Some(first)) else {
+        return Vec::new();
+    };
+    let mut paths = vec![path];
+    if !paths[0].is_written_as(text) {
+        let others = more.iter();
+        paths.extend(others.filter_map(|base| CallPath::resolve(text, Some(base))));
+    }
+    paths
+}
+
+fn add_globs(globs: &mut Vec<CallPath>, paths: &[CallPath], is_complete: &mut bool) {
+    *is_complete &= globs.len() + paths.len() <= MAX_GLOBS;
+    if *is_complete {
+        globs.extend_from_slice(paths);
     }
 }

@@ -29,6 +29,19 @@ const WILD: &[char] = &['*', '?', '[', ']'];
 /// Programs that execute a line after `-c`.
 const SHELLS: &[&str] = &["sh", "bash", "zsh", "dash"];
 
+/// Commands of shells that change the directory.
+const CHANGES: &[&str] = &["cd", "chdir", "pushd", "set-location", "sl"];
+
+/// Options that change the directory in which a program works.
+const DIRECTORY_OPTIONS: &[&str] = &[
+    "-C",
+    "--chdir",
+    "--cwd",
+    "--directory",
+    "--prefix",
+    "--work-tree",
+];
+
 /// The command that a tool call runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Command {
@@ -128,6 +141,36 @@ impl Command {
     pub(super) fn all_words(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().flatten().map(String::as_str)
     }
+
+    /// Returns the directories that the command may change to, in their order; `None` if one is not
+    /// named, such as by `cd -`.
+    pub(super) fn changes_of_directory(&self) -> impl Iterator<Item = Option<&str>> {
+        self.parts.iter().flat_map(|part| {
+            let words = part.iter().enumerate();
+            words.filter_map(|(index, word)| change_of_directory(word, &part[index + 1..]))
+        })
+    }
+}
+
+/// Returns the directory that a word, with the words after it, may change to.
+fn change_of_directory<'a>(word: &'a str, more: &'a [String]) -> Option<Option<&'a str>> {
+    let lower = word.to_ascii_lowercase();
+    if lower == "popd" {
+        return Some(None);
+    }
+    if CHANGES.contains(&lower.as_str()) {
+        let mut more = more.iter().map(String::as_str);
+        let target = more.find(|word| *word == "-" || !word.starts_with('-'));
+        return Some(target.filter(|word| *word != "-"));
+    }
+    if DIRECTORY_OPTIONS.contains(&word) {
+        return more.first().map(|word| Some(word.as_str()));
+    }
+    if let Some((option, value)) = word.split_once('=') {
+        return DIRECTORY_OPTIONS.contains(&option).then_some(Some(value));
+    }
+    let attached = word.strip_prefix("-C").filter(|value| !value.is_empty());
+    attached.map(Some)
 }
 
 fn is_shell(program: &str) -> bool {

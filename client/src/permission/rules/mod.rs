@@ -8,8 +8,11 @@ mod belongs;
 mod call;
 mod command;
 mod file;
+mod glob;
+mod input;
 mod memory;
 mod path;
+mod pattern;
 mod rule;
 #[cfg(test)]
 mod tests;
@@ -219,7 +222,7 @@ impl Rules {
             .chain(numbered(of_session.iter(), &RuleSource::Session));
         let has_paths = rules.clone().any(|(_, _, rule)| rule.has_paths());
         let mut call = Call::new(question);
-        if has_paths {
+        if has_paths || call.has_directory() {
             // File system calls may block for long.
             let judged = tokio::task::spawn_blocking(move || {
                 call.follow_links();

@@ -1,16 +1,12 @@
-//! Paths of tool calls, and path patterns.
+//! Paths of tool calls.
 
 use std::path::{Component, Path, PathBuf};
 
-use globset::{GlobBuilder, GlobMatcher};
-
-use super::RulesError;
-
 /// The longest path that is matched, in bytes.
-const LONGEST: usize = 4096;
+pub(super) const LONGEST: usize = 4096;
 
 /// A resolved path of a tool call: absolute, with `.` and `..` removed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct CallPath {
     /// The absolute path without further changes.
     written: PathBuf,
@@ -19,6 +15,7 @@ pub(super) struct CallPath {
     /// The path with symbolic links resolved, as far as it exists on this machine.
     real: Option<PathBuf>,
     is_dir: bool,
+    is_file: bool,
 }
 
 /// The directory of a session.
@@ -39,15 +36,25 @@ impl Base {
     pub(super) fn follow_links(&mut self) {
         self.real = real(&self.lexical);
     }
+
+    pub(super) fn lexical(&self) -> &Path {
+        &self.lexical
+    }
+
+    pub(super) fn real(&self) -> Option<&Path> {
+        self.real.as_deref()
+    }
 }
 
 impl CallPath {
-    /// Resolves a path of the agent; `None` if it is ambiguous.
-    pub(super) fn resolve(text: &str, base: Option<&Base>) -> Option<Self> {
+    /// Resolves a path of the agent, relative to `base`; `None` if it is ambiguous.
+    pub(super) fn resolve(text: &str, base: Option<&Path>) -> Option<Self> {
         // Characters that a shell, an agent or another system may interpret.
         let expands = |c: char| matches!(c, '$' | '`' | '%') || c.is_control();
         let foreign = !cfg!(windows) && text.contains('\\');
-        let uri = text.contains("://") || text.starts_with("file:");
+        let scheme = text.split_once(':').map(|(scheme, _)| scheme);
+        let uri = text.contains("://")
+            || scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("file"));
         if text.is_empty()
             || text.len() > LONGEST
             || text.starts_with('~')
@@ -61,7 +68,7 @@ impl CallPath {
         let path = Path::new(text);
         let written = match path.is_absolute() {
             true => path.to_owned(),
-            false => base?.lexical.join(path),
+            false => base?.join(path),
         };
         // On Windows, `C:x` and `\x` are relative to more than the session's directory.
         written.is_absolute().then(|| Self {
@@ -69,6 +76,7 @@ impl CallPath {
             written,
             real: None,
             is_dir: false,
+            is_file: false,
         })
     }
 
@@ -76,11 +84,17 @@ impl CallPath {
     pub(super) fn follow_links(&mut self) {
         // `..` after a symbolic link is the parent of the link's target.
         self.real = real(&self.written);
-        self.is_dir = self.lexical.is_dir();
+        let metadata = self.written.metadata();
+        self.is_dir = metadata.as_ref().is_ok_and(std::fs::Metadata::is_dir);
+        self.is_file = metadata.is_ok_and(|metadata| metadata.is_file());
     }
 
     pub(super) fn is_dir(&self) -> bool {
         self.is_dir
+    }
+
+    pub(super) fn is_file(&self) -> bool {
+        self.is_file
     }
 
     pub(super) fn is_inside(&self, base: &Base) -> bool {
@@ -96,8 +110,21 @@ impl CallPath {
         self.lexical == other.lexical && self.real == other.real
     }
 
+    /// Returns whether the path is absolute as the agent wrote it.
+    pub(super) fn is_written_as(&self, text: &str) -> bool {
+        self.written.as_os_str() == text
+    }
+
+    pub(super) fn written(&self) -> &Path {
+        &self.written
+    }
+
     pub(super) fn lexical(&self) -> &Path {
         &self.lexical
+    }
+
+    pub(super) fn real(&self) -> Option<&Path> {
+        self.real.as_deref()
     }
 }
 
@@ -134,126 +161,52 @@ fn real(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// A glob for paths. `*` and `?` match within a name, `**` across names.
-#[derive(Debug, Clone)]
-pub(super) struct PathPattern {
-    text: String,
-    /// The pattern itself.
-    exact: GlobMatcher,
-    /// For rules that deny: case-insensitive, and including everything below.
-    wide: Vec<GlobMatcher>,
-    /// The leading components without glob characters.
-    prefix: PathBuf,
+/// Returns whether a path may be a glob.
+pub(super) fn is_glob(text: &str) -> bool {
+    text.contains(['*', '?', '[', '{'])
 }
 
-impl PathPattern {
-    pub(super) fn new(text: &str) -> Result<Self, RulesError> {
-        let invalid = |reason: String| RulesError::Pattern {
-            pattern: text.to_owned(),
-            reason,
-        };
-        if text.is_empty() || text.len() > LONGEST {
-            return Err(invalid(format!("expected 1 to {LONGEST} bytes")));
-        }
-        let slashed = text.strip_prefix("./").unwrap_or(text);
-        if slashed
-            .split('/')
-            .any(|name| matches!(name, "." | "..") || name.starts_with('~'))
-        {
-            return Err(invalid(
-                "`.`, `..` and `~` are not resolved in patterns; write the resolved path"
-                    .to_owned(),
-            ));
-        }
-        let trimmed = match slashed.trim_end_matches('/') {
-            "" => "/",
-            trimmed => trimmed,
-        };
-        let glob = |text: &str, any_case: bool| {
-            let glob = GlobBuilder::new(text)
-                .literal_separator(true)
-                .backslash_escape(!cfg!(windows))
-                .case_insensitive(any_case)
-                .build();
-            glob.map(|glob| glob.compile_matcher())
-                .map_err(|error| invalid(error.kind().to_string()))
-        };
-        let below = format!("{}/**", trimmed.trim_end_matches('/'));
-        let is_plain = |name: &&str| !name.contains(['*', '?', '[', '{', '\\']);
-        let rooted = trimmed.starts_with('/');
-        let names = trimmed.split('/').take_while(is_plain);
-        let mut prefix = PathBuf::from(if rooted { "/" } else { "" });
-        prefix.extend(names.filter(|name| !name.is_empty()));
-        Ok(Self {
-            text: text.to_owned(),
-            exact: glob(trimmed, false)?,
-            wide: vec![glob(trimmed, true)?, glob(&below, true)?],
-            prefix,
-        })
-    }
+/// Schemes of URIs that are no paths on this machine.
+const NETWORK: &[&str] = &["http", "https", "ws", "wss", "ftp", "git", "ssh"];
 
-    pub(super) fn text(&self) -> &str {
-        &self.text
+/// Returns whether a text that is [ambiguous](CallPath::resolve) may be a path at all, and not prose.
+///
+/// It is one line with an expansion, a home directory or a URI. If it has several words, its first
+/// word is the beginning of a path.
+pub(super) fn may_be_path(text: &str) -> bool {
+    if text.len() > LONGEST || text.contains(char::is_control) {
+        return false;
     }
-
-    fn is_absolute(&self) -> bool {
-        self.prefix.has_root() || Path::new(&self.text).is_absolute()
+    let first = text.split_whitespace().next().unwrap_or_default();
+    if let Some((scheme, rest)) = first.split_once(':')
+        && (rest.starts_with("//") || scheme.eq_ignore_ascii_case("file"))
+    {
+        return !NETWORK.iter().any(|name| scheme.eq_ignore_ascii_case(name));
     }
-
-    /// Returns whether the path matches in each interpretation.
-    pub(super) fn contains(&self, path: &CallPath, base: Option<&Base>) -> bool {
-        let readings = [Some(&path.lexical), path.real.as_ref()];
-        let bases = [
-            base.map(|base| &base.lexical),
-            base.and_then(|base| base.real.as_ref()),
-        ];
-        readings.iter().zip(bases).all(|(path, base)| {
-            let Some(path) = path else { return true };
-            match self.is_absolute() {
-                true => self.exact.is_match(path),
-                false => base
-                    .and_then(|base| path.strip_prefix(base).ok())
-                    .is_some_and(|inside| self.exact.is_match(inside)),
-            }
-        })
+    if let Some(rest) = first.strip_prefix('~') {
+        let user = |c: char| c == '/' || c.is_alphabetic();
+        return text == "~" || rest.starts_with(user);
     }
-
-    /// Returns whether the path, or one of its parents, may match in any interpretation.
-    pub(super) fn touches(&self, path: &CallPath, base: Option<&Base>) -> bool {
-        self.forms(path, base)
-            .iter()
-            .any(|form| self.wide.iter().any(|glob| glob.is_match(form)))
-    }
-
-    /// Returns whether the pattern may match something below the path.
-    pub(super) fn may_be_below(&self, path: &CallPath, base: Option<&Base>) -> bool {
-        self.forms(path, base).iter().any(|form| {
-            let mut names = form.components().zip(self.prefix.components());
-            names.all(|(a, b)| a.as_os_str().eq_ignore_ascii_case(b.as_os_str()))
-        })
-    }
-
-    /// Returns the forms of a path that are matched: relative to the base, and absolute, because
-    /// `**/x` denies `x` anywhere.
-    fn forms<'a>(&self, path: &'a CallPath, base: Option<&'a Base>) -> Vec<&'a Path> {
-        let readings = [Some(&path.lexical), path.real.as_ref()];
-        let mut forms: Vec<&Path> = Vec::new();
-        for reading in readings.into_iter().flatten() {
-            if self.is_absolute() || self.prefix.as_os_str().is_empty() {
-                forms.push(reading);
-            }
-            let bases = base.map(|base| [Some(&base.lexical), base.real.as_ref()]);
-            for base in bases.into_iter().flatten().flatten() {
-                if !self.is_absolute()
-                    && let Ok(inside) = reading.strip_prefix(base)
-                {
-                    forms.push(inside);
-                }
-            }
-        }
-        forms
-    }
+    let is_one_word = first.len() == text.len();
+    let begins = first.contains(['/', '\\']) && first.contains(char::is_alphanumeric);
+    (is_one_word || begins) && has_expansion(text)
 }
 
-#[cfg(all(test, unix))]
-mod tests;
+/// Returns whether a shell or an agent may replace a part of the text: `$X`, `${X}`, `$(x)`, `%X%`,
+/// `%2E` or backquotes.
+fn has_expansion(text: &str) -> bool {
+    let hex = |text: &str| text.len() >= 2 && text.chars().take(2).all(|c| c.is_ascii_hexdigit());
+    let named = |c: char| c.is_alphabetic() || matches!(c, '_' | '{' | '(');
+    let after_percent: Vec<&str> = text.split('%').skip(1).collect();
+    let closed = after_percent
+        .split_last()
+        .map_or(&[][..], |(_, closed)| closed);
+    let is_name = |text: &&str| {
+        text.starts_with(char::is_alphabetic)
+            && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+    };
+    text.contains('`')
+        || text.split('$').skip(1).any(|rest| rest.starts_with(named))
+        || closed.iter().any(is_name)
+        || after_percent.iter().any(|rest| hex(rest))
+}

@@ -5,7 +5,7 @@ use acp_sdk::v1::ToolKind;
 use super::RulesError;
 use super::call::Call;
 use super::command::{Command, CommandPattern, CommandText};
-use super::path::PathPattern;
+use super::pattern::PathPattern;
 
 /// The effect of a rule on matching tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,10 +132,9 @@ impl Rule {
         let mut rule = Self::new(effect);
         rule.kinds.extend(call.kind.clone());
         match call.commands.as_slice() {
-            [command] => {
-                let words = command
-                    .simple()
-                    .ok_or("the command of the call is not simple")?;
+            [_] => {
+                let words = call.simple_command();
+                let words = words.ok_or("the command of the call is not simple")?;
                 let words = words.iter().map(|word| escape(word)).collect();
                 let text = CommandText::Words(words);
                 rule = rule.command_text(text).map_err(|_| INVALID)?;
@@ -146,7 +145,7 @@ impl Rule {
             [] => {}
             _ => return Err("the call has more than one command"),
         }
-        if call.has_unclear_path {
+        if call.has_unclear_path || call.has_input_glob || !call.is_complete {
             return Err("a path of the call is ambiguous");
         }
         for path in &call.paths {
@@ -204,17 +203,17 @@ impl Rule {
             true => self.paths.is_empty() || !call.runs(),
             false => {
                 let allowed = |words| self.commands.iter().any(|pattern| pattern.contains(words));
-                let one = match call.commands.as_slice() {
-                    [command] => command.simple().is_some_and(allowed),
-                    _ => false,
-                };
-                one && !call.runs_elsewhere
+                call.simple_command().is_some_and(allowed)
+                    && !call.runs_elsewhere()
+                    && call.is_complete
             }
         };
         let base = call.base.as_ref();
         let paths = self.paths.is_empty()
             || (!call.paths.is_empty()
                 && !call.has_unclear_path
+                && !call.has_input_glob
+                && call.is_complete
                 && call.paths.iter().all(|path| {
                     let mut patterns = self.paths.iter();
                     patterns.any(|pattern| pattern.contains(path, base))
@@ -251,10 +250,23 @@ impl Rule {
             return Match::Yes;
         }
         let unclear = match call.commands.as_slice() {
-            [] => matches!(call.kind, Some(ToolKind::Execute) | None),
+            // Calls of these kinds run no command.
+            [] => !matches!(
+                call.kind,
+                Some(
+                    ToolKind::Read
+                        | ToolKind::Edit
+                        | ToolKind::Delete
+                        | ToolKind::Move
+                        | ToolKind::Search
+                        | ToolKind::Think
+                        | ToolKind::Fetch
+                        | ToolKind::SwitchMode
+                )
+            ),
             commands => commands.iter().any(Command::expands),
         };
-        match unclear {
+        match unclear || !call.is_complete {
             true => Match::Unclear,
             false => Match::No,
         }
@@ -265,29 +277,75 @@ impl Rule {
             return Match::Yes;
         }
         let base = call.base.as_ref();
-        let all = || call.paths.iter().chain(&call.more_paths);
-        if all().any(|path| self.paths.iter().any(|pattern| pattern.touches(path, base))) {
+        let touches = |path| self.paths.iter().any(|pattern| pattern.touches(path, base));
+        if call.paths.iter().chain(&call.more_paths).any(touches) {
             return Match::Yes;
         }
-        let nothing_said = call.paths.is_empty() && call.more_paths.is_empty();
-        let has_no_path = matches!(
-            call.kind,
-            Some(ToolKind::Think | ToolKind::Fetch | ToolKind::SwitchMode)
-        );
-        // An operation on a directory affects its contents.
-        let may_be_below = all().filter(|path| path.is_dir()).any(|path| {
-            let mut patterns = self.paths.iter();
-            patterns.any(|pattern| pattern.may_be_below(path, base))
-        });
-        let unclear = call.has_unclear_path
+        let meets = |glob| {
+            self.paths
+                .iter()
+                .map(|pattern| pattern.meets(glob, base))
+                .max()
+        };
+        let met = call.globs.iter().filter_map(meets).max();
+        if met == Some(Match::Yes) {
+            return Match::Yes;
+        }
+        let unclear = met == Some(Match::Unclear)
+            || call
+                .more_globs
+                .iter()
+                .filter_map(meets)
+                .any(|met| met != Match::No)
+            || call.has_unclear_path
+            || call.has_unclear_text
             || !call.is_complete
             || call.commands.iter().any(Command::expands)
-            || (nothing_said && !has_no_path)
-            || (may_be_below && !matches!(call.kind, Some(ToolKind::Read | ToolKind::Edit)));
+            || Self::lacks_paths(call)
+            || self.denies_contents(call);
         match unclear {
             true => Match::Unclear,
             false => Match::No,
         }
+    }
+
+    /// Returns whether the call may use paths that it does not name.
+    fn lacks_paths(call: &Call) -> bool {
+        let names_nothing = call.paths.is_empty() && call.commands.is_empty();
+        let says_nothing = names_nothing && call.more_paths.is_empty();
+        match &call.kind {
+            Some(ToolKind::Think | ToolKind::Fetch | ToolKind::SwitchMode) if says_nothing => false,
+            _ if call.may_be_anywhere() => true,
+            Some(ToolKind::Think | ToolKind::Fetch | ToolKind::SwitchMode) => false,
+            // Without a path, it searches its whole directory.
+            Some(ToolKind::Search) => call.paths.is_empty(),
+            Some(ToolKind::Read | ToolKind::Edit | ToolKind::Delete | ToolKind::Move) | None => {
+                names_nothing
+            }
+            Some(_) => says_nothing,
+        }
+    }
+
+    /// Returns whether the call may affect denied contents of a directory that it names.
+    fn denies_contents(&self, call: &Call) -> bool {
+        let base = call.base.as_ref();
+        let has_denied = |path| {
+            self.paths
+                .iter()
+                .any(|pattern| pattern.may_be_below(path, base))
+        };
+        let (one_file, whole) = match &call.kind {
+            Some(ToolKind::Read | ToolKind::Edit) => (true, false),
+            Some(ToolKind::Think | ToolKind::Fetch | ToolKind::SwitchMode | ToolKind::Execute) => {
+                (false, false)
+            }
+            // A directory may exist on another machine only.
+            _ => (false, true),
+        };
+        let mut listed = call.paths.iter();
+        let mut more = call.more_paths.iter();
+        listed.any(|path| (path.is_dir() || (whole && !path.is_file())) && has_denied(path))
+            || (!one_file && more.any(|path| path.is_dir() && has_denied(path)))
     }
 }
 

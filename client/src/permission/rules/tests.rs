@@ -8,6 +8,8 @@ use super::*;
 
 mod always;
 mod files;
+#[cfg(unix)]
+mod places;
 mod unclear;
 
 /// A question in a session in `/home/me/project`.

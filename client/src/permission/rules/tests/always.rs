@@ -35,3 +35,16 @@ async fn a_command_with_paths_is_remembered_with_them() {
     let (reason, _) = then(&create("~/a"), &create("~/a")).await;
     assert!(matches!(reason, Reason::NotRemembered(_)), "{reason}");
 }
+#[tokio::test]
+async fn what_a_rule_may_deny_is_not_remembered() {
+    let rules = Rules::new().rule(Rule::deny().path("**/.env").unwrap());
+    let rules = rules.fallback(Picks("ever"));
+    let search = question(Some(ToolKind::Search), &["src"], &Value::Null);
+    let (decision, reason) = rules.decide_with_reason(&search).await;
+    assert_eq!(decision, Decision::Option("ever".into()));
+    let reason = reason.unwrap().to_string();
+    assert!(
+        reason.contains("not remembered") && reason.contains("rule 1"),
+        "{reason}"
+    );
+}
