@@ -15,6 +15,8 @@ pub enum Reason {
     ///
     /// No rule decided; later rules that allow were skipped.
     Unclear(RuleId),
+    /// The call names this file of rules, or may change it.
+    RulesFile(PathBuf),
     /// The user selected an "always" option, and a rule was added: to this file, or to the session
     /// if `None`.
     Remembered(Option<PathBuf>),
@@ -65,6 +67,9 @@ impl fmt::Display for Reason {
         match self {
             Self::Rule(rule) => rule.fmt(f),
             Self::Unclear(rule) => write!(f, "the request has too little information for {rule}"),
+            Self::RulesFile(path) => {
+                write!(f, "the call may change the rules in {}", path.display())
+            }
             Self::Remembered(Some(path)) => write!(f, "remembered in {}", path.display()),
             Self::Remembered(None) => f.write_str("remembered for this session"),
             Self::NotRemembered(why) => write!(f, "not remembered: {why}"),

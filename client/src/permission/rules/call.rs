@@ -96,6 +96,8 @@ impl Call {
             let is_location = added.iter().any(|path| locations.contains(path));
             call.has_input_glob |= is_glob(text) && !is_location;
         }
+        let mut known = HashSet::new();
+        call.paths.retain(|path| known.insert(path.clone()));
         call.add_changes_of_directory(&mut bases);
         call.add_texts(&input.texts, &bases);
         call.add_texts(&input.directories, &bases);
@@ -113,9 +115,7 @@ impl Call {
                 self.is_complete = false;
                 break;
             }
-            if !self.paths.contains(path) {
-                self.paths.push(path.clone());
-            }
+            self.paths.push(path.clone());
         }
         if is_glob(text) {
             add_globs(&mut self.globs, &resolved, &mut self.is_complete);

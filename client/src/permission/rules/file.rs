@@ -221,16 +221,20 @@ fn non_empty(
     }
 }
 
-/// Takes the lock in a separate file, because the rule file itself is replaced.
-fn lock(path: &Path) -> io::Result<File> {
+/// Returns the file whose lock protects a rule file.
+pub(super) fn lock_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".lock");
-    let lock: PathBuf = path.with_file_name(name);
+    path.with_file_name(name)
+}
+
+/// Takes the lock in a separate file, because the rule file itself is replaced.
+fn lock(path: &Path) -> io::Result<File> {
     let file = File::options()
         .create(true)
         .truncate(false)
         .write(true)
-        .open(lock)?;
+        .open(lock_path(path))?;
     let deadline = Instant::now() + LOCK_WAIT;
     loop {
         match file.try_lock() {

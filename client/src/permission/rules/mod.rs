@@ -7,82 +7,33 @@
 mod belongs;
 mod call;
 mod command;
+mod error;
 mod file;
 mod glob;
 mod input;
 mod memory;
+mod own_file;
 mod path;
 mod pattern;
 mod rule;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::{PermissionOptionId, PermissionOptionKind};
 
 pub(crate) use self::belongs::Action;
 use self::call::Call;
+pub use self::error::RulesError;
 use self::memory::Memory;
+use self::own_file::OwnFile;
 pub use self::rule::Rule;
 use self::rule::{Effect, Match};
 use super::{
     AnyPermissions, Decision, PermissionRequest, Permissions, Policy, Reason, RuleId, RuleSource,
 };
-
-/// The error of invalid or unreadable rules.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RulesError {
-    /// A file cannot be read.
-    #[error("cannot read rules from {path}: {reason}", path = path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        reason: String,
-    },
-    /// The contents of a file are not valid rules.
-    #[error("invalid rules in {path}: {reason}", path = path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// The defect and its position.
-        reason: String,
-    },
-    /// A rule cannot be added to a file.
-    #[error("cannot add a rule to {path}: {reason}", path = path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        reason: String,
-    },
-    /// A pattern is invalid.
-    #[error("invalid pattern `{pattern}`: {reason}")]
-    Pattern {
-        /// The pattern.
-        pattern: String,
-        /// The defect.
-        reason: String,
-    },
-    /// The kind of tool call does not exist.
-    #[error(
-        "unknown kind `{kind}`. Use read, edit, delete, move, search, execute, think, fetch, \
-        switch_mode or other"
-    )]
-    Kind {
-        /// The kind.
-        kind: String,
-    },
-    /// A condition is an empty list.
-    #[error("expected at least one value in `{member}`; leave it out to match every call")]
-    Empty {
-        /// The name of the condition.
-        member: &'static str,
-    },
-}
 
 /// Storage of rules for answers that are final: `allow_always` and `reject_always`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -118,7 +69,7 @@ pub enum Remember {
 pub struct Rules {
     /// The rules of the file, which precede all others. Reloaded when a rule is added.
     of_file: Arc<Mutex<Arc<Vec<Rule>>>>,
-    file: Option<PathBuf>,
+    file: Option<OwnFile>,
     of_program: Vec<Rule>,
     remember: Remember,
     memory: Arc<Memory>,
@@ -164,13 +115,10 @@ impl Rules {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, RulesError> {
         let path = path.as_ref();
         let content = file::read(path)?;
-        let absolute = std::path::absolute(path).map_err(|error| RulesError::Read {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        })?;
+        let own_file = OwnFile::new(path)?;
         Ok(Self {
             of_file: Arc::new(Mutex::new(Arc::new(content.rules))),
-            file: Some(absolute),
+            file: Some(own_file),
             remember: content.remember.unwrap_or_default(),
             ..Self::new()
         })
@@ -194,6 +142,16 @@ impl Rules {
         self
     }
 
+    /// Returns the file of the rules if it, or a link to it, lies in `directory`.
+    ///
+    /// An agent that works there can change the rules without the client, such as by a command. Calls
+    /// for which it asks are rejected if they name the file. Blocks for as long as the file system takes.
+    #[must_use]
+    pub fn file_inside(&self, directory: impl AsRef<Path>) -> Option<&Path> {
+        let file = self.file.as_ref()?;
+        file.is_inside(directory.as_ref()).then(|| file.path())
+    }
+
     /// Returns whether a rule may allow more than read access.
     #[must_use]
     pub fn may_approve(&self) -> bool {
@@ -214,7 +172,7 @@ impl Rules {
         let of_file = self.of_file();
         let of_session = self.memory.rules(&question.request.session_id);
         let source = match &self.file {
-            Some(path) => RuleSource::File(path.clone()),
+            Some(file) => RuleSource::File(file.path().to_owned()),
             None => RuleSource::Program,
         };
         let rules = numbered(of_file.iter(), &source)
@@ -222,7 +180,7 @@ impl Rules {
             .chain(numbered(of_session.iter(), &RuleSource::Session));
         let has_paths = rules.clone().any(|(_, _, rule)| rule.has_paths());
         let mut call = Call::new(question);
-        if has_paths || call.has_directory() {
+        if has_paths || call.has_directory() || self.file.is_some() {
             // File system calls may block for long.
             let judged = tokio::task::spawn_blocking(move || {
                 call.follow_links();
@@ -243,6 +201,14 @@ impl Rules {
         // A rule allows one call. An option of another kind would allow more.
         let can_allow = kinds.contains(&&PermissionOptionKind::AllowOnce);
         let mut unclear = None;
+        if let Some(file) = &self.file {
+            let reason = || Reason::RulesFile(file.path().to_owned());
+            match file.matches(&call) {
+                Match::Yes => return (Decision::Reject, Some(reason())),
+                Match::Unclear => unclear = Some(reason()),
+                Match::No => {}
+            }
+        }
         for (source, index, rule) in rules {
             let id = || RuleId {
                 source: source.clone(),
@@ -301,18 +267,19 @@ impl Rules {
             Ok(rule) => rule,
             Err(why) => return Some(Reason::NotRemembered(why.to_owned())),
         };
-        let (Remember::File, Some(path)) = (self.remember, &self.file) else {
+        let path = self.file.as_ref().map(OwnFile::path);
+        let (Remember::File, Some(path)) = (self.remember, path) else {
             self.memory.add(&question.request.session_id, rule);
             return Some(Reason::Remembered(None));
         };
         let added = tokio::task::spawn_blocking({
-            let (path, rule) = (path.clone(), rule.clone());
+            let (path, rule) = (path.to_owned(), rule.clone());
             move || file::add(&path, &rule)
         });
         Some(match added.await {
             Ok(Ok(content)) => {
                 *self.lock() = Arc::new(content.rules);
-                Reason::Remembered(Some(path.clone()))
+                Reason::Remembered(Some(path.to_owned()))
             }
             Ok(Err(error)) => {
                 // The answer is valid without a rule in the file.

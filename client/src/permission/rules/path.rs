@@ -129,7 +129,7 @@ impl CallPath {
 }
 
 /// Removes `.` and `..` from an absolute path lexically.
-fn fold(path: &Path) -> PathBuf {
+pub(super) fn fold(path: &Path) -> PathBuf {
     let mut folded = PathBuf::new();
     for component in path.components() {
         match component {

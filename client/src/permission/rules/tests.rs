@@ -8,6 +8,7 @@ use super::*;
 
 mod always;
 mod files;
+mod own_file;
 #[cfg(unix)]
 mod places;
 mod unclear;
