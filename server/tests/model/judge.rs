@@ -39,16 +39,21 @@ pub fn prompt_of(number: u64, log: &Log) -> Option<String> {
 }
 
 /// A turn as the log has it.
-pub struct Turn<'a> {
-    pub words: &'a Entry,
+struct Turn<'a> {
+    words: &'a Entry,
     /// The number of its end.
-    pub end: u64,
-    pub ended: &'a Value,
+    end: u64,
+    ended: &'a Value,
 }
 
-/// Checks the events of a session in which nothing runs, and returns its turns.
-pub fn turns(log: &Log) -> Result<Vec<Turn<'_>>, String> {
-    let mut turns = Vec::new();
+/// Checks the events of a session in which nothing runs.
+pub fn check(log: &Log) -> Result<(), String> {
+    check_turns(log, &mut Vec::new())
+}
+
+/// Checks as [`check`] does, and adds the turns that have ended before the first fault to `turns`: in a
+/// session that was deleted, the last turn need not have an end.
+fn check_turns<'a>(log: &'a Log, turns: &mut Vec<Turn<'a>>) -> Result<(), String> {
     let mut running = None;
     let mut calls = BTreeSet::new();
     let mut questions = BTreeSet::new();
@@ -107,7 +112,7 @@ pub fn turns(log: &Log) -> Result<Vec<Turn<'_>>, String> {
     }
     match running {
         Some(turn) => Err(format!("turn {turn} has no end")),
-        None => Ok(turns),
+        None => Ok(()),
     }
 }
 
@@ -169,7 +174,9 @@ pub fn answer(
     let words = log
         .iter()
         .position(|entry| entry.kind() == "user_message_chunk" && entry.said() == prompt.text);
-    let turns = turns(log).unwrap_or_default();
+    let mut turns = Vec::new();
+    // A fault of the log is reported for the log.
+    let _ = check_turns(log, &mut turns);
     let turn = turns.iter().find(|turn| turn.words.said() == prompt.text);
     let reached = |last| match (&answer.places, view) {
         (Some(places), Some(view)) => view.ends_at(places, last, log),

@@ -238,7 +238,7 @@ impl Schedule {
         let state = self.world.state();
         for id in &self.sessions {
             let log = self.world.recorder.log(id);
-            if let Err(fault) = judge::turns(&log) {
+            if let Err(fault) = judge::check(&log) {
                 faults.push(format!("{id}: {fault}"));
             }
             let of_session = |reply: &&Reply| reply.session == *id;
