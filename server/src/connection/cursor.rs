@@ -12,6 +12,10 @@ use crate::store::StoreError;
 /// The prompts of a client that it is not sent although it asks for older events again.
 const KEPT_KNOWN: usize = 256;
 
+/// Names a barrier: the event that it follows changes when a commit fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BarrierId(u64);
+
 /// Receives the result of waiting for an event.
 pub(super) type Waiter = oneshot::Sender<Result<(), StoreError>>;
 
@@ -43,7 +47,8 @@ pub(super) struct Cursor {
     /// The client knows these events, for it sent what is in them.
     known: VecDeque<(u64, u64)>,
     /// Nothing after these events is sent until a response has been sent. The first is the lowest.
-    barriers: VecDeque<u64>,
+    barriers: VecDeque<(u64, BarrierId)>,
+    last_barrier: u64,
     /// The client must be sent the commands.
     greet: bool,
     waiting: Vec<(u64, Waiter)>,
@@ -106,9 +111,9 @@ impl Cursor {
         self.older.clear();
     }
 
-    /// Sets the cursor back for a replay of a session whose last event is `last`. Returns the
-    /// event after which nothing is sent until [`lift`](Self::lift) is called with it.
-    pub(super) fn restart(&mut self, replay: Replay, last: u64, greet: bool) -> u64 {
+    /// Sets the cursor back for a replay of a session whose last event is `last`, and
+    /// [holds](Self::hold_after) what follows the replay.
+    pub(super) fn restart(&mut self, replay: Replay, last: u64, greet: bool) -> BarrierId {
         let after = match replay {
             Replay::After(after) => Some(after.min(last)),
             Replay::Load | Replay::AfterAnswer | Replay::Created => Some(0),
@@ -130,8 +135,7 @@ impl Cursor {
             Replay::Nothing => self.delivered,
             _ => last,
         };
-        self.hold_after(held);
-        held
+        self.hold_after(held)
     }
 
     /// Sets the cursor to an event, the last that has surely arrived. Returns the generation.
@@ -150,8 +154,17 @@ impl Cursor {
 
     /// Events after `last` could not be committed.
     pub(super) fn rolled_back(&mut self, last: u64) {
+        if self.delivered > last {
+            // A client has named a later event than it can have been sent.
+            self.seek(last);
+        }
+        self.live_from = self.live_from.min(last);
         // Only a replay can end behind what is committed.
         self.replay_until = self.replay_until.min(last);
+        // What gets the numbers now follows the response, too.
+        for (number, _) in &mut self.barriers {
+            *number = (*number).min(last);
+        }
         self.known.retain(|(first, _)| *first <= last);
         for (number, _) in &mut self.waiting {
             *number = (*number).min(last);
@@ -176,16 +189,31 @@ impl Cursor {
         self.known.push_back((first, last));
     }
 
-    /// Nothing after the event is sent until it is [lifted](Self::lift).
-    pub(super) fn hold_after(&mut self, number: u64) {
-        let at = self.barriers.partition_point(|held| *held <= number);
-        self.barriers.insert(at, number);
+    /// Nothing after the event is sent until the barrier is [lifted](Self::lift).
+    pub(super) fn hold_after(&mut self, number: u64) -> BarrierId {
+        self.last_barrier += 1;
+        let id = BarrierId(self.last_barrier);
+        let at = self.barriers.partition_point(|(held, _)| *held <= number);
+        self.barriers.insert(at, (number, id));
+        id
     }
 
-    pub(super) fn lift(&mut self, number: u64) {
-        if let Some(at) = self.barriers.iter().position(|held| *held == number) {
-            self.barriers.remove(at);
-        }
+    /// Returns the event after which a barrier holds; 0 once it is lifted.
+    pub(super) fn held_after(&self, barrier: BarrierId) -> u64 {
+        let mut barriers = self.barriers.iter();
+        let found = barriers.find(|(_, id)| *id == barrier);
+        found.map_or(0, |(number, _)| *number)
+    }
+
+    pub(super) fn lift(&mut self, barrier: BarrierId) {
+        self.barriers.retain(|(_, id)| *id != barrier);
+    }
+
+    /// Returns the last event that may be sent.
+    fn limit(&self) -> u64 {
+        self.barriers
+            .front()
+            .map_or(u64::MAX, |(number, _)| *number)
     }
 
     pub(super) fn delivered(&self) -> u64 {
@@ -219,7 +247,7 @@ impl Cursor {
         (self.sending, self.again) = (true, false);
         Some(Step {
             after: self.delivered,
-            limit: self.barriers.front().copied().unwrap_or(u64::MAX),
+            limit: self.limit(),
             older: std::mem::take(&mut self.older),
             generation: self.generation,
         })
@@ -269,10 +297,10 @@ impl Cursor {
         (self.again || moved, reached)
     }
 
-    /// Returns how an event of a step is sent; `None` if the cursor was moved meanwhile. Only events
-    /// of the user can be known.
+    /// Returns how an event of a step is sent; `None` if the cursor was moved meanwhile, or a barrier
+    /// is before the event. Only events of the user can be known.
     pub(super) fn phase(&self, step: &Step, number: u64, kind: EventKind) -> Option<SendPhase> {
-        if self.generation != step.generation {
+        if self.generation != step.generation || number > self.limit() {
             return None;
         }
         if kind.is_plain_update() {

@@ -7,7 +7,7 @@ use acp_sdk::extensions::CurrentSessionState;
 use tokio::sync::oneshot;
 
 use super::Client;
-use super::cursor::{Cursor, Replay};
+use super::cursor::{BarrierId, Cursor, Replay};
 use super::wire::Encoding;
 use crate::Session;
 use crate::limits::LocalTools;
@@ -35,7 +35,7 @@ pub struct Subscription {
 /// Holds back what follows an event, until it is dropped.
 pub(crate) struct Barrier {
     subscription: Arc<Subscription>,
-    number: u64,
+    id: BarrierId,
 }
 
 /// Decides when the events of a client's sessions are sent.
@@ -112,22 +112,15 @@ impl Subscription {
     }
 
     /// Sets the cursor back for a replay, and holds what follows it until the barrier is dropped.
-    /// Returns the last event that is sent before the answer.
-    pub(crate) fn restart(self: &Arc<Self>, replay: Replay) -> (u64, Barrier) {
+    pub(crate) fn restart(self: &Arc<Self>, replay: Replay) -> Barrier {
         // Commands of another agent are among the events since the creation.
         let greet = replay != Replay::Created || !self.session.state().settings.is_mirrored();
         // Under the log's lock, or the last event could be removed before the cursor stands there.
         let log = self.session.log();
-        let number = log.at_last(|last| self.cursor().restart(replay, last, greet));
+        let id = log.at_last(|last| self.cursor().restart(replay, last, greet));
         self.schedule();
         let subscription = self.clone();
-        (
-            number,
-            Barrier {
-                subscription,
-                number,
-            },
-        )
+        Barrier { subscription, id }
     }
 
     /// Sends again what follows an event, to a client that has lost what was on its way. Returns
@@ -165,12 +158,9 @@ impl Subscription {
 
     /// Holds what follows an event until the result is dropped. Called before it is committed.
     pub(crate) fn barrier(self: &Arc<Self>, number: u64) -> Barrier {
-        self.cursor().hold_after(number);
+        let id = self.cursor().hold_after(number);
         let subscription = self.clone();
-        Barrier {
-            subscription,
-            number,
-        }
+        Barrier { subscription, id }
     }
 
     /// Returns the event that must be sent before the session may append more, if this client
@@ -198,10 +188,15 @@ impl Subscription {
     ///
     /// When older events cannot be read.
     pub async fn sent_through(&self, number: u64) -> Result<(), StoreError> {
+        self.sent_as_far(|_| number).await
+    }
+
+    /// Waits until the events up to that of `number` were sent, or never will be.
+    async fn sent_as_far(&self, number: impl FnOnce(&Cursor) -> u64) -> Result<(), StoreError> {
         let waiting = self.session.log().at_last(|last| {
             let mut cursor = self.cursor();
             // An event that a failure removed is not waited for.
-            let number = number.min(last);
+            let number = number(&cursor).min(last);
             if cursor.has_reached(number) {
                 return None;
             }
@@ -266,9 +261,26 @@ impl Listener for Subscription {
     }
 }
 
+impl Barrier {
+    /// Returns the last event that is sent before the barrier is dropped.
+    pub(crate) fn number(&self) -> u64 {
+        self.subscription.cursor().held_after(self.id)
+    }
+
+    /// Waits until the events before it were sent, or never will be.
+    ///
+    /// # Errors
+    ///
+    /// When older events cannot be read.
+    pub(crate) async fn reached(&self) -> Result<(), StoreError> {
+        let number = |cursor: &Cursor| cursor.held_after(self.id);
+        self.subscription.sent_as_far(number).await
+    }
+}
+
 impl Drop for Barrier {
     fn drop(&mut self) {
-        self.subscription.cursor().lift(self.number);
+        self.subscription.cursor().lift(self.id);
         self.subscription.deliver_now();
     }
 }

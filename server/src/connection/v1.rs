@@ -129,7 +129,6 @@ impl ServerConnection {
         let Joined {
             session,
             subscription,
-            last,
             barrier,
             attachment,
         } = self.core().join(&self.client, joining, replay).await?;
@@ -137,7 +136,7 @@ impl ServerConnection {
         let replayed = async {
             match subscription.is_held() {
                 true => Ok(()),
-                false => subscription.sent_through(last).await,
+                false => barrier.reached().await,
             }
         };
         tokio::select! {
@@ -156,8 +155,7 @@ impl ServerConnection {
             return Err(closed(session.id()));
         }
         let unanswered = attachment.keep();
-        // A failed commit may have removed events of the replay, and others have their numbers.
-        let replayed = last.min(subscription.replayed_until());
+        let replayed = barrier.number().min(subscription.replayed_until());
         self.after_answer(ctx, &session, replayed, (unanswered, barrier));
         Ok(session)
     }

@@ -37,8 +37,6 @@ pub(crate) enum Joining {
 pub(crate) struct Joined {
     pub(crate) session: Session,
     pub(crate) subscription: Arc<Subscription>,
-    /// The last event of the replay.
-    pub(crate) last: u64,
     /// Holds what follows the replay until the request is answered.
     pub(crate) barrier: Barrier,
     pub(crate) attachment: Attachment,
@@ -180,19 +178,18 @@ impl ServerCore {
 fn attach(client: &Arc<Client>, session: Session, replay: Replay) -> HandlerResult<Joined> {
     if let Some(subscription) = client.subscription(session.id()) {
         let attachment = Attachment::new(client, &subscription);
-        let (last, barrier) = subscription.restart(replay);
+        let barrier = subscription.restart(replay);
         return Ok(Joined {
             session,
             attachment,
             subscription,
-            last,
             barrier,
         });
     }
     let subscription = Subscription::new(&session, client, client.encoding());
     // Before others see the client, or they would ask it something.
     let attachment = Attachment::new(client, &subscription);
-    let (last, barrier) = subscription.restart(replay);
+    let barrier = subscription.restart(replay);
     {
         let limit = session.core().limits.clients_per_session;
         let mut state = session.state();
@@ -220,7 +217,6 @@ fn attach(client: &Arc<Client>, session: Session, replay: Replay) -> HandlerResu
         session,
         attachment,
         subscription,
-        last,
         barrier,
     })
 }

@@ -22,6 +22,7 @@ mod half_way;
 mod handler;
 mod hiccups;
 mod initialize;
+mod joins;
 mod outside;
 mod panics;
 mod queued;

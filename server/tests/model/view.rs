@@ -260,8 +260,11 @@ impl View {
         let mut next = Vec::new();
         for place in &replays {
             match last {
-                Some(last) if last < place.after => next.push(last),
-                Some(last) if self.is_complete(*place, last, log) => next.push(last),
+                // It has asked for later events than there are, and was sent none.
+                Some(last) if last < place.after && start == Some(*place) => next.push(last),
+                Some(last) if last >= place.after && self.is_complete(*place, last, log) => {
+                    next.push(last);
+                }
                 Some(_) => {}
                 // The answer does not say where the replay ended.
                 None if self.is_complete(*place, self.required, log) => {

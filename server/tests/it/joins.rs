@@ -1,0 +1,66 @@
+//! Clients that join a session while its store fails or takes time.
+
+use std::time::Duration;
+
+use acp_server::{Limits, Server};
+use acp_store_tests::faults::{Operation, When};
+use serde_json::{Value, json};
+
+use crate::editor::Desk;
+use crate::hiccups::{Busy, Faulty, faulty, soon, unavailable};
+use crate::raw::Raw;
+
+fn server(store: &Faulty, limits: Limits) -> Server {
+    let server = Server::builder(Busy::new(store)).store(store.clone());
+    server.limits(limits).build()
+}
+
+/// A client that is initialized.
+async fn client(server: &Server) -> Raw {
+    let mut client = Raw::attach(server);
+    let params = json!({ "protocolVersion": 1 });
+    client.call(0, "initialize", params).await;
+    client
+}
+
+/// Reads up to the answer of a request, and returns the numbers of the updates before it.
+async fn answer(client: &mut Raw, id: u32) -> (Value, Vec<u64>) {
+    let mut before = Vec::new();
+    loop {
+        let message = client.next().await;
+        if message["id"] == id {
+            return (message, before);
+        }
+        before.extend(message["params"]["_meta"]["acp-sdk"]["eventId"].as_u64());
+    }
+}
+
+/// A replay that a failed commit has shortened ends there, although later events have the numbers.
+#[tokio::test(start_paused = true)]
+async fn what_is_committed_after_a_failure_follows_the_answer_of_a_join() {
+    let store = faulty();
+    let mut limits = Limits::default();
+    limits.log.commit_timeout = Duration::from_millis(10);
+    let server = server(&store, limits);
+    let desk = Desk::of(&server).await;
+    let mut other = client(&server).await;
+    store.inject_next(Operation::Commit, 2, When::Before, unavailable());
+    // The second turn ends before anything else runs.
+    let (lost, kept) = (desk.start("steps"), desk.start(""));
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let params = json!({ "sessionId": desk.session, "sinceEventId": 0 });
+    let method = "_acp-sdk/session/resume";
+    other
+        .send(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
+        .await;
+    let (answer, before) = soon("the answer", answer(&mut other, 1)).await;
+    lost.await.unwrap().unwrap_err();
+    kept.await.unwrap().unwrap();
+    let last = answer["result"]["lastEventId"].as_u64().unwrap();
+    assert!(
+        before.iter().all(|number| *number <= last),
+        "{before:?} were sent before {answer}"
+    );
+    let next = soon("the prompt", other.next()).await;
+    assert_eq!(next["params"]["_meta"]["acp-sdk"]["eventId"], 2);
+}
