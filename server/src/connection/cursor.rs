@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use super::wire::SendPhase;
 use crate::event::{Batch, EventKind};
+use crate::log::Pauses;
 use crate::store::StoreError;
 
 /// The prompts of a client that it is not sent although it asks for older events again.
@@ -65,6 +67,10 @@ pub(super) struct Cursor {
     sending: bool,
     /// Something is new since then.
     again: bool,
+    /// The pauses before what could not be read is read again.
+    pauses: Pauses,
+    /// Whether there is a pause.
+    pausing: bool,
     /// Requests to join the session that have not ended.
     pub(super) joining: usize,
     /// Whether one has succeeded.
@@ -183,6 +189,22 @@ impl Cursor {
 
     pub(super) fn take_waiting(&mut self) -> Vec<(u64, Waiter)> {
         std::mem::take(&mut self.waiting)
+    }
+
+    /// The store was unavailable. Returns the time before the next attempt, unless another failure has
+    /// it already.
+    pub(super) fn begin_pause(&mut self) -> Option<Duration> {
+        let pausing = std::mem::replace(&mut self.pausing, true);
+        (!pausing).then(|| self.pauses.next())
+    }
+
+    pub(super) fn end_pause(&mut self) {
+        self.pausing = false;
+    }
+
+    /// The store was available.
+    pub(super) fn has_read(&mut self) {
+        self.pauses = Pauses::default();
     }
 
     pub(super) fn knows(&mut self, first: u64, last: u64) {

@@ -17,6 +17,7 @@ use super::{Client, Subscription, joining, wire};
 use crate::event::{Batch, EventKind};
 use crate::log::{InMemory, Next};
 use crate::session::TurnEvents;
+use crate::store::StoreErrorKind;
 
 #[derive(Default)]
 pub(crate) struct Delivery {
@@ -283,7 +284,11 @@ impl Subscription {
             return Ok(false);
         };
         let step = &mut sending.step;
-        match self.session.log().next(step.after, &mut step.older).await {
+        let next = self.session.log().next(step.after, &mut step.older).await;
+        if next.is_ok() {
+            self.cursor().has_read();
+        }
+        match next {
             Ok(Next::Batch(..)) => Ok(true),
             Ok(Next::Nothing) => Ok(false),
             Ok(Next::Gap(last)) => {
@@ -297,7 +302,9 @@ impl Subscription {
                 Ok(true)
             }
             Err(error) => {
-                // The next commit tries again.
+                if error.kind() == StoreErrorKind::Unavailable {
+                    self.schedule_later();
+                }
                 for (_, waiter) in self.cursor().take_waiting() {
                     let _ = waiter.send(Err(error.clone()));
                 }

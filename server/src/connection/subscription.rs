@@ -231,6 +231,21 @@ impl Subscription {
         }
     }
 
+    /// Adds this to the round after a pause, in which the store may become available.
+    pub(super) fn schedule_later(&self) {
+        let Some(pause) = self.cursor().begin_pause() else {
+            return;
+        };
+        let this = self.this.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(pause).await;
+            if let Some(this) = this.upgrade() {
+                this.cursor().end_pause();
+                this.schedule();
+            }
+        });
+    }
+
     /// It is its turn in the round of the delivery task.
     pub(super) fn begin_turn(&self) {
         self.scheduled.store(false, Ordering::Release);

@@ -7,17 +7,12 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::LogInner;
+use super::pauses::Pauses;
 use super::state::Committer;
 use crate::event::Batch;
 use crate::log_repeated;
 use crate::panic::{catch, catch_panic};
 use crate::store::{Commit, Lease, StoreError, StoreErrorKind};
-
-/// The time between the first two attempts of a commit. Each later one is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-
-/// The longest time between two attempts.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Since when a session is being closed, and the time that its store still has for each commit.
 #[derive(Debug)]
@@ -154,18 +149,17 @@ impl LogInner {
         let session = self.session.as_str();
         log_repeated!(warn, session, %error, "a commit failed, and is tried again");
         let begun = Instant::now();
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = Pauses::default();
         loop {
             let left = self.time_left(begun);
             if left.is_zero() {
                 return Err(error);
             }
             tokio::select! {
-                () = sleep(pause.min(left)) => {}
+                () = sleep(pauses.next().min(left)) => {}
                 // There is less time now.
                 _ = self.closing.wait(), if !self.closing.initialized() => {}
             }
-            pause = LONGEST_PAUSE.min(pause * 2);
             match self.attempt(lease, commit, true).await {
                 Err(again) if again.kind() == StoreErrorKind::Unavailable => error = again,
                 Ok(()) => {

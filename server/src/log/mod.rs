@@ -7,9 +7,11 @@
 
 mod commit;
 mod memory;
+mod pauses;
 mod state;
 
 pub(crate) use memory::Memory;
+pub(crate) use pauses::Pauses;
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;

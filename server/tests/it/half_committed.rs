@@ -6,7 +6,7 @@ use acp_server::{Limits, Link, Server};
 use acp_store_tests::faults::{Fault, Gate, Operation, When};
 
 use crate::editor::{Desk, Editor, Permission, event_ids, everything};
-use crate::hiccups::{Busy, faulty, soon, stored, unavailable};
+use crate::hiccups::{Busy, faulty, soon, stored};
 
 fn count(events: &[String], what: &str) -> usize {
     events.iter().filter(|text| text.contains(what)).count()
@@ -104,23 +104,6 @@ async fn a_client_that_resumes_is_sent_what_is_being_committed() {
     soon("the end of the turn", turn).await.unwrap().unwrap();
     other.editor.until("agent_message_chunk step 4").await;
     assert_eq!(event_ids(&other.editor.take()), [2, 3, 4, 5, 6, 7]);
-}
-
-/// What could not be read is sent once the store is there again, whether or not anything happens.
-#[tokio::test(start_paused = true)]
-async fn a_replay_goes_on_when_the_store_can_be_read_again() {
-    let store = faulty();
-    let mut limits = Limits::default();
-    limits.log.memory_events = 1;
-    let server = Server::builder(Busy::new(&store)).store(store.clone());
-    let server = server.limits(limits).build();
-    let desk = Desk::of(&server).await;
-    desk.prompt("steps").await.unwrap();
-    desk.prompt("").await.unwrap();
-    desk.editor.take();
-    store.inject(Operation::Read, 1, When::Before, unavailable());
-    desk.load().await.unwrap_err();
-    desk.editor.until("agent_message_chunk step 4").await;
 }
 
 #[tokio::test(start_paused = true)]

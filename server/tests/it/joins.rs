@@ -1,7 +1,8 @@
-//! Clients that join a session while its store fails or takes time.
+//! Clients that join or follow a session while its store fails or takes time.
 
 use std::time::Duration;
 
+use acp_sdk::v1::SessionId;
 use acp_server::{Limits, Server};
 use acp_store_tests::faults::{Operation, When};
 use serde_json::{Value, json};
@@ -63,4 +64,36 @@ async fn what_is_committed_after_a_failure_follows_the_answer_of_a_join() {
     );
     let next = soon("the prompt", other.next()).await;
     assert_eq!(next["params"]["_meta"]["acp-sdk"]["eventId"], 2);
+}
+
+/// What could not be read is sent once the store is there again, whether or not anything happens.
+#[tokio::test(start_paused = true)]
+async fn a_slow_client_goes_on_when_the_store_can_be_read_again() {
+    let store = faulty();
+    let mut limits = Limits::default();
+    limits.log.memory_events = 1;
+    let server = server(&store, limits);
+    let mut slow = Raw::attach(&server);
+    let session = slow.open_session().await;
+    let id = SessionId::from(session.as_str().unwrap());
+    let opened = server.session(&id).await.unwrap();
+    // More than its pipe and its output buffer hold.
+    store.inject_next(Operation::Read, 5, When::Before, unavailable());
+    let flood = opened.prompt(vec!["flood".into()]).unwrap();
+    flood.stop_reason().await.unwrap();
+    // No commit follows.
+    let last = opened.last_event() - 1;
+    let updates = async {
+        let mut number = 0;
+        while number < last {
+            let update = slow.next().await;
+            let next = update["params"]["_meta"]["acp-sdk"]["eventId"].as_u64();
+            assert_eq!(next, Some(number.max(1) + 1));
+            number = next.unwrap();
+        }
+    };
+    soon("the rest", updates).await;
+    let reads = store.calls();
+    let reads = reads.iter().filter(|call| **call == Operation::Read);
+    assert!(reads.count() > 5, "the client was not slow");
 }
