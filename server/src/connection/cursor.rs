@@ -152,10 +152,13 @@ impl Cursor {
         self.generation
     }
 
-    /// Ends a replay where it is: the cursor moves to where it was before. What follows happens now.
-    pub(super) fn skip_replay(&mut self) {
+    /// Ends a replay where it is: the cursor moves to where it was before. What follows happens now;
+    /// a client that has not joined in another way has not been sent what is before, so it is sent
+    /// nothing until the barrier is lifted.
+    pub(super) fn skip_replay(&mut self) -> Option<BarrierId> {
         self.seek(self.delivered.max(self.live_from));
         self.replay_until = self.replay_until.min(self.delivered);
+        (!self.joined).then(|| self.hold_after(self.delivered))
     }
 
     /// Events after `last` could not be committed.

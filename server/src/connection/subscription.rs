@@ -144,9 +144,12 @@ impl Subscription {
         self.cursor().held
     }
 
-    /// Ends a replay where it is: the cursor moves to where it was before.
-    pub(crate) fn skip_replay(&self) {
-        self.cursor().skip_replay();
+    /// Ends a replay where it is: the cursor moves to where it was before. A client that has not joined
+    /// in another way is sent nothing until the result is dropped.
+    pub(crate) fn skip_replay(self: &Arc<Self>) -> Option<Barrier> {
+        let id = self.cursor().skip_replay()?;
+        let subscription = self.clone();
+        Some(Barrier { subscription, id })
     }
 
     /// The client sent what is in these events. Called before they are committed.

@@ -139,16 +139,15 @@ impl ServerConnection {
                 false => barrier.reached().await,
             }
         };
-        tokio::select! {
+        let replayed = tokio::select! {
             biased;
-            reached = replayed => {
-                reached.map_err(|error| store_failed(session.id(), &error))?;
-            }
-            () = ctx.request_cancelled() => {
-                subscription.skip_replay();
-                attachment.undo().await;
-                return Err(HandlerError::cancelled());
-            }
+            reached = replayed => reached.map_err(|error| store_failed(session.id(), &error)),
+            () = ctx.request_cancelled() => Err(HandlerError::cancelled()),
+        };
+        if let Err(error) = replayed {
+            let _held = subscription.skip_replay();
+            attachment.undo().await;
+            return Err(error);
         }
         if subscription.has_ended() {
             // Closed meanwhile: the replay may be incomplete, and nothing follows it.

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
 use acp_server::{Limits, Server};
-use acp_store_tests::faults::{Operation, When};
+use acp_store_tests::faults::{Fault, Gate, Operation, When};
 use serde_json::{Value, json};
 
-use crate::editor::Desk;
+use crate::editor::{Desk, event_ids, others_run};
 use crate::hiccups::{Busy, Faulty, faulty, soon, unavailable};
 use crate::raw::Raw;
 
@@ -96,4 +96,63 @@ async fn a_slow_client_goes_on_when_the_store_can_be_read_again() {
     let reads = store.calls();
     let reads = reads.iter().filter(|call| **call == Operation::Read);
     assert!(reads.count() > 5, "the client was not slow");
+}
+
+/// Its cursor would name the last of them, and those before would never be sent.
+#[tokio::test(start_paused = true)]
+async fn a_client_whose_load_was_cancelled_is_sent_no_later_events() {
+    let store = faulty();
+    let mut limits = Limits::default();
+    limits.log.memory_events = 1;
+    let server = server(&store, limits);
+    let desk = Desk::of(&server).await;
+    desk.prompt("steps").await.unwrap();
+    let (commit, read) = (Gate::new(), Gate::new());
+    let held = |gate: &Gate| Fault::Hold(gate.clone());
+    store.inject(Operation::Commit, 1, When::Before, held(&commit));
+    store.inject(Operation::Read, 1, When::Before, held(&read));
+    let turn = desk.start("steps");
+    soon("the commit", commit.reached()).await;
+    let mut other = client(&server).await;
+    let params = json!({ "sessionId": desk.session, "cwd": "/w", "mcpServers": [] });
+    let load = json!({ "jsonrpc": "2.0", "id": 1, "method": "session/load", "params": params });
+    other.send(load).await;
+    soon("the replay", read.reached()).await;
+    // Nobody is detached while the session is closed, which waits for its last commit.
+    let deleted = async { server.delete_session(&desk.session).await };
+    let cancelled = async {
+        others_run().await;
+        let params = json!({ "requestId": 1 });
+        let cancel = json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": params });
+        other.send(cancel).await;
+        others_run().await;
+        read.open();
+        others_run().await;
+        commit.open();
+        soon("the answer", answer(&mut other, 1)).await
+    };
+    let (deleted, (answer, before)) = tokio::join!(deleted, cancelled);
+    assert!(deleted.unwrap());
+    let _ = turn.await.unwrap();
+    assert_eq!(before, [0; 0], "before {answer}");
+    assert_eq!(answer["error"]["code"], -32800);
+}
+
+/// A request that fails is followed by no replay: another one begins it again.
+#[tokio::test(start_paused = true)]
+async fn a_load_that_fails_replays_nothing_afterwards() {
+    let store = faulty();
+    let mut limits = Limits::default();
+    limits.log.memory_events = 1;
+    let server = server(&store, limits);
+    let desk = Desk::of(&server).await;
+    desk.prompt("steps").await.unwrap();
+    desk.prompt("").await.unwrap();
+    desk.editor.take();
+    store.inject(Operation::Read, 1, When::Before, unavailable());
+    desk.load().await.unwrap_err();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(event_ids(&desk.editor.take()), [0; 0]);
+    desk.load().await.unwrap();
+    assert_eq!(event_ids(&desk.editor.take()), [2, 3, 4, 5, 6, 7, 10]);
 }

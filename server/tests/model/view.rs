@@ -290,20 +290,15 @@ impl View {
         Ok(())
     }
 
-    /// The request to join has failed, at whatever point.
+    /// The request to join has failed, at whatever point: nothing more of its replay follows.
     pub fn not_joined(&mut self) {
-        self.join = None;
+        (self.join, self.start) = (None, None);
         self.attached = false;
         self.own.clear();
         let phase = Phase::Live;
         let after = self.high;
-        self.places.extend(self.start.take());
-        let live: Vec<_> = self
-            .places
-            .iter()
-            .map(|place| Place { phase, ..*place })
-            .collect();
-        self.places.extend(live);
+        self.places.retain(|place| place.phase == phase);
         self.places.push(Place { after, phase });
+        self.places.dedup();
     }
 }
