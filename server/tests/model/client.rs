@@ -169,12 +169,18 @@ impl Client {
     }
 
     /// Asks to join a session, unless a request to join or to leave is under way. `required`: the last
-    /// event of the log, if the server surely knows it.
-    pub fn join(&self, session: &SessionId, join: Join, required: u64) -> bool {
+    /// event of the log, if the server surely knows it; `may_have_closed`: as for [`View::joins`].
+    pub fn join(
+        &self,
+        session: &SessionId,
+        join: Join,
+        required: u64,
+        may_have_closed: bool,
+    ) -> bool {
         if self.is_busy(session) {
             return false;
         }
-        self.view(session, |view| view.joins(join, required));
+        self.view(session, |view| view.joins(join, required, may_have_closed));
         let (method, params) = match join {
             Join::Load => ("session/load", json!({ "cwd": "/", "mcpServers": [] })),
             Join::Nothing => ("session/resume", json!({ "cwd": "/", "mcpServers": [] })),

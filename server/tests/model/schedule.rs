@@ -271,7 +271,9 @@ impl Schedule {
             true => 0,
             false => last,
         };
-        client.join(session, join, required).then_some(join)
+        let may_have_closed = self.trouble == Trouble::Failures;
+        let joins = client.join(session, join, required, may_have_closed);
+        joins.then_some(join)
     }
 
     async fn inject(&mut self, session: &SessionId) -> Option<String> {

@@ -57,6 +57,8 @@ pub struct View {
     join: Option<Join>,
     /// The events that the replay must have.
     required: u64,
+    /// Whether a failed commit may have closed the session before the request.
+    may_have_closed: bool,
     /// The last event of all.
     high: u64,
     /// Prompts of which the client is not sent its own words.
@@ -80,6 +82,7 @@ impl View {
             start: None,
             join: None,
             required: 0,
+            may_have_closed: false,
             high: 0,
             own: Vec::new(),
             attached: false,
@@ -103,12 +106,14 @@ impl View {
         self.high
     }
 
-    /// The client asks to join; the server knows that the log has `required` events.
-    pub fn joins(&mut self, join: Join, required: u64) {
+    /// The client asks to join; the server knows that the log has `required` events. `may_have_closed`:
+    /// the session may have closed since the client joined it, without an answer that says so.
+    pub fn joins(&mut self, join: Join, required: u64, may_have_closed: bool) {
         self.generation += 1;
         (self.doubted, self.cancelled) = (false, false);
         self.join = Some(join);
         self.required = required;
+        self.may_have_closed = may_have_closed;
         let start = match join {
             Join::Load => Some((0, Phase::Loaded)),
             Join::After(after) => Some((after, Phase::Replayed)),
@@ -248,7 +253,7 @@ impl View {
         let phase = Phase::Live;
         if join == Join::Nothing {
             // Where the client is, if it was not attached, is known as well as when it was.
-            if !was_attached || self.required == 0 {
+            if !was_attached || self.may_have_closed || self.required == 0 {
                 let ends = self.required..=log.len() as u64;
                 self.places.extend(ends.map(|after| Place { after, phase }));
             }
