@@ -188,6 +188,7 @@ impl LogInner {
     /// that no number is used twice and no event is lost. `again`: that commit was this one.
     async fn attempt(&self, lease: &Lease, commit: &Commit, again: bool) -> Result<(), StoreError> {
         let mut commit = commit.clone();
+        let mut has_happened = false;
         if self.in_doubt.load(Ordering::Relaxed) {
             let stored = self.store.find(&self.session).await?;
             let stored = stored.map(|record| record.last_event);
@@ -200,11 +201,13 @@ impl LogInner {
                 // The events are there. Committing the rest shows whether the lease is still valid,
                 // so that they are these and nobody else's, and does what was asked of the disk.
                 commit.events = None;
+                has_happened = true;
             }
         }
         self.in_doubt.store(true, Ordering::Relaxed);
         let result = self.store.commit(lease, commit).await;
-        let in_doubt = result.as_ref().is_err_and(leaves_doubt);
+        let in_doubt = |error| has_happened || leaves_doubt(error);
+        let in_doubt = result.as_ref().is_err_and(in_doubt);
         self.in_doubt.store(in_doubt, Ordering::Relaxed);
         result
     }

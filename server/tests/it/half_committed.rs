@@ -6,7 +6,7 @@ use acp_server::{Limits, Link, Server};
 use acp_store_tests::faults::{Fault, Gate, Operation, When};
 
 use crate::editor::{Desk, Editor, Permission, event_ids, everything};
-use crate::hiccups::{Busy, faulty, soon, stored};
+use crate::hiccups::{Busy, faulty, soon, stored, unavailable};
 
 fn count(events: &[String], what: &str) -> usize {
     events.iter().filter(|text| text.contains(what)).count()
@@ -127,4 +127,23 @@ async fn a_load_whose_session_is_deleted_meanwhile_fails() {
     assert!(deleted.unwrap());
     let error = loaded.unwrap_err().to_string();
     assert!(error.contains("is closed"), "{error}");
+}
+
+/// The first attempt has happened, and the second one fails for good: the next commit must not take
+/// those events for its own, although it has as many.
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_happened_and_failed_is_not_taken_for_the_next_one() {
+    let store = faulty();
+    let server = Server::builder(Busy::new(&store)).store(store.clone());
+    let server = server.build();
+    let desk = Desk::of(&server).await;
+    let full = Fault::Fail(StoreErrorKind::Full);
+    store.inject(Operation::Commit, 1, When::After, unavailable());
+    store.inject(Operation::Commit, 2, When::Before, full);
+    store.inject(Operation::Commit, 3, When::Before, unavailable());
+    desk.prompt("one").await.unwrap_err();
+    let error = desk.prompt("two").await.unwrap_err().to_string();
+    assert!(error.contains("has happened after all"), "{error}");
+    let events = stored(&store, &desk.session).await;
+    assert_eq!((count(&events, "one"), count(&events, "two")), (1, 0));
 }
