@@ -92,12 +92,14 @@ async fn resume(
     };
     let before = connection.client.subscription(&params.session_id);
     let before = before.map_or(0, |subscription| subscription.sent());
+    // Before, for a request that fails must leave nobody attached. What is removed later is announced
+    // where the replay has the gap.
+    let oldest = connection.core().oldest(&params.session_id).await?;
     let session = connection.join(ctx, joining, Replay::After(since)).await?;
     let after = connection.client.subscription(session.id());
     let (sent, last) = after.map_or((0, 0), |subscription| {
         (subscription.sent(), subscription.replayed_until())
     });
-    let oldest = connection.core().oldest(session.id()).await?;
     let replayed = sent - before.min(sent);
     let truncated = oldest > since.saturating_add(1);
     Ok(ResumeEventsResponse::new(

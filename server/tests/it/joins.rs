@@ -156,3 +156,19 @@ async fn a_load_that_fails_replays_nothing_afterwards() {
     desk.load().await.unwrap();
     assert_eq!(event_ids(&desk.editor.take()), [2, 3, 4, 5, 6, 7, 10]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_is_not_attached_by_a_resume_that_fails() {
+    let store = faulty();
+    let server = server(&store, Limits::default());
+    let desk = Desk::of(&server).await;
+    let mut other = client(&server).await;
+    // The only request to the store, for the session is open.
+    store.inject(Operation::Find, 1, When::Before, unavailable());
+    let params = json!({ "sessionId": desk.session, "sinceEventId": 0 });
+    let (answer, _) = other.call(1, "_acp-sdk/session/resume", params).await;
+    assert!(answer["error"].is_object(), "{answer}");
+    let params = json!({ "sessionId": desk.session });
+    let (state, _) = other.call(2, "_acp-sdk/session/state", params).await;
+    assert!(state["error"].is_object(), "{state}");
+}
