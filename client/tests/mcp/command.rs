@@ -38,14 +38,14 @@ async fn leave(host: Connected, mut child: Child) -> Option<i32> {
 async fn only_reading_is_allowed_unless_somebody_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let rules = dir.path().join("rules.toml");
-    std::fs::write(&rules, "[[rule]]\neffect = \"allow\"\nkind = \"edit\"\n").unwrap();
+    std::fs::write(&rules, "[[rule]]\neffect = \"allow\"\nkind = \"fetch\"\n").unwrap();
     let rules = ["--rules", rules.to_str().unwrap()];
     for (args, kind, id) in [
         (&[][..], "read", 2),
         (&[], "edit", 1),
         (&["--approve-all"], "edit", 2),
         (&["--deny-all"], "read", 1),
-        (&rules, "edit", 2),
+        (&rules, "fetch", 2),
         (&rules, "execute", 1),
     ] {
         let agent = format!("start; prompt; ask {kind}; say \"$(quoted)\"; end end_turn; message");

@@ -25,16 +25,16 @@ async fn rules_decide_before_flags_and_are_shown() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rules.toml");
     let rules = "[[rule]]\neffect = \"deny\"\nkind = \"execute\"\n
-        [[rule]]\neffect = \"allow\"\nname = \"edits\"\nkind = \"edit\"\n";
+        [[rule]]\neffect = \"allow\"\nname = \"pages\"\nkind = \"fetch\"\n";
     std::fs::write(&path, rules).unwrap();
     let file = path.to_str().unwrap();
     let ask = |kind| format!("start; prompt; ask {kind}; say \"$(quoted)\"; end end_turn");
     for (flag, kind, id, shown) in [
         (
             "--deny-all",
-            "edit",
+            "fetch",
             2,
-            "allowed once by rule 2 (edits) of ",
+            "allowed once by rule 2 (pages) of ",
         ),
         ("--approve-all", "execute", 1, "refused by rule 1 of "),
     ] {
@@ -46,15 +46,15 @@ async fn rules_decide_before_flags_and_are_shown() {
     }
     let ended = run(
         &["--deny-all", "--rules", file, "--format", "json", "hi"],
-        &ask("edit"),
+        &ask("fetch"),
     )
     .await;
     let lines = ended.lines();
     let answered = lines.iter().find(|line| line["type"] == "permission");
-    let reason = format!("rule 2 (edits) of {file}");
+    let reason = format!("rule 2 (pages) of {file}");
     assert_eq!(answered.unwrap()["reason"], reason);
     // The flag decides requests that no rule matches.
-    let ended = run(&["--deny-all", "--rules", file, "hi"], &ask("fetch")).await;
+    let ended = run(&["--deny-all", "--rules", file, "hi"], &ask("read")).await;
     assert!(ended.stderr.contains(": refused\n"), "{ended:?}");
 
     std::fs::write(&path, "[[rule]]\nefect = \"deny\"\n").unwrap();
