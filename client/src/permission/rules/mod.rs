@@ -152,14 +152,6 @@ impl Rules {
         file.is_inside(directory.as_ref()).then(|| file.path())
     }
 
-    /// Returns whether a rule may allow more than read access.
-    #[must_use]
-    pub fn may_approve(&self) -> bool {
-        let of_file = self.of_file();
-        let mut rules = of_file.iter().chain(&self.of_program);
-        rules.any(Rule::may_approve)
-    }
-
     fn lock(&self) -> MutexGuard<'_, Arc<Vec<Rule>>> {
         self.of_file.lock().unwrap_or_else(PoisonError::into_inner)
     }

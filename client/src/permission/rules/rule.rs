@@ -175,13 +175,6 @@ impl Rule {
         self.commands.iter().map(CommandPattern::text)
     }
 
-    /// Returns whether the rule may allow more than read access.
-    pub(super) fn may_approve(&self) -> bool {
-        let reads = |kind| matches!(kind, &ToolKind::Read | &ToolKind::Search | &ToolKind::Think);
-        let only_reads = !self.kinds.is_empty() && self.kinds.iter().all(reads);
-        self.effect == Effect::Allow && !only_reads
-    }
-
     /// Returns whether the rule has conditions on paths.
     pub(super) fn has_paths(&self) -> bool {
         !self.paths.is_empty()
