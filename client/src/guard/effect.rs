@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use acp_sdk::Json;
+use acp_sdk::text::command_line;
 use acp_sdk::v1::{
     CreateTerminalRequest, Diff, PermissionOption, PermissionOptionKind, ReadTextFileRequest,
     RequestPermissionRequest, SessionId, ToolCallContent, ToolCallLocation, ToolCallUpdate,
@@ -115,14 +116,7 @@ fn located(path: &str) -> Option<Vec<ToolCallLocation>> {
 
 /// Returns the program and its arguments on one line.
 fn words(request: &CreateTerminalRequest) -> String {
-    let words = std::iter::once(&request.command).chain(&request.args);
-    let quoted = words.map(|word| {
-        match word.contains(|c: char| c.is_whitespace() || c == '"') || word.is_empty() {
-            true => format!("{word:?}"),
-            false => word.clone(),
-        }
-    });
-    quoted.collect::<Vec<_>>().join(" ")
+    command_line(std::iter::once(&request.command).chain(&request.args))
 }
 
 /// Returns the members that rules compare.

@@ -10,6 +10,7 @@
 mod ask;
 mod reason;
 mod rules;
+mod shown;
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -25,6 +26,7 @@ pub use self::ask::Ask;
 pub use self::reason::{Reason, RuleId, RuleSource};
 pub(crate) use self::rules::Action;
 pub use self::rules::{Remember, Rule, Rules, RulesError};
+pub(crate) use self::shown::Shown;
 
 /// Who needs a decision, and what it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

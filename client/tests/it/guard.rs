@@ -233,7 +233,7 @@ async fn without_a_word_of_the_program_nothing_is_served() {
     assert!(case.write("file").await.is_err());
     let refused = case.run(&["touch", "a b"]).await.unwrap_err();
     assert!(
-        refused.contains("running touch \"a b\" is not allowed"),
+        refused.contains("running touch 'a b' is not allowed"),
         "{refused}"
     );
     // Whoever means it says so.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use super::style::{Colour, Face, Paint, fit};
+use super::style::{Colour, Face, Paint, fit, wrap};
 
-/// Maximum number of displayed lines of a diff.
+/// Maximum number of displayed lines of a diff that nobody asked to see.
 const MOST_LINES: usize = 40;
 
 /// Maximum size of both texts together, in bytes.
@@ -15,11 +15,13 @@ const MOST_BYTES: usize = 2 << 20;
 /// Time limit of the comparison; after it, the diff is coarser.
 const COMPARING: Duration = Duration::from_millis(100);
 
-/// Returns lines that begin with two spaces, of at most `width` columns.
+/// Returns lines that begin with two spaces, of at most `width` columns. Unless it is to be the `whole`
+/// diff, there are at most 40, and each is cut.
 pub(super) fn lines(
     path: &str,
     old: Option<&str>,
     new: &str,
+    whole: bool,
     width: usize,
     paint: Paint,
 ) -> Vec<String> {
@@ -39,7 +41,7 @@ pub(super) fn lines(
         .diff_lines(old, new);
     let (mut added, mut removed, mut left_out) = (0, 0, 0);
     let mut lines = Vec::new();
-    let mut show = |line: String| match lines.len() < MOST_LINES {
+    let mut show = |line: String| match whole || lines.len() < MOST_LINES {
         true => lines.push(line),
         false => left_out += 1,
     };
@@ -58,9 +60,15 @@ pub(super) fn lines(
                 ChangeTag::Delete => removed += 1,
                 ChangeTag::Insert => added += 1,
             }
-            let text = fit(&change.value().replace('\n', ""), columns - 2);
-            let line = format!("{mark} {text}");
-            show(format!("    {}", paint.text(face, line.trim_end())));
+            let text = change.value().replace('\n', "");
+            let parts = match whole {
+                true if !text.trim().is_empty() => wrap(&text, columns - 2),
+                _ => vec![fit(&text, columns - 2)],
+            };
+            for text in parts {
+                let line = format!("{mark} {text}");
+                show(format!("    {}", paint.text(face, line.trim_end())));
+            }
         }
     }
     let counts = format!("+{added} -{removed}");
@@ -92,7 +100,7 @@ mod tests {
     fn changes_have_their_neighbours() {
         let old = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
         let new = old.replace("b\n", "B\n").replace("k\n", "");
-        let shown = lines("/x", Some(old), &new, 80, PLAIN);
+        let shown = lines("/x", Some(old), &new, false, 80, PLAIN);
         let expected = [
             "  /x +1 -2",
             "      a",
@@ -111,21 +119,25 @@ mod tests {
     #[test]
     fn a_new_file_is_all_additions() {
         assert_eq!(
-            lines("/x", None, "a\u{1b}[2Jb\n", 80, PLAIN),
+            lines("/x", None, "a\u{1b}[2Jb\n", false, 80, PLAIN),
             ["  /x +1 -0", "    + ab"]
         );
-        let red = lines("/x", Some("a\n"), "", 80, Paint { colours: true });
+        let red = lines("/x", Some("a\n"), "", false, 80, Paint { colours: true });
         assert_eq!(red[1], "    \u{1b}[31m- a\u{1b}[0m");
     }
 
     #[test]
     fn long_diffs_and_long_lines_are_cut() {
         let new = "x".repeat(300) + "\n" + &"y\n".repeat(100);
-        let shown = lines("/x", None, &new, 80, PLAIN);
+        let shown = lines("/x", None, &new, false, 80, PLAIN);
         assert_eq!(shown.len(), MOST_LINES + 2);
         assert_eq!(shown.last().unwrap(), "    … 61 more lines");
         assert!(shown.iter().all(|line| line.width() <= 80));
+        let shown = lines("/x", None, &new, true, 80, PLAIN);
+        let whole: String = shown.concat();
+        assert_eq!(whole.matches('y').count(), 100);
+        assert_eq!(whole.matches('x').count(), 301);
         let huge = "x\n".repeat(MOST_BYTES);
-        assert_eq!(lines("/x", None, &huge, 80, PLAIN).len(), 1);
+        assert_eq!(lines("/x", None, &huge, false, 80, PLAIN).len(), 1);
     }
 }

@@ -87,12 +87,7 @@ impl Tools {
     pub(super) fn diffs(&mut self, item: &Item, width: usize, paint: Paint) -> Vec<String> {
         let running = self.running(item.id);
         let content = item.as_tool_call().map(|call| call.content.iter());
-        let lines: Vec<_> = content
-            .into_iter()
-            .flatten()
-            .filter_map(of_diff)
-            .flat_map(|diff| of_file(diff, width, paint))
-            .collect();
+        let lines: Vec<_> = changes(content.into_iter().flatten(), width, paint).collect();
         running.diffs_shown |= !lines.is_empty();
         lines
     }
@@ -145,7 +140,9 @@ impl Running {
         for content in &call.content {
             let lines = match content {
                 ToolCallContent::Content(content) => of_block(&content.content, width, paint),
-                ToolCallContent::Diff(diff) if !self.diffs_shown => of_file(diff, width, paint),
+                ToolCallContent::Diff(diff) if !self.diffs_shown => {
+                    of_file(diff, false, width, paint)
+                }
                 _ => Vec::new(),
             };
             for line in lines {
@@ -157,6 +154,16 @@ impl Running {
     }
 }
 
+/// Returns the whole changes in the content of a call.
+pub(super) fn changes<'a>(
+    content: impl Iterator<Item = &'a ToolCallContent>,
+    width: usize,
+    paint: Paint,
+) -> impl Iterator<Item = String> {
+    let diffs = content.filter_map(of_diff);
+    diffs.flat_map(move |diff| of_file(diff, true, width, paint))
+}
+
 fn of_diff(content: &ToolCallContent) -> Option<&Diff> {
     match content {
         ToolCallContent::Diff(diff) => Some(diff),
@@ -164,14 +171,9 @@ fn of_diff(content: &ToolCallContent) -> Option<&Diff> {
     }
 }
 
-fn of_file(diff: &Diff, width: usize, paint: Paint) -> Vec<String> {
-    diff::lines(
-        &diff.path,
-        diff.old_text.as_deref(),
-        &diff.new_text,
-        width,
-        paint,
-    )
+fn of_file(diff: &Diff, whole: bool, width: usize, paint: Paint) -> Vec<String> {
+    let old = diff.old_text.as_deref();
+    diff::lines(&diff.path, old, &diff.new_text, whole, width, paint)
 }
 
 /// Returns the first lines of a text.

@@ -66,7 +66,7 @@ impl Talk<'_> {
                     Some(event) => self.show(&event),
                     None => events_end = true,
                 },
-                Some(asked) = questions.recv(), if question.is_none() => {
+                Some(mut asked) = questions.recv(), if question.is_none() => {
                     let shown = asked.text(&mut self.view, Screen::width(), self.paint);
                     self.screen.print(&shown);
                     question = Some(asked);
@@ -207,6 +207,10 @@ impl Talk<'_> {
             }
             return Ok(match asked.key(key, Screen::width()) {
                 Next::Open(asked) => Some(asked),
+                Next::More(asked, lines) => {
+                    self.screen.print(&(lines.join("\n") + "\n"));
+                    Some(asked)
+                }
                 Next::Answered(lines) => {
                     for line in lines {
                         let shown = self.view.dim(&line);

@@ -7,10 +7,13 @@ use acp_sdk::v1::{ContentBlock, ContentChunk, PlanEntryStatus, SessionUpdate, St
 
 use super::markdown::Markdown;
 use super::style::{Colour, Face, Paint, fit, wrap};
-use super::tools::{Tools, kind, seconds, spinner};
+use super::tools::{self, Tools, kind, seconds, spinner};
 use crate::cli::text;
-use crate::permission::PermissionRequest;
+use crate::permission::{Asker, PermissionRequest};
 use crate::session::{Answered, Event, Outcome, Phase, SessionEvent};
+
+/// The lines of a change that a question shows without a key.
+const SHORT_CHANGE: usize = 40;
 
 /// Limit in bytes of the conversation. What was shown is not shown again.
 const REMEMBERED: usize = 16 << 20;
@@ -170,18 +173,33 @@ impl View {
         self.dim(&text::permission(answered))
     }
 
-    /// Returns a permission request below the previous output.
-    pub(super) fn question(&mut self, question: &PermissionRequest, width: usize) -> String {
-        // The request may say more about the call than the updates before it.
-        let update = SessionUpdate::ToolCallUpdate(question.request.tool_call.clone());
-        let _ = self.conversation.apply(&update);
-        let id = &question.request.tool_call.tool_call_id;
-        let item = self.conversation.tool_call(id);
-        let item = item.and_then(|(id, _)| self.conversation.item(id));
-        let diffs = item.map(|item| self.tools.diffs(item, width, self.paint));
-        let diffs = diffs.unwrap_or_default();
-        let shown = super::ask::shown(question, &diffs, width, self.paint);
-        self.turn_to(Last::Note) + &shown
+    /// Returns a permission request below the previous output, and the rest of its change if that is long.
+    pub(super) fn question(
+        &mut self,
+        question: &PermissionRequest,
+        width: usize,
+    ) -> (String, Vec<String>) {
+        let call = &question.request.tool_call;
+        let mut changes = Vec::new();
+        if question.asker == Asker::Agent {
+            // The request may say more about the call than the updates before it.
+            let update = SessionUpdate::ToolCallUpdate(call.clone());
+            let _ = self.conversation.apply(&update);
+            let item = self.conversation.tool_call(&call.tool_call_id);
+            let item = item.and_then(|(id, _)| self.conversation.item(id));
+            if let Some(item) = item {
+                changes = self.tools.diffs(item, width, self.paint);
+            }
+        } else {
+            changes.extend(tools::changes(
+                call.content.iter().flatten(),
+                width,
+                self.paint,
+            ));
+        }
+        let more = changes.split_off(changes.len().min(SHORT_CHANGE));
+        let shown = super::ask::shown(question, &changes, width, self.paint);
+        (self.turn_to(Last::Note) + &shown, more)
     }
 
     /// Returns a line of acp.
