@@ -57,8 +57,10 @@ pub struct View {
     join: Option<Join>,
     /// The events that the replay must have.
     required: u64,
-    /// Whether a failed commit may have closed the session before the request.
+    /// Whether a failed commit may have closed the session before the request. A read may fail then, too.
     may_have_closed: bool,
+    /// Where the client may have been before the request.
+    before: Vec<u64>,
     /// The last event of all.
     high: u64,
     /// Prompts of which the client is not sent its own words.
@@ -83,6 +85,7 @@ impl View {
             join: None,
             required: 0,
             may_have_closed: false,
+            before: Vec::new(),
             high: 0,
             own: Vec::new(),
             attached: false,
@@ -114,6 +117,11 @@ impl View {
         self.join = Some(join);
         self.required = required;
         self.may_have_closed = may_have_closed;
+        let live = self
+            .places
+            .iter()
+            .filter(|place| place.phase == Phase::Live);
+        self.before = live.map(|place| place.after).collect();
         let start = match join {
             Join::Load => Some((0, Phase::Loaded)),
             Join::After(after) => Some((after, Phase::Replayed)),
@@ -163,9 +171,8 @@ impl View {
         }
         let mut from = self.places.clone();
         from.extend(self.start);
-        if self.cancelled && self.join.is_some() {
-            let (after, phase) = (self.high, Phase::Live);
-            from.push(Place { after, phase });
+        if self.join.is_some() && (self.cancelled || self.may_have_closed) {
+            from.extend(self.live_again());
         }
         let fits = |place: &Place| self.fits(*place, number, log);
         let mut next: Vec<_> = from.iter().copied().filter(fits).collect();
@@ -300,10 +307,19 @@ impl View {
         (self.join, self.start) = (None, None);
         self.attached = false;
         self.own.clear();
+        self.places = self.live_again();
+    }
+
+    /// Returns where the client may be after a replay that ended where it was: nowhere, if it had not
+    /// joined before.
+    fn live_again(&self) -> Vec<Place> {
         let phase = Phase::Live;
-        let after = self.high;
-        self.places.retain(|place| place.phase == phase);
-        self.places.push(Place { after, phase });
-        self.places.dedup();
+        let places = self.before.iter().map(|after| Place {
+            after: self.high.max(*after),
+            phase,
+        });
+        let mut places: Vec<_> = places.collect();
+        places.dedup();
+        places
     }
 }
