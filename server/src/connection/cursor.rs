@@ -48,6 +48,8 @@ pub(super) struct Cursor {
     is_load: bool,
     /// The client knows these events, for it sent what is in them.
     known: VecDeque<(u64, u64)>,
+    /// Events up to this one are sent although the client knows them: it has asked for a replay.
+    repeat_until: u64,
     /// Nothing after these events is sent until a response has been sent. The first is the lowest.
     barriers: VecDeque<(u64, BarrierId)>,
     last_barrier: u64,
@@ -133,7 +135,7 @@ impl Cursor {
                 _ => last,
             };
             self.is_load = matches!(replay, Replay::Load | Replay::AfterAnswer);
-            self.known.clear();
+            self.repeat_until = last;
         }
         self.greet = greet;
         let held = match replay {
@@ -158,6 +160,7 @@ impl Cursor {
     pub(super) fn skip_replay(&mut self) -> Option<BarrierId> {
         self.seek(self.delivered.max(self.live_from));
         self.replay_until = self.replay_until.min(self.delivered);
+        self.repeat_until = self.repeat_until.min(self.delivered);
         (!self.joined).then(|| self.hold_after(self.delivered))
     }
 
@@ -170,6 +173,7 @@ impl Cursor {
         self.live_from = self.live_from.min(last);
         // Only a replay can end behind what is committed.
         self.replay_until = self.replay_until.min(last);
+        self.repeat_until = self.repeat_until.min(last);
         // What gets the numbers now follows the response, too.
         for (number, _) in &mut self.barriers {
             *number = (*number).min(last);
@@ -332,7 +336,9 @@ impl Cursor {
             return Some(SendPhase::Live);
         }
         let mut known = self.known.iter();
-        if known.any(|(first, last)| (*first..=*last).contains(&number)) {
+        if number > self.repeat_until
+            && known.any(|(first, last)| (*first..=*last).contains(&number))
+        {
             return Some(SendPhase::Known);
         }
         Some(match number <= self.replay_until {

@@ -172,3 +172,26 @@ async fn a_client_is_not_attached_by_a_resume_that_fails() {
     let (state, _) = other.call(2, "_acp-sdk/session/state", params).await;
     assert!(state["error"].is_object(), "{state}");
 }
+
+/// The replay would have contained them.
+#[tokio::test(start_paused = true)]
+async fn a_client_is_not_sent_its_own_words_after_a_load_that_failed() {
+    let store = faulty();
+    let mut limits = Limits::default();
+    limits.log.memory_events = 1;
+    let server = server(&store, limits);
+    let desk = Desk::of(&server).await;
+    desk.prompt("").await.unwrap();
+    desk.prompt("").await.unwrap();
+    let commit = Gate::new();
+    let held = Fault::Hold(commit.clone());
+    store.inject(Operation::Commit, 1, When::Before, held);
+    let turn = desk.start("steps");
+    soon("the commit", commit.reached()).await;
+    store.inject(Operation::Read, 1, When::Before, unavailable());
+    desk.load().await.unwrap_err();
+    commit.open();
+    turn.await.unwrap().unwrap();
+    // Event 8 has the words.
+    assert_eq!(event_ids(&desk.editor.take()), [9, 10, 11, 12, 13]);
+}

@@ -137,7 +137,6 @@ impl View {
     /// The client cancels its request to join: a replay may end where it is.
     pub fn cancels_join(&mut self) {
         self.cancelled = true;
-        self.own.clear();
     }
 
     /// The client may be detached.
@@ -306,7 +305,6 @@ impl View {
     pub fn not_joined(&mut self) {
         (self.join, self.start) = (None, None);
         self.attached = false;
-        self.own.clear();
         self.places = self.live_again();
     }
 
