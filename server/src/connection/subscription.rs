@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use acp_sdk::extensions::CurrentSessionState;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::Client;
 use super::cursor::{BarrierId, Cursor, Replay};
@@ -29,6 +30,8 @@ pub struct Subscription {
     pub(crate) local_tools: LocalTools,
     /// The state that the client was notified of last.
     notified: Mutex<Option<CurrentSessionState>>,
+    /// Cancelled when nothing more is sent.
+    left: CancellationToken,
     this: Weak<Subscription>,
 }
 
@@ -58,6 +61,7 @@ impl Subscription {
             encoding,
             local_tools: client.local_tools,
             notified: Mutex::default(),
+            left: CancellationToken::new(),
             this: this.clone(),
         })
     }
@@ -218,10 +222,16 @@ impl Subscription {
         self.cursor().has_ended()
     }
 
+    /// Waits until the client has left the session, or has gone.
+    pub(crate) async fn left(&self) {
+        self.left.cancelled().await;
+    }
+
     /// Nothing more is sent.
     pub(super) fn end(&self) {
         let waiting = self.cursor().end();
         drop(waiting);
+        self.left.cancel();
     }
 
     /// Adds this to the round of the delivery task.

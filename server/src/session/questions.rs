@@ -1,7 +1,8 @@
 //! Questions to the user: offered to clients, answered once.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use acp_sdk::CloseReason;
 use acp_sdk::v1::{
     CreateElicitationRequest, ElicitationAction, RequestPermissionOutcome, RequestPermissionRequest,
 };
@@ -50,7 +51,8 @@ pub(crate) struct Question {
 struct QuestionState {
     /// Taken by whoever ends the question.
     end: Option<End>,
-    offered: Vec<ClientId>,
+    /// The subscriptions of clients that were asked: one that has left and comes back has another.
+    offered: Vec<Weak<Subscription>>,
     /// Offers without an answer.
     open: usize,
 }
@@ -203,17 +205,21 @@ impl Session {
         self.offer(&question, client);
     }
 
-    /// Asks a client, unless it cannot answer or was asked before.
+    /// Asks a client, unless it is not attached, cannot answer or was asked before.
     pub(crate) fn offer(&self, question: &Arc<Question>, client: &Arc<Client>) {
+        let Some(subscription) = client.subscription(self.id()) else {
+            return;
+        };
         if !client.can_answer(&question.ask) {
             return;
         }
         {
             let mut state = question.state();
-            if state.end.is_none() || state.offered.contains(&client.id()) {
+            let this = Arc::downgrade(&subscription);
+            if state.end.is_none() || state.offered.iter().any(|old| old.ptr_eq(&this)) {
                 return;
             }
-            state.offered.push(client.id());
+            state.offered.push(this);
             state.open += 1;
         }
         let (session, question, client) = (self.clone(), question.clone(), client.clone());
@@ -223,6 +229,8 @@ impl Session {
                 biased;
                 // Dropping the call cancels the request.
                 () = question.closed.cancelled() => return,
+                // What still waits for room must not follow the answer to `session/close`.
+                () = subscription.left() => Err(acp_sdk::Error::Closed(CloseReason::Dropped)),
                 answer = client.ask(&question.ask) => answer,
             };
             session.answered(&question, answer);
@@ -237,7 +245,7 @@ impl Session {
         let end = {
             let mut state = question.state();
             state.open -= 1;
-            // A client that has gone may come back, and others may attach.
+            // A client that has gone or left may come back, and others may attach.
             if is_gone || (answer.is_err() && state.open > 0) {
                 return;
             }

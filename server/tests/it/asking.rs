@@ -1,11 +1,12 @@
 //! What a handler asks for and keeps: forms, also for clients without them, and data of the session.
 
 use acp_sdk::v1::*;
-use acp_server::{Elicitation, Error, Handler, HandlerResult, Server, Turn};
+use acp_server::{Elicitation, Error, Handler, HandlerResult, Link, Server, Turn};
 use serde::{Deserialize, Serialize};
 
-use crate::editor::{Desk, Editor, everything};
+use crate::editor::{Desk, Editor, Permission, everything, text};
 use crate::guards::runtime;
+use crate::hiccups::{Busy, faulty};
 
 /// Asks for a form and for a page, and sends what came of it.
 async fn ask(turn: Turn) -> HandlerResult<StopReason> {
@@ -153,4 +154,36 @@ async fn stored_sessions_are_listed_to_the_last_page() {
     assert_eq!(even, 103);
     let mut named = server.stored_sessions().named("nobody");
     assert_eq!(named.next().await.unwrap(), None);
+}
+
+/// It could be asked after the answer to `session/close`, and never learnt of the end of the question.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_is_asked_no_more_until_it_comes_back() {
+    let store = faulty();
+    let server = Server::builder(Busy::new(&store)).build();
+    let editor = || Editor {
+        permission: Permission::Never,
+        ..Editor::default()
+    };
+    let desk = Desk::at(server.connection(Link::Stdio), editor(), everything()).await;
+    let other = Desk::at(server.connection(Link::Stdio), editor(), everything()).await;
+    let resume = ResumeSessionRequest::new(desk.session.clone(), "/w");
+    other.agent.resume_session(resume).await.unwrap();
+    let session = server.session(&desk.session).await.unwrap();
+    let turn = session.prompt(text("answered")).unwrap();
+    desk.editor.until("session/request_permission").await;
+    other.editor.until("session/request_permission").await;
+    let close = CloseSessionRequest::new(desk.session.clone());
+    desk.agent.close_session(close).await.unwrap();
+    desk.editor.until("permission cancelled").await;
+    desk.editor.take();
+    desk.load().await.unwrap();
+    desk.editor.until("session/request_permission").await;
+    let question = session.pending_permissions().remove(0).question;
+    let chosen = RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new("allow"));
+    session.answer_permission(question, chosen).unwrap();
+    assert_eq!(turn.stop_reason().await.unwrap(), StopReason::EndTurn);
+    let asked = other.editor.told().into_iter();
+    let asked = asked.filter(|told| told == "session/request_permission");
+    assert_eq!(asked.count(), 1);
 }

@@ -90,7 +90,8 @@ impl Inner {
         let question = at.ok_or("a question that is not committed")? as u64 + 1;
         let mut state = self.state();
         let mut asked = state.asked.iter();
-        if asked.any(|asked| asked.session == session && asked.question == question) {
+        let is_open = |asked: &Asked| asked.session == session && !asked.cancelled;
+        if asked.any(|asked| is_open(asked) && asked.question == question) {
             return Err(format!("question {question} is asked twice"));
         }
         let view = state.views.get(&session);

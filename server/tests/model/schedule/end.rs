@@ -6,7 +6,7 @@ use acp_server::event::Event;
 use acp_server::{Phase, Received, Session};
 
 use super::{Schedule, Trouble, server};
-use crate::client::Client;
+use crate::client::{Asked, Client};
 use crate::judge;
 use crate::world::Reply;
 
@@ -115,7 +115,8 @@ impl Schedule {
                 let was_asked = |client: &Client| {
                     let state = client.state();
                     let mut asked = state.asked.iter();
-                    asked.any(|asked| asked.session == *id && asked.question == question)
+                    let is_open = |asked: &Asked| asked.session == *id && !asked.cancelled;
+                    asked.any(|asked| is_open(asked) && asked.question == question)
                 };
                 let origin = title.split_once(':').map_or("", |(name, _)| name);
                 let mut clients = self.clients.iter();
