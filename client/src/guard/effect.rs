@@ -21,6 +21,9 @@ pub(crate) enum Effect<'a> {
     Run(&'a CreateTerminalRequest),
 }
 
+/// The option that allows all changes of files in the directory of the session, until it ends.
+pub(crate) const ALL_CHANGES: &str = "session";
+
 /// The options of a request of the client itself.
 const OPTIONS: [(&str, &str, PermissionOptionKind); 4] = [
     ("allow", "Allow", PermissionOptionKind::AllowOnce),
@@ -91,11 +94,14 @@ impl Effect<'_> {
             }
             Self::Run(request) => call.raw_input = Some(input(request)),
         }
-        let mut question = PermissionRequest::new(RequestPermissionRequest::new(
-            self.session().clone(),
-            call,
-            options(&OPTIONS),
-        ));
+        let mut offered = options(&OPTIONS);
+        if let Self::Write(_) = self {
+            let name = "Allow all changes of files in this session";
+            let kind = PermissionOptionKind::AllowAlways;
+            offered.insert(2, PermissionOption::new(ALL_CHANGES, name, kind));
+        }
+        let request = RequestPermissionRequest::new(self.session().clone(), call, offered);
+        let mut question = PermissionRequest::new(request);
         question.asker = Asker::Client;
         question.cwd = Some(cwd);
         question

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use acp_sdk::v1::{ClientContext, PermissionOptionKind, RequestPermissionOutcome};
 
 pub(crate) use self::approvals::{Approvals, Ended, Unasked};
-pub(crate) use self::effect::Effect;
+pub(crate) use self::effect::{ALL_CHANGES, Effect};
 pub(crate) use self::modes::AskFirst;
 use crate::permission::{AnyPermissions, Decision, PermissionRequest};
 use crate::session::{Answered, Inbox, TurnState};

@@ -314,6 +314,24 @@ async fn what_is_quoted_otherwise_is_another_command() {
     assert_eq!(person.asked().len(), 2);
 }
 
+/// One answer is enough for all changes of a session, as far as the rules allow them.
+#[tokio::test]
+async fn all_changes_of_a_session_are_allowed_by_one_answer() {
+    let person = Person::who(Decision::Option("session".into()));
+    let deny = Rule::deny().path("**/.env").unwrap();
+    let mut case = Case::with(Rules::new().rule(deny).fallback(person.clone())).await;
+    assert!(case.write("file").await.is_ok());
+    assert!(case.write("other").await.is_ok());
+    assert_eq!(person.asked().len(), 1);
+    assert!(case.write(".env").await.is_err());
+    assert_eq!(person.asked().len(), 1);
+    assert!(
+        case.run(&["touch", "other"]).await.is_err(),
+        "no such option"
+    );
+    assert_eq!(person.asked().len(), 2);
+}
+
 /// An approval does not outlive its tool call, and one for reading covers no change.
 #[tokio::test]
 async fn an_approval_covers_nothing_else() {

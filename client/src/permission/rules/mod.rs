@@ -22,7 +22,7 @@ mod tests;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use acp_sdk::v1::{PermissionOptionId, PermissionOptionKind};
+use acp_sdk::v1::{PermissionOptionId, PermissionOptionKind, ToolKind};
 
 pub(crate) use self::belongs::Action;
 use self::call::Call;
@@ -32,8 +32,10 @@ use self::own_file::OwnFile;
 pub use self::rule::Rule;
 use self::rule::{Effect, Match};
 use super::{
-    AnyPermissions, Decision, PermissionRequest, Permissions, Policy, Reason, RuleId, RuleSource,
+    AnyPermissions, Asker, Decision, PermissionRequest, Permissions, Policy, Reason, RuleId,
+    RuleSource,
 };
+use crate::guard::ALL_CHANGES;
 
 /// Storage of rules for answers that are final: `allow_always` and `reject_always`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -231,6 +233,9 @@ impl Rules {
             None => self.fallback.decide_boxed(question).await,
         };
         let always = match &decision {
+            Decision::Option(id) if is_all_changes(question, id) => {
+                return (decision, self.allow_all_changes(question).or(reason));
+            }
             Decision::Option(id) => always(question, id),
             _ => None,
         };
@@ -243,6 +248,18 @@ impl Rules {
             (None, _) => None,
         };
         (decision, remembered.or(reason).or(unclear))
+    }
+
+    /// Adds a rule to the session that allows all changes of files in its directory.
+    fn allow_all_changes(&self, question: &PermissionRequest) -> Option<Reason> {
+        if self.remember == Remember::No {
+            return None;
+        }
+        match Rule::allow().kind(ToolKind::Edit).path("**") {
+            Ok(rule) => self.memory.add(&question.request.session_id, rule),
+            Err(error) => return Some(Reason::NotRemembered(error.to_string())),
+        }
+        Some(Reason::Remembered(None))
     }
 
     /// Adds a rule that gives the same answer to the same request.
@@ -290,6 +307,11 @@ fn numbered<'a>(
 ) -> impl Iterator<Item = (&'a RuleSource, usize, &'a Rule)> + Clone {
     let numbered = rules.enumerate();
     numbered.map(move |(index, rule)| (source, index, rule))
+}
+
+/// Returns whether an option of the client allows all changes of files.
+fn is_all_changes(question: &PermissionRequest, id: &PermissionOptionId) -> bool {
+    question.asker == Asker::Client && id.as_str() == ALL_CHANGES
 }
 
 /// Returns the effect of an "always" option.

@@ -32,6 +32,40 @@ async fn a_conversation_in_a_terminal() {
     assert_eq!(terminal.code().await, Some(0));
 }
 
+/// What `acp` would do for the agent is asked about, and so is what the agent did by itself.
+#[tokio::test]
+async fn effects_are_asked_about_in_the_terminal() {
+    let agent = r#"start; prompt; p=$(pwd -P)
+        call fs/write_text_file '{"sessionId":"s","path":"'"$p/new"'","content":"first\nsecond"}'; say "$(quoted) 1\n"
+        call terminal/create '{"sessionId":"s","command":"touch","args":["ran"]}'; say "$(quoted) 2\n"
+        update '{"sessionUpdate":"tool_call","toolCallId":"c","title":"Run rm","kind":"execute","status":"completed"}'
+        message; say "$(quoted) 3\n"; end cancelled; message"#;
+    let dir = tempfile::tempdir().unwrap();
+    let agent = super::script::script(agent);
+    let cwd = dir.path().to_str().unwrap();
+    let mut terminal = Terminal::acp(&["chat", "--cwd", cwd, "--", "sh", "-c", &agent]);
+    terminal.shows("› ").await;
+    terminal.types("hi\r");
+    terminal.shows("? May acp for the agent: Write").await;
+    terminal.shows("+ second").await;
+    terminal.shows("y  allow once: Allow").await;
+    // Ctrl-A and Ctrl-D are no answers.
+    terminal.types("\u{1}\u{4}y");
+    terminal.shows("'result':{}} 1").await;
+    terminal.shows("? May acp for the agent: Run touch").await;
+    terminal.shows("n  reject once").await;
+    terminal.types("n");
+    terminal.shows("not allowed by the user").await;
+    terminal.shows("? The agent did, unasked: Run rm").await;
+    terminal.shows("n  reject once: End the turn").await;
+    terminal.types("n");
+    terminal.shows("session/cancel").await;
+    terminal.shows("› ").await;
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+    assert!(dir.path().join("new").exists() && !dir.path().join("ran").exists());
+}
+
 #[tokio::test]
 async fn elicitations_are_answered_in_the_terminal() {
     let agent = r#"message; case $line in *'"elicitation":{"form":{},"url":{}}'*) ;; *) exit 9 ;; esac
