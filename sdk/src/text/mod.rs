@@ -5,20 +5,29 @@ mod age;
 mod lines;
 mod patch;
 
+use std::iter::Peekable;
+use std::str::Chars;
+
 pub use self::age::age;
 pub use self::lines::{Line, Splitter};
 pub use self::patch::{GitPatch, git_patch};
 
-/// Returns whether a character controls a terminal or the direction of text instead of being shown.
+/// Returns whether a character controls a terminal or the direction of text, or takes no column, instead
+/// of being shown.
 ///
-/// True for line feeds and tabs, which most callers keep.
+/// True for line feeds and tabs, which most callers keep. False for the two joiners, which scripts and
+/// emoji need.
 #[must_use]
 pub fn is_control(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let has_no_width = matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
+    c.is_control() || turns || has_no_width
 }
 
 /// Removes escape sequences and [control characters](is_control), except line feeds and tabs.
+///
+/// A sequence that sets a title or similar ends at a line feed at the latest. The text may be a part of a
+/// longer one: what a sequence leaves in the next part is shown as letters.
 ///
 /// ```
 /// let shown = acp_sdk::text::printable("\u{1b}[31mred\u{1b}[0m\n\u{202e}txt.exe");
@@ -32,15 +41,41 @@ pub fn printable(text: &str) -> String {
         match c {
             '\n' | '\t' => shown.push(c),
             // Removes the whole sequence, because its rest would be shown as text.
-            '\u{1b}' if characters.next_if_eq(&'[').is_some() => {
-                while characters.next_if(|c| matches!(c, ' '..='?')).is_some() {}
-                characters.next_if(|c| matches!(c, '@'..='~'));
+            '\u{1b}' if characters.next_if_eq(&'[').is_some() => skip_parameters(&mut characters),
+            '\u{9b}' => skip_parameters(&mut characters),
+            '\u{1b}'
+                if characters
+                    .next_if(|c| matches!(c, ']' | 'P' | 'X' | '^' | '_'))
+                    .is_some() =>
+            {
+                skip_string(&mut characters);
             }
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => skip_string(&mut characters),
             c if is_control(c) => {}
             c => shown.push(c),
         }
     }
     shown
+}
+
+/// Skips the parameters and the end of a control sequence.
+fn skip_parameters(characters: &mut Peekable<Chars<'_>>) {
+    while characters.next_if(|c| matches!(c, ' '..='?')).is_some() {}
+    characters.next_if(|c| matches!(c, '@'..='~'));
+}
+
+/// Skips the string of a sequence such as that of a title, with its end.
+fn skip_string(characters: &mut Peekable<Chars<'_>>) {
+    while let Some(c) = characters.next_if(|c| *c != '\n') {
+        match c {
+            '\u{7}' | '\u{9c}' => return,
+            '\u{1b}' => {
+                characters.next_if_eq(&'\\');
+                return;
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Returns [`printable`] text in a single line: line feeds and tabs become spaces. Other white space
@@ -101,8 +136,18 @@ mod tests {
     fn nothing_controls_the_terminal() {
         let text = "a\u{1b}[2J\u{1b}[1;31mb\r\u{7}\tc\nd";
         assert_eq!(printable(text), "ab\tc\nd");
-        assert_eq!(printable("\u{1b}]0;title\u{7}x\u{9b}2J"), "]0;titlex2J");
+        assert_eq!(printable("\u{1b}]0;title\u{7}x\u{9b}2Jy"), "xy");
+        assert_eq!(
+            printable("\u{1b}]8;;http://a\u{1b}\\link\u{9d}8;;\u{9c}."),
+            "link."
+        );
+        assert_eq!(printable("\u{1b}Pq#0\u{1b}\\a\u{1b}]no end\nb"), "a\nb");
         assert_eq!(printable("rm \u{202e}gpj.exe\u{2066}"), "rm gpj.exe");
+        assert_eq!(printable("a\u{200b}b\u{feff}c\u{e0041}d\u{2060}"), "abcd");
+        assert_eq!(
+            printable("\u{1f469}\u{200d}\u{1f4bb}"),
+            "\u{1f469}\u{200d}\u{1f4bb}"
+        );
         // A sequence in two chunks leaves letters, not a sequence.
         assert_eq!(printable("\u{1b}[") + &printable("2J"), "2J");
         assert_eq!(printable("\u{1b}\u{1b}[2Jx"), "x");
@@ -118,7 +163,7 @@ mod tests {
     fn a_line_is_short_and_harmless() {
         assert_eq!(one_line("  a\n\tb  c ", 9), "a b c");
         assert_eq!(one_line("a \u{7} b\rc", 9), "a b c");
-        assert_eq!(one_line("\u{1b}]0;title\u{7}rm -rf", 99), "]0;titlerm -rf");
+        assert_eq!(one_line("\u{1b}]0;title\u{7}rm -rf", 99), "rm -rf");
         assert_eq!(one_line("äöü äöü", 5), "äöü ä…");
         assert_eq!(one_line("äöü", 3), "äöü");
         assert_eq!(one_line("", 3), "");
