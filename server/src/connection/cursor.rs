@@ -326,10 +326,10 @@ impl Cursor {
         (self.again || moved, reached)
     }
 
-    /// Returns how an event of a step is sent; `None` if the cursor was moved meanwhile, or a barrier
-    /// is before the event. Only events of the user can be known.
+    /// Returns how an event of a step is sent; `None` if the cursor was moved or has ended meanwhile, or
+    /// a barrier is before the event. Only events of the user can be known.
     pub(super) fn phase(&self, step: &Step, number: u64, kind: EventKind) -> Option<SendPhase> {
-        if self.generation != step.generation || number > self.limit() {
+        if self.ended || self.generation != step.generation || number > self.limit() {
             return None;
         }
         if kind.is_plain_update() {
@@ -346,5 +346,50 @@ impl Cursor {
             true => SendPhase::Replayed,
             false => SendPhase::Live,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phase(cursor: &Cursor, step: &Step, number: u64) -> Option<SendPhase> {
+        cursor.phase(step, number, EventKind::AgentMessage)
+    }
+
+    /// The client may be answered that it has left while others are sending.
+    #[test]
+    fn nothing_more_of_a_step_is_sent_after_the_end() {
+        let mut cursor = Cursor::new(0, false);
+        let step = cursor.begin().unwrap();
+        assert_eq!(phase(&cursor, &step, 1), Some(SendPhase::Live));
+        let _ = cursor.end();
+        assert_eq!(phase(&cursor, &step, 2), None);
+    }
+
+    /// The step has begun with the barrier where it was before the failure.
+    #[test]
+    fn a_step_stops_at_a_barrier_that_a_failure_has_moved() {
+        let mut cursor = Cursor::new(0, false);
+        let barrier = cursor.restart(Replay::After(0), 9, false);
+        let step = cursor.begin().unwrap();
+        assert_eq!(step.limit, 9);
+        cursor.rolled_back(3);
+        assert_eq!(cursor.held_after(barrier), 3);
+        assert_eq!(phase(&cursor, &step, 3), Some(SendPhase::Live));
+        assert_eq!(phase(&cursor, &step, 4), None);
+        cursor.lift(barrier);
+        assert_eq!(phase(&cursor, &step, 4), Some(SendPhase::Live));
+    }
+
+    /// A client may claim to have later events than there are.
+    #[test]
+    fn a_cursor_behind_the_last_event_moves_with_a_failure() {
+        let mut cursor = Cursor::new(2, false);
+        let barrier = cursor.restart(Replay::After(100), 9, false);
+        assert_eq!(cursor.delivered(), 9);
+        cursor.rolled_back(5);
+        assert_eq!((cursor.delivered(), cursor.replay_until()), (5, 5));
+        cursor.lift(barrier);
     }
 }
