@@ -103,7 +103,8 @@ fn every_client_is_sent_what_the_log_says() {
 }
 
 /// What it finds is worth reading. It is no judgement yet: a client notes what it does beside the
-/// server that does it, so a schedule may be blamed for the order of the two.
+/// server that does it, so a schedule may be blamed for the order of the two. And an event is sent
+/// without a lock, so one can follow the answer that ended the client's part in the session.
 #[test]
 #[ignore = "what clients note is exact in paused time only; --include-ignored runs it"]
 fn every_client_is_sent_what_the_log_says_on_four_workers() {
