@@ -39,6 +39,8 @@ pub(super) struct Call {
     pub(super) more_paths: Vec<CallPath>,
     /// Those that are a path only if they are globs, or written for another system.
     pub(super) more_globs: Vec<CallPath>,
+    /// Whether there is another string.
+    has_text: bool,
     /// Whether another string may be an ambiguous path.
     pub(super) has_unclear_text: bool,
     pub(super) commands: Vec<Command>,
@@ -67,6 +69,7 @@ impl Call {
             has_input_glob: false,
             more_paths: Vec::new(),
             more_globs: Vec::new(),
+            has_text: false,
             has_unclear_text: false,
             commands: input.commands,
             directories: Vec::new(),
@@ -171,6 +174,7 @@ impl Call {
     fn add_texts(&mut self, texts: &[String], bases: &[PathBuf]) {
         for text in texts {
             let text = text.trim();
+            self.has_text |= !text.is_empty();
             let resolved = resolve(text, bases);
             if resolved.is_empty() {
                 self.has_unclear_text |= may_be_path(text);
@@ -217,6 +221,11 @@ impl Call {
             [directory] => Some((directory.lexical(), directory.real())),
             _ => None,
         }
+    }
+
+    /// Returns whether the call has neither a path nor a command nor another text.
+    pub(super) fn says_nothing(&self) -> bool {
+        self.paths.is_empty() && !self.has_text && self.commands.is_empty()
     }
 
     /// Returns whether the input names a directory of its command.

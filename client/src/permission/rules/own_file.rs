@@ -58,8 +58,6 @@ impl OwnFile {
         if call.paths.iter().chain(&call.more_paths).any(is_file) {
             return Match::Yes;
         }
-        let names_nothing =
-            call.paths.is_empty() && call.more_paths.is_empty() && call.commands.is_empty();
         let unclear = match &call.kind {
             Some(
                 ToolKind::Read
@@ -68,7 +66,7 @@ impl OwnFile {
                 | ToolKind::Fetch
                 | ToolKind::SwitchMode,
             ) => false,
-            Some(ToolKind::Edit | ToolKind::Delete | ToolKind::Move) if names_nothing => true,
+            Some(ToolKind::Edit | ToolKind::Delete | ToolKind::Move) if call.says_nothing() => true,
             Some(ToolKind::Edit | ToolKind::Execute) => {
                 call.has_unclear_path || self.may_be_in(&call.globs)
             }

@@ -226,6 +226,11 @@ impl Rule {
             _ if self.kinds.is_empty() => Match::Yes,
             Some(kind) if self.kinds.contains(kind) => Match::Yes,
             _ if call.runs() && self.kinds.contains(&ToolKind::Execute) => Match::Yes,
+            Some(ToolKind::Think | ToolKind::Fetch | ToolKind::SwitchMode) => Match::No,
+            // It may run a command, if it says nothing else.
+            Some(_) if call.says_nothing() && self.kinds.contains(&ToolKind::Execute) => {
+                Match::Unclear
+            }
             Some(_) => Match::No,
             None => Match::Unclear,
         }
@@ -243,20 +248,18 @@ impl Rule {
             return Match::Yes;
         }
         let unclear = match call.commands.as_slice() {
-            // Calls of these kinds run no command.
-            [] => !matches!(
-                call.kind,
+            [] => match &call.kind {
+                Some(ToolKind::Think | ToolKind::Fetch | ToolKind::SwitchMode) => false,
+                // They run no command, if they say anything.
                 Some(
                     ToolKind::Read
-                        | ToolKind::Edit
-                        | ToolKind::Delete
-                        | ToolKind::Move
-                        | ToolKind::Search
-                        | ToolKind::Think
-                        | ToolKind::Fetch
-                        | ToolKind::SwitchMode
-                )
-            ),
+                    | ToolKind::Edit
+                    | ToolKind::Delete
+                    | ToolKind::Move
+                    | ToolKind::Search,
+                ) => call.says_nothing(),
+                _ => true,
+            },
             commands => commands.iter().any(Command::expands),
         };
         match unclear || !call.is_complete {
@@ -305,7 +308,7 @@ impl Rule {
     /// Returns whether the call may use paths that it does not name.
     fn lacks_paths(call: &Call) -> bool {
         let names_nothing = call.paths.is_empty() && call.commands.is_empty();
-        let says_nothing = names_nothing && call.more_paths.is_empty();
+        let says_nothing = call.says_nothing();
         match &call.kind {
             Some(ToolKind::Think | ToolKind::Fetch | ToolKind::SwitchMode) if says_nothing => false,
             _ if call.may_be_anywhere() => true,

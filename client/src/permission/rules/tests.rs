@@ -8,6 +8,7 @@ use super::*;
 
 mod always;
 mod files;
+mod information;
 mod own_file;
 #[cfg(unix)]
 mod places;
