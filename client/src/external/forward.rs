@@ -6,7 +6,7 @@ use crate::permission::{Decision, PermissionRequest, Permissions};
 
 /// Forwards the permission requests of an external agent to the delegating agent's client.
 ///
-/// The request has the session id of the delegating agent and is otherwise unchanged.
+/// The request has the session id of the delegating agent, and what is known of its tool call.
 #[derive(Debug, Clone)]
 pub struct Forward {
     client: ClientHandle,
@@ -26,12 +26,8 @@ impl Forward {
 
 impl Permissions for Forward {
     async fn decide(&self, question: &PermissionRequest) -> Decision {
-        let mut request = question.request.clone();
+        let mut request = question.complete();
         request.session_id = self.session.clone();
-        // The delegating agent's client does not know this tool call yet.
-        let call = &mut request.tool_call;
-        call.title = call.title.take().or_else(|| question.title.clone());
-        call.kind = call.kind.take().or_else(|| question.kind.clone());
         match self.client.request_permission(request).await {
             Ok(answer) => match answer.outcome {
                 RequestPermissionOutcome::Selected(chosen) => Decision::Option(chosen.option_id),

@@ -85,6 +85,21 @@ impl PermissionRequest {
         }
     }
 
+    /// Returns the request with what is known of its tool call, for a client that does not know the call.
+    #[must_use]
+    pub fn complete(&self) -> RequestPermissionRequest {
+        let mut request = self.request.clone();
+        let call = &mut request.tool_call;
+        call.title.clone_from(&self.title);
+        call.kind.clone_from(&self.kind);
+        call.raw_input.clone_from(&self.raw_input);
+        if call.locations.is_none() {
+            let located = self.paths.iter().map(ToolCallLocation::new);
+            call.locations = Some(located.collect());
+        }
+        request
+    }
+
     /// Returns whether the tool call has the kind `read`, `search` or `think`.
     ///
     /// `fetch` is excluded, because its request may send data to another machine. So is a call without

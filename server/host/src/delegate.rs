@@ -236,12 +236,10 @@ struct ToUser(Arc<Delegation>);
 impl Permissions for ToUser {
     async fn decide(&self, question: &PermissionRequest) -> acp_client::Decision {
         let turn = &self.0.turn;
-        let mut request = question.request.clone();
+        let mut request = question.complete();
         request.session_id = turn.session().id().clone();
         let call = &mut request.tool_call;
         call.tool_call_id = self.0.id(&call.tool_call_id);
-        call.title = call.title.take().or_else(|| question.title.clone());
-        call.kind = call.kind.take().or_else(|| question.kind.clone());
         if let Some(content) = &mut call.content {
             content.retain(is_ours);
         }

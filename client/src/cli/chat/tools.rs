@@ -272,7 +272,7 @@ mod tests {
         let shown = tools.apply(done.clone(), 80).unwrap();
         assert_eq!(
             shown,
-            "✓ Edit x (edit) 1.2 s\n  one]0;x\n  /a +1 -1\n    - old\n    + new\n"
+            "✓ Edit x (edit) 1.2 s\n  one\n  /a +1 -1\n    - old\n    + new\n"
         );
         assert_eq!(tools.apply(done.clone(), 80), None, "once is enough");
         assert_eq!(tools.live(), Vec::<String>::new());

@@ -39,7 +39,15 @@ impl Worker {
         let request = RequestPermissionRequest::new(id.clone(), ToolCallUpdate::new("c"), options);
         let answer = cx.client().request_permission(request).await?;
         *self.chosen.lock().unwrap() = serde_json::to_value(&answer.outcome).ok();
-        let done = ToolCallUpdate::new("c").with_status(ToolCallStatus::Completed);
+        let status = match &answer.outcome {
+            RequestPermissionOutcome::Selected(chosen)
+                if chosen.option_id.as_str() == "theirs-2" =>
+            {
+                ToolCallStatus::Completed
+            }
+            _ => ToolCallStatus::Failed,
+        };
+        let done = ToolCallUpdate::new("c").with_status(status);
         Self::update(cx, id, SessionUpdate::ToolCallUpdate(done)).await
     }
 }
@@ -153,7 +161,7 @@ async fn text_of_the_other_agent_is_that_of_the_turn() {
 async fn its_tool_calls_are_shown_and_its_questions_asked() {
     let handler = Delegating::default();
     let (_server, mut client) = begin(&handler).await;
-    for (option, kind) in [("theirs-2", "selected"), ("theirs-1", "selected")] {
+    for (option, status) in [("theirs-2", "completed"), ("theirs-1", "failed")] {
         let id = client.begin_prompt("ask").await;
         let announced = client.update().await;
         assert_eq!(announced["sessionUpdate"], "tool_call");
@@ -169,7 +177,7 @@ async fn its_tool_calls_are_shown_and_its_questions_asked() {
         assert_eq!(params["sessionId"], client.session);
         assert_eq!(params["toolCall"]["toolCallId"], call);
         assert_eq!(params["toolCall"]["kind"], "edit");
-        let outcome = json!({ "outcome": kind, "optionId": option });
+        let outcome = json!({ "outcome": "selected", "optionId": option });
         let result = json!({ "outcome": outcome });
         client
             .send(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }))
@@ -177,7 +185,7 @@ async fn its_tool_calls_are_shown_and_its_questions_asked() {
         let done = client.update().await;
         assert_eq!(
             (&done["toolCallId"], &done["status"]),
-            (&json!(call), &json!("completed"))
+            (&json!(call), &json!(status))
         );
         client.answer(id).await;
         let chosen = handler.worker.chosen.lock().unwrap().clone().unwrap();
