@@ -55,7 +55,7 @@ async fn rules_decide_before_flags_and_are_shown() {
     assert_eq!(answered.unwrap()["reason"], reason);
     // The flag decides requests that no rule matches.
     let ended = run(&["--deny-all", "--rules", file, "hi"], &ask("read")).await;
-    assert!(ended.stderr.contains(": refused\n"), "{ended:?}");
+    assert!(ended.stderr.contains(": refused"), "{ended:?}");
 
     std::fs::write(&path, "[[rule]]\nefect = \"deny\"\n").unwrap();
     let ended = run(&["--rules", file, "hi"], &ask("edit")).await;
