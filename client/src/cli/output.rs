@@ -138,7 +138,8 @@ impl Output {
             self.write_note(&text::usage(&usage)).await;
         }
         if let Some(message) = text::not_allowed(outcome) {
-            return Ok(self.complain(&message).await);
+            self.complain(&message).await;
+            return Ok(());
         }
         match &outcome.stop_reason {
             StopReason::EndTurn => {}

@@ -126,9 +126,7 @@ impl Command {
         match (&self.line, &other.line) {
             (Some(line), Some(other)) => line == other,
             // The words themselves come first.
-            (None, None) => {
-                self.parts.first().is_some() && self.parts.first() == other.parts.first()
-            }
+            (None, None) => !self.parts.is_empty() && self.parts.first() == other.parts.first(),
             _ => false,
         }
     }
