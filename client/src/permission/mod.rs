@@ -26,6 +26,7 @@ pub use self::ask::Ask;
 pub use self::reason::{Reason, RuleId, RuleSource};
 pub(crate) use self::rules::Action;
 pub use self::rules::{Remember, Rule, Rules, RulesError};
+#[cfg(feature = "cli")]
 pub(crate) use self::shown::Shown;
 
 /// Who needs a decision, and what it is about.
