@@ -122,6 +122,7 @@ impl Dialog {
         let changes = patches(question);
         let (short, mut more) = changes.split_at(changes.len().min(SHORT_CHANGE));
         add_lines(&mut text, short);
+        text += &options(question);
         text += &choices(question, more.len());
         let mut attempts = 0;
         while attempts < MAX_ATTEMPTS {
@@ -135,6 +136,7 @@ impl Dialog {
                 text = String::new();
                 add_lines(&mut text, more);
                 more = &[];
+                text += &options(question);
                 text += &choices(question, 0);
                 continue;
             }
@@ -171,7 +173,7 @@ impl Dialog {
     }
 }
 
-/// Returns what is asked, whole, and the options.
+/// Returns what is asked, whole.
 fn head(question: &PermissionRequest, shown: &Shown) -> String {
     let who = match question.asker {
         Asker::Agent => "The agent asks for permission:",
@@ -187,6 +189,11 @@ fn head(question: &PermissionRequest, shown: &Shown) -> String {
              A rule can allow it"
         );
     }
+    text
+}
+
+fn options(question: &PermissionRequest) -> String {
+    let mut text = String::new();
     for (number, option) in (1..).zip(&question.request.options) {
         let name = one_line(&option.name, MAX_NAME);
         let _ = writeln!(text, "  {number}  {name} ({})", option.kind);
@@ -334,7 +341,10 @@ mod tests {
         let mut person = Person::new();
         let (decision, shown) = person.asked(&question(ToolKind::Execute), &["2"]).await;
         assert_eq!(decision, Decision::Option("ever".into()));
-        assert!(shown.contains("Run\n      ls (execute)\n"), "{shown:?}");
+        assert!(
+            shown.contains("Run\n      \\u{1b}[2Jls (execute)\n"),
+            "{shown:?}"
+        );
         assert!(shown.contains("  2  Ever (allow_always)\n"), "{shown:?}");
     }
 

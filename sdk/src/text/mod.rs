@@ -19,8 +19,17 @@ pub use self::patch::{GitPatch, git_patch};
 /// emoji need.
 #[must_use]
 pub fn is_control(c: char) -> bool {
-    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let has_no_width = matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
+    let turns = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+    ) || matches!(c, '\u{2066}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}');
+    let has_no_width = matches!(
+        c,
+        '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}'
+    ) || matches!(
+        c,
+        '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{e0000}'..='\u{e007f}'
+    );
     c.is_control() || turns || has_no_width
 }
 
@@ -52,6 +61,26 @@ pub fn printable(text: &str) -> String {
             }
             '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => skip_string(&mut characters),
             c if is_control(c) => {}
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// Shows [control characters](is_control) as `\u{1b}` or similar, except line feeds and tabs, so that nothing
+/// of the text is missing: for text that somebody decides about.
+///
+/// ```
+/// let shown = acp_sdk::text::escaped("ls \u{1b}]0;; rm -rf /\u{7}");
+/// assert_eq!(shown, r"ls \u{1b}]0;; rm -rf /\u{7}");
+/// ```
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => shown.push(c),
+            c if is_control(c) => shown.extend(c.escape_unicode()),
             c => shown.push(c),
         }
     }

@@ -374,7 +374,7 @@ mod tests {
     fn the_agent_controls_nothing() {
         let question = question(&[PermissionOptionKind::AllowOnce]);
         let text = shown(&question, &[], 80, Paint { colours: false });
-        assert_eq!(text, "? May the agent: Run\n      ls (execute)\n");
+        assert_eq!(text, "? May the agent: Run\n      \\u{1b}[2Jls (execute)\n");
         assert_eq!(keys(&question, 80, 0)[0], "  y  allow once: Name");
     }
 
