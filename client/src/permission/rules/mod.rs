@@ -133,6 +133,9 @@ impl Rules {
     }
 
     /// Sets the handler of requests that no rule matches (default [`Policy::DenyAll`]).
+    ///
+    /// A request that a rule may deny, but that says too little, is passed to it only if it
+    /// [asks a person](Permissions::asks_person), and rejected otherwise.
     pub fn fallback(mut self, fallback: impl Permissions) -> Self {
         self.fallback = Arc::new(fallback);
         self

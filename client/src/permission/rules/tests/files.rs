@@ -146,6 +146,8 @@ async fn the_documented_example_is_true() {
     assert_eq!(decided(&rules, &run("cargo test -p x")).await, ("allow", 5));
     assert_eq!(decided(&rules, &run("git diff")).await, ("allow", 6));
     assert_eq!(decided(&rules, &run("git diff > x")).await, ("ask", 0));
+    let search = question(Some(ToolKind::Search), &[], &json!({ "pattern": "KEY" }));
+    assert_eq!(decided(&rules, &search).await, ("ask", 1));
     let read = question(Some(ToolKind::Read), &["/home/me/x"], &Value::Null);
     assert_eq!(decided(&rules, &read).await, ("allow", 7));
 }
