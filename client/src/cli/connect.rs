@@ -58,6 +58,12 @@ pub(super) async fn connect<'a>(
         Some(path) => Rules::read(path).map_err(|error| Failure::Usage(error.to_string()))?,
         None => Rules::new(),
     };
+    if let Some(file) = rules.file_inside(cwd) {
+        notes.line(format_args!(
+            "acp: {} is in the directory of the session: a command of the agent can change the rules",
+            file.display()
+        ));
+    }
     let rules = rules.fallback(answers);
     let start = async || {
         let builder = login::declare(prepare(open::builder()), &args.agent)

@@ -152,6 +152,7 @@ async fn achieved(options: &[&str], rules: &str) -> [bool; 4] {
     let file = dir.path().join("rules.toml");
     std::fs::write(&file, rules).unwrap();
     let mut args = options.to_vec();
+    // Elsewhere than in the directory of the session, which would be a reason for a warning.
     if !rules.is_empty() {
         args.extend(["--rules", file.to_str().unwrap()]);
     }
@@ -186,6 +187,21 @@ async fn what_acp_does_for_an_agent_is_what_the_flags_and_rules_allow() {
         achieved(&["--approve-all"], secrets).await,
         [yes, no, yes, yes]
     );
+}
+
+#[tokio::test]
+async fn rules_that_the_agent_could_change_are_warned_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("rules.toml");
+    std::fs::write(&file, "").unwrap();
+    let path = file.to_str().unwrap();
+    let agent = "start; prompt; end end_turn";
+    let ended = Acp::start_in(dir.path(), &["--rules", path, "hi"], agent)
+        .end()
+        .await;
+    assert!(ended.stderr.contains("can change the rules"), "{ended:?}");
+    let ended = run(&["--rules", path, "hi"], agent).await;
+    assert!(!ended.stderr.contains("can change the rules"), "{ended:?}");
 }
 
 /// Without a terminal nobody can be asked.
