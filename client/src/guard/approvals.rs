@@ -17,9 +17,6 @@ const MOST: usize = 256;
 /// The largest input of a tool call that is remembered, in bytes.
 const LARGEST_INPUT: usize = 64 << 10;
 
-/// The maximum number of open requests about tool calls that nobody allowed.
-const MOST_REVIEWS: usize = 16;
-
 /// What was allowed in a session.
 #[derive(Debug, Default)]
 pub(crate) struct Approvals {
@@ -29,7 +26,6 @@ pub(crate) struct Approvals {
     effects: VecDeque<PermissionRequest>,
     /// The kinds of tool call for which "always" was selected. The agent asks no more about them.
     always: VecDeque<Option<ToolKind>>,
-    reviews: usize,
 }
 
 #[derive(Debug)]
@@ -52,8 +48,6 @@ pub(crate) struct Unasked {
     pub(crate) turn: Arc<TurnState>,
     call: PermissionRequest,
     effects: Vec<PermissionRequest>,
-    /// Whether as many requests are open as there may be.
-    pub(crate) is_one_too_many: bool,
 }
 
 impl Approvals {
@@ -119,26 +113,20 @@ impl Approvals {
     /// it: then it must be [reviewed](Unasked::question).
     pub(crate) fn ended(&mut self, ended: Ended, turn: Arc<TurnState>) -> Option<Unasked> {
         let id = &ended.call.request.tool_call.tool_call_id;
-        let before = self.calls.len();
-        self.calls
-            .retain(|open| open.call.request.tool_call.tool_call_id != *id);
-        let was_allowed = self.calls.len() < before || self.always.contains(&ended.call.kind);
+        let is_ended = |open: &Approval| open.call.request.tool_call.tool_call_id == *id;
+        // Who allowed reading has not allowed a change under the same id.
+        let mut allowed = self.calls.iter().filter(|open| is_ended(open));
+        let was_allowed =
+            allowed.any(|open| !open.call.only_reads()) || self.always.contains(&ended.call.kind);
+        self.calls.retain(|open| !is_ended(open));
         if was_allowed || !ended.has_completed || !changes(&ended.call) {
             return None;
         }
-        let is_one_too_many = self.reviews >= MOST_REVIEWS;
-        self.reviews += usize::from(!is_one_too_many);
         Some(Unasked {
             turn,
             call: ended.call,
             effects: self.effects.iter().cloned().collect(),
-            is_one_too_many,
         })
-    }
-
-    /// A request about a tool call that nobody allowed is answered, or was not necessary.
-    pub(crate) fn reviewed(&mut self) {
-        self.reviews = self.reviews.saturating_sub(1);
     }
 }
 

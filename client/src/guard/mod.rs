@@ -35,6 +35,11 @@ impl Guard {
         self.0.is_in_order()
     }
 
+    /// Returns whether a person decides.
+    pub(crate) fn asks_person(&self) -> bool {
+        self.0.does_ask_person()
+    }
+
     /// Decides a request, until it is cancelled.
     pub(crate) async fn decide(
         &self,

@@ -2,12 +2,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::outcome::{Gathering, TokenUsage};
 use super::reader::Reader;
+
+/// The maximum number of decisions about tool calls that nobody allowed, at a time.
+const MOST_REVIEWS: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct TurnState {
@@ -25,6 +29,8 @@ pub(crate) struct TurnState {
     pub(crate) ended: CancellationToken,
     /// Decide about tool calls that nobody allowed. The outcome follows them.
     pub(crate) reviews: TaskTracker,
+    /// Bounds their number.
+    pub(crate) review_places: Arc<Semaphore>,
     /// The reader of the turn's events.
     pub(super) reader: Arc<Reader>,
     gathering: Mutex<Gathering>,
@@ -40,6 +46,7 @@ impl TurnState {
             overdue: CancellationToken::new(),
             ended: CancellationToken::new(),
             reviews: TaskTracker::new(),
+            review_places: Arc::new(Semaphore::new(MOST_REVIEWS)),
             reader: Arc::default(),
             gathering: Mutex::new(Gathering::new(Instant::now())),
         }

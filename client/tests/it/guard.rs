@@ -52,6 +52,10 @@ impl Permissions for Person {
     fn in_order(&self) -> bool {
         self.reads
     }
+
+    fn asks_person(&self) -> bool {
+        true
+    }
 }
 
 /// An agent in a turn of its client, in a directory with the files `file` and `.env`.
@@ -412,6 +416,17 @@ async fn a_tool_call_that_nobody_allowed_ends_the_turn() {
 /// sees the events first.
 #[tokio::test]
 async fn an_agent_cannot_be_faster_than_the_decision() {
+    outcome_follows_decision().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_agent_cannot_be_faster_on_four_workers() {
+    for _ in 0..20 {
+        outcome_follows_decision().await;
+    }
+}
+
+async fn outcome_follows_decision() {
     let mut case = Case::with(Policy::DenyAll).await;
     case.report("c", execute("touch other")).await;
     let outcome = case.end("end_turn").await;
@@ -487,19 +502,53 @@ async fn a_tool_call_that_consists_of_what_was_served_is_allowed() {
     assert!(case.end("end_turn").await.not_allowed.is_empty());
 }
 
-/// However many calls an agent reports, the number of questions is bounded.
+/// However many calls an agent reports, the number of open questions is bounded: the agent waits.
 #[tokio::test]
-async fn a_flood_of_tool_calls_ends_the_turn() {
-    struct Nobody;
+async fn a_flood_of_tool_calls_asks_no_more_than_a_few_questions() {
+    #[derive(Clone, Default)]
+    struct Nobody(Arc<Mutex<usize>>);
     impl Permissions for Nobody {
         async fn decide(&self, _: &PermissionRequest) -> Decision {
+            *self.0.lock().unwrap() += 1;
             std::future::pending().await
         }
     }
-    let mut case = Case::with(Nobody).await;
-    for id in 0..20 {
+    let nobody = Nobody::default();
+    let mut case = Case::with(nobody.clone()).await;
+    for id in 0..100 {
         case.report(&id.to_string(), execute("touch other")).await;
     }
+    within(async {
+        while *nobody.0.lock().unwrap() < 16 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    case.turn.cancel();
     assert_eq!(case.raw.next().await["method"], "session/cancel");
-    assert!(!case.end("cancelled").await.not_allowed.is_empty());
+    case.end("cancelled").await;
+    assert_eq!(*nobody.0.lock().unwrap(), 16);
+
+    // Whoever allows everything is not in the way of many calls at once, and is told nothing of it.
+    let mut case = Case::with(Policy::ApproveAll).await;
+    for id in 0..100 {
+        case.report(&id.to_string(), execute("touch other")).await;
+    }
+    assert!(case.read("file").await.is_ok());
+    while let Some(event) = case.turn.next_ready() {
+        assert!(!matches!(event.event, Event::Permission(_)), "{event:?}");
+    }
+    assert!(case.end("end_turn").await.not_allowed.is_empty());
+}
+
+/// Reading that was allowed is no excuse for a change under the same id.
+#[tokio::test]
+async fn a_call_that_was_allowed_to_read_has_not_been_allowed_to_change() {
+    let mut case = Case::with(Policy::ApproveReads).await;
+    assert!(
+        case.permission("c", json!({"title": "Look", "kind": "read"}))
+            .await
+    );
+    case.report("c", execute("touch other")).await;
+    assert_eq!(case.end("end_turn").await.not_allowed.len(), 1);
 }

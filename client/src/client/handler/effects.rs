@@ -10,7 +10,7 @@ use acp_sdk::v1::{
 use acp_sdk::{HandlerError, HandlerResult};
 
 use super::Handler;
-use crate::guard::{Approvals, Effect, Unasked, cancelled, chosen};
+use crate::guard::{Effect, Unasked, cancelled, chosen};
 use crate::hooks::SessionContext;
 use crate::permission::{Action, PermissionRequest};
 use crate::session::{Answered, Inbox, Rest, TurnState};
@@ -40,7 +40,7 @@ impl Handler {
             _ => None,
         };
         let question = effect.question(session.cwd().to_owned(), old);
-        if is_covered(&inbox, &question).await {
+        if !question.only_reads() && is_covered(&inbox, &question).await {
             return Ok(());
         }
         let turn = inbox.turn();
@@ -73,18 +73,21 @@ impl Handler {
             Box::pin(inbox.put_in(waiting, &self.reader_timeout())).await;
         }
         if let Some(unasked) = rest.unasked {
-            self.review(id, inbox, *unasked);
+            self.review(id, inbox, *unasked).await;
         }
     }
 
     /// Decides about a tool call that nobody allowed. Rejecting it cancels the turn.
     ///
-    /// In a task, because the connection goes on meanwhile; the outcome of the turn waits for it.
-    fn review(&self, id: &SessionId, inbox: &Arc<Inbox>, unasked: Unasked) {
+    /// In a task, because the connection goes on meanwhile; the outcome of the turn waits for it. Waits
+    /// while as many decisions are open as there may be, which slows the agent down.
+    async fn review(&self, id: &SessionId, inbox: &Arc<Inbox>, unasked: Unasked) {
         let turn = unasked.turn.clone();
-        if unasked.is_one_too_many {
-            return turn.not_allowed("more tool calls than can be asked about".to_owned());
-        }
+        let place = tokio::select! {
+            biased;
+            () = turn.cancel.cancelled() => return,
+            place = turn.review_places.clone().acquire_owned() => place,
+        };
         let (handler, id, inbox) = (self.clone(), id.clone(), inbox.clone());
         turn.clone().reviews.spawn(async move {
             let question = tokio::task::spawn_blocking(move || unasked.question()).await;
@@ -93,18 +96,21 @@ impl Handler {
                 question.request.session_id = id;
                 handler.ask_afterwards(&inbox, question, &turn).await;
             }
-            inbox.approvals(Approvals::reviewed);
+            drop(place);
         });
     }
 
     async fn ask_afterwards(&self, inbox: &Inbox, question: PermissionRequest, turn: &TurnState) {
         let guard = &self.hooks.guard;
         let answered = guard.decide(inbox, question, turn.cancel.cancelled()).await;
-        let is_cancelled = turn.cancel.is_cancelled();
-        if !is_cancelled && !chosen(&answered).is_some_and(is_allowed) {
+        let is_allowed = chosen(&answered).is_some_and(is_allowed);
+        if !is_allowed && !turn.cancel.is_cancelled() {
             turn.not_allowed(answered.question.title.clone().unwrap_or_default());
         }
-        inbox.answered(answered, &self.reader_timeout()).await;
+        // That a policy allows everything is no news.
+        if !is_allowed || guard.asks_person() || answered.reason.is_some() {
+            inbox.answered(answered, &self.reader_timeout()).await;
+        }
     }
 }
 
