@@ -7,17 +7,7 @@
 use acp_sdk::text::is_control;
 
 /// As a terminal may show it: nothing but lines of text.
-pub(super) fn terminal(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_control(c) && c != '\n' && c != '\t' {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
+pub(super) use acp_sdk::text::escaped as terminal;
 
 /// As HTML shows it, in an element and in a quoted attribute.
 pub(super) fn html(text: &str) -> String {
