@@ -170,12 +170,7 @@ async fn what_was_not_offered_is_refused_and_the_turn_goes_on() {
 /// Only the connection itself says that it was lost, or that the agent is another process.
 #[tokio::test]
 async fn an_agent_cannot_pretend_that_its_connection_was_lost() {
-    let (client, mut raw) = Raw::connect(Client::builder()).await;
-    let (session, ()) = tokio::join!(
-        client.new_session("/"),
-        raw.answer("session/new", json!({"sessionId": "s"}))
-    );
-    let session = session.unwrap();
+    let (_client, mut raw, session) = session().await;
     let mut events = session.events();
     let turn = session.prompt("hi").await.unwrap();
     let prompt = raw.next().await;

@@ -16,6 +16,13 @@ fn server(store: &Faulty, limits: Limits) -> Server {
     server.limits(limits).build()
 }
 
+/// The same, which keeps one event in memory, so that replays read the store.
+fn forgetful(store: &Faulty) -> Server {
+    let mut limits = Limits::default();
+    limits.log.memory_events = 1;
+    server(store, limits)
+}
+
 /// A client that is initialized.
 async fn client(server: &Server) -> Raw {
     let mut client = Raw::attach(server);
@@ -70,9 +77,7 @@ async fn what_is_committed_after_a_failure_follows_the_answer_of_a_join() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_client_goes_on_when_the_store_can_be_read_again() {
     let store = faulty();
-    let mut limits = Limits::default();
-    limits.log.memory_events = 1;
-    let server = server(&store, limits);
+    let server = forgetful(&store);
     let mut slow = Raw::attach(&server);
     let session = slow.open_session().await;
     let id = SessionId::from(session.as_str().unwrap());
@@ -102,9 +107,7 @@ async fn a_slow_client_goes_on_when_the_store_can_be_read_again() {
 #[tokio::test(start_paused = true)]
 async fn a_client_whose_load_was_cancelled_is_sent_no_later_events() {
     let store = faulty();
-    let mut limits = Limits::default();
-    limits.log.memory_events = 1;
-    let server = server(&store, limits);
+    let server = forgetful(&store);
     let desk = Desk::of(&server).await;
     desk.prompt("steps").await.unwrap();
     let (commit, read) = (Gate::new(), Gate::new());
@@ -142,9 +145,7 @@ async fn a_client_whose_load_was_cancelled_is_sent_no_later_events() {
 #[tokio::test(start_paused = true)]
 async fn a_load_that_fails_replays_nothing_afterwards() {
     let store = faulty();
-    let mut limits = Limits::default();
-    limits.log.memory_events = 1;
-    let server = server(&store, limits);
+    let server = forgetful(&store);
     let desk = Desk::of(&server).await;
     desk.prompt("steps").await.unwrap();
     desk.prompt("").await.unwrap();
@@ -177,9 +178,7 @@ async fn a_client_is_not_attached_by_a_resume_that_fails() {
 #[tokio::test(start_paused = true)]
 async fn a_client_is_not_sent_its_own_words_after_a_load_that_failed() {
     let store = faulty();
-    let mut limits = Limits::default();
-    limits.log.memory_events = 1;
-    let server = server(&store, limits);
+    let server = forgetful(&store);
     let desk = Desk::of(&server).await;
     desk.prompt("").await.unwrap();
     desk.prompt("").await.unwrap();
