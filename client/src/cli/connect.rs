@@ -67,13 +67,8 @@ pub(super) async fn connect<'a>(
     let rules = rules.fallback(answers);
     let start = async || {
         let builder = login::declare(prepare(open::builder()), &args.agent)
-            .workspace(workspace(args.terminals))
-            .permissions(rules.clone())
             .observer(Listener::new(args.verbose, notes.clone()));
-        let builder = match allows_all {
-            true => builder,
-            false => builder.ask_first(),
-        };
+        let builder = guarded(builder, &rules, args.terminals, allows_all);
         let with_output = |command: AgentCommand| {
             let command = command.current_dir(cwd);
             let command = match args.auth {
@@ -105,11 +100,22 @@ pub(super) async fn connect<'a>(
     Ok(client)
 }
 
-/// Returns what serves files and commands, as far as the permissions allow it.
-pub(super) fn workspace(terminals: Offered) -> Workspace {
-    match terminals {
+/// Serves files and commands as far as the rules allow it, and has the agent ask unless everything is
+/// allowed.
+pub(super) fn guarded(
+    builder: ClientBuilder,
+    rules: &Rules,
+    terminals: Offered,
+    allows_all: bool,
+) -> ClientBuilder {
+    let workspace = match terminals {
         Offered::Yes => Workspace::new(),
         Offered::No => Workspace::new().without_terminals(),
+    };
+    let builder = builder.workspace(workspace).permissions(rules.clone());
+    match allows_all {
+        true => builder,
+        false => builder.ask_first(),
     }
 }
 
@@ -142,9 +148,7 @@ impl<A: Permissions> Permissions for Answers<A> {
     async fn decide(&self, question: &PermissionRequest) -> Decision {
         match self {
             Self::Policy(policy) => policy.decide(question).await,
-            Self::Ask { approve_reads, .. }
-                if question.is_read_by_client() || (*approve_reads && question.only_reads()) =>
-            {
+            Self::Ask { approve_reads, .. } if question.asks_nobody(*approve_reads) => {
                 Decision::AllowOnce
             }
             Self::Ask { ask: Some(ask), .. } => ask.decide(question).await,

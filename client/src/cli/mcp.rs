@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::args::McpArgs;
-use super::connect::workspace;
+use super::connect::guarded;
 use super::exit::Code;
 use super::launch::Launch;
 #[cfg(feature = "mcp-http")]
@@ -57,13 +57,7 @@ pub(super) async fn mcp(args: McpArgs) -> Code {
     let setup = Arc::new((args.agent.clone(), directory.clone()));
     let (verbose, terminals) = (args.verbose, args.terminals);
     let start = move || {
-        let builder = open::builder()
-            .permissions(rules.clone())
-            .workspace(workspace(terminals));
-        let builder = match allows_all {
-            true => builder,
-            false => builder.ask_first(),
-        };
+        let builder = guarded(open::builder(), &rules, terminals, allows_all);
         let setup = setup.clone();
         async move {
             let (agent, directory) = &*setup;

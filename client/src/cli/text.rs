@@ -145,9 +145,7 @@ pub(super) fn permission(answered: &Answered) -> String {
     }
     let outcome = match &answered.outcome {
         RequestPermissionOutcome::Selected(chosen) => {
-            let mut options = question.request.options.iter();
-            let option = options.find(|option| option.option_id == chosen.option_id);
-            match option.map(|option| &option.kind) {
+            match answered.option().map(|option| &option.kind) {
                 Some(PermissionOptionKind::AllowOnce) => "allowed once".to_owned(),
                 Some(PermissionOptionKind::AllowAlways) => "allowed always".to_owned(),
                 Some(PermissionOptionKind::RejectOnce) => "refused".to_owned(),

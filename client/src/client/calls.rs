@@ -113,8 +113,7 @@ impl Wire {
 
 /// Returns whether an error was created by the connection, not by the agent: the request was lost.
 fn is_lost(answer: &acp_sdk::RpcError) -> bool {
-    let data = answer.data.as_ref().map(acp_sdk::Json::get);
-    let data: Option<serde_json::Value> = data.and_then(|data| serde_json::from_str(data).ok());
+    let data = answer.data.as_ref().and_then(acp_sdk::Json::to_value);
     data.as_ref().is_some_and(crate::reconnect::is_own)
 }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 #[cfg(feature = "v2")]
 pub(super) use self::v2::HandlerV2;
-use crate::guard::{Effect, Guard, cancel_sent, cancelled};
+use crate::guard::{Effect, Guard, cancelled};
 use crate::hooks::{AnyElicitation, AnyExtensions, AnyFiles, AnyTerminals, SessionContext, elicit};
 use crate::reconnect::{GAP, RESTARTED, is_own};
 use crate::session::{self, Gap, ReaderTimeout, Sessions};
@@ -119,9 +119,7 @@ impl v1::Client for Handler {
     ) -> HandlerResult<RequestPermissionResponse> {
         let inbox = self.sessions.inbox(&req.session_id);
         let question = inbox.question(req);
-        let turn = inbox.turn();
-        let cancelled = cancelled(cx, turn.as_deref());
-        let answered = self.hooks.guard.decide(&inbox, question, cancelled).await;
+        let answered = self.decide(cx, &inbox, question).await;
         let outcome = answered.outcome.clone();
         inbox.answered(answered, &self.reader_timeout()).await;
         Ok(RequestPermissionResponse::new(outcome))
@@ -222,8 +220,7 @@ impl v1::Client for Handler {
         let turn = id.and_then(|id| self.sessions.inbox(id).turn());
         let action = tokio::select! {
             biased;
-            () = cancel_sent(turn.as_deref()) => ElicitationAction::Cancel,
-            () = cx.cancelled() => ElicitationAction::Cancel,
+            () = cancelled(cx, turn.as_deref()) => ElicitationAction::Cancel,
             action = elicit(hook, session.as_ref(), &req) => action?,
         };
         Ok(CreateElicitationResponse::new(action))

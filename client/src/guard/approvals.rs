@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use acp_sdk::v1::{PermissionOptionKind, RequestPermissionRequest, ToolCallUpdate, ToolKind};
+use acp_sdk::v1::{
+    PermissionOption, PermissionOptionKind, RequestPermissionRequest, ToolCallUpdate, ToolKind,
+};
 
-use super::chosen;
 use super::effect::options;
 use crate::permission::{Action, Asker, PermissionRequest};
 use crate::session::{Answered, TurnState};
@@ -58,13 +59,13 @@ impl Approvals {
 
     /// Remembers what was allowed.
     pub(crate) fn answered(&mut self, answered: &Answered) {
-        use PermissionOptionKind::{AllowAlways, AllowOnce};
-        let kind = chosen(answered);
-        if !matches!(kind, Some(AllowOnce | AllowAlways)) {
+        if !answered.is_allowed() {
             return;
         }
         let question = &answered.question;
-        if kind == Some(&AllowAlways) && question.asker != Asker::Client {
+        let is_always =
+            |option: &PermissionOption| option.kind == PermissionOptionKind::AllowAlways;
+        if answered.option().is_some_and(is_always) && question.asker != Asker::Client {
             push(&mut self.always, question.kind.clone());
         }
         match question.asker {

@@ -13,7 +13,7 @@ mod modes;
 
 use std::sync::Arc;
 
-use acp_sdk::v1::{ClientContext, PermissionOptionKind, RequestPermissionOutcome};
+use acp_sdk::v1::ClientContext;
 
 pub(crate) use self::approvals::{Approvals, Ended, Unasked};
 pub(crate) use self::effect::{ALL_CHANGES, Effect};
@@ -66,16 +66,6 @@ impl Guard {
     }
 }
 
-/// Returns the kind of the option that was selected.
-pub(crate) fn chosen(answered: &Answered) -> Option<&PermissionOptionKind> {
-    let RequestPermissionOutcome::Selected(selected) = &answered.outcome else {
-        return None;
-    };
-    let mut options = answered.question.request.options.iter();
-    let option = options.find(|option| option.option_id == selected.option_id)?;
-    Some(&option.kind)
-}
-
 /// Waits until the agent cancels its request, or `session/cancel` was sent for the turn.
 pub(crate) async fn cancelled(cx: &ClientContext, turn: Option<&TurnState>) {
     tokio::select! {
@@ -85,7 +75,7 @@ pub(crate) async fn cancelled(cx: &ClientContext, turn: Option<&TurnState>) {
 }
 
 /// Waits until `session/cancel` for the turn was sent.
-pub(crate) async fn cancel_sent(turn: Option<&TurnState>) {
+async fn cancel_sent(turn: Option<&TurnState>) {
     match turn {
         Some(turn) => turn.cancel_sent.cancelled().await,
         None => std::future::pending().await,

@@ -77,8 +77,7 @@ impl Ask {
 
 impl Permissions for Ask {
     async fn decide(&self, question: &PermissionRequest) -> Decision {
-        let reads = self.approve_reads && question.only_reads();
-        if reads || question.is_read_by_client() {
+        if question.asks_nobody(self.approve_reads) {
             return Decision::AllowOnce;
         }
         self.dialog.lock().await.ask(question).await

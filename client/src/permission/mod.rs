@@ -17,7 +17,7 @@ use std::pin::Pin;
 
 use acp_sdk::Json;
 use acp_sdk::v1::{
-    PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionOutcome,
+    Diff, PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionOutcome,
     RequestPermissionRequest, SelectedPermissionOutcome, ToolCallContent, ToolCallLocation,
     ToolKind,
 };
@@ -86,6 +86,18 @@ impl PermissionRequest {
         }
     }
 
+    /// Returns the option with this id.
+    pub(crate) fn option(&self, id: &PermissionOptionId) -> Option<&PermissionOption> {
+        let mut options = self.request.options.iter();
+        options.find(|option| option.option_id == *id)
+    }
+
+    /// Returns whether a handler that asks a person allows this without a question, if it
+    /// `approves_reads`.
+    pub(crate) fn asks_nobody(&self, approves_reads: bool) -> bool {
+        self.only_reads() && (approves_reads || self.asker == Asker::Client)
+    }
+
     /// Returns the request with what is known of its tool call, for a client that does not know the call.
     #[must_use]
     pub fn complete(&self) -> RequestPermissionRequest {
@@ -131,12 +143,17 @@ pub(crate) fn paths(
 ) -> Vec<String> {
     let locations = locations.unwrap_or_default().iter();
     let mut paths: Vec<_> = locations.map(|place| place.path.to_string()).collect();
-    for piece in content.unwrap_or_default() {
-        if let ToolCallContent::Diff(diff) = piece {
-            paths.push(diff.path.to_string());
-        }
-    }
+    let diffs = content.unwrap_or_default().iter().filter_map(as_diff);
+    paths.extend(diffs.map(|diff| diff.path.to_string()));
     paths
+}
+
+/// Returns the diff, if the content is one.
+pub(crate) fn as_diff(content: &ToolCallContent) -> Option<&Diff> {
+    match content {
+        ToolCallContent::Diff(diff) => Some(diff),
+        _ => None,
+    }
 }
 
 /// A decision that does not name an option yet.

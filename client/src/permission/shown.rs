@@ -4,10 +4,9 @@
 //! allowed by a person.
 
 use acp_sdk::text::{escaped, git_patch, one_line};
-use acp_sdk::v1::{Diff, ToolCallContent};
 use serde_json::Value;
 
-use super::PermissionRequest;
+use super::{PermissionRequest, as_diff};
 
 /// The most lines that a person can be expected to read before an answer.
 const MOST_LINES: usize = 2000;
@@ -64,19 +63,12 @@ impl Shown {
 pub(super) fn patches(question: &PermissionRequest) -> Vec<String> {
     let content = question.request.tool_call.content.iter().flatten();
     let mut lines = Vec::new();
-    for diff in content.filter_map(diff) {
+    for diff in content.filter_map(as_diff) {
         if let Some(patch) = git_patch(&diff.path, diff.old_text.as_deref(), &diff.new_text) {
             lines.extend(patch.text.lines().map(visible));
         }
     }
     lines
-}
-
-fn diff(content: &ToolCallContent) -> Option<&Diff> {
-    match content {
-        ToolCallContent::Diff(diff) => Some(diff),
-        _ => None,
-    }
 }
 
 /// Adds a text that has a label. Its further lines are indented.
@@ -95,7 +87,9 @@ fn visible(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use acp_sdk::Json;
-    use acp_sdk::v1::{RequestPermissionRequest, ToolCallLocation, ToolCallUpdate, ToolKind};
+    use acp_sdk::v1::{
+        Diff, RequestPermissionRequest, ToolCallContent, ToolCallLocation, ToolCallUpdate, ToolKind,
+    };
     use serde_json::json;
 
     use super::*;

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use acp_sdk::Meta;
 use acp_sdk::conversation::{Changes, Conversation};
-use acp_sdk::v1::{ContentBlock, RequestPermissionOutcome, SessionUpdate, StopReason};
+use acp_sdk::v1::{
+    ContentBlock, PermissionOption, PermissionOptionKind, RequestPermissionOutcome, SessionUpdate,
+    StopReason,
+};
 use serde::Deserialize;
 
 use crate::permission::{PermissionRequest, Reason};
@@ -142,6 +145,23 @@ pub struct Answered {
     pub outcome: RequestPermissionOutcome,
     /// The reason, unless a policy or the user decided without one.
     pub reason: Option<Box<Reason>>,
+}
+
+impl Answered {
+    /// Returns the option that was selected; `None` if the answer is `cancelled`.
+    pub(crate) fn option(&self) -> Option<&PermissionOption> {
+        let RequestPermissionOutcome::Selected(selected) = &self.outcome else {
+            return None;
+        };
+        self.question.option(&selected.option_id)
+    }
+
+    /// Returns whether the call was allowed.
+    pub(crate) fn is_allowed(&self) -> bool {
+        use PermissionOptionKind::{AllowAlways, AllowOnce};
+        self.option()
+            .is_some_and(|option| matches!(option.kind, AllowOnce | AllowAlways))
+    }
 }
 
 /// What an agent says of an update: its number, and the prompt that it belongs to.

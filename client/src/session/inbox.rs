@@ -196,8 +196,10 @@ impl Inbox {
             turn.gathering().update(&update);
         }
         // What another client's prompt did is for that client.
-        let unasked = ended.zip(turn.clone());
-        let unasked = unasked.and_then(|(ended, turn)| state.unasked(ended, turn));
+        let unasked = match (ended, &turn) {
+            (Some(ended), Some(turn)) => state.unasked(ended, turn.clone()),
+            _ => None,
+        };
         let event = SessionEvent {
             event: Event::Update(update),
             phase: state.phase,

@@ -152,7 +152,7 @@ impl Asked {
     }
 
     /// Handles a key. The turn may have been cancelled meanwhile.
-    pub(super) fn key(mut self, key: KeyEvent, width: usize) -> Next {
+    pub(super) fn key(self, key: KeyEvent, width: usize) -> Next {
         match self.what {
             What::Permission { question, answer } => {
                 let letter = match key.code {
@@ -162,22 +162,19 @@ impl Asked {
                     KeyCode::Esc => Some('\u{1b}'),
                     _ => None,
                 };
-                let more = std::mem::take(&mut self.more);
-                let is_answer = letter.and_then(|letter| decision(letter, &question));
+                if let Some(decision) = letter.and_then(|letter| decision(letter, &question)) {
+                    let _ = answer.send(decision);
+                    return Next::Answered(Vec::new());
+                }
+                let what = What::Permission { question, answer };
                 let open = |more| Self {
-                    what: What::Permission { question, answer },
+                    what,
                     shown: true,
                     more,
                 };
-                match is_answer {
-                    None if letter == Some('v') => Next::More(open(Vec::new()), more),
-                    None => Next::Open(open(more)),
-                    Some(decision) => {
-                        if let What::Permission { answer, .. } = open(more).what {
-                            let _ = answer.send(decision);
-                        }
-                        Next::Answered(Vec::new())
-                    }
+                match letter {
+                    Some('v') => Next::More(open(Vec::new()), self.more),
+                    _ => Next::Open(open(self.more)),
                 }
             }
             What::Elicitation {
@@ -259,7 +256,7 @@ fn decision(key: char, question: &PermissionRequest) -> Option<Decision> {
     }
 }
 
-/// Returns the text of a request, whole, without its keys. What is in `changes` is not repeated.
+/// Returns the text of a request, whole, with its `changes` and without its keys.
 pub(super) fn shown(
     question: &PermissionRequest,
     changes: &[String],

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::diff;
 use super::style::{Colour, Face, Paint, clean, fit};
+use crate::permission::as_diff;
 
 /// Maximum number of tracked tool calls of a turn; further calls are shown when they begin.
 const MOST_CALLS: usize = 1000;
@@ -160,15 +161,8 @@ pub(super) fn changes<'a>(
     width: usize,
     paint: Paint,
 ) -> impl Iterator<Item = String> {
-    let diffs = content.filter_map(of_diff);
+    let diffs = content.filter_map(as_diff);
     diffs.flat_map(move |diff| of_file(diff, true, width, paint))
-}
-
-fn of_diff(content: &ToolCallContent) -> Option<&Diff> {
-    match content {
-        ToolCallContent::Diff(diff) => Some(diff),
-        _ => None,
-    }
 }
 
 fn of_file(diff: &Diff, whole: bool, width: usize, paint: Paint) -> Vec<String> {

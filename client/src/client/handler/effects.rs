@@ -4,18 +4,29 @@
 use std::sync::Arc;
 
 use acp_sdk::v1::{
-    ClientContext, PermissionOptionKind, ReadTextFileRequest, RequestPermissionOutcome, SessionId,
-    WriteTextFileRequest,
+    ClientContext, ReadTextFileRequest, RequestPermissionOutcome, SessionId, WriteTextFileRequest,
 };
 use acp_sdk::{HandlerError, HandlerResult};
 
 use super::Handler;
-use crate::guard::{Effect, Unasked, cancelled, chosen};
+use crate::guard::{Effect, Unasked, cancelled};
 use crate::hooks::SessionContext;
 use crate::permission::{Action, PermissionRequest};
 use crate::session::{Answered, Inbox, Rest, TurnState};
 
 impl Handler {
+    /// Decides a request, until the agent cancels it or the turn is cancelled.
+    pub(super) async fn decide(
+        &self,
+        cx: &ClientContext,
+        inbox: &Inbox,
+        question: PermissionRequest,
+    ) -> Answered {
+        let turn = inbox.turn();
+        let cancelled = cancelled(cx, turn.as_deref());
+        self.hooks.guard.decide(inbox, question, cancelled).await
+    }
+
     /// Decides whether an effect may happen, unless it belongs to a tool call that was allowed.
     ///
     /// # Errors
@@ -43,9 +54,7 @@ impl Handler {
         if !question.only_reads() && is_covered(&inbox, &question).await {
             return Ok(());
         }
-        let turn = inbox.turn();
-        let cancelled = cancelled(cx, turn.as_deref());
-        let answered = self.hooks.guard.decide(&inbox, question, cancelled).await;
+        let answered = self.decide(cx, &inbox, question).await;
         let result = result(effect, &answered);
         // A file that is read without a rule or a question is no news.
         if !answered.question.is_read_by_client() || answered.reason.is_some() || result.is_err() {
@@ -73,7 +82,8 @@ impl Handler {
             Box::pin(inbox.put_in(waiting, &self.reader_timeout())).await;
         }
         if let Some(unasked) = rest.unasked {
-            self.review(id, inbox, *unasked).await;
+            // Rare, and its state is not for every update.
+            Box::pin(self.review(id, inbox, *unasked)).await;
         }
     }
 
@@ -103,7 +113,7 @@ impl Handler {
     async fn ask_afterwards(&self, inbox: &Inbox, question: PermissionRequest, turn: &TurnState) {
         let guard = &self.hooks.guard;
         let answered = guard.decide(inbox, question, turn.cancel.cancelled()).await;
-        let is_allowed = chosen(&answered).is_some_and(is_allowed);
+        let is_allowed = answered.is_allowed();
         if !is_allowed && !turn.cancel.is_cancelled() {
             turn.not_allowed(answered.question.title.clone().unwrap_or_default());
         }
@@ -133,17 +143,12 @@ async fn is_covered(inbox: &Inbox, effect: &PermissionRequest) -> bool {
     inbox.approvals(|approvals| approvals.take(&call, effect))
 }
 
-fn is_allowed(kind: &PermissionOptionKind) -> bool {
-    use PermissionOptionKind::{AllowAlways, AllowOnce};
-    matches!(kind, AllowOnce | AllowAlways)
-}
-
 /// Returns the answer to the agent.
 fn result(effect: Effect<'_>, answered: &Answered) -> HandlerResult<()> {
     if answered.outcome == RequestPermissionOutcome::Cancelled {
         return Err(HandlerError::cancelled());
     }
-    if chosen(answered).is_some_and(is_allowed) {
+    if answered.is_allowed() {
         return Ok(());
     }
     let what = effect.what();

@@ -319,9 +319,7 @@ fn is_all_changes(question: &PermissionRequest, id: &PermissionOptionId) -> bool
 
 /// Returns the effect of an "always" option.
 fn always(question: &PermissionRequest, id: &PermissionOptionId) -> Option<Effect> {
-    let mut options = question.request.options.iter();
-    let option = options.find(|option| option.option_id == *id)?;
-    match option.kind {
+    match question.option(id)?.kind {
         PermissionOptionKind::AllowAlways => Some(Effect::Allow),
         PermissionOptionKind::RejectAlways => Some(Effect::Deny),
         _ => None,

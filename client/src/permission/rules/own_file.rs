@@ -52,8 +52,8 @@ impl OwnFile {
     /// A call that names the file is not allowed whatever its kind, because kinds come from the agent.
     pub(super) fn matches(&self, call: &Call) -> Match {
         let is_file = |path: &CallPath| {
-            let mut readings = [Some(path.lexical()), path.real()].into_iter().flatten();
-            readings.any(|reading| self.paths.iter().any(|path| same(reading, path)))
+            path.readings()
+                .any(|reading| self.paths.iter().any(|path| same(reading, path)))
         };
         if call.paths.iter().chain(&call.more_paths).any(is_file) {
             return Match::Yes;
@@ -77,17 +77,13 @@ impl OwnFile {
                     || paths.any(|path| !path.is_file() && self.is_below(path))
             }
         };
-        match unclear {
-            true => Match::Unclear,
-            false => Match::No,
-        }
+        Match::unclear_if(unclear)
     }
 
     fn may_be_in(&self, globs: &[CallPath]) -> bool {
         let mut globs = globs.iter();
         globs.any(|path| {
-            let mut readings = [Some(path.written()), path.real()].into_iter().flatten();
-            readings.any(|reading| {
+            path.glob_readings().any(|reading| {
                 let names = glob::names(reading);
                 let mut paths = self.paths.iter();
                 paths.any(|path| glob::intersect(&names, &glob::literal_names(path)))
@@ -96,10 +92,7 @@ impl OwnFile {
     }
 
     fn is_below(&self, directory: &CallPath) -> bool {
-        let mut readings = [Some(directory.lexical()), directory.real()]
-            .into_iter()
-            .flatten();
-        readings.any(|reading| {
+        directory.readings().any(|reading| {
             let count = reading.components().count();
             let mut paths = self.paths.iter();
             paths.any(|path| {

@@ -105,6 +105,16 @@ impl CallPath {
         self.lexical.starts_with(&base.lexical) && real
     }
 
+    /// Returns the path in each interpretation: as written, and with symbolic links resolved.
+    pub(super) fn readings(&self) -> impl Iterator<Item = &Path> {
+        [Some(self.lexical()), self.real()].into_iter().flatten()
+    }
+
+    /// The same for a path that is a glob: what is before `..` may be a wildcard.
+    pub(super) fn glob_readings(&self) -> impl Iterator<Item = &Path> {
+        [Some(self.written()), self.real()].into_iter().flatten()
+    }
+
     /// Returns whether both are the same file, after [`follow_links`](Self::follow_links).
     pub(super) fn is_same_file(&self, other: &Self) -> bool {
         self.lexical == other.lexical && self.real == other.real

@@ -101,7 +101,6 @@ impl PathPattern {
     /// Returns whether the pattern may match a path that also matches a glob of the agent. `Unclear` if
     /// only a path below a match of the pattern does.
     pub(super) fn meets(&self, glob: &CallPath, base: Option<&Base>) -> Match {
-        let readings = [Some(glob.written()), glob.real()];
         let bases = [base.map(Base::lexical), base.and_then(Base::real)];
         let text = self.text.strip_prefix("./").unwrap_or(&self.text);
         let mut patterns = Vec::new();
@@ -116,7 +115,7 @@ impl PathPattern {
                 names
             }));
         }
-        let globs: Vec<_> = readings.into_iter().flatten().map(glob::names).collect();
+        let globs: Vec<_> = glob.glob_readings().map(glob::names).collect();
         let any = |patterns: &[Vec<Name>]| {
             let mut pairs = patterns.iter();
             pairs.any(|pattern| globs.iter().any(|glob| glob::intersect(pattern, glob)))
@@ -125,10 +124,7 @@ impl PathPattern {
             return Match::Yes;
         }
         patterns.iter_mut().for_each(|names| names.push(Name::Any));
-        match any(&patterns) {
-            true => Match::Unclear,
-            false => Match::No,
-        }
+        Match::unclear_if(any(&patterns))
     }
 
     /// Returns whether the pattern may match something below the path.
@@ -142,9 +138,8 @@ impl PathPattern {
     /// Returns the forms of a path that are matched: relative to the base, and absolute, because
     /// `**/x` denies `x` anywhere.
     fn forms<'a>(&self, path: &'a CallPath, base: Option<&'a Base>) -> Vec<&'a Path> {
-        let readings = [Some(path.lexical()), path.real()];
         let mut forms: Vec<&Path> = Vec::new();
-        for reading in readings.into_iter().flatten() {
+        for reading in path.readings() {
             if self.is_absolute() || self.prefix.as_os_str().is_empty() {
                 forms.push(reading);
             }

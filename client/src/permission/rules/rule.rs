@@ -58,6 +58,15 @@ impl From<bool> for Match {
     }
 }
 
+impl Match {
+    pub(super) fn unclear_if(unclear: bool) -> Self {
+        match unclear {
+            true => Self::Unclear,
+            false => Self::No,
+        }
+    }
+}
+
 impl Rule {
     /// Creates a rule that allows matching calls.
     pub fn allow() -> Self {
@@ -262,10 +271,7 @@ impl Rule {
             },
             commands => commands.iter().any(Command::expands),
         };
-        match unclear || !call.is_complete {
-            true => Match::Unclear,
-            false => Match::No,
-        }
+        Match::unclear_if(unclear || !call.is_complete)
     }
 
     fn denies_path(&self, call: &Call) -> Match {
@@ -299,10 +305,7 @@ impl Rule {
             || call.commands.iter().any(Command::expands)
             || Self::lacks_paths(call)
             || self.denies_contents(call);
-        match unclear {
-            true => Match::Unclear,
-            false => Match::No,
-        }
+        Match::unclear_if(unclear)
     }
 
     /// Returns whether the call may use paths that it does not name.
