@@ -10,7 +10,8 @@ use acp_server::{Access, Server};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::streams::{self, Streams};
+use super::streams::Streams;
+use super::transport;
 use crate::EndpointSettings;
 use crate::caller::Caller;
 use crate::metrics::Open;
@@ -74,7 +75,7 @@ impl HttpConnections {
     ) -> Arc<HttpConnection> {
         let streams = Streams::new(self.settings.clone());
         let (incoming, received) = mpsc::channel(INCOMING);
-        let transport = streams::Transport::new(streams.clone(), received);
+        let transport = transport::Transport::new(streams.clone(), received);
         let builder = self.builder();
         let transport = Transport::messages(transport);
         let role = Role {

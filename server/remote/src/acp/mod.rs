@@ -12,6 +12,7 @@ mod post;
 mod sse;
 mod stream;
 mod streams;
+mod transport;
 mod websocket;
 
 use std::sync::Arc;

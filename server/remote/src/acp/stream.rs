@@ -201,6 +201,15 @@ impl Stream {
         Taken::Item(item)
     }
 
+    /// Takes the answers that no reader was sent.
+    pub(super) fn take_answers(&mut self) -> Vec<Bytes> {
+        let all = self.queue.drain(..).chain(self.again.drain(..));
+        let is_answer = |item: &Item| !item.is_event() && item.request.is_none();
+        let answers = all.filter(is_answer).map(|item| item.message).collect();
+        (self.queued_bytes, self.waiting_bytes, self.again_bytes) = (0, 0, 0);
+        answers
+    }
+
     pub(super) fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();

@@ -55,7 +55,12 @@ struct Session {
 enum Route {
     /// In the body of the response to the POST.
     Body(oneshot::Sender<Bytes>),
-    Stream(Name),
+    Connection,
+    Session {
+        id: Box<str>,
+        /// The client was attached to the session when it asked.
+        was_used: bool,
+    },
 }
 
 impl Streams {
@@ -89,11 +94,14 @@ impl Streams {
         if state.routes.len() >= self.settings.requests {
             return false;
         }
-        let name = match session {
-            Some(session) if !envelope::joins_session(method) => Name::Session(session.into()),
-            _ => Name::Connection,
+        let route = match session {
+            Some(session) if !envelope::joins_session(method) => Route::Session {
+                was_used: state.sessions.get(session).is_some_and(Session::is_used),
+                id: session.into(),
+            },
+            _ => Route::Connection,
         };
-        state.routes.insert(request.into(), Route::Stream(name));
+        state.routes.insert(request.into(), route);
         true
     }
 
@@ -123,7 +131,7 @@ impl Streams {
     /// # Errors
     ///
     /// When too much waits for readers: the connection must end.
-    fn route(&self, message: Bytes) -> io::Result<()> {
+    pub(super) fn route(&self, message: Bytes) -> io::Result<()> {
         let outgoing = Outgoing::parse(&message);
         let mut state = self.state();
         let session = outgoing.params.session.as_deref();
@@ -147,13 +155,12 @@ impl Streams {
                         let _ = sender.send(message.clone());
                         false
                     }
-                    Some(Route::Stream(Name::Session(session))) => {
-                        // The answer about a session that there is not, or no more, has no stream of
-                        // its own: one that is open still may be about to be closed by its reader.
-                        let known = state.sessions.get(&session);
-                        let known = known.is_some_and(Session::is_used);
-                        let session = known.then_some(&*session);
-                        state.push(session, message.clone(), None, None, &self.settings)
+                    Some(Route::Session { id, was_used }) => {
+                        state.release(&id);
+                        let own = state.sessions.get(&id);
+                        let own = own.is_some_and(|own| own.takes_answer(was_used));
+                        let own = own.then_some(&*id);
+                        state.push(own, message.clone(), None, None, &self.settings)
                     }
                     _ => state.push(None, message.clone(), None, None, &self.settings),
                 }
@@ -206,6 +213,7 @@ impl Streams {
                 if let Some(session) = state.sessions.get_mut(id) {
                     session.stream.close(reader);
                 }
+                state.release(id);
                 state.pace(id, &self.settings);
             }
         }
@@ -300,6 +308,19 @@ impl StreamsState {
         grew
     }
 
+    /// Sends the answers that wait for a reader on the connection stream, if the client has left the
+    /// session and reads its stream no more.
+    fn release(&mut self, id: &str) {
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        if !session.is_used() && !session.stream.is_open() {
+            for answer in session.stream.take_answers() {
+                self.connection.push(answer, None);
+            }
+        }
+    }
+
     /// Holds a session back while its reader is slow or away, and lets it go on.
     fn pace(&mut self, id: &str, settings: &EndpointSettings) {
         let (connection_open, connection_bytes) =
@@ -331,6 +352,15 @@ impl StreamsState {
 }
 
 impl Session {
+    /// Returns whether an answer belongs into the session's own stream.
+    ///
+    /// The client may have left the session since it asked, as by `session/close`: the updates before
+    /// the answer are in this stream, and two streams have no order between them. But what it asks
+    /// after that has no stream of its own: the client may be about to end its reader.
+    fn takes_answer(&self, was_used: bool) -> bool {
+        self.is_used() || (was_used && self.stream.is_open())
+    }
+
     fn is_used(&self) -> bool {
         let subscription = self.subscription.as_ref();
         subscription.is_some_and(|subscription| subscription.strong_count() > 0)
@@ -345,58 +375,5 @@ impl Gate for Streams {
             session.subscription = Some(Arc::downgrade(subscription));
         }
         state.pace(&id, &self.settings);
-    }
-}
-
-/// The agent's side of the connection: what it sends is routed at once.
-pub(super) struct Transport {
-    streams: Arc<Streams>,
-    incoming: tokio::sync::mpsc::Receiver<Bytes>,
-}
-
-impl Transport {
-    pub(super) fn new(streams: Arc<Streams>, incoming: tokio::sync::mpsc::Receiver<Bytes>) -> Self {
-        Self { streams, incoming }
-    }
-}
-
-mod transport {
-    use std::io;
-    use std::pin::Pin;
-    use std::task::{Context, Poll};
-
-    use acp_sdk::MessageTransport;
-    use bytes::Bytes;
-
-    impl MessageTransport for super::Transport {
-        fn poll_receive(
-            mut self: Pin<&mut Self>,
-            cx: &mut Context<'_>,
-        ) -> Poll<io::Result<Option<Bytes>>> {
-            self.incoming.poll_recv(cx).map(Ok)
-        }
-
-        fn poll_ready(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-
-        fn start_send(self: Pin<&mut Self>, message: Bytes) -> io::Result<()> {
-            self.streams.route(message)
-        }
-
-        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-
-        fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            self.streams.close();
-            Poll::Ready(Ok(()))
-        }
-    }
-
-    impl Drop for super::Transport {
-        fn drop(&mut self) {
-            self.streams.close();
-        }
     }
 }

@@ -114,6 +114,56 @@ async fn a_lost_stream_continues_after_its_cursor() {
     );
 }
 
+/// Two streams have no order between them, so what ends a session is answered where its updates are.
+#[tokio::test]
+async fn the_answers_at_the_end_of_a_session_follow_its_updates() {
+    for method in ["session/close", "session/delete"] {
+        let host = host().await;
+        let client = Client::connect(&host).await;
+        let mut connection = client.stream(None, None).await;
+        let session = client.new_session(&mut connection).await;
+        let mut stream = client.stream(Some(&session), None).await;
+        let prompt = client.prompt(&session, "slow").await;
+        let first = stream.event().await.unwrap();
+        assert_eq!(said(&first), "tick 1\n", "{method}");
+        let last = client.send(method, json!({ "sessionId": session })).await;
+        let mut answers = Vec::new();
+        while answers.len() < 2 {
+            let event = stream.event().await.unwrap();
+            answers.extend(event.data["id"].as_u64());
+        }
+        answers.sort_unstable();
+        assert_eq!(answers, [prompt, last], "{method}");
+        // What is asked after that has no stream of its own: the client may be closing it.
+        let late = client.prompt(&session, "late").await;
+        assert_eq!(connection.event().await.unwrap().data["id"], late);
+    }
+}
+
+/// A client may end the reader of a session, and then the session.
+#[tokio::test]
+async fn answers_that_nobody_has_read_are_sent_when_their_stream_has_no_reader() {
+    let host = host().await;
+    let client = Client::connect(&host).await;
+    let mut connection = client.stream(None, None).await;
+    let session = client.new_session(&mut connection).await;
+    let stream = client.stream(Some(&session), None).await;
+    drop(stream);
+    let answered = client.prompt(&session, "ping").await;
+    let handle = host.server.session(&session.as_str().into()).await.unwrap();
+    let mut events = handle.subscribe(0);
+    while handle.phase() != acp_server::Phase::Idle || handle.last_event() < 3 {
+        events.next().await.unwrap();
+    }
+    let cancelled = client.prompt(&session, "slow").await;
+    let close = client
+        .send("session/close", json!({ "sessionId": session }))
+        .await;
+    for request in [answered, cancelled, close] {
+        assert_eq!(connection.event().await.unwrap().data["id"], request);
+    }
+}
+
 /// Nothing on the way accepts less than the session does.
 #[tokio::test]
 async fn a_prompt_may_be_as_large_as_the_limit_of_prompts() {
