@@ -86,6 +86,8 @@ pub use crate::session::{
     SessionSettings, TokenUsage, Turn,
 };
 pub use crate::workspace::Workspace;
+/// A sandbox for [`AgentCommand::sandbox`] and [`Workspace::sandbox`].
+pub use acp_sandbox::{Mechanism, Sandbox, SandboxError, SandboxErrorKind, SandboxSettings};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use acp_sandbox::Sandbox;
 use acp_sdk::Observer;
 
 use super::args::{Offered, PermissionArgs, SetupArgs};
@@ -10,6 +11,7 @@ use super::login;
 use super::notes::Notes;
 use super::open;
 use super::opening::Failure;
+use super::sandbox;
 use crate::client::{Client, ClientBuilder};
 use crate::error::{Error, Result};
 use crate::permission::{Decision, PermissionRequest, Permissions, Policy, Rules};
@@ -65,12 +67,22 @@ pub(super) async fn connect<'a>(
         ));
     }
     let rules = rules.fallback(answers);
+    let sandbox = sandbox::prepare(&args.sandbox, &args.agent, cwd).map_err(Failure::Usage)?;
+    if let (true, Some(sandbox)) = (args.verbose, &sandbox) {
+        notes.line(format_args!("acp: {}", sandbox::described(sandbox)));
+    }
     let start = async || {
         let builder = login::declare(prepare(open::builder()), &args.agent)
             .observer(Listener::new(args.verbose, notes.clone()));
-        let builder = guarded(builder, &rules, args.terminals, allows_all);
+        let builder = guarded(
+            builder,
+            &rules,
+            args.terminals,
+            allows_all,
+            sandbox.as_ref(),
+        );
         let with_output = |command: AgentCommand| {
-            let command = command.current_dir(cwd);
+            let command = command.current_dir(cwd).sandbox(sandbox.clone());
             let command = match args.auth {
                 // The user may continue to use a browser that the agent opens.
                 Some(_) => command.leave_detached(),
@@ -107,10 +119,12 @@ pub(super) fn guarded(
     rules: &Rules,
     terminals: Offered,
     allows_all: bool,
+    sandbox: Option<&Sandbox>,
 ) -> ClientBuilder {
+    let workspace = Workspace::new().sandbox(sandbox.cloned());
     let workspace = match terminals {
-        Offered::Yes => Workspace::new(),
-        Offered::No => Workspace::new().without_terminals(),
+        Offered::Yes => workspace,
+        Offered::No => workspace.without_terminals(),
     };
     let builder = builder.workspace(workspace).permissions(rules.clone());
     match allows_all {

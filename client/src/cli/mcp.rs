@@ -13,7 +13,7 @@ use super::launch::Launch;
 use super::mcp_http::Http;
 use super::opening::Failure;
 use super::stop::Stop;
-use super::{complain, open};
+use super::{complain, open, sandbox};
 use crate::error::Error;
 use crate::external::ExternalAgent;
 use crate::mcp::{McpError, McpServer};
@@ -54,15 +54,25 @@ pub(super) async fn mcp(args: McpArgs) -> Code {
         Ok(name) => name,
         Err(error) => return usage(&error),
     };
+    let sandbox = match sandbox::prepare(&args.sandbox, &args.agent, &directory) {
+        Ok(sandbox) => sandbox,
+        Err(error) => return usage(&error),
+    };
     let setup = Arc::new((args.agent.clone(), directory.clone()));
     let (verbose, terminals) = (args.verbose, args.terminals);
     let start = move || {
-        let builder = guarded(open::builder(), &rules, terminals, allows_all);
-        let setup = setup.clone();
+        let builder = guarded(
+            open::builder(),
+            &rules,
+            terminals,
+            allows_all,
+            sandbox.as_ref(),
+        );
+        let (setup, sandbox) = (setup.clone(), sandbox.clone());
         async move {
             let (agent, directory) = &*setup;
             let prepare = |command: AgentCommand| {
-                let command = command.current_dir(directory);
+                let command = command.current_dir(directory).sandbox(sandbox);
                 match verbose {
                     true => command.on_stderr(|line| complain(format_args!("agent: {line}"))),
                     false => command,

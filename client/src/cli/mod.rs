@@ -27,6 +27,7 @@ mod record;
 #[cfg(feature = "remote")]
 mod remote;
 mod run;
+mod sandbox;
 mod sessions;
 mod stop;
 mod task;
@@ -88,6 +89,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             runtime.shutdown_background();
             return code;
         }
+        Command::Doctor => runtime.block_on(until_stopped(sandbox::doctor)),
         Command::Completions { shell } => {
             let print = async |results: &mut Results| manual::completions(shell, results).await;
             runtime.block_on(until_stopped(print))

@@ -49,6 +49,7 @@ pub struct ClientBuilder {
     limits: Limits,
     terminal_auth: bool,
     asks_first: bool,
+    is_confined: bool,
     #[cfg(feature = "v2")]
     offers_v2: bool,
 }
@@ -84,6 +85,7 @@ impl ClientBuilder {
             },
             terminal_auth: false,
             asks_first: false,
+            is_confined: false,
             #[cfg(feature = "v2")]
             offers_v2: false,
         }
@@ -137,7 +139,7 @@ impl ClientBuilder {
     /// agent has one by a known id (default: no).
     ///
     /// Opening a session then fails with [`Error::NeverAsks`](crate::Error::NeverAsks) where the agent
-    /// is known not to ask and has no such mode. Whether an agent without modes asks is not known.
+    /// is known not to ask and has no such mode, unless it is in a [sandbox](AgentCommand::sandbox). Whether an agent without modes asks is not known.
     pub fn ask_first(mut self) -> Self {
         self.asks_first = true;
         self
@@ -219,7 +221,8 @@ impl ClientBuilder {
     ///
     /// [`Error::Spawn`](crate::Error::Spawn) if it cannot be started, and under the conditions of
     /// [`connect`](Self::connect).
-    pub async fn spawn(self, agent: AgentCommand) -> Result<Client> {
+    pub async fn spawn(mut self, agent: AgentCommand) -> Result<Client> {
+        self.is_confined = agent.sandbox.is_some();
         if agent.restart.is_some() {
             let max_bytes = self.max_message_bytes.unwrap_or(MAX_MESSAGE_BYTES);
             let connector = ProcessConnector::new(agent, max_bytes, self.limits.answer);
@@ -348,6 +351,7 @@ impl ClientBuilder {
             sessions,
             terminals,
             asks_first,
+            is_confined: self.is_confined,
             wire,
         };
         Ok(Client {

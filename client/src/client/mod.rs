@@ -64,6 +64,8 @@ pub(crate) struct Inner {
     terminals: Option<Arc<dyn AnyTerminals>>,
     /// Whether sessions are put in a mode in which the agent asks.
     asks_first: bool,
+    /// The agent is a process in a sandbox.
+    is_confined: bool,
     wire: Wire,
 }
 

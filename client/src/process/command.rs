@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use acp_sandbox::Sandbox;
 use tokio::process::Command;
 
 use super::{AgentInput, AgentOutput, AgentProcess, LONGEST_COMMAND};
@@ -39,6 +40,7 @@ pub struct AgentCommand {
     pub(super) on_stderr: Option<OnStderr>,
     pub(super) grace: Grace,
     leave_detached: bool,
+    pub(crate) sandbox: Option<Sandbox>,
     pub(crate) restart: Option<Reconnect>,
 }
 
@@ -110,6 +112,7 @@ impl AgentCommand {
             },
             restart: None,
             leave_detached: false,
+            sandbox: None,
         }
     }
 
@@ -169,6 +172,16 @@ impl AgentCommand {
         self
     }
 
+    /// Confines the agent and the processes that it starts: they write where the sandbox permits it only.
+    ///
+    /// A login in the terminal ([`Client::authenticate`](crate::Client::authenticate)) is not confined.
+    /// Commands that the client starts for the agent are those of the
+    /// [`Workspace`](crate::Workspace::sandbox).
+    pub fn sandbox(mut self, sandbox: impl Into<Option<Sandbox>>) -> Self {
+        self.sandbox = sandbox.into();
+        self
+    }
+
     /// Sets how an agent that exits while its [`Client`](crate::Client) is open is restarted.
     ///
     /// The default is no restart. Sessions are continued after the last event if the agent numbers its
@@ -190,7 +203,7 @@ impl AgentCommand {
     /// [`Error::Spawn`] with the command and the reason.
     pub fn spawn(self) -> Result<AgentProcess> {
         let program = self.resolved_program();
-        let mut command = Command::new(&program);
+        let mut command = confined(&program, self.sandbox.as_ref());
         command
             .args(&self.args)
             .stdin(Stdio::piped())
@@ -202,6 +215,7 @@ impl AgentCommand {
                 None => command.env_remove(name),
             };
         }
+        set_variables(&mut command, self.sandbox.as_ref());
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
@@ -219,6 +233,7 @@ impl AgentCommand {
             self.grace,
             &line,
             self.leave_detached,
+            self.sandbox.as_ref(),
         );
         started.map_err(|error| Error::Spawn {
             command: one_line(&name, LONGEST_COMMAND),
@@ -253,6 +268,24 @@ impl AgentCommand {
             return absolute.into();
         }
         self.program.clone()
+    }
+}
+
+/// Returns the command of a program, to be started in the sandbox.
+pub(crate) fn confined(program: &OsStr, sandbox: Option<&Sandbox>) -> Command {
+    let Some(sandbox) = sandbox else {
+        return Command::new(program);
+    };
+    let (program, args) = sandbox.program(program);
+    let mut command = Command::new(program);
+    command.args(args);
+    command
+}
+
+/// Sets the variables of the sandbox, over those that were set before.
+pub(crate) fn set_variables(command: &mut Command, sandbox: Option<&Sandbox>) {
+    if let Some(sandbox) = sandbox {
+        command.envs(sandbox.variables());
     }
 }
 

@@ -9,6 +9,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use acp_sandbox::Sandbox;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 
@@ -40,13 +41,28 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Starts `command` as the leader of a new process group.
-    pub(crate) fn spawn(command: &mut Command) -> io::Result<(Self, Streams)> {
+    /// Starts `command` as the leader of a new process group. With a sandbox, it is a command of
+    /// [`confined`](super::confined).
+    pub(crate) fn spawn(
+        command: &mut Command,
+        sandbox: Option<&Sandbox>,
+    ) -> io::Result<(Self, Streams)> {
         #[cfg(unix)]
         command.process_group(0);
         // Registered before the start, so that no exit is missed.
         let changed = platform::Changed::new()?;
-        let mut child = command.kill_on_drop(true).spawn()?;
+        command.kill_on_drop(true);
+        let mut child = match sandbox {
+            None => command.spawn()?,
+            Some(sandbox) => {
+                // On another thread, which has no runtime.
+                let runtime = tokio::runtime::Handle::current();
+                sandbox.spawn(|| {
+                    let _entered = runtime.enter();
+                    command.spawn()
+                })?
+            }
+        };
         let streams = Streams {
             stdin: child.stdin.take(),
             stdout: child.stdout.take(),

@@ -20,13 +20,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use acp_sandbox::Sandbox;
 use acp_sdk::{CloseReason, ProcessExit};
 use tokio::process::{ChildStderr, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 pub use self::command::AgentCommand;
-pub(crate) use self::command::{CommandLine, why_not};
+pub(crate) use self::command::{CommandLine, confined, set_variables, why_not};
 use self::command::{Grace, OnStderr};
 pub(crate) use self::connector::{CurrentProcess, ProcessConnector};
 pub use self::exit::Exit;
@@ -80,12 +81,13 @@ impl AgentProcess {
         grace: Grace,
         line: &CommandLine,
         leave_detached: bool,
+        sandbox: Option<&Sandbox>,
     ) -> std::io::Result<Self> {
         let mark = (!leave_detached).then(Mark::new);
         if let Some(mark) = &mark {
             mark.put(command);
         }
-        let (group, streams) = Group::spawn(command)?;
+        let (group, streams) = Group::spawn(command, sandbox)?;
         let stderr = Stderr::default();
         let exit = group.exit().clone();
         let reader = tokio::spawn(drain_stderr(

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use acp_files::Roots;
+use acp_sandbox::Sandbox;
 use acp_sdk::v1::{
     CreateTerminalRequest, CreateTerminalResponse, KillTerminalRequest, KillTerminalResponse,
     ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
@@ -42,6 +43,7 @@ pub struct Workspace {
     workers: Arc<Semaphore>,
     is_guarded: bool,
     terminals_declared: bool,
+    sandbox: Option<Sandbox>,
 }
 
 /// Maximum number of concurrent file operations.
@@ -64,6 +66,7 @@ impl Workspace {
             workers: Arc::new(Semaphore::new(WORKERS)),
             is_guarded: true,
             terminals_declared: true,
+            sandbox: None,
         }
     }
 
@@ -95,6 +98,14 @@ impl Workspace {
     #[must_use]
     pub fn without_terminals(mut self) -> Self {
         self.terminals_declared = false;
+        self
+    }
+
+    /// Confines the commands that are started for the agent, as
+    /// [`AgentCommand::sandbox`](crate::AgentCommand::sandbox) confines the agent.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: impl Into<Option<Sandbox>>) -> Self {
+        self.sandbox = sandbox.into();
         self
     }
 
@@ -162,7 +173,9 @@ impl Workspace {
                 HandlerError::internal(reason)
             })?,
         };
-        let id = self.terminals.create(&request, &cwd)?;
+        let id = self
+            .terminals
+            .create(&request, &cwd, self.sandbox.as_ref())?;
         Ok(CreateTerminalResponse::new(id))
     }
 

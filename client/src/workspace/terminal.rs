@@ -19,11 +19,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use acp_files::Directory;
+use acp_sandbox::Sandbox;
 use acp_sdk::v1::{
     CreateTerminalRequest, SessionId, TerminalExitStatus, TerminalId, TerminalOutputResponse,
 };
 use acp_sdk::{HandlerError, HandlerResult};
-use tokio::process::Command;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -31,7 +31,7 @@ use tokio::time::timeout;
 use super::output::Output;
 use crate::process::group::{Group, Request};
 use crate::process::sweep::{Mark, Sweeper};
-use crate::process::{Exit, pipe, why_not};
+use crate::process::{Exit, confined, pipe, set_variables, why_not};
 
 /// The output limit in bytes if the request names none.
 const DEFAULT_LIMIT: u64 = 1 << 20;
@@ -83,10 +83,11 @@ impl Terminals {
         &self,
         request: &CreateTerminalRequest,
         cwd: &Directory,
+        sandbox: Option<&Sandbox>,
     ) -> HandlerResult<TerminalId> {
         let id = self.reserve(&request.session_id)?;
         // Without the lock, because starting a process takes a while.
-        let started = Terminal::start(request, cwd, &self.sweeper);
+        let started = Terminal::start(request, cwd, &self.sweeper, sandbox);
         if started.is_err() {
             self.lock().remove(&id);
         }
@@ -205,13 +206,14 @@ impl Terminal {
         request: &CreateTerminalRequest,
         cwd: &Directory,
         sweeper: &Arc<Sweeper>,
+        sandbox: Option<&Sandbox>,
     ) -> HandlerResult<Self> {
         let cannot = |error: &io::Error| {
             let reason = why_not(request.command.as_ref(), Some(cwd.path()), error);
             HandlerError::invalid_params("/command", format!("{reason}{}", hint(request)))
         };
         let (pipe, stdout, stderr) = shared_pipe().map_err(|error| cannot(&error))?;
-        let mut command = Command::new(&request.command);
+        let mut command = confined(request.command.as_ref(), sandbox);
         command
             .args(&request.args)
             .envs(request.env.iter().map(|var| (&var.name, &var.value)))
@@ -219,9 +221,10 @@ impl Terminal {
             .stdin(Stdio::null())
             .stdout(stdout)
             .stderr(stderr);
+        set_variables(&mut command, sandbox);
         let mark = Mark::new();
         mark.put(&mut command);
-        let (group, _) = Group::spawn(&mut command).map_err(|error| cannot(&error))?;
+        let (group, _) = Group::spawn(&mut command, sandbox).map_err(|error| cannot(&error))?;
         // The command holds our write ends of the pipe; the pipe ends when all of them are closed.
         drop(command);
 

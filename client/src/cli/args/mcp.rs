@@ -6,6 +6,7 @@ use clap::error::ErrorKind;
 
 use super::agent::AgentArgs;
 use super::run::{Offered, seconds};
+use super::sandbox::SandboxArgs;
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = MCP_USAGE, after_long_help = MCP_HELP)]
@@ -44,6 +45,9 @@ pub(in crate::cli) struct McpArgs {
     /// Whether to offer terminals; without them, the agent runs commands itself
     #[arg(long, value_enum, default_value = "yes")]
     pub(in crate::cli) terminals: Offered,
+
+    #[command(flatten)]
+    pub(in crate::cli) sandbox: SandboxArgs,
 
     /// Timeout of a call in seconds; a cancelled call returns its output so far
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]

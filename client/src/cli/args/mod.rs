@@ -8,6 +8,7 @@ mod login;
 mod mcp;
 mod record;
 mod run;
+mod sandbox;
 mod sessions;
 
 pub(super) use self::sessions::{ExportFormat, SessionArgs, SessionsArgs, SessionsCommand};
@@ -26,6 +27,7 @@ pub(super) use self::login::LoginArgs;
 pub(super) use self::mcp::McpArgs;
 pub(super) use self::record::RecordArgs;
 pub(super) use self::run::{Format, Offered, PermissionArgs, RunArgs, SetupArgs};
+pub(super) use self::sandbox::SandboxArgs;
 
 /// Drives agents that speak the Agent Client Protocol (ACP) from a shell.
 #[derive(Debug, Parser)]
@@ -81,6 +83,11 @@ pub(super) enum Command {
     #[cfg(feature = "mcp")]
     Mcp(Box<McpArgs>),
 
+    /// Say what this machine can enforce, by trying it.
+    ///
+    /// Each line is a sandbox of --sandbox, and whether it works here. Exits with 1 if none does.
+    Doctor,
+
     /// Print the completions of a shell.
     ///
     /// For bash: `acp completions bash > ~/.local/share/bash-completion/completions/acp`. For other
@@ -119,7 +126,7 @@ impl Args {
             Command::Record(record) => ("record", record.agent.settle_local()),
             #[cfg(feature = "mcp")]
             Command::Mcp(mcp) => ("mcp", mcp.settle()),
-            Command::Agents(_) | Command::Completions { .. } | Command::Man { .. } => {
+            Command::Agents(_) | Command::Doctor | Command::Completions { .. } | Command::Man { .. } => {
                 return Ok(args);
             }
         };

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use clap::error::ErrorKind;
 
 use super::agent::AgentArgs;
+use super::sandbox::SandboxArgs;
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = RUN_USAGE, after_long_help = RUN_HELP)]
@@ -68,6 +69,9 @@ pub(in crate::cli) struct SetupArgs {
     /// Whether to offer terminals; without them, the agent runs commands itself
     #[arg(long, value_enum, default_value = "yes")]
     pub(in crate::cli) terminals: Offered,
+
+    #[command(flatten)]
+    pub(in crate::cli) sandbox: SandboxArgs,
 
     /// Authenticate first, by the agent's method with this id
     #[arg(long, value_name = "METHOD")]
