@@ -117,6 +117,7 @@ def scenarios(acp, place):
     yield "Text", run + ["HELLO, please."], {0}, alone, None
     yield "Thinking", run + ["THINK about it."], {0}, alone, None
     yield "A tool call, allowed", run + ["--approve-all", "TOOL_SHELL please"], {0}, alone, True
+    yield "A tool call, allowed, in a sandbox", run + ["--sandbox", "--approve-all", "TOOL_SHELL please"], {0}, alone, True
     yield "A tool call, refused", run + ["--deny-all", "TOOL_SHELL please"], {0, 130}, alone, False
     yield "A tool call, allowed on a terminal by one key", run + ["TOOL_SHELL please"], {0}, (ask, press(b"y\n")), True
     yield "Ctrl-C in mid-turn", run + ["SLOW please"], {130}, (b"chunk", interrupt), None

@@ -69,7 +69,7 @@ pub(super) async fn connect<'a>(
     let rules = rules.fallback(answers);
     let sandbox = sandbox::prepare(&args.sandbox, &args.agent, cwd).map_err(Failure::Usage)?;
     if let (true, Some(sandbox)) = (args.verbose, &sandbox) {
-        notes.line(format_args!("acp: {}", sandbox::described(sandbox)));
+        notes.line(format_args!("acp: {sandbox}"));
     }
     let start = async || {
         let builder = login::declare(prepare(open::builder()), &args.agent)

@@ -3,9 +3,10 @@
 use std::io;
 use std::path::Path;
 
-use acp_sandbox::{Mechanism, Sandbox, SandboxSettings, state_of};
+use acp_sandbox::args::SandboxArgs;
+use acp_sandbox::{Mechanism, Sandbox, SandboxSettings};
 
-use super::args::{AgentArgs, SandboxArgs};
+use super::args::AgentArgs;
 use super::exit::Code;
 use super::launch::Launch;
 use super::task::{Failure, Results};
@@ -20,38 +21,24 @@ pub(super) fn prepare(
     agent: &AgentArgs,
     directory: &Path,
 ) -> Result<Option<Sandbox>, String> {
-    let Some(mechanism) = args.sandbox else {
+    if args.sandbox.is_none() {
         return Ok(None);
-    };
+    }
+    if agent.remote.url.is_some() {
+        let reason = "--sandbox cannot confine an agent at a URL: it runs on another machine, or was \
+                      started before";
+        return Err(reason.to_owned());
+    }
     let launch = Launch::of(agent)?;
     let variable = |name: &str| match launch.env.get(name) {
         Some(value) => Some(value.into()),
         None => std::env::var_os(name),
     };
-    let command = std::iter::once(&launch.program).chain(&launch.args);
-    let state = state_of(command.map(AsRef::as_ref), variable);
-    let paths = state.into_iter().chain(args.sandbox_write.iter().cloned());
-    let settings = SandboxSettings::new(mechanism).writable(directory);
-    let settings = paths.fold(settings, SandboxSettings::writable);
-    let settings = match args.sandbox_no_network {
-        true => settings.without_network(),
-        false => settings,
-    };
-    let prepared = settings.prepare();
-    prepared
-        .map(Some)
-        .map_err(|error| format!("--sandbox: {error}"))
-}
-
-/// Says where a confined agent may write.
-pub(super) fn described(sandbox: &Sandbox) -> String {
-    let paths = sandbox.writable_paths();
-    let paths: Vec<_> = paths.map(|path| path.display().to_string()).collect();
-    format!(
-        "{}: the agent may write in {}",
-        sandbox.mechanism(),
-        paths.join(", ")
-    )
+    let name = agent.name.as_ref().map(AsRef::as_ref);
+    let command = [&launch.program].into_iter().chain(&launch.args);
+    let words = command.map(AsRef::as_ref).chain(name);
+    let prepared = args.prepare(words, variable, directory);
+    prepared.map_err(|error| format!("--sandbox: {error}"))
 }
 
 /// `acp doctor`: tries each sandbox.

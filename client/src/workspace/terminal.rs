@@ -378,7 +378,7 @@ mod tests {
         let session = SessionId::from("s");
         let id = terminals.reserve(&session).unwrap();
         let cwd = directory(dir.path());
-        let terminal = Terminal::start(&request, &cwd, &terminals.sweeper).unwrap();
+        let terminal = Terminal::start(&request, &cwd, &terminals.sweeper, None).unwrap();
         // Opened once the command has opened it, too.
         let (opened, is_open) = tokio::sync::oneshot::channel();
         let end = tokio::task::spawn_blocking(move || {
@@ -404,7 +404,7 @@ mod tests {
         let request = CreateTerminalRequest::new("s", "/no/such/program");
         let cwd = directory(Path::new("/"));
         for _ in 0..=MOST_TERMINALS {
-            let error = terminals.create(&request, &cwd).unwrap_err();
+            let error = terminals.create(&request, &cwd, None).unwrap_err();
             assert!(error.to_string().contains("/no/such/program"), "{error}");
         }
     }

@@ -38,6 +38,8 @@
 //! a socket, such as Docker or a user's systemd, can be asked to write elsewhere. The resources of the
 //! machine: use the limits of the system.
 
+#[cfg(feature = "clap")]
+pub mod args;
 mod bubblewrap;
 mod error;
 #[cfg(target_os = "linux")]
@@ -52,4 +54,4 @@ mod state;
 pub use self::error::{SandboxError, SandboxErrorKind};
 pub use self::sandbox::Sandbox;
 pub use self::settings::{Mechanism, SandboxSettings};
-pub use self::state::state_of;
+pub use self::state::prepared_state;

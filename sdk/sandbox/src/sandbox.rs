@@ -1,6 +1,7 @@
 //! A prepared sandbox.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -123,6 +124,18 @@ impl Sandbox {
             let ended = thread.join();
             ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
+    }
+}
+
+/// Says where a confined agent may write.
+impl fmt::Display for Sandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the agent may write in ")?;
+        for (number, path) in self.writable_paths().enumerate() {
+            let separator = if number == 0 { "" } else { ", " };
+            write!(f, "{separator}{}", path.display())?;
+        }
+        write!(f, " only ({})", self.mechanism())
     }
 }
 

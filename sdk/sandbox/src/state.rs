@@ -1,7 +1,10 @@
 //! Where agents keep their own state: logins, settings, histories.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::{SandboxError, SandboxErrorKind};
 
 /// An agent and where it keeps its state.
 struct Known {
@@ -64,31 +67,27 @@ const XDG: &[(&str, &str)] = &[
     ("XDG_CACHE_HOME", ".cache"),
 ];
 
-/// Returns where the agent of a command line keeps its own state, as far as that is known and exists.
+/// Returns where the agent of a command line keeps its own state, as far as that is known. Directories
+/// that do not exist are created, as the agent would.
 ///
-/// `variable` returns the value of an environment variable of the agent.
-pub fn state_of<'a>(
+/// `variable` returns the value of an environment variable of the agent. Relative values are left out.
+///
+/// # Errors
+///
+/// [`SandboxErrorKind::Path`] if a directory cannot be created.
+pub fn prepared_state<'a>(
     command: impl IntoIterator<Item = &'a OsStr>,
     variable: impl Fn(&str) -> Option<OsString>,
-) -> Vec<PathBuf> {
+) -> Result<Vec<PathBuf>, SandboxError> {
     let Some(home) = variable("HOME").map(PathBuf::from) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
-    let command: Vec<_> = command.into_iter().map(OsStr::to_string_lossy).collect();
-    let is_named = |known: &&Known| {
-        let mut words = command.iter().flat_map(|word| {
-            let name = Path::new(&**word).file_name().unwrap_or_default();
-            // Of a package such as `@scope/codex-acp@1.2`.
-            name.to_str()
-                .unwrap_or_default()
-                .split(|c: char| !c.is_ascii_alphanumeric())
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        });
-        words.any(|word| word == known.name)
-    };
+    let words: Vec<String> = command.into_iter().flat_map(words_of).collect();
     let mut paths = Vec::new();
-    for known in KNOWN.iter().filter(is_named) {
+    for known in KNOWN {
+        if !words.iter().any(|word| word == known.name) {
+            continue;
+        }
         match known.variable.and_then(&variable) {
             Some(path) => paths.push(PathBuf::from(path)),
             None => paths.extend(known.home.iter().map(|path| home.join(path))),
@@ -100,8 +99,26 @@ pub fn state_of<'a>(
             }));
         }
     }
-    paths.retain(|path| path.is_absolute() && path.exists());
-    paths
+    paths.retain(|path| path.is_absolute());
+    for path in &paths {
+        // What has an extension is a file.
+        if path.extension().is_none() {
+            fs::create_dir_all(path).map_err(|error| {
+                let message = format!("cannot create the agent's {}: {error}", path.display());
+                SandboxError::new(SandboxErrorKind::Path, message)
+            })?;
+        }
+    }
+    paths.retain(|path| path.exists());
+    Ok(paths)
+}
+
+/// Returns the words of a program's name, or of a package such as `@scope/codex-acp@1.2`.
+fn words_of(argument: &OsStr) -> Vec<String> {
+    let name = Path::new(argument).file_name().unwrap_or_default();
+    let name = name.to_string_lossy();
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    words.map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -116,7 +133,7 @@ mod tests {
                 .find(|(known, _)| *known == name)
                 .map(|(_, value)| value.as_os_str().to_owned()),
         };
-        let found = state_of(command.iter().map(OsStr::new), variable);
+        let found = prepared_state(command.iter().map(OsStr::new), variable).unwrap();
         let name = |path: &PathBuf| {
             let path = path.strip_prefix(home).unwrap_or(path);
             path.display().to_string()
@@ -128,29 +145,32 @@ mod tests {
     fn known_agents_have_their_state_and_others_none() {
         let home = tempfile::tempdir().unwrap();
         let home = home.path();
-        for path in [
-            ".codex",
-            ".npm",
-            ".config/opencode",
-            ".local/share/opencode",
-            ".cache",
-        ] {
-            std::fs::create_dir_all(home.join(path)).unwrap();
-        }
-        let other = home.join("other");
-        std::fs::create_dir(&other).unwrap();
         assert_eq!(names(&["/usr/bin/codex"], &[], home), [".codex"]);
         let package = ["npx", "-y", "@zed-industries/codex-acp@0.9"];
         assert_eq!(names(&package, &[], home), [".codex", ".npm"]);
-        assert_eq!(
-            names(&["codex"], &[("CODEX_HOME", &other)], home),
-            ["other"]
-        );
-        let opencode = [".config/opencode", ".local/share/opencode"];
+        let other = home.join("other");
+        let variables: [(&str, &Path); 1] = [("CODEX_HOME", &other)];
+        assert_eq!(names(&["codex"], &variables, home), ["other"]);
+        let opencode = [".config", ".local/share", ".local/state", ".cache"];
+        let opencode = opencode.map(|folder| format!("{folder}/opencode"));
         assert_eq!(names(&["opencode", "acp"], &[], home), opencode);
+        assert!(home.join(".cache/opencode").is_dir());
         assert_eq!(names(&["opencodex"], &[], home), [""; 0]);
         // Relative: it would depend on the directory.
         let relative = [("CODEX_HOME", Path::new("."))];
         assert_eq!(names(&["codex"], &relative, home), [""; 0]);
+        // A file is not created.
+        assert_eq!(names(&["claude"], &[], home), [".claude"]);
+        fs::write(home.join(".claude.json"), "{}").unwrap();
+        assert_eq!(names(&["claude"], &[], home), [".claude", ".claude.json"]);
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_created_is_named() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join(".npm"), "a file").unwrap();
+        let variable = |name: &str| (name == "HOME").then(|| home.path().into());
+        let error = prepared_state([OsStr::new("npx")], variable).unwrap_err();
+        assert!(error.to_string().contains("/.npm: "), "{error}");
     }
 }

@@ -1,7 +1,10 @@
 //! Hosting another agent: `acp-server host`, and the command behind `acp-server serve`.
 
 use std::ffi::OsString;
+use std::path::Path;
 
+use acp_sandbox::Sandbox;
+use acp_sandbox::args::SandboxArgs;
 use acp_server_host::{AgentProcesses, HostedAgent};
 use clap::{Args, ValueEnum};
 
@@ -38,6 +41,9 @@ pub struct AgentArgs {
     /// (`session`). A process of its own costs its memory, and dies alone
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = Processes::Shared)]
     pub agent_process: Processes,
+    /// Whether COMMAND is confined.
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
     /// The agent and its arguments, after `--`; it speaks version 1 of the protocol on its standard
     /// input and output
     #[arg(last = true, value_name = "COMMAND")]
@@ -54,6 +60,24 @@ pub enum Processes {
 }
 
 impl AgentArgs {
+    /// Prepares the sandbox of all processes: `COMMAND` works in the current directory.
+    fn prepared_sandbox(&self) -> Result<Option<Sandbox>, Failure> {
+        let words = self.command.iter().map(OsString::as_os_str);
+        let directory = Path::new(".");
+        let prepared = self
+            .sandbox
+            .prepare(words, |name| std::env::var_os(name), directory);
+        match prepared {
+            Ok(sandbox) => {
+                if let Some(sandbox) = &sandbox {
+                    tracing::info!("{sandbox}");
+                }
+                Ok(sandbox)
+            }
+            Err(error) => usage(format!("--sandbox: {error}")),
+        }
+    }
+
     /// Starts the agent; `None` if there is no command.
     ///
     /// # Errors
@@ -61,6 +85,9 @@ impl AgentArgs {
     /// Wrong usage, when the command cannot be started or is no agent.
     pub(super) async fn start(&self) -> Result<Option<HostedAgent>, Failure> {
         let Some((program, args)) = self.command.split_first() else {
+            if self.sandbox.sandbox.is_some() {
+                return usage("--sandbox confines the command of an agent, after --");
+            }
             return Ok(None);
         };
         tracing::info!("starting {}", program.to_string_lossy());
@@ -70,7 +97,8 @@ impl AgentArgs {
         };
         let agent = HostedAgent::builder(program)
             .args(args)
-            .processes(processes);
+            .processes(processes)
+            .sandbox(self.prepared_sandbox()?);
         match agent.start().await {
             Ok(agent) => {
                 tracing::info!("hosting {}", agent.name());

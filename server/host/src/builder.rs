@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use acp_client::AgentCommand;
+use acp_client::{AgentCommand, Sandbox};
 
 use super::handler::HostedAgent;
 use super::stderr::PassOn;
@@ -19,6 +19,7 @@ pub struct HostedAgentBuilder {
     env: Vec<(OsString, Option<OsString>)>,
     processes: AgentProcesses,
     limits: HostedLimits,
+    sandbox: Option<Sandbox>,
 }
 
 impl HostedAgentBuilder {
@@ -29,6 +30,7 @@ impl HostedAgentBuilder {
             env: vec![(acp_server::internal::TOKEN_VARIABLE.into(), None)],
             processes: AgentProcesses::default(),
             limits: HostedLimits::default(),
+            sandbox: None,
         }
     }
 
@@ -65,6 +67,13 @@ impl HostedAgentBuilder {
     /// Sets the limits.
     pub fn limits(mut self, limits: HostedLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Confines each process, and the processes that it starts. Sessions in directories that are not
+    /// writable there are read only.
+    pub fn sandbox(mut self, sandbox: impl Into<Option<Sandbox>>) -> Self {
+        self.sandbox = sandbox.into();
         self
     }
 
@@ -106,11 +115,16 @@ impl Spec {
     /// Returns the command of one process.
     pub(super) fn command(&self) -> AgentCommand {
         let HostedAgentBuilder {
-            program, args, env, ..
+            program,
+            args,
+            env,
+            sandbox,
+            ..
         } = &self.builder;
         let stderr = self.stderr.clone();
         let mut command = AgentCommand::new(program)
             .args(args)
+            .sandbox(sandbox.clone())
             .on_stderr(move |line| stderr.line(line));
         for (name, value) in env {
             command = match value {

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use acp_sandbox::args::SandboxArgs;
 use clap::error::ErrorKind;
 
 use super::agent::AgentArgs;
 use super::run::{Offered, seconds};
-use super::sandbox::SandboxArgs;
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = MCP_USAGE, after_long_help = MCP_HELP)]

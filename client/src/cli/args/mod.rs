@@ -8,7 +8,6 @@ mod login;
 mod mcp;
 mod record;
 mod run;
-mod sandbox;
 mod sessions;
 
 pub(super) use self::sessions::{ExportFormat, SessionArgs, SessionsArgs, SessionsCommand};
@@ -27,7 +26,6 @@ pub(super) use self::login::LoginArgs;
 pub(super) use self::mcp::McpArgs;
 pub(super) use self::record::RecordArgs;
 pub(super) use self::run::{Format, Offered, PermissionArgs, RunArgs, SetupArgs};
-pub(super) use self::sandbox::SandboxArgs;
 
 /// Drives agents that speak the Agent Client Protocol (ACP) from a shell.
 #[derive(Debug, Parser)]
@@ -126,7 +124,10 @@ impl Args {
             Command::Record(record) => ("record", record.agent.settle_local()),
             #[cfg(feature = "mcp")]
             Command::Mcp(mcp) => ("mcp", mcp.settle()),
-            Command::Agents(_) | Command::Doctor | Command::Completions { .. } | Command::Man { .. } => {
+            Command::Agents(_)
+            | Command::Doctor
+            | Command::Completions { .. }
+            | Command::Man { .. } => {
                 return Ok(args);
             }
         };

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use acp_sandbox::args::SandboxArgs;
 use clap::ValueEnum;
 use clap::error::ErrorKind;
 
 use super::agent::AgentArgs;
-use super::sandbox::SandboxArgs;
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = RUN_USAGE, after_long_help = RUN_HELP)]

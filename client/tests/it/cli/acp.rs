@@ -130,6 +130,13 @@ async fn read_until(stream: &mut (impl AsyncRead + Unpin), seen: &mut Vec<u8>, t
     }
 }
 
+/// `acp ARGS`
+pub async fn acp(args: &[&str]) -> Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
+    command.args(args);
+    Acp::spawn(command).end().await
+}
+
 /// `acp run ARGS PROMPT -- sh -c AGENT`, to be started.
 pub fn command(args: &[&str], agent: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));

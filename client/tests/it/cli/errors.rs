@@ -2,16 +2,8 @@
 
 use std::process::Stdio;
 
-use tokio::process::Command;
-
-use super::acp::{Acp, Ended, command, run};
+use super::acp::{acp, command, run};
 use crate::agent::within;
-
-async fn acp(args: &[&str]) -> Ended {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
-    command.args(args);
-    Acp::spawn(command).end().await
-}
 
 #[tokio::test]
 async fn a_command_that_does_not_exist() {

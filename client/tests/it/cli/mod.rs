@@ -12,6 +12,7 @@ mod login;
 mod named;
 mod permissions;
 mod record;
+mod sandbox;
 mod sessions;
 mod stopping;
 mod v2;

@@ -53,6 +53,43 @@ fn the_reference_agent_can_be_hosted_over_stdio() {
     }
 }
 
+/// The agent is no agent, so hosting fails; before that it tries to write.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_confined_agent_writes_where_it_may() {
+    let script = "echo x > own; echo x > ../outside/own; echo x > ../added/own; exit 4";
+    for (flags, outside) in [
+        (&[][..], true),
+        (&["--sandbox", "--sandbox-write", "../added"], false),
+        (
+            &["--sandbox=bubblewrap", "--sandbox-write", "../added"],
+            false,
+        ),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["project", "outside", "added"] {
+            std::fs::create_dir(path(name)).unwrap();
+        }
+        let mut command = binary();
+        command
+            .arg("host")
+            .args(flags)
+            .args(["--", "sh", "-c", script]);
+        command.current_dir(path("project")).stdout(Stdio::piped());
+        let ended = command.output().unwrap();
+        let text = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{text}");
+        if text.contains("--sandbox: ") {
+            eprintln!("not tested: {text}");
+            continue;
+        }
+        assert!(path("project/own").exists(), "{text}");
+        assert!(path("added/own").exists(), "{text}");
+        assert_eq!(path("outside/own").exists(), outside, "{text}");
+    }
+}
+
 #[test]
 fn an_agent_does_not_inherit_the_token() {
     let look = "echo token ${ACP_SERVER_TOKEN:-none} >&2; exit 4";
