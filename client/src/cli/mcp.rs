@@ -106,6 +106,12 @@ pub(super) async fn mcp(args: McpArgs) -> Code {
             Ok(http) => http,
             Err(error) => return usage(&error),
         };
+        if let Some(token) = http.made_token() {
+            complain(format_args!(
+                "acp: hosts must send `Authorization: Bearer {token}`. The token ends with this command; \
+                 --http-token-file gives one that stays"
+            ));
+        }
         if let Err(error) = writeln!(std::io::stdout(), "{}", http.url()) {
             return Code::of_lost(error.kind());
         }

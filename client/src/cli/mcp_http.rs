@@ -1,7 +1,7 @@
 //! `acp mcp --http`: the tool over streamable HTTP, for hosts that start no commands.
 //!
-//! Access to the address grants access to the agent, so addresses other than loopback require a
-//! token. Requests of web pages are rejected by their `Origin` and `Host`.
+//! Access to the address grants access to the agent, so hosts need a token. On loopback, one is made
+//! unless the user gives or forbids one. Requests of web pages are rejected by their `Origin` and `Host`.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -59,6 +59,8 @@ pub(super) struct Http {
     hosts: Vec<String>,
     /// The SHA-256 of the required header.
     token: Option<[u8; 32]>,
+    /// The token that was made because none was given.
+    made_token: Option<String>,
 }
 
 impl Http {
@@ -68,13 +70,21 @@ impl Http {
     ///
     /// Fails when the token is missing or invalid, or the address is in use.
     pub(super) async fn listen(address: SocketAddr, args: &McpArgs) -> Result<Self, String> {
-        let token = token(args)?;
-        if token.is_none() && !address.ip().is_loopback() {
+        let given = match args.no_token {
+            true => None,
+            false => token(args)?,
+        };
+        if given.is_none() && !address.ip().is_loopback() {
             return Err(format!(
                 "{address} can be reached from other machines, and so needs a token: put one into a \
                  file, and give it by --http-token-file, or set {TOKEN}"
             ));
         }
+        let made_token = match given.is_none() && !args.no_token {
+            true => Some(random_token()?),
+            false => None,
+        };
+        let token = given.or_else(|| made_token.clone());
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|error| format!("cannot listen to {address}: {error}"))?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
@@ -86,7 +96,13 @@ impl Http {
             address,
             hosts,
             token: token.map(|token| hash(format!("Bearer {token}").as_bytes())),
+            made_token,
         })
+    }
+
+    /// Returns the token that was made because none was given.
+    pub(super) fn made_token(&self) -> Option<&str> {
+        self.made_token.as_deref()
     }
 
     pub(super) fn url(&self) -> String {
@@ -174,6 +190,17 @@ fn refusal(request: &Request<Incoming>, token: Option<&[u8; 32]>) -> Option<Answ
 
 fn hash(text: &[u8]) -> [u8; 32] {
     Sha256::digest(text).into()
+}
+
+/// Returns a token that nobody can guess.
+fn random_token() -> Result<String, String> {
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        format!(
+            "cannot make a token: {error}. Put one into a file, and give it by --http-token-file"
+        )
+    })?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Reads the token, if there is one.

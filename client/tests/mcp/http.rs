@@ -15,7 +15,7 @@ use crate::host::{Connected, Host, call, texts};
 
 const TOKEN: &str = "a-token-that-nobody-guesses";
 
-/// Starts the server, and returns its URL.
+/// Starts the server, and returns its URL. Its standard error is piped.
 async fn start(args: &[&str], token: Option<&str>) -> (Child, String) {
     let agent =
         "start; while prompt; do say \"$$\"; end end_turn; answer '{\"sessionId\":\"s\"}'; done";
@@ -27,6 +27,7 @@ async fn start(args: &[&str], token: Option<&str>) -> (Child, String) {
         .envs(token.map(|token| ("ACP_MCP_TOKEN", token)));
     let mut child = command
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
         .unwrap();
@@ -66,7 +67,8 @@ async fn status(url: &str, headers: &str) -> String {
 
 #[tokio::test]
 async fn several_hosts_are_served() {
-    let (_server, url) = start(&["--name", "worker"], None).await;
+    // A token of the environment is not required either.
+    let (_server, url) = start(&["--no-token", "--name", "worker"], Some(TOKEN)).await;
     assert!(
         url.starts_with("http://127.0.0.1:") && url.ends_with("/mcp"),
         "{url}"
@@ -119,6 +121,33 @@ async fn pages_and_strangers_are_refused() {
     within(host.cancel()).await.unwrap();
 }
 
+/// Returns the token that the server has made and printed on standard error.
+async fn made_token(server: &mut Child) -> String {
+    let mut line = String::new();
+    let mut stderr = BufReader::new(server.stderr.take().unwrap());
+    within(stderr.read_line(&mut line)).await.unwrap();
+    let (_, token) = line.split_once("Bearer ").expect(&line);
+    token.split('`').next().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn without_a_token_one_is_made_and_printed() {
+    let mut tokens = Vec::new();
+    for _ in 0..2 {
+        let (mut server, url) = start(&[], None).await;
+        assert_eq!(status(&url, "Host: localhost\r\n").await, "401");
+        let token = made_token(&mut server).await;
+        assert!(token.len() >= 32, "{token}");
+        let right = format!("Host: localhost\r\nAuthorization: Bearer {token}\r\n");
+        assert_eq!(status(&url, &right).await, "200");
+        let host = connect(&url, Some(&token)).await.unwrap();
+        assert_eq!(call(&host, "hi").await.unwrap().is_error, Some(false));
+        within(host.cancel()).await.unwrap();
+        tokens.push(token);
+    }
+    assert_ne!(tokens[0], tokens[1]);
+}
+
 #[tokio::test]
 async fn an_address_that_others_reach_needs_a_token() {
     let short = tempfile::NamedTempFile::new().unwrap();
@@ -126,6 +155,18 @@ async fn an_address_that_others_reach_needs_a_token() {
     let short = short.path().to_str().unwrap();
     for (args, reason) in [
         (&["--http", "0.0.0.0:0"][..], "so needs a token"),
+        (&["--http", "0.0.0.0:0", "--no-token"], "so needs a token"),
+        (&["--no-token"], "--http <ADDRESS>"),
+        (
+            &[
+                "--http",
+                "127.0.0.1:0",
+                "--no-token",
+                "--http-token-file",
+                short,
+            ],
+            "cannot be used with",
+        ),
         (
             &["--http", "127.0.0.1:0", "--http-token-file", short],
             "at least 16",

@@ -63,10 +63,17 @@ pub(in crate::cli) struct McpArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub(in crate::cli) http: Option<std::net::SocketAddr>,
 
-    /// With --http: the token that hosts must send, in a file [default: the variable ACP_MCP_TOKEN]
+    /// With --http: the token that hosts must send, in a file [default: the variable ACP_MCP_TOKEN, or
+    /// else a random token, which is printed on standard error]
     #[cfg(feature = "mcp-http")]
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(in crate::cli) http_token_file: Option<PathBuf>,
+
+    /// With --http: require no token, so that every program and every user of this machine can use the
+    /// agent
+    #[cfg(feature = "mcp-http")]
+    #[arg(long, requires = "http", conflicts_with = "http_token_file")]
+    pub(in crate::cli) no_token: bool,
 
     /// With --http: a name by which hosts reach this machine, if it is not the address
     #[cfg(feature = "mcp-http")]
@@ -106,8 +113,9 @@ Permissions:
   agent's mode in which it asks, and ends a call in which the agent did what nobody allowed.
 
 HTTP (where acp has its feature `mcp-http`):
-  --http ADDRESS serves any number of hosts at http://ADDRESS/mcp. An address that other machines can
-  reach requires a token. The token is sent unencrypted, so use a TLS proxy. Requests from web pages, and
+  --http ADDRESS serves any number of hosts at http://ADDRESS/mcp. Hosts must send a token. On a loopback
+  address, acp makes one unless you give yours or say --no-token; an address that other machines can
+  reach requires yours. The token is sent unencrypted, so use a TLS proxy. Requests from web pages, and
   requests with another Host, are rejected.
 
 Examples:
