@@ -15,7 +15,7 @@ use acp_sdk::v1::{AuthCapabilities, AuthMethod, AuthMethodId};
 use serde::Deserialize;
 
 use crate::client::Client;
-use crate::process::CommandLine;
+use crate::process::{CommandLine, tokens};
 
 /// The key in the `_meta` of capabilities and of methods.
 const KEY: &str = "terminal-auth";
@@ -35,7 +35,8 @@ pub struct LoginCommand {
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Variables to set, or to remove if the value is `None`. The others are inherited.
+    /// Variables to set, or to remove if the value is `None`. The others are inherited, except the
+    /// tokens of `acp` and `acp-server`.
     pub env: Vec<(OsString, Option<OsString>)>,
     /// The working directory; `None` for that of this process.
     pub current_dir: Option<PathBuf>,
@@ -56,6 +57,7 @@ impl LoginCommand {
         if let Some(directory) = &self.current_dir {
             command.current_dir(directory);
         }
+        tokens::withhold(&mut command);
         command
     }
 }

@@ -13,7 +13,7 @@ use acp_sandbox::Sandbox;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 
-use super::Exit;
+use super::{Exit, tokens};
 
 /// A request to terminate a process.
 #[derive(Debug, Clone, Copy)]
@@ -41,12 +41,13 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Starts `command` as the leader of a new process group. With a sandbox, it is a command of
-    /// [`confined`](super::confined).
+    /// Starts `command` as the leader of a new process group, without the tokens of this process. With
+    /// a sandbox, it is a command of [`confined`](super::confined).
     pub(crate) fn spawn(
         command: &mut Command,
         sandbox: Option<&Sandbox>,
     ) -> io::Result<(Self, Streams)> {
+        tokens::withhold(command.as_std_mut());
         #[cfg(unix)]
         command.process_group(0);
         // Registered before the start, so that no exit is missed.

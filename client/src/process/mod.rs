@@ -15,6 +15,7 @@ pub(crate) mod sweep;
 mod tail;
 #[cfg(all(test, unix))]
 mod tests;
+pub(crate) mod tokens;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -100,7 +100,8 @@ pub(in crate::cli) struct RemoteArgs {
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) url: Option<String>,
 
-    /// Read the server's token from this file [default: the variable ACP_TOKEN]
+    /// Read the server's token from this file [default: the variable ACP_TOKEN, which agents and
+    /// terminals on this machine do not inherit]
     #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "agent")]
     pub(in crate::cli) token_file: Option<PathBuf>,
 

@@ -276,6 +276,7 @@ fn browse(url: &str) -> std::io::Result<()> {
     } else {
         Command::new("xdg-open")
     };
+    crate::process::tokens::withhold(&mut command);
     let command = command.arg(url).stdin(Stdio::null());
     let mut child = command
         .stdout(Stdio::null())

@@ -13,6 +13,7 @@ mod named;
 mod permissions;
 mod record;
 mod sandbox;
+mod secrets;
 mod sessions;
 mod stopping;
 mod v2;
