@@ -72,7 +72,8 @@ impl Code {
             Error::Remote(error) => match error {
                 RemoteError::Url { .. }
                 | RemoteError::Token { .. }
-                | RemoteError::Option { .. } => Self::Usage,
+                | RemoteError::Option { .. }
+                | RemoteError::Unencrypted { .. } => Self::Usage,
                 error if matches!(error.status(), Some(401 | 403)) => Self::Refused,
                 _ => Self::NoAgent,
             },

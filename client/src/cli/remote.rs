@@ -21,6 +21,9 @@ pub(super) fn agent(url: &str, args: &RemoteArgs) -> Result<RemoteAgent, RemoteE
         })?;
         agent = agent.header(name.trim(), value.trim())?;
     }
+    if args.insecure {
+        agent = agent.insecure();
+    }
     if let Some(path) = &args.ca_file {
         agent = agent.ca_file(path)?;
     }

@@ -36,6 +36,7 @@ pub struct RemoteAgent {
     pub(super) trust: Trust,
     pub(super) limits: Limits,
     pub(super) reconnect: Option<Reconnect>,
+    insecure: bool,
 }
 
 /// Timeouts and the maximum message size.
@@ -112,17 +113,19 @@ impl RemoteAgent {
                 message_bytes: MAX_MESSAGE_BYTES,
             },
             reconnect: Some(Reconnect::default()),
+            insecure: false,
         })
     }
 
-    /// Sends a bearer token with each request.
+    /// Sends a bearer token with each request, to another machine only over `https://` or `wss://`
+    /// ([`insecure`](Self::insecure)).
     #[must_use]
     pub fn token(mut self, token: impl Into<Option<Token>>) -> Self {
         self.token = token.into();
         self
     }
 
-    /// Sends a header with each request. The value is treated as a secret.
+    /// Sends a header with each request. The value is treated as a secret, as a token is.
     ///
     /// # Errors
     ///
@@ -167,6 +170,33 @@ impl RemoteAgent {
     pub fn fingerprint(mut self, sha256: &str) -> Result<Self, RemoteError> {
         self.trust = Trust::Fingerprint(tls::fingerprint(sha256)?);
         Ok(self)
+    }
+
+    /// Allows the token and the added headers to be sent to another machine without encryption.
+    ///
+    /// Everybody on the way can read and use them. By default, connecting then fails with
+    /// [`RemoteError::Unencrypted`].
+    #[must_use]
+    pub fn insecure(mut self) -> Self {
+        self.insecure = true;
+        self
+    }
+
+    /// Fails when secrets would be sent to another machine without encryption.
+    pub(super) fn check_encryption(&self) -> Result<(), RemoteError> {
+        let what = match (&self.token, self.headers.keys().next()) {
+            (Some(_), _) => "the token".to_owned(),
+            (None, Some(name)) => format!("the header `{name}`"),
+            (None, None) => return Ok(()),
+        };
+        if self.insecure || self.url.scheme() == "https" || is_loopback(&self.url) {
+            return Ok(());
+        }
+        Err(RemoteError::Unencrypted {
+            url: self.url(),
+            what,
+            scheme: if self.is_websocket { "wss" } else { "https" },
+        })
     }
 
     /// Sets the timeout for connecting, including TLS (default 10 s).
@@ -219,6 +249,16 @@ impl RemoteAgent {
     }
 }
 
+/// Returns whether a URL names this machine.
+pub(super) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = address
+        .parse()
+        .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+    is_loopback || host.eq_ignore_ascii_case("localhost")
+}
+
 impl TryFrom<&str> for RemoteAgent {
     type Error = RemoteError;
 
@@ -267,6 +307,26 @@ mod tests {
             let error = RemoteAgent::new(url).unwrap_err();
             assert!(matches!(error, RemoteError::Url { .. }), "{url}: {error}");
             assert!(!error.to_string().contains("s3cret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn secrets_stay_on_this_machine_or_are_encrypted() {
+        for (url, is_allowed) in [
+            ("http://localhost:1/acp", true),
+            ("ws://127.0.0.2/acp", true),
+            ("http://[::1]/acp", true),
+            ("https://host/acp", true),
+            ("wss://host/acp", true),
+            ("http://host/acp", false),
+            ("ws://10.0.0.1/acp", false),
+            ("http://localhost.example/acp", false),
+        ] {
+            let plain = RemoteAgent::new(url).unwrap();
+            assert!(plain.check_encryption().is_ok(), "{url}");
+            let secret = plain.token(Token::new("s3cret").unwrap());
+            assert_eq!(secret.check_encryption().is_ok(), is_allowed, "{url}");
+            assert!(secret.insecure().check_encryption().is_ok(), "{url}");
         }
     }
 

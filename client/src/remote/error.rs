@@ -31,6 +31,19 @@ pub enum RemoteError {
         /// The defect.
         reason: String,
     },
+    /// A secret would be sent to another machine without encryption.
+    #[error(
+        "{url} is not encrypted, so others could read {what} on the way. Use {scheme}://, or a tunnel to \
+         this machine; --insecure (in Rust `RemoteAgent::insecure`) sends it all the same"
+    )]
+    Unencrypted {
+        /// The server's URL.
+        url: String,
+        /// The secret, without its value.
+        what: String,
+        /// The scheme of an encrypted URL.
+        scheme: &'static str,
+    },
     /// The server cannot be reached.
     #[error("cannot connect to {url}: {reason}")]
     Connect {

@@ -27,14 +27,16 @@ impl RemoteAgent {
         headers
     }
 
-    /// Opens a byte stream to the server without sending a request.
+    /// Opens a byte stream to the server without sending a request, for [`raw_headers`](Self::raw_headers).
     ///
     /// Over TLS, `protocols` are offered by ALPN. Proxies of the environment are not used.
     ///
     /// # Errors
     ///
-    /// [`RemoteError::Connect`] if connecting fails or times out, or the certificate is not trusted.
+    /// [`RemoteError::Connect`] if connecting fails or times out, or the certificate is not trusted;
+    /// [`RemoteError::Unencrypted`] if the headers would be sent to another machine without encryption.
     pub async fn raw_socket(&self, protocols: &[&str]) -> Result<Box<dyn RawSocket>, RemoteError> {
+        self.check_encryption()?;
         let connecting = timeout(self.limits.connect, self.connect_socket(protocols));
         let failed = |reason: String| RemoteError::Connect {
             url: self.url(),

@@ -103,3 +103,62 @@ async fn proxies_are_used_for_all_transports() {
     assert_eq!(ended(command).await.status.code(), Some(3));
     assert!(server.is_idle().await);
 }
+
+/// The proxy stands for the way to another machine.
+#[tokio::test]
+async fn secrets_are_not_sent_to_another_machine_without_encryption() {
+    let mut server = Server::start().await;
+    let proxy = format!("http://127.0.0.1:{}", server.port);
+    let to = |url: &str, args: &[&str]| {
+        let mut command = acp(&["--url", url]);
+        command.args(args);
+        command.env("HTTP_PROXY", &proxy).env("http_proxy", &proxy);
+        command
+    };
+    let header = ["--header", "X-Key: s3cret"];
+    for (url, encrypted) in [
+        ("http://agent.invalid/acp", "https://"),
+        ("ws://agent.invalid/acp", "wss://"),
+        ("http://127.0.0.1.agent.invalid/acp", "https://"),
+        ("http://192.0.2.1/acp", "https://"),
+    ] {
+        let mut with_token = to(url, &[]);
+        with_token.env("ACP_TOKEN", "s3cret");
+        for (command, what) in [(with_token, "the token"), (to(url, &header), "the header")] {
+            let output = ended(command).await;
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{stderr}");
+            for part in [what, url, encrypted, "--insecure"] {
+                assert!(stderr.contains(part), "{stderr}, not {part}");
+            }
+            assert!(!stderr.contains("s3cret"), "{stderr}");
+        }
+    }
+    assert!(server.is_idle().await);
+    // Neither a secret alone nor an insecure URL alone is a reason, and the user may decide otherwise.
+    for (url, args, sent) in [
+        ("http://agent.invalid/acp", &[][..], None),
+        (
+            "http://agent.invalid/acp",
+            &["--insecure"],
+            Some("Bearer s3cret"),
+        ),
+        (
+            "ws://agent.invalid/acp",
+            &["--insecure"],
+            Some("Bearer s3cret"),
+        ),
+    ] {
+        let mut command = to(url, args);
+        if let Some(token) = sent {
+            command.env("ACP_TOKEN", token.strip_prefix("Bearer ").unwrap());
+        }
+        let running = tokio::spawn(ended(command));
+        let request = server.next("").await;
+        assert_eq!(request.header("authorization"), sent, "{url}");
+        request
+            .respond("502 Bad Gateway", "", "no such agent")
+            .await;
+        assert_eq!(running.await.unwrap().status.code(), Some(3), "{url}");
+    }
+}

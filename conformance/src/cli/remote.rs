@@ -31,6 +31,9 @@ pub(super) struct RemoteArgs {
         conflicts_with = "ca_file"
     )]
     fingerprint: Option<String>,
+    /// Send the token and the headers to another machine without encryption, over http or ws
+    #[arg(long, requires = "url")]
+    insecure: bool,
 }
 
 impl RemoteArgs {
@@ -62,6 +65,9 @@ impl RemoteArgs {
             })?;
             agent = agent.header(name.trim(), value.trim())?;
         }
+        if self.insecure {
+            agent = agent.insecure();
+        }
         if let Some(path) = &self.ca_file {
             agent = agent.ca_file(path)?;
         }
@@ -90,6 +96,7 @@ impl RemoteArgs {
         let given = options
             .into_iter()
             .filter_map(|(name, value)| Some([name.into(), value?]));
-        given.flatten().collect()
+        let insecure = self.insecure.then(|| "--insecure".into());
+        given.flatten().chain(insecure).collect()
     }
 }

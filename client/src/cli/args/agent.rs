@@ -126,4 +126,8 @@ pub(in crate::cli) struct RemoteArgs {
         conflicts_with = "ca_file"
     )]
     pub(in crate::cli) fingerprint: Option<String>,
+
+    /// Send the token and the headers to another machine without encryption, over http or ws
+    #[arg(long, requires = "url", conflicts_with = "agent")]
+    pub(in crate::cli) insecure: bool,
 }

@@ -10,7 +10,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use tokio::time::timeout;
 
-use crate::remote::agent::Limits;
+use crate::remote::agent::{Limits, is_loopback};
 use crate::remote::{RemoteAgent, RemoteError, tls};
 use acp_sdk::text::one_line;
 
@@ -51,6 +51,7 @@ pub(in crate::remote) enum Failure {
 
 impl Access {
     pub(in crate::remote) fn new(agent: &RemoteAgent) -> Result<Self, RemoteError> {
+        agent.check_encryption()?;
         let protocols: &[&str] = match agent.is_websocket {
             true => &["http/1.1"],
             false => &["h2", "http/1.1"],
@@ -189,13 +190,4 @@ pub(in crate::remote) fn reason(error: reqwest::Error) -> String {
         source = cause.source();
     }
     text
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    let is_loopback = address
-        .parse()
-        .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
-    is_loopback || host.eq_ignore_ascii_case("localhost")
 }
