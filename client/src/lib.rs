@@ -69,8 +69,8 @@ pub use crate::external::{
     TaskMetadata, TaskResult,
 };
 pub use crate::hooks::{
-    Buffers, Elicitation, Extensions, Files, InvalidAnswer, OpenFiles, SessionContext, Terminals,
-    check_form,
+    Buffers, ConnectionId, Elicitation, Extensions, Files, InvalidAnswer, OpenFiles,
+    SessionContext, Terminals, check_form,
 };
 pub use crate::login::LoginCommand;
 #[cfg(feature = "mcp")]

@@ -293,7 +293,7 @@ impl ClientBuilder {
             capabilities = capabilities.with_auth(auth).with_meta(meta);
         }
         let (terminals, asks_first) = (self.hooks.terminals.clone(), self.asks_first);
-        let sessions = Arc::new(Sessions::default());
+        let sessions = Arc::new(Sessions::new());
         let handler = Handler {
             sessions: sessions.clone(),
             hooks: self.hooks,

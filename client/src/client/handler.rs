@@ -84,7 +84,8 @@ impl Handler {
     /// Kills the terminals of an agent that was restarted, because the new process does not know them.
     fn end_terminals(&self) {
         if let Some(terminals) = &self.hooks.terminals {
-            for session in self.sessions.ids() {
+            let ids = self.sessions.ids();
+            for session in ids.iter().filter_map(|id| self.sessions.context(id)) {
                 terminals.session_ended(&session);
             }
         }

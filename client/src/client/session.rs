@@ -43,9 +43,10 @@ struct Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
+        let session = self.client.sessions.context(&self.id);
         self.client.sessions.release(&self.id);
-        if let Some(terminals) = &self.client.terminals {
-            terminals.session_ended(&self.id);
+        if let (Some(terminals), Some(session)) = (&self.client.terminals, session) {
+            terminals.session_ended(&session);
         }
     }
 }

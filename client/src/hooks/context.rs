@@ -2,13 +2,28 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use acp_files::Roots;
 use acp_sdk::v1::SessionId;
 
+/// Identifies the connection of a [`Client`](crate::Client) to its agent in this process, also after it was
+/// lost and opened again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ConnectionId(u64);
+
+impl ConnectionId {
+    /// Returns an id that no other connection of this process has.
+    pub(crate) fn new() -> Self {
+        static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+        Self(CONNECTIONS.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// The session of an agent's request, as this client opened it.
 #[derive(Debug, Clone)]
 pub struct SessionContext {
+    connection: ConnectionId,
     id: SessionId,
     place: Arc<Place>,
 }
@@ -49,11 +64,22 @@ impl Place {
 }
 
 impl SessionContext {
-    pub(crate) fn new(id: SessionId, place: Arc<Place>) -> Self {
-        Self { id, place }
+    pub(crate) fn new(connection: ConnectionId, id: SessionId, place: Arc<Place>) -> Self {
+        Self {
+            connection,
+            id,
+            place,
+        }
     }
 
-    /// Returns the session's id.
+    /// Returns the connection of the session. A hook that several clients share needs it, because two
+    /// agents may choose the same session id.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionId {
+        self.connection
+    }
+
+    /// Returns the session's id, which is unique in its connection only.
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.id

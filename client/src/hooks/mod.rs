@@ -17,7 +17,7 @@ use std::pin::Pin;
 
 pub use self::buffers::{Buffers, OpenFiles};
 pub(crate) use self::context::Place;
-pub use self::context::SessionContext;
+pub use self::context::{ConnectionId, SessionContext};
 pub use self::elicitation::Elicitation;
 pub(crate) use self::elicitation::{AnyElicitation, elicit};
 pub(crate) use self::extensions::AnyExtensions;

@@ -3,13 +3,16 @@
 use acp_sdk::HandlerResult;
 use acp_sdk::v1::{
     CreateTerminalRequest, CreateTerminalResponse, KillTerminalRequest, KillTerminalResponse,
-    ReleaseTerminalRequest, ReleaseTerminalResponse, SessionId, TerminalOutputRequest,
-    TerminalOutputResponse, WaitForTerminalExitRequest, WaitForTerminalExitResponse,
+    ReleaseTerminalRequest, ReleaseTerminalResponse, TerminalOutputRequest, TerminalOutputResponse,
+    WaitForTerminalExitRequest, WaitForTerminalExitResponse,
 };
 
 use super::{Boxed, SessionContext};
 
 /// Answers `terminal/*`.
+///
+/// A hook that several clients share must distinguish their terminals by
+/// [`SessionContext::connection`]: an agent must not reach those of another one.
 ///
 /// Spec: <https://agentclientprotocol.com/protocol/v1/terminals>
 pub trait Terminals: Send + Sync + 'static {
@@ -49,7 +52,7 @@ pub trait Terminals: Send + Sync + 'static {
     ) -> impl Future<Output = HandlerResult<ReleaseTerminalResponse>> + Send;
 
     /// Kills the commands of a session that has ended. Must not block.
-    fn end_session(&self, session: &SessionId);
+    fn end_session(&self, session: &SessionContext);
 
     /// Returns whether the [permissions](crate::Permissions) decide before a command is started (default:
     /// yes).
@@ -97,7 +100,7 @@ pub(crate) trait AnyTerminals: Send + Sync + 'static {
         request: ReleaseTerminalRequest,
     ) -> Boxed<'a, HandlerResult<ReleaseTerminalResponse>>;
 
-    fn session_ended(&self, session: &SessionId);
+    fn session_ended(&self, session: &SessionContext);
 
     fn guarded(&self) -> bool;
 
@@ -145,7 +148,7 @@ impl<T: Terminals> AnyTerminals for T {
         Box::pin(self.release(session, request))
     }
 
-    fn session_ended(&self, session: &SessionId) {
+    fn session_ended(&self, session: &SessionContext) {
         self.end_session(session);
     }
 

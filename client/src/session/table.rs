@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use acp_sdk::v1::SessionId;
 
 use super::Inbox;
-use crate::hooks::{Place, SessionContext};
+use crate::hooks::{ConnectionId, Place, SessionContext};
 
 /// Maximum number of unknown sessions whose updates are kept.
 const UNCLAIMED: usize = 16;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sessions {
+    connection: ConnectionId,
     table: Mutex<Table>,
     /// The number of calls in flight.
     calls: AtomicUsize,
@@ -60,6 +61,14 @@ impl Drop for Call<'_> {
 }
 
 impl Sessions {
+    pub(crate) fn new() -> Self {
+        Self {
+            connection: ConnectionId::new(),
+            table: Mutex::default(),
+            calls: AtomicUsize::new(0),
+        }
+    }
+
     /// Returns the inbox of a session, known or not.
     pub(crate) fn inbox(&self, id: &SessionId) -> Arc<Inbox> {
         let mut table = self.lock();
@@ -140,7 +149,7 @@ impl Sessions {
                 answered.or_else(|| only.cloned())
             }
         };
-        Some(SessionContext::new(id.clone(), place?))
+        Some(SessionContext::new(self.connection, id.clone(), place?))
     }
 
     /// Counts a call in flight, until the result is dropped.
@@ -194,7 +203,7 @@ mod tests {
 
     #[test]
     fn what_comes_early_is_kept_for_the_session() {
-        let sessions = Sessions::default();
+        let sessions = Sessions::new();
         let (a, b) = (SessionId::from("a"), SessionId::from("b"));
         put(&sessions, &a, "one");
         put(&sessions, &b, "other");
@@ -210,7 +219,7 @@ mod tests {
 
     #[test]
     fn sessions_that_nobody_knows_are_bounded() {
-        let sessions = Sessions::default();
+        let sessions = Sessions::new();
         for number in 0..1000 {
             let id = SessionId::from(format!("{number}"));
             put(&sessions, &id, "early");
@@ -225,7 +234,7 @@ mod tests {
     #[test]
     fn readers_have_an_end() {
         use std::task::{Context, Poll, Waker};
-        let sessions = Sessions::default();
+        let sessions = Sessions::new();
         let id = SessionId::from("a");
         let mut events = Events::new(sessions.claim(&id).unwrap());
         let mut other = Events::new(sessions.claim(&"b".into()).unwrap());

@@ -4,7 +4,7 @@ use acp_sdk::HandlerResult;
 use acp_sdk::v1::{
     CreateTerminalRequest, CreateTerminalResponse, KillTerminalRequest, KillTerminalResponse,
     ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
-    SessionId, TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
+    TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
     WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
 };
 
@@ -44,37 +44,37 @@ impl Terminals for Workspace {
 
     async fn output(
         &self,
-        _: &SessionContext,
+        session: &SessionContext,
         request: TerminalOutputRequest,
     ) -> HandlerResult<TerminalOutputResponse> {
-        self.terminal_output(request).await
+        self.terminal_output(session, request).await
     }
 
     async fn wait_for_exit(
         &self,
-        _: &SessionContext,
+        session: &SessionContext,
         request: WaitForTerminalExitRequest,
     ) -> HandlerResult<WaitForTerminalExitResponse> {
-        self.wait_for_terminal_exit(request).await
+        self.wait_for_terminal_exit(session, request).await
     }
 
     async fn kill(
         &self,
-        _: &SessionContext,
+        session: &SessionContext,
         request: KillTerminalRequest,
     ) -> HandlerResult<KillTerminalResponse> {
-        self.kill_terminal(request).await
+        self.kill_terminal(session, request).await
     }
 
     async fn release(
         &self,
-        _: &SessionContext,
+        session: &SessionContext,
         request: ReleaseTerminalRequest,
     ) -> HandlerResult<ReleaseTerminalResponse> {
-        self.release_terminal(request).await
+        self.release_terminal(session, request).await
     }
 
-    fn end_session(&self, session: &SessionId) {
+    fn end_session(&self, session: &SessionContext) {
         Workspace::end_session(self, session);
     }
 

@@ -3,8 +3,10 @@
 //! A [`Workspace`] handles `fs/*` and `terminal/*`. Files are served by [`acp_files`], which holds
 //! the directories open, so a directory that is renamed or replaced later is still served under its
 //! former name. This restricts an agent to its directories; it does not confine a hostile process
-//! that runs with the user's rights. What a client serves of it is decided by the client's guard. Clones share their terminals; dropping the last clone kills
-//! them.
+//! that runs with the user's rights. What a client serves of it is decided by the client's guard.
+//!
+//! Clones share their terminals; dropping the last clone kills them. Several clients may share a workspace:
+//! a terminal belongs to one session of one client.
 
 mod hooks;
 mod output;
@@ -20,7 +22,7 @@ use acp_sandbox::Sandbox;
 use acp_sdk::v1::{
     CreateTerminalRequest, CreateTerminalResponse, KillTerminalRequest, KillTerminalResponse,
     ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
-    SessionId, TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
+    TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
     WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
 };
 use acp_sdk::{HandlerError, HandlerResult, RpcError};
@@ -153,7 +155,7 @@ impl Workspace {
     /// # Errors
     ///
     /// `-32601` if terminals are disabled; `-32602` if the program cannot be started or the directory is
-    /// outside the workspace; `-32603` if 64 terminals are open already.
+    /// outside the workspace; `-32603` if the client has 64 open terminals already.
     pub async fn create_terminal(
         &self,
         session: &SessionContext,
@@ -173,9 +175,8 @@ impl Workspace {
                 HandlerError::internal(reason)
             })?,
         };
-        let id = self
-            .terminals
-            .create(&request, &cwd, self.sandbox.as_ref())?;
+        let sandbox = self.sandbox.as_ref();
+        let id = self.terminals.create(session, &request, &cwd, sandbox)?;
         Ok(CreateTerminalResponse::new(id))
     }
 
@@ -186,11 +187,10 @@ impl Workspace {
     /// `-32002` if the session does not have this terminal.
     pub async fn terminal_output(
         &self,
+        session: &SessionContext,
         request: TerminalOutputRequest,
     ) -> HandlerResult<TerminalOutputResponse> {
-        let terminal = self
-            .terminals
-            .find(&request.session_id, &request.terminal_id)?;
+        let terminal = self.terminals.find(session, &request.terminal_id)?;
         Ok(terminal.output())
     }
 
@@ -201,11 +201,10 @@ impl Workspace {
     /// `-32002` if the session does not have this terminal.
     pub async fn wait_for_terminal_exit(
         &self,
+        session: &SessionContext,
         request: WaitForTerminalExitRequest,
     ) -> HandlerResult<WaitForTerminalExitResponse> {
-        let terminal = self
-            .terminals
-            .find(&request.session_id, &request.terminal_id)?;
+        let terminal = self.terminals.find(session, &request.terminal_id)?;
         let exit = terminal.exited().await;
         let mut response = WaitForTerminalExitResponse::new();
         response.exit_code = exit.exit_code;
@@ -220,11 +219,10 @@ impl Workspace {
     /// `-32002` if the session does not have this terminal.
     pub async fn kill_terminal(
         &self,
+        session: &SessionContext,
         request: KillTerminalRequest,
     ) -> HandlerResult<KillTerminalResponse> {
-        let terminal = self
-            .terminals
-            .find(&request.session_id, &request.terminal_id)?;
+        let terminal = self.terminals.find(session, &request.terminal_id)?;
         terminal.kill().await;
         Ok(KillTerminalResponse::new())
     }
@@ -240,11 +238,10 @@ impl Workspace {
     /// `-32002` if the session does not have this terminal.
     pub async fn release_terminal(
         &self,
+        session: &SessionContext,
         request: ReleaseTerminalRequest,
     ) -> HandlerResult<ReleaseTerminalResponse> {
-        let terminal = self
-            .terminals
-            .remove(&request.session_id, &request.terminal_id)?;
+        let terminal = self.terminals.remove(session, &request.terminal_id)?;
         terminal.release().await;
         Ok(ReleaseTerminalResponse::new())
     }
@@ -253,7 +250,7 @@ impl Workspace {
     ///
     /// Processes outside the process groups are killed asynchronously; dropping the last clone of the
     /// workspace waits up to 1 s for this.
-    pub fn end_session(&self, session: &SessionId) {
+    pub fn end_session(&self, session: &SessionContext) {
         self.terminals.end_session(session);
     }
 

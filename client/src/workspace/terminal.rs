@@ -29,6 +29,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::output::Output;
+use crate::hooks::{ConnectionId, SessionContext};
 use crate::process::group::{Group, Request};
 use crate::process::sweep::{Mark, Sweeper};
 use crate::process::{Exit, confined, pipe, set_variables, why_not};
@@ -39,7 +40,7 @@ const DEFAULT_LIMIT: u64 = 1 << 20;
 /// The maximum output limit in bytes, because there may be many terminals.
 const LARGEST_LIMIT: u64 = 4 << 20;
 
-/// The maximum number of open terminals.
+/// The maximum number of open terminals of a connection.
 const MOST_TERMINALS: usize = 64;
 
 /// The time from `SIGTERM` to `SIGKILL`.
@@ -48,7 +49,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// The time that dropping the last handle waits for sweeps.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// The terminals of one connection. Dropping them kills their processes.
+/// The terminals of a workspace. Dropping them kills their processes.
 #[derive(Debug, Default)]
 pub(crate) struct Terminals {
     open: Mutex<HashMap<TerminalId, Slot>>,
@@ -58,18 +59,17 @@ pub(crate) struct Terminals {
 
 /// An entry of the terminal table.
 #[derive(Debug)]
-enum Slot {
-    /// Reserved for a command of this session that is starting.
-    Reserved(SessionId),
-    Open(Arc<Terminal>),
+struct Slot {
+    connection: ConnectionId,
+    session: SessionId,
+    /// `None` while the command is starting.
+    terminal: Option<Arc<Terminal>>,
 }
 
 impl Slot {
-    fn session(&self) -> &SessionId {
-        match self {
-            Self::Reserved(session) => session,
-            Self::Open(terminal) => &terminal.session,
-        }
+    /// Returns whether the terminal is one of a session. Agents of two connections may use the same id.
+    fn is_of(&self, session: &SessionContext) -> bool {
+        self.connection == session.connection() && self.session == *session.id()
     }
 }
 
@@ -81,38 +81,51 @@ impl Terminals {
     /// `-32602` if the command cannot be started, `-32603` if too many terminals are open.
     pub(crate) fn create(
         &self,
+        session: &SessionContext,
         request: &CreateTerminalRequest,
         cwd: &Directory,
         sandbox: Option<&Sandbox>,
     ) -> HandlerResult<TerminalId> {
-        let id = self.reserve(&request.session_id)?;
+        let id = self.reserve(session)?;
         // Without the lock, because starting a process takes a while.
         let started = Terminal::start(request, cwd, &self.sweeper, sandbox);
         if started.is_err() {
             self.lock().remove(&id);
         }
-        self.put(&id, started?)?;
+        self.put(session, &id, started?)?;
         Ok(id)
     }
 
-    fn reserve(&self, session: &SessionId) -> HandlerResult<TerminalId> {
+    fn reserve(&self, session: &SessionContext) -> HandlerResult<TerminalId> {
         let number = self.created.fetch_add(1, Ordering::Relaxed) + 1;
         let id = TerminalId::from(format!("term-{number}"));
         let mut open = self.lock();
-        if open.len() >= MOST_TERMINALS {
+        let connection = session.connection();
+        let others = open.values().filter(|slot| slot.connection == connection);
+        if others.count() >= MOST_TERMINALS {
             let reason = format!("{MOST_TERMINALS} terminals are open: release one first");
             return Err(HandlerError::internal(reason));
         }
-        open.insert(id.clone(), Slot::Reserved(session.clone()));
+        let slot = Slot {
+            connection,
+            session: session.id().clone(),
+            terminal: None,
+        };
+        open.insert(id.clone(), slot);
         Ok(id)
     }
 
     /// Stores a started command in its reserved slot. If the session has ended meanwhile, kills it.
-    fn put(&self, id: &TerminalId, terminal: Terminal) -> HandlerResult<()> {
+    fn put(
+        &self,
+        session: &SessionContext,
+        id: &TerminalId,
+        terminal: Terminal,
+    ) -> HandlerResult<()> {
         match self.lock().get_mut(id) {
-            Some(slot) => *slot = Slot::Open(Arc::new(terminal)),
+            Some(slot) => slot.terminal = Some(Arc::new(terminal)),
             None => {
-                let reason = format!("session {} has ended", terminal.session);
+                let reason = format!("session {} has ended", session.id());
                 return Err(HandlerError::internal(reason));
             }
         }
@@ -126,13 +139,13 @@ impl Terminals {
     /// `-32002` if the session does not have this terminal (any more).
     pub(crate) fn find(
         &self,
-        session: &SessionId,
+        session: &SessionContext,
         id: &TerminalId,
     ) -> HandlerResult<Arc<Terminal>> {
-        match self.lock().get(id) {
-            Some(Slot::Open(found)) if found.session == *session => Ok(found.clone()),
-            _ => Err(unknown(session, id)),
-        }
+        let open = self.lock();
+        let slot = open.get(id).filter(|slot| slot.is_of(session));
+        let found = slot.and_then(|slot| slot.terminal.clone());
+        found.ok_or_else(|| unknown(session.id(), id))
     }
 
     /// Removes a terminal from its session and returns it.
@@ -142,7 +155,7 @@ impl Terminals {
     /// Fails under the conditions of [`find`](Self::find).
     pub(crate) fn remove(
         &self,
-        session: &SessionId,
+        session: &SessionContext,
         id: &TerminalId,
     ) -> HandlerResult<Arc<Terminal>> {
         let found = self.find(session, id)?;
@@ -151,8 +164,8 @@ impl Terminals {
     }
 
     /// Kills and removes all terminals of a session.
-    pub(crate) fn end_session(&self, session: &SessionId) {
-        self.end(|slot| slot.session() == session);
+    pub(crate) fn end_session(&self, session: &SessionContext) {
+        self.end(|slot| slot.is_of(session));
     }
 
     /// Kills and removes the matching terminals with one sweep for all.
@@ -160,7 +173,7 @@ impl Terminals {
         let mut marks = Vec::new();
         self.lock().retain(|_, slot| {
             let ended = which(slot);
-            if let (true, Slot::Open(terminal)) = (ended, &*slot) {
+            if let (true, Some(terminal)) = (ended, &slot.terminal) {
                 terminal.group.end();
                 marks.extend(terminal.take_mark());
             }
@@ -190,7 +203,6 @@ fn unknown(session: &SessionId, id: &TerminalId) -> HandlerError {
 /// One command and its output. Dropping it kills the command and its processes.
 #[derive(Debug)]
 pub(crate) struct Terminal {
-    session: SessionId,
     group: Group,
     output: Arc<Mutex<Output>>,
     /// The exit of the command, set after all its output is read.
@@ -235,7 +247,6 @@ impl Terminal {
         let exit = group.exit().clone();
         let reader = tokio::spawn(collect(pipe, exit, output.clone(), sender));
         Ok(Self {
-            session: request.session_id.clone(),
             group,
             output,
             done,
@@ -357,6 +368,11 @@ mod tests {
     use acp_files::Roots;
 
     use super::*;
+    use crate::hooks::Place;
+
+    fn session() -> SessionContext {
+        SessionContext::new(ConnectionId::new(), "s".into(), Place::open("/", &[]))
+    }
 
     fn directory(path: &Path) -> Directory {
         Roots::open([path]).unwrap().first().unwrap()
@@ -375,7 +391,7 @@ mod tests {
         let request = CreateTerminalRequest::new("s", "sh").with_args(words.to_vec());
 
         let terminals = Terminals::default();
-        let session = SessionId::from("s");
+        let session = session();
         let id = terminals.reserve(&session).unwrap();
         let cwd = directory(dir.path());
         let terminal = Terminal::start(&request, &cwd, &terminals.sweeper, None).unwrap();
@@ -392,7 +408,7 @@ mod tests {
             "it is not there yet"
         );
         terminals.end_session(&session);
-        let error = terminals.put(&id, terminal).unwrap_err();
+        let error = terminals.put(&session, &id, terminal).unwrap_err();
         assert!(error.to_string().contains("session s has ended"), "{error}");
         let end = timeout(Duration::from_secs(30), end).await;
         assert_eq!(end.expect("the command runs on").unwrap(), "");
@@ -404,7 +420,8 @@ mod tests {
         let request = CreateTerminalRequest::new("s", "/no/such/program");
         let cwd = directory(Path::new("/"));
         for _ in 0..=MOST_TERMINALS {
-            let error = terminals.create(&request, &cwd, None).unwrap_err();
+            let created = terminals.create(&session(), &request, &cwd, None);
+            let error = created.unwrap_err();
             assert!(error.to_string().contains("/no/such/program"), "{error}");
         }
     }

@@ -4,7 +4,7 @@ use acp_sdk::v1::{EnvVariable, ErrorCode, TerminalId};
 use tokio::time::timeout;
 
 use super::*;
-use crate::hooks::{Place, Terminals as _};
+use crate::hooks::{ConnectionId, Place, Terminals as _};
 use crate::lifeline::{GUARD, Lifeline};
 
 struct Case {
@@ -17,7 +17,8 @@ struct Case {
 
 /// The session `s` in a directory.
 fn session(dir: &Path) -> SessionContext {
-    SessionContext::new("s".into(), Place::open(dir.to_str().unwrap(), &[]))
+    let place = Place::open(dir.to_str().unwrap(), &[]);
+    SessionContext::new(ConnectionId::new(), "s".into(), place)
 }
 
 impl Case {
@@ -29,6 +30,12 @@ impl Case {
             _dir: dir,
             workspace: Workspace::new(),
         }
+    }
+
+    /// The session `other` of the same connection.
+    fn other(&self) -> SessionContext {
+        let place = Place::open(self.dir.to_str().unwrap(), &[]);
+        SessionContext::new(self.session.connection(), "other".into(), place)
     }
 
     fn path(&self, name: &str) -> String {
@@ -46,7 +53,10 @@ impl Case {
 
     async fn output(&self, id: &TerminalId) -> TerminalOutputResponse {
         let request = TerminalOutputRequest::new("s", id);
-        self.workspace.terminal_output(request).await.unwrap()
+        self.workspace
+            .terminal_output(&self.session, request)
+            .await
+            .unwrap()
     }
 
     /// Waits until the command has printed exactly `text`.
@@ -61,19 +71,28 @@ impl Case {
 
     async fn wait(&self, id: &TerminalId) -> WaitForTerminalExitResponse {
         let request = WaitForTerminalExitRequest::new("s", id);
-        let exit = timeout(GUARD, self.workspace.wait_for_terminal_exit(request)).await;
+        let exit = timeout(
+            GUARD,
+            self.workspace
+                .wait_for_terminal_exit(&self.session, request),
+        )
+        .await;
         exit.expect("the command goes on").unwrap()
     }
 
     async fn kill(&self, id: &TerminalId) {
         let request = KillTerminalRequest::new("s", id);
-        let killed = timeout(GUARD, self.workspace.kill_terminal(request)).await;
+        let killed = timeout(GUARD, self.workspace.kill_terminal(&self.session, request)).await;
         killed.expect("the command goes on").unwrap();
     }
 
     async fn release(&self, id: &TerminalId) {
         let request = ReleaseTerminalRequest::new("s", id);
-        let released = timeout(GUARD, self.workspace.release_terminal(request)).await;
+        let released = timeout(
+            GUARD,
+            self.workspace.release_terminal(&self.session, request),
+        )
+        .await;
         released.expect("the command goes on").unwrap();
     }
 
@@ -287,10 +306,13 @@ async fn a_released_terminal_is_unknown_and_dead() {
     lifeline.all_dead().await;
 
     let request = TerminalOutputRequest::new("s", &id);
-    let output = case.workspace.terminal_output(request).await;
+    let output = case.workspace.terminal_output(&case.session, request).await;
     fails(output, ErrorCode::RESOURCE_NOT_FOUND, id.as_str());
     let request = ReleaseTerminalRequest::new("s", &id);
-    let released = case.workspace.release_terminal(request).await;
+    let released = case
+        .workspace
+        .release_terminal(&case.session, request)
+        .await;
     fails(released, ErrorCode::RESOURCE_NOT_FOUND, "session s");
 }
 
@@ -329,11 +351,11 @@ mod left {
     }
 
     /// Waits until the process that is left has printed its number.
-    async fn number(case: &Case, session: &str, id: &TerminalId) -> Pid {
+    async fn number(case: &Case, session: &SessionContext, id: &TerminalId) -> Pid {
         let printed = timeout(GUARD, async {
             loop {
-                let request = TerminalOutputRequest::new(session, id);
-                let output = case.workspace.terminal_output(request).await;
+                let request = TerminalOutputRequest::new(session.id().clone(), id);
+                let output = case.workspace.terminal_output(session, request).await;
                 let output = output.unwrap().output;
                 if output.ends_with('\n') {
                     return output;
@@ -353,18 +375,19 @@ mod left {
         // A name for the mark that the agent chooses changes nothing.
         let mut request = script(&text).with_env(vec![EnvVariable::new("ACP_MARKS", "mine")]);
         request.session_id = "other".into();
-        let other = case.create(request).await.unwrap();
-        let process = number(&case, "other", &other).await;
+        let session = case.other();
+        let created = case.workspace.create_terminal(&session, request).await;
+        let process = number(&case, &session, &created.unwrap().terminal_id).await;
 
         let (id, lifeline) = started(&case, AND_STAYS).await;
         case.release(&id).await;
         lifeline.all_dead().await;
         let (_, lifeline) = started(&case, AND_ENDS).await;
-        case.workspace.end_session(&"s".into());
+        case.workspace.end_session(&case.session);
         lifeline.all_dead().await;
         test_kill_process(process).expect("the other session's is dead");
 
-        case.workspace.end_session(&"other".into());
+        case.workspace.end_session(&case.other());
         survivor.all_dead().await;
     }
 
@@ -385,7 +408,7 @@ mod left {
         let lifeline = Lifeline::new();
         let text = "setsid env -i sh -c 'echo $$; exec sleep 1000' & exit 0";
         let id = case.script(&lifeline.tie(text)).await;
-        let process = number(&case, "s", &id).await;
+        let process = number(&case, &case.session, &id).await;
         case.wait(&id).await;
         case.release(&id).await;
         test_kill_process(process).expect("it is found nevertheless");
@@ -416,12 +439,15 @@ async fn terminals_belong_to_one_session_and_end_with_it() {
         .await;
     case.printing(&id, "ready\n").await;
     let other = WaitForTerminalExitRequest::new("other", &id);
-    let waited = case.workspace.wait_for_terminal_exit(other).await;
+    let waited = case
+        .workspace
+        .wait_for_terminal_exit(&case.other(), other)
+        .await;
     fails(waited, ErrorCode::RESOURCE_NOT_FOUND, "session other");
-    case.workspace.end_session(&"other".into());
-    assert!(case.workspace.terminals.find(&"s".into(), &id).is_ok());
-    case.workspace.end_session(&"s".into());
-    assert!(case.workspace.terminals.find(&"s".into(), &id).is_err());
+    case.workspace.end_session(&case.other());
+    assert!(case.workspace.terminals.find(&case.session, &id).is_ok());
+    case.workspace.end_session(&case.session);
+    assert!(case.workspace.terminals.find(&case.session, &id).is_err());
     lifeline.all_dead().await;
 }
 

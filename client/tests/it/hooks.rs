@@ -77,6 +77,47 @@ async fn files_are_served_in_the_directories_of_the_session_that_asks() {
     );
 }
 
+/// Both agents name their session `s`: ids are those of the agents.
+#[tokio::test]
+async fn terminals_belong_to_the_connection_that_created_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let cwd = dir.path().to_str().unwrap();
+    let workspace = Workspace::unguarded();
+    let shared = || Client::builder().workspace(workspace.clone());
+    let (client, mut raw) = Raw::connect(shared()).await;
+    let (other_client, mut other) = Raw::connect(shared()).await;
+    let session = open(&client, &mut raw, "s", cwd).await;
+    let other_session = open(&other_client, &mut other, "s", cwd).await;
+
+    let run =
+        json!({"sessionId": "s", "command": "sh", "args": ["-c", "echo s3cret; exec sleep 600"]});
+    let mut created = ask(&mut raw, "terminal/create", run.clone()).await;
+    let terminal = json!({"sessionId": "s", "terminalId": created["terminalId"].take()});
+    for method in ["output", "wait_for_exit", "kill", "release"] {
+        let method = format!("terminal/{method}");
+        let refused = within(ask(&mut other, &method, terminal.clone())).await;
+        assert_eq!(refused["code"], -32002, "{method}: {refused}");
+    }
+    // Neither the end of the other session nor that of the other connection concerns it.
+    drop(other_session);
+    other_client.shutdown().await;
+    let output = ask(&mut raw, "terminal/output", terminal.clone()).await;
+    assert_eq!(output["exitStatus"], Value::Null, "{output}");
+    // An agent cannot use up the terminals of another one.
+    let (third_client, mut third) = Raw::connect(shared()).await;
+    let _third_session = open(&third_client, &mut third, "s", cwd).await;
+    let quick = json!({"sessionId": "s", "command": "true"});
+    for _ in 0..64 {
+        let created = ask(&mut third, "terminal/create", quick.clone()).await;
+        assert!(created["terminalId"].is_string(), "{created}");
+    }
+    let refused = ask(&mut third, "terminal/create", quick.clone()).await;
+    assert_eq!(refused["code"], -32603, "{refused}");
+    let created = ask(&mut raw, "terminal/create", quick).await;
+    assert!(created["terminalId"].is_string(), "{created}");
+    drop(session);
+}
+
 #[tokio::test]
 async fn a_session_that_is_being_created_has_its_files_already() {
     let dir = tempfile::tempdir().unwrap();

@@ -29,7 +29,7 @@ async fn update(inbox: &Inbox, update: SessionUpdate) {
     if let Some(waiting) = inbox.take_in(update, Origin::default()).waiting {
         // Nothing else needs the connection.
         inbox
-            .put_in(waiting, &reader_timeout(&Sessions::default()))
+            .put_in(waiting, &reader_timeout(&Sessions::new()))
             .await;
     }
 }
@@ -170,7 +170,7 @@ async fn a_reader_that_leaves_lets_the_bringer_go_on() {
 async fn a_reader_that_takes_nothing_is_left_behind_when_others_wait() {
     let inbox = Arc::new(Inbox::default());
     let (idle, events) = (inbox.add_reader(), inbox.add_reader());
-    let sessions = Sessions::default();
+    let sessions = Sessions::new();
     let reader_timeout = reader_timeout(&sessions);
     assert!(
         inbox
