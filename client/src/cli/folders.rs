@@ -1,6 +1,8 @@
 //! The folders of `acp` and of editors.
 
-use std::path::PathBuf;
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 
@@ -18,4 +20,23 @@ pub(super) fn data() -> Option<PathBuf> {
 /// Returns the user's home.
 pub(super) fn home() -> Option<PathBuf> {
     etcetera::home_dir().ok()
+}
+
+/// Creates a folder and its missing parents with access for this user only. A folder that exists keeps its
+/// rights.
+pub(super) fn create(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Opens a file for writing, and creates it with access for this user only if it does not exist.
+pub(super) fn open_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }

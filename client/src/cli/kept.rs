@@ -105,15 +105,11 @@ impl Kept {
         let failed = |what: &Path, error: &dyn std::fmt::Display| {
             format!("cannot use {}: {error}", what.display())
         };
-        std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+        folders::create(folder).map_err(|error| failed(folder, &error))?;
         let wanted = Record::new(name, agent, directory);
         let stem = stem(&wanted);
         let lock_file = folder.join(format!("{stem}.lock"));
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true);
-        let lock = options
-            .open(&lock_file)
-            .map_err(|error| failed(&lock_file, &error))?;
+        let lock = folders::open_file(&lock_file).map_err(|error| failed(&lock_file, &error))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

@@ -140,6 +140,15 @@ async fn an_agent_is_installed_and_run() {
         "I am 1.0.0\n",
         "{stderr}"
     );
+    for (path, expected) in [
+        ("agents", 0o700),
+        ("agents/an-agent", 0o700),
+        ("agents/an-agent/.lock", 0o600),
+    ] {
+        use std::os::unix::fs::PermissionsExt as _;
+        let metadata = home.dir.path().join("acp").join(path).metadata().unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, expected, "{path}");
+    }
     // It is already installed.
     let output = home.acp(&["agents", "install", "an-agent"]).await;
     assert_eq!(output.status.code(), Some(0));

@@ -39,6 +39,11 @@ async fn entries_are_kept_by_id() {
     assert_eq!(kept, good.to_string());
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    for (path, expected) in [("", 0o700), ("good", 0o700), ("good/agent.json", 0o600)] {
+        use std::os::unix::fs::PermissionsExt as _;
+        let metadata = folder.join(path).metadata().unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, expected, "{path}");
+    }
     // A failed download leaves the entries unchanged.
     let running = tokio::spawn(update(url, folder.clone()));
     server

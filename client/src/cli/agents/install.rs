@@ -142,10 +142,8 @@ impl Place {
     /// Locks the folder of an agent for this process.
     fn prepare(folder: &Path) -> Result<Self, String> {
         let unusable = |error: std::io::Error| format!("cannot use {}: {error}", folder.display());
-        std::fs::create_dir_all(folder).map_err(unusable)?;
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true);
-        let lock = options.open(folder.join(".lock")).map_err(unusable)?;
+        folders::create(folder).map_err(unusable)?;
+        let lock = folders::open_file(&folder.join(".lock")).map_err(unusable)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

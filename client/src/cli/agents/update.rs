@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::registry::{FILE, is_id};
 use super::{LARGEST_FILE, registry_folder};
 use crate::cli::exit::Code;
+use crate::cli::folders;
 use crate::cli::task::{Failure, say};
 
 /// Timeout of the download.
@@ -94,7 +95,7 @@ pub(super) fn causes(error: reqwest::Error) -> String {
 
 /// Replaces an entry atomically.
 fn keep(folder: &Path, text: &str) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
+    folders::create(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
     file.persist(folder.join(FILE))?;

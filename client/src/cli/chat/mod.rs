@@ -117,15 +117,13 @@ async fn converse(
     talk.converse(keyboard, questions, stop).await
 }
 
-/// Returns the file of earlier prompts. Creates its folder with access for the user only.
+/// Returns the file of earlier prompts. Creates it and its folder with access for this user only.
 fn history() -> Option<std::path::PathBuf> {
     let folder = folders::data()?;
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(&folder).ok()?;
-    Some(folder.join("chat-history"))
+    folders::create(&folder).ok()?;
+    let file = folder.join("chat-history");
+    folders::open_file(&file).ok()?;
+    Some(file)
 }
 
 fn report(failure: &Failure) -> Code {

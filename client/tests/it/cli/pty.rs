@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::path::Path;
 use std::process::Stdio;
 use std::thread;
 
@@ -20,7 +21,7 @@ pub struct Terminal {
     shown: mpsc::Receiver<Vec<u8>>,
     /// Output that was not searched yet.
     seen: String,
-    _data: tempfile::TempDir,
+    data: tempfile::TempDir,
 }
 
 impl Terminal {
@@ -82,8 +83,13 @@ impl Terminal {
             keys,
             shown,
             seen: String::new(),
-            _data: data,
+            data,
         }
+    }
+
+    /// The folder of data of the command.
+    pub fn data(&self) -> &Path {
+        self.data.path()
     }
 
     pub fn types(&mut self, keys: &str) {
