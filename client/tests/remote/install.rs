@@ -159,6 +159,14 @@ async fn an_agent_is_installed_and_run() {
     );
     // A newer version replaces it; the file may have been downloaded manually.
     home.describe("1.1.0", json!({}));
+    let output = home.acp(&["agents", "install", "an-agent"]).await;
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("no checksum") && stderr.contains("--allow-unverified"),
+        "{stderr}"
+    );
+    assert_eq!(home.installed(), [PathBuf::from("1.0.0")]);
     let list = ["agents", "--all", "--format", "json"];
     let row: Value = serde_json::from_slice(&home.acp(&list).await.stdout).unwrap();
     assert_eq!(
@@ -177,18 +185,23 @@ async fn an_agent_is_installed_and_run() {
             "agents",
             "install",
             "an-agent",
+            "--allow-unverified",
             "--archive",
             file.to_str().unwrap(),
         ])
         .await;
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{stderr}");
-    assert!(stderr.contains("no checksum"), "{stderr}");
     assert_eq!(home.installed(), [PathBuf::from("1.1.0")]);
     let output = home.acp(&["run", "--deny-all", "an-agent", "hi"]).await;
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "I am 1.1.0\n");
-    let mut again = home.command(&["agents", "install", "--again", "an-agent"]);
-    again.env("IGNORED", "");
+    let again = home.command(&[
+        "agents",
+        "install",
+        "--again",
+        "--allow-unverified",
+        "an-agent",
+    ]);
     let (code, stderr) = home.download(again, &length(&body), &body).await;
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(home.installed(), [PathBuf::from("1.1.0")]);
@@ -257,7 +270,8 @@ async fn what_is_wrong_with_a_download_leaves_nothing_behind() {
         ),
     ] {
         home.describe(version, members);
-        let (code, stderr) = home.install(&headers, body).await;
+        let install = home.command(&["agents", "install", "--allow-unverified", "an-agent"]);
+        let (code, stderr) = home.download(install, &headers, body).await;
         assert_eq!(code, Some(1), "{stderr}");
         assert!(stderr.contains(reason), "{stderr}, not {reason}");
         assert!(
@@ -275,13 +289,54 @@ async fn what_is_wrong_with_a_download_leaves_nothing_behind() {
         ),
     ] {
         home.describe(version, members);
-        let output = home.acp(&["agents", "install", "an-agent"]).await;
+        let output = home
+            .acp(&["agents", "install", "--allow-unverified", "an-agent"])
+            .await;
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert!(stderr.contains(reason), "{stderr}");
         assert!(home.installed().is_empty(), "{reason}");
     }
     let output = home.acp(&["agents", "install", "nobody"]).await;
     assert_eq!(output.status.code(), Some(2));
+}
+
+#[tokio::test]
+async fn an_older_version_replaces_no_newer_one() {
+    let mut home = Home::new().await;
+    let body = archive();
+    let members = json!({"sha256": sha256(&body)});
+    let folder = "1.10.0";
+    home.describe(folder, members.clone());
+    let (code, stderr) = home.install(&length(&body), &body).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    for (older, reason) in [
+        ("1.9.0", "the newer version 1.10.0 is installed"),
+        ("v1.9.9", "the newer version 1.10.0 is installed"),
+        ("1.10.0-beta.1", "the newer version 1.10.0 is installed"),
+        ("2026-11", "which one is newer is unknown"),
+    ] {
+        home.describe(older, members.clone());
+        let output = home.acp(&["agents", "install", "an-agent"]).await;
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(
+            stderr.contains(reason) && stderr.contains("--allow-downgrade"),
+            "{stderr}, not {reason}"
+        );
+        assert_eq!(home.installed(), [PathBuf::from(folder)]);
+    }
+    home.describe("1.9.0", members.clone());
+    let install = home.command(&["agents", "install", "--allow-downgrade", "an-agent"]);
+    let (code, stderr) = home.download(install, &length(&body), &body).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(home.installed(), [PathBuf::from("1.9.0")]);
+    // Metadata of a build has no order.
+    for newer in ["1.9.0+build", "2.0.0"] {
+        home.describe(newer, members.clone());
+        let (code, stderr) = home.install(&length(&body), &body).await;
+        assert_eq!(code, Some(0), "{stderr}");
+        assert_eq!(home.installed(), [PathBuf::from(newer)]);
+    }
 }
 
 #[tokio::test]

@@ -66,6 +66,14 @@ pub(in crate::cli) async fn install(
         .await;
         return Ok(Code::EndTurn);
     }
+    check_order(entry.installed.as_deref(), &version, args).map_err(failed)?;
+    if archive.sha256.is_none() && !args.allow_unverified {
+        return Err(failed(
+            "the registry has no checksum for its archive, so a replaced one cannot be told from it. \
+             --allow-unverified installs it all the same"
+                .to_owned(),
+        ));
+    }
     let data =
         folders::data().ok_or_else(|| failed("the system has no folder for data".to_owned()))?;
     let place = Place::prepare(&data.join("agents").join(name)).map_err(failed)?;
@@ -80,9 +88,6 @@ pub(in crate::cli) async fn install(
             file
         }
     };
-    if archive.sha256.is_none() {
-        say("the registry gives no checksum for this archive, so it is not verified").await;
-    }
     let shape = match &args.archive {
         Some(path) => path.to_string_lossy().into_owned(),
         None => archive.archive.clone(),
@@ -103,6 +108,26 @@ pub(in crate::cli) async fn install(
     say(&format!("installed {name} {version}")).await;
     results.line(&program.display().to_string()).await?;
     Ok(Code::EndTurn)
+}
+
+/// Rejects a version that is older than the installed one: it may have known defects.
+fn check_order(installed: Option<&str>, version: &str, args: &InstallArgs) -> Result<(), String> {
+    let Some(installed) = installed.filter(|_| !args.allow_downgrade) else {
+        return Ok(());
+    };
+    let parsed = |text: &str| semver::Version::parse(text.strip_prefix('v').unwrap_or(text)).ok();
+    let reason = match (parsed(installed), parsed(version)) {
+        (Some(old), Some(new)) if new.cmp_precedence(&old).is_lt() => {
+            format!("the newer version {installed} is installed")
+        }
+        (None, _) | (_, None) if installed != version => {
+            format!("the version {installed} is installed, and which one is newer is unknown")
+        }
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "{reason}. --allow-downgrade replaces it all the same; `acp agents update` may have a newer entry"
+    ))
 }
 
 #[cfg(feature = "remote")]

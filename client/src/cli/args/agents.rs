@@ -50,7 +50,7 @@ pub(in crate::cli) enum AgentsCommand {
 
     /// Download an agent that the registry distributes as an archive, and install it for this user.
     ///
-    /// Verifies the checksum if the registry has one. `acp run NAME` starts the agent.
+    /// Verifies the checksum of the registry. `acp run NAME` starts the agent.
     Install(InstallArgs),
 }
 
@@ -68,6 +68,14 @@ pub(in crate::cli) struct InstallArgs {
     /// Reinstall a version that is already installed
     #[arg(long)]
     pub(in crate::cli) again: bool,
+
+    /// Install an archive for which the registry has no checksum
+    #[arg(long)]
+    pub(in crate::cli) allow_unverified: bool,
+
+    /// Replace the installed version by an older one, or by one whose order is unknown
+    #[arg(long)]
+    pub(in crate::cli) allow_downgrade: bool,
 }
 
 const INSTALL_HELP: &str = "\
@@ -76,8 +84,9 @@ The agent is unpacked to agents/NAME/VERSION in acp's folder below the folder of
 remove its folder. Supported: .tar.gz and .zip archives, and single programs.
 
 Rejected:
-  a wrong checksum; unencrypted URLs, except of this machine; archives with names outside the folder,
-  with links, or with more than 4 GiB; downloads of more than 1 GiB
+  a wrong checksum; no checksum (SHA-256), unless --allow-unverified is given; a version older than the
+  installed one, unless --allow-downgrade is given; unencrypted URLs, except of this machine; archives
+  with names outside the folder, with links, or with more than 4 GiB; downloads of more than 1 GiB
 
 Entries that npx or uvx start need no installation.
 
