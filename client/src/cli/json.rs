@@ -1,5 +1,7 @@
 //! The lines of the format `json`. `acp run --help` documents them.
 
+use std::fmt::Write as _;
+
 use acp_sdk::v1::{
     InitializeResponse, PermissionOption, Plan, RequestPermissionOutcome, SessionId, SessionUpdate,
     StopReason, ToolCall, ToolCallUpdate, ToolKind, UsageUpdate,
@@ -10,6 +12,27 @@ use super::exit::{Code, kind};
 use crate::error::Error;
 use crate::permission::Asker;
 use crate::session::{Answered, Gap, Outcome};
+
+/// Returns JSON with [control characters](acp_sdk::text::is_control) as escapes, which JSON allows in strings
+/// only. The value is the same, and a terminal obeys nothing of it.
+pub(super) fn escaped(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            // Strings do not contain these.
+            '\n' => escaped.push(c),
+            '\t' | '\r' => escaped.push(' '),
+            c if acp_sdk::text::is_control(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    // Writing to a string cannot fail.
+                    let _ = write!(escaped, "\\u{unit:04x}");
+                }
+            }
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
 
 #[derive(Debug, Serialize)]
 #[serde(
@@ -177,5 +200,23 @@ impl<'a> Line<'a> {
             outcome: partial.map(OutcomeFields::of),
             error: Some(error),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn escaped_json_has_the_same_value_and_controls_nothing() {
+        let value = json!({"a\u{9b}": "\u{1b}[31m\u{7f}\u{85}\u{202e}\u{e0041}\u{200b} \"\\ \t\n\r ü 👩\u{200d}💻"});
+        let raw = format!("{{\t\"b\" :\r{value}}}");
+        let escaped = escaped(&raw);
+        assert!(!escaped.contains(acp_sdk::text::is_control), "{escaped:?}");
+        let read: Value = serde_json::from_str(&escaped).unwrap();
+        assert_eq!(read, json!({ "b": value }));
+        assert!(escaped.contains("ü 👩\u{200d}💻"), "{escaped:?}");
     }
 }

@@ -27,6 +27,7 @@ pub(super) struct Notes {
 
 enum Note {
     Line(String),
+    Bytes(Vec<u8>),
     /// Everything before has been written.
     Mark(oneshot::Sender<()>),
 }
@@ -43,6 +44,17 @@ impl Notes {
 
     pub(super) fn line(&self, line: impl Display) {
         if self.waiting.try_send(Note::Line(line.to_string())).is_err() {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes bytes unchanged. A piece that is left out is counted as a line.
+    pub(super) fn bytes(&self, bytes: &[u8]) {
+        if self
+            .waiting
+            .try_send(Note::Bytes(bytes.to_owned()))
+            .is_err()
+        {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -64,6 +76,9 @@ fn write(notes: &Receiver<Note>, left_out: &AtomicU64) {
         match note {
             Note::Line(line) => {
                 let _ = writeln!(stderr, "{line}");
+            }
+            Note::Bytes(bytes) => {
+                let _ = stderr.write_all(&bytes);
             }
             Note::Mark(mark) => {
                 let _ = mark.send(());

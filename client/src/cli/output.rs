@@ -10,7 +10,7 @@ use tokio::io::{AsyncWriteExt as _, Stderr, Stdout};
 
 use super::args::Format;
 use super::exit::{Code, hint};
-use super::json::Line;
+use super::json::{Line, escaped};
 use super::text;
 use crate::error::Error;
 use crate::session::{Event, Outcome, SessionEvent, separator};
@@ -227,9 +227,12 @@ impl Output {
     }
 
     async fn json(&mut self, line: &Line<'_>) -> io::Result<()> {
-        let mut bytes = serde_json::to_vec(line)?;
-        bytes.push(b'\n');
-        self.write(&bytes).await
+        let mut json = serde_json::to_string(line)?;
+        if self.on_terminal {
+            json = escaped(&json);
+        }
+        json.push('\n');
+        self.write(json.as_bytes()).await
     }
 
     /// Buffers bytes for standard output. Writes them at the next [`flush`](Self::flush), or when

@@ -4,7 +4,7 @@
 //! is shut down when the editor disconnects, and acp exits with the agent's exit code.
 
 use std::convert::Infallible;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -82,7 +82,16 @@ async fn begin(
     })?;
     let notes = Notes::new();
     let passed_on = notes.clone();
-    let command = launch.command().on_stderr(move |line| passed_on.line(line));
+    let command = match io::stderr().is_terminal() {
+        true => {
+            let command = launch.command();
+            command.on_stderr(move |line| passed_on.line(acp_sdk::text::printable(line)))
+        }
+        false => {
+            let command = launch.command();
+            command.on_stderr_bytes(move |bytes| passed_on.bytes(bytes))
+        }
+    };
     let process = command
         .spawn()
         .map_err(|error| (Code::of_error(&error), error.to_string()))?;

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _};
 use tokio::io::{AsyncWriteExt as _, Stdout};
 
 use super::exit::{Code, hint};
+use super::json::escaped;
 use super::opening;
 use super::stop::{Reason, Stop};
 use super::text;
@@ -61,6 +62,18 @@ impl Results {
     /// Fails when standard output cannot be written.
     pub(super) async fn line(&mut self, line: &str) -> Result<(), Failure> {
         self.text(&format!("{line}\n")).await
+    }
+
+    /// Writes JSON as a line: unchanged, but to a terminal with escapes for what would control it.
+    ///
+    /// # Errors
+    ///
+    /// Fails when standard output cannot be written.
+    pub(super) async fn json(&mut self, json: &str) -> Result<(), Failure> {
+        match io::stdout().is_terminal() {
+            true => self.line(&escaped(json)).await,
+            false => self.line(json).await,
+        }
     }
 
     /// Writes text: unchanged, but to a terminal without what would control it.

@@ -16,8 +16,18 @@ use crate::error::{Error, Result};
 use crate::reconnect::Reconnect;
 use acp_sdk::text::one_line;
 
-/// The callback for lines of the agent's standard error.
-pub(super) type OnStderr = Arc<Mutex<dyn FnMut(&str) + Send>>;
+/// A callback that several processes of an agent share, one after the other.
+pub(super) type Callback<T> = Arc<Mutex<dyn FnMut(&T) + Send>>;
+
+/// The callback for the agent's standard error.
+#[derive(Clone)]
+pub(super) enum OnStderr {
+    /// For lines of text.
+    Line(Callback<str>),
+    /// For the bytes as they are received.
+    #[cfg(feature = "cli")]
+    Bytes(Callback<[u8]>),
+}
 
 /// The command line, environment and working directory of an agent.
 ///
@@ -156,7 +166,14 @@ impl AgentCommand {
     /// Lines above 8 KiB are split. The callback must not block. The last 20 lines are kept for error
     /// messages in any case.
     pub fn on_stderr(mut self, line: impl FnMut(&str) + Send + 'static) -> Self {
-        self.on_stderr = Some(Arc::new(Mutex::new(line)));
+        self.on_stderr = Some(OnStderr::Line(Arc::new(Mutex::new(line))));
+        self
+    }
+
+    /// Sets a callback for the unchanged bytes of the agent's standard error. It must not block.
+    #[cfg(feature = "cli")]
+    pub(crate) fn on_stderr_bytes(mut self, bytes: impl FnMut(&[u8]) + Send + 'static) -> Self {
+        self.on_stderr = Some(OnStderr::Bytes(Arc::new(Mutex::new(bytes))));
         self
     }
 

@@ -28,8 +28,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 pub use self::command::AgentCommand;
+use self::command::{Callback, Grace, OnStderr};
 pub(crate) use self::command::{CommandLine, confined, set_variables, why_not};
-use self::command::{Grace, OnStderr};
 pub(crate) use self::connector::{CurrentProcess, ProcessConnector};
 pub use self::exit::Exit;
 use self::group::{ExitWatch, Group, Request};
@@ -300,14 +300,26 @@ async fn drain_stderr(
     pipe: Option<ChildStderr>,
     exit: ExitWatch,
     stderr: Stderr,
-    on_line: Option<OnStderr>,
+    on_stderr: Option<OnStderr>,
 ) {
     let Some(mut pipe) = pipe else { return };
-    let mut lines = on_line.map(Lines::new);
+    let mut lines = None;
+    #[cfg(feature = "cli")]
+    let mut bytes: Option<Callback<[u8]>> = None;
+    match on_stderr {
+        Some(OnStderr::Line(callback)) => lines = Some(Lines::new(callback)),
+        #[cfg(feature = "cli")]
+        Some(OnStderr::Bytes(callback)) => bytes = Some(callback),
+        None => {}
+    }
     let mut take = |chunk: &[u8]| {
         stderr.lock().push(chunk);
         if let Some(lines) = &mut lines {
             lines.push(chunk);
+        }
+        #[cfg(feature = "cli")]
+        if let Some(bytes) = &bytes {
+            bytes.lock().unwrap_or_else(PoisonError::into_inner)(chunk);
         }
     };
     let open = pipe::read_until_exit(&mut pipe, exit, &mut take).await;
@@ -323,14 +335,14 @@ async fn drain_stderr(
 /// Splits a stream into lines for a callback.
 struct Lines {
     line: Vec<u8>,
-    callback: OnStderr,
+    callback: Callback<str>,
 }
 
 impl Lines {
     /// Longer lines are split.
     const LONGEST: usize = 8 << 10;
 
-    fn new(callback: OnStderr) -> Self {
+    fn new(callback: Callback<str>) -> Self {
         Self {
             line: Vec::new(),
             callback,

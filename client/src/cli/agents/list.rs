@@ -96,7 +96,7 @@ pub(in crate::cli) async fn agents(
             for row in &rows {
                 let line =
                     serde_json::to_string(row).map_err(|error| Failure::Output(error.into()))?;
-                results.line(&line).await?;
+                results.json(&line).await?;
             }
         }
     }

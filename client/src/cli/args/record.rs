@@ -29,7 +29,7 @@ Use:
     { \"agent_servers\": { \"Recorded\": { \"command\": \"acp\",
       \"args\": [\"record\", \"/tmp/acp.jsonl\", \"--\", \"opencode\", \"acp\"] } } }
   Bytes are forwarded unchanged between editor and agent. The agent's standard error is forwarded
-  too.
+  too: unchanged to a pipe or file, to a terminal without what would control it.
 
 Transcript:
   One JSON object per line: dir (c2a: client to agent, a2c: agent to client), at (Unix time in

@@ -23,12 +23,12 @@ pub(super) async fn export(
             let agent = client.agent_info().agent_info.as_ref();
             let session =
                 json!({"type": "session", "sessionId": args.id, "cwd": cwd, "agent": agent});
-            results.line(&session.to_string()).await?;
+            results.json(&session.to_string()).await?;
             let id = json!(args.id);
             let each = async |update: Update| {
                 let raw = update.raw;
                 let line = format!(r#"{{"type":"update","sessionId":{id},"update":{raw}}}"#);
-                results.line(&line).await
+                results.json(&line).await
             };
             history::replay(&client, &args.id, &cwd, updates, each).await?;
         }

@@ -135,7 +135,10 @@ async fn list(
                 )
             }
         };
-        results.line(&line).await?;
+        match format {
+            ListFormat::Json => results.json(&line).await?,
+            ListFormat::Text => results.line(&line).await?,
+        }
     }
     Ok(())
 }
@@ -186,7 +189,7 @@ async fn show(
         history: counts,
     };
     match format {
-        ListFormat::Json => results.line(&json(&shown)?).await,
+        ListFormat::Json => results.json(&json(&shown)?).await,
         ListFormat::Text => text(&shown, results).await,
     }
 }

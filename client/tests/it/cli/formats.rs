@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::acp::{Acp, Gate, run};
+use super::pty::Terminal;
 use super::script::script;
 use crate::agent::within;
 
@@ -192,4 +193,22 @@ async fn updates_outside_of_the_turn_are_not_lost() {
         .iter()
         .filter(|line| line["update"]["currentModeId"] == "plan");
     assert_eq!(modes.count(), 1);
+}
+
+/// JSON has no escapes for these unless somebody writes them.
+#[tokio::test]
+async fn json_on_a_terminal_has_escapes_for_what_would_control_it() {
+    let agent = script(
+        "start; prompt; say \"$(printf 'a\\302\\233b\\342\\200\\256c')\"; end end_turn; message",
+    );
+    let args = ["--format", "json", "--deny-all", "hi"];
+    let mut terminal = Terminal::acp(&[&["run"][..], &args, &["--", "sh", "-c", &agent]].concat());
+    terminal.shows(r#""text":"a\u009bb\u202ec""#).await;
+    assert_eq!(terminal.code().await, Some(0));
+    let ended = run(
+        &args,
+        "start; prompt; say \"$(printf 'a\\302\\233b')\"; end end_turn; message",
+    )
+    .await;
+    assert!(ended.stdout.contains("a\u{9b}b"), "{}", ended.stdout);
 }

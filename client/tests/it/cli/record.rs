@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::acp::Acp;
 use super::agents::{Home, server};
+use super::pty::Terminal;
 use super::script::script;
 
 /// Answers a request and exits at the end of its input.
@@ -90,6 +91,34 @@ async fn the_exit_code_is_the_agents() {
     assert_eq!(ended.code, Some(3));
     let ended = home.acp(&["record", other.to_str().unwrap()]).await;
     assert_eq!(ended.code, Some(2));
+}
+
+/// Writes what a terminal would obey, bytes that are no UTF-8, and a line without an end.
+const COMPLAINS: &str =
+    r"printf 'a\033[31mred\033]0;title\007\302\233\342\200\256b\r\n\377end' >&2";
+
+#[tokio::test]
+async fn standard_error_is_passed_on_byte_for_byte_unless_a_terminal_would_obey_it() {
+    let home = Home::new();
+    let file = home.path("new.jsonl");
+    let mut command = home.command(&["record", file.to_str().unwrap(), "--", "sh", "-c"]);
+    let output = crate::agent::within(command.arg(COMPLAINS).output())
+        .await
+        .unwrap();
+    let expected = b"a\x1b[31mred\x1b]0;title\x07\xc2\x9b\xe2\x80\xaeb\r\n\xffend";
+    assert_eq!(output.stderr, expected, "{}", output.stderr.escape_ascii());
+
+    let file = home.path("other.jsonl");
+    let mut terminal = Terminal::acp(&[
+        "record",
+        file.to_str().unwrap(),
+        "--",
+        "sh",
+        "-c",
+        COMPLAINS,
+    ]);
+    terminal.shows("aredb\r\n\u{fffd}end\r\n").await;
+    assert_eq!(terminal.code().await, Some(0));
 }
 
 #[tokio::test]
