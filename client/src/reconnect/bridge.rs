@@ -11,6 +11,7 @@ use acp_sdk::{ChannelTransport, MessageTransport as _, channel};
 use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::Backoff;
@@ -45,16 +46,16 @@ impl Bridge {
         let (near, client) = channel(WAITING_BYTES);
         let failure = Arc::default();
         let closing = CancellationToken::new();
+        let settings = connector.reconnect().unwrap_or_default();
         let task = Task {
-            backoff: Backoff::new(connector.reconnect().unwrap_or_default()),
+            backoff: Backoff::new(settings),
             connector,
             state,
             client,
             sender: Some(sender),
             receiver,
-            resume: Resume::default(),
+            resume: Resume::new(settings.continue_timeout),
             out: Outgoing::default(),
-            held: None,
             is_open: true,
             closing: closing.clone(),
             failure: Arc::clone(&failure),
@@ -108,8 +109,6 @@ pub(super) struct Task<C: Connector> {
     pub(super) resume: Resume,
     /// Messages that wait for capacity of either connection.
     pub(super) out: Outgoing,
-    /// A message of the client that waits until its session is continued.
-    held: Option<Bytes>,
     /// Whether the client may send more messages.
     is_open: bool,
     backoff: Backoff,
@@ -152,14 +151,18 @@ impl<C: Connector> Task<C> {
     /// Fails when the connection to the agent has ended or must be replaced.
     async fn exchange(&mut self) -> Result<()> {
         loop {
-            self.send_held();
-            let accepts = self.out.to_agent.is_empty() && self.held.is_none() && self.is_open;
+            if !self.is_open && self.out.to_agent.is_empty() && !self.resume.is_holding() {
+                self.sender = None;
+            }
+            let accepts = self.out.to_agent.is_empty() && self.resume.has_room() && self.is_open;
             let delivers = !self.out.to_client.is_empty();
+            let began = Instant::now();
+            let expiry = self.resume.deadline();
             let next = self.out.to_agent.front();
             let polled = poll_client(&mut self.client, &mut self.out.to_client, accepts);
             tokio::select! {
                 event = polled, if accepts || delivers => match event {
-                    ClientEvent::Sent(Some(message)) => self.held = Some(message),
+                    ClientEvent::Sent(Some(message)) => self.resume.accept(message, &mut self.out),
                     ClientEvent::Sent(None) => self.is_open = false,
                     ClientEvent::Delivered => {}
                     ClientEvent::Closed => return Ok(()),
@@ -188,21 +191,14 @@ impl<C: Connector> Task<C> {
                     }
                     None => return Ok(()),
                 },
+                () = sleep_until(expiry.unwrap_or(began)), if expiry.is_some() && !delivers => {
+                    self.resume.expire(&mut self.out);
+                }
             }
-        }
-    }
-
-    /// Sends the held message of the client, unless a session is being continued.
-    fn send_held(&mut self) {
-        if self.resume.is_resuming() {
-            return;
-        }
-        if let Some(message) = self.held.take() {
-            let message = self.resume.sent(message);
-            self.out.to_agent.extend(message);
-        }
-        if !self.is_open && self.out.to_agent.is_empty() {
-            self.sender = None;
+            if delivers {
+                // The agent is not to blame for a client that takes no messages.
+                self.resume.extend_deadline(began.elapsed());
+            }
         }
     }
 

@@ -8,6 +8,9 @@ use acp_sdk::json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+/// The notification that cancels a request.
+pub(super) const CANCEL_REQUEST: &str = "$/cancel_request";
+
 /// The members of a message that routing needs.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Envelope<'a> {
@@ -66,6 +69,20 @@ impl<'a> Envelope<'a> {
     /// Returns the `sessionId` of the params.
     pub(crate) fn session(&self) -> Option<Cow<'a, str>> {
         session(self.params?)
+    }
+
+    /// Returns the id of the request that this notification cancels, as JSON.
+    pub(super) fn cancelled_request(&self) -> Option<&'a str> {
+        #[derive(Deserialize)]
+        struct Cancelled<'a> {
+            #[serde(borrow, rename = "requestId")]
+            request: &'a RawValue,
+        }
+        if self.method.as_deref() != Some(CANCEL_REQUEST) {
+            return None;
+        }
+        let cancelled: Cancelled<'a> = serde_json::from_str(self.params?.get()).ok()?;
+        Some(cancelled.request.get())
     }
 
     /// Returns the `sessionId` of the result.

@@ -5,24 +5,30 @@
 //!
 //! - Each session has a cursor, the number of its last event (`eventId`). A new connection resumes
 //!   the sessions after their cursors; an event that comes again is dropped. Where the agent has no
-//!   numbers, the session is loaded or resumed, and the client is notified of the gap.
+//!   numbers, the session is loaded or resumed, and the client is notified of the gap. Requests and
+//!   notifications of the session wait for it, and it is lost unless the agent answers in time.
 //! - A prompt has a name (`promptId`). Its response is requested by that name; it is never sent
 //!   again.
 //! - Other requests in flight fail. Requests of the agent are cancelled; it sends them again.
 
 mod capabilities;
+mod continuing;
+mod hold;
 mod messages;
 mod sessions;
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
 
 use acp_sdk::extensions::methods::{PromptResult, ResumeEvents};
 use acp_sdk::extensions::{PromptResultRequest, ResumeEventsRequest};
 use acp_sdk::facts::{Attachment, Login};
 use bytes::Bytes;
 use serde_json::json;
+use tokio::time::Instant;
 
 use self::capabilities::{Continuation, ResumeCapabilities};
+use self::hold::Continuing;
 use self::messages::{answer, error, request, with_id, with_prompt_id};
 use self::sessions::{EventStatus, Session};
 use super::Refused;
@@ -77,22 +83,25 @@ pub(super) struct Resume {
     /// Ids of the agent's requests in flight, as JSON.
     agent_requests: HashSet<String>,
     layer_requests: HashMap<String, LayerRequest>,
+    continuing: Continuing,
+    /// Sessions that were not continued in time, each with the id of the late request, as JSON.
+    abandoned: HashMap<String, String>,
     /// The counter for ids of this layer.
     last: u64,
 }
 
 impl Resume {
+    /// Creates the state with the time limit for continuing sessions.
+    pub(super) fn new(continue_timeout: Duration) -> Self {
+        Self {
+            continuing: Continuing::new(continue_timeout),
+            ..Self::default()
+        }
+    }
+
     /// Returns whether `initialize` was answered, so that a lost connection can be replaced.
     pub(super) fn is_initialized(&self) -> bool {
         self.initialize.is_some() && !self.pending.values().any(PendingRequest::is_initialize)
-    }
-
-    /// Returns whether sessions are being continued. Messages of the client are held meanwhile,
-    /// because the agent might not know the session yet.
-    pub(super) fn is_resuming(&self) -> bool {
-        self.layer_requests
-            .values()
-            .any(|request| matches!(request, LayerRequest::Resume(..)))
     }
 
     /// Records a message of the client and returns the message to send in its place.
@@ -200,6 +209,7 @@ impl Resume {
     /// Records a response; returns `false` if the client already has it.
     fn answered(&mut self, id: &str, envelope: &Envelope<'_>) -> bool {
         let Some(pending) = self.pending.remove(id) else {
+            self.abandoned.retain(|_, late| late != id);
             return false;
         };
         let failed = envelope.error.is_some();
@@ -243,23 +253,22 @@ impl Resume {
         if envelope.method.as_deref() != Some("session/update") {
             return true;
         }
-        let session = envelope.session();
-        let session = session.and_then(|session| self.sessions.get_mut(session.as_ref()));
-        match session {
+        let Some(id) = envelope.session() else {
+            return true;
+        };
+        match self.sessions.get_mut(id.as_ref()) {
             Some(session) => session.event(envelope) == EventStatus::New,
-            None => true,
+            None => !self.abandoned.contains_key(id.as_ref()),
         }
     }
 
     /// Handles the loss of the connection: fails all requests that cannot be continued.
     pub(super) fn lost(&mut self, reason: &str, out: &mut Outgoing) {
         self.layer_requests.clear();
+        self.abandoned.clear();
         let cancelled: Vec<_> = self.agent_requests.drain().collect();
         for id in cancelled {
-            let cancel = format!(
-                r#"{{"jsonrpc":"2.0","method":"$/cancel_request","params":{{"requestId":{id}}}}}"#
-            );
-            out.to_client.push_back(cancel.into());
+            out.to_client.push_back(messages::cancel_request(&id));
         }
         let capabilities = self.capabilities;
         let continues = |pending: &PendingRequest| pending.prompt.is_some() && capabilities.resume;
@@ -290,46 +299,6 @@ impl Resume {
         self.capabilities = ResumeCapabilities::read(answer);
     }
 
-    /// Queues the requests that continue the sessions on another connection.
-    pub(super) fn continue_sessions(&mut self, is_restart: bool, out: &mut Outgoing) {
-        if is_restart {
-            let note = json!({"jsonrpc": "2.0", "method": RESTARTED, "params": {OWN: mark()}});
-            out.to_client.push_back(note.to_string().into());
-        }
-        let sessions: Vec<_> = self.sessions.keys().cloned().collect();
-        for id in sessions {
-            let cursor = self.sessions.get(&id).and_then(Session::cursor);
-            let Some(continuation) = self.capabilities.continuation(cursor) else {
-                out.to_client.push_back(gap(&id, "lost"));
-                self.sessions.remove(&id);
-                self.fail_prompts(&id, "the agent cannot continue sessions", out);
-                continue;
-            };
-            let layer_id = self.layer_id();
-            let Some(session) = self.sessions.get_mut(&id) else {
-                continue;
-            };
-            if let Some(kind) = continuation.gap() {
-                out.to_client.push_back(gap(&id, kind));
-                session.restart();
-            }
-            let request = match continuation {
-                Continuation::Cursor => {
-                    let params = ResumeEventsRequest::new(id.as_str());
-                    request::<ResumeEvents>(&params.with_since_event_id(cursor))
-                }
-                Continuation::Load if self.capabilities.is_v2 => session.replay_request(&id),
-                Continuation::Load => session.open_request("session/load", &id),
-                Continuation::Reopen => session.open_request("session/resume", &id),
-            };
-            if let Some(request) = with_id(request.to_string().as_bytes(), &layer_id) {
-                out.to_agent.push_back(request);
-                self.layer_requests
-                    .insert(layer_id, LayerRequest::Resume(id, continuation));
-            }
-        }
-    }
-
     /// Handles the response to a request of this layer.
     fn layer_response(
         &mut self,
@@ -338,23 +307,8 @@ impl Resume {
         out: &mut Outgoing,
     ) {
         match (request, envelope.error) {
-            (LayerRequest::Resume(id, continuation), None) => {
-                match continuation {
-                    Continuation::Cursor if envelope.is_truncated() => {
-                        out.to_client.push_back(gap(&id, "truncated"));
-                    }
-                    Continuation::Load => out.to_client.push_back(gap(&id, "complete")),
-                    _ => {}
-                }
-                out.to_client
-                    .extend(messages::settings(&id, envelope.result));
-                self.request_results(&id, out);
-            }
-            (LayerRequest::Resume(id, _), Some(error)) => {
-                out.to_client.push_back(gap(&id, "lost"));
-                self.sessions.remove(&id);
-                let reason = format!("the agent failed to continue the session: {}", error.get());
-                self.fail_prompts(&id, &reason, out);
+            (LayerRequest::Resume(id, continuation), _) => {
+                self.continued(&id, continuation, envelope, out);
             }
             (LayerRequest::Result(id), _) => {
                 let Some(pending) = self.pending.remove(&id) else {
@@ -378,43 +332,6 @@ impl Resume {
                         }
                     });
             }
-        }
-    }
-
-    /// Requests the responses to a continued session's prompts.
-    fn request_results(&mut self, session: &str, out: &mut Outgoing) {
-        let of = |pending: &PendingRequest| pending.session.as_deref() == Some(session);
-        let prompts = self.pending.iter().filter(|(_, pending)| of(pending));
-        let prompts: Vec<_> = prompts
-            .filter_map(|(id, pending)| Some((id.clone(), pending.prompt.clone()?)))
-            .collect();
-        if !self.capabilities.prompt_result {
-            let reason = "the agent cannot report whether the turn continues";
-            return self.fail_prompts(session, reason, out);
-        }
-        for (id, name) in prompts {
-            self.request_result(id, session, &name, out);
-        }
-    }
-
-    fn request_result(&mut self, id: String, session: &str, name: &str, out: &mut Outgoing) {
-        let layer_id = self.layer_id();
-        let request = request::<PromptResult>(&PromptResultRequest::new(session, name));
-        if let Some(request) = with_id(request.to_string().as_bytes(), &layer_id) {
-            out.to_agent.push_back(request);
-            self.layer_requests
-                .insert(layer_id, LayerRequest::Result(id));
-        }
-    }
-
-    fn fail_prompts(&mut self, session: &str, reason: &str, out: &mut Outgoing) {
-        let of = |pending: &PendingRequest| pending.session.as_deref() == Some(session);
-        let failed = self
-            .pending
-            .extract_if(|_, pending| of(pending) && pending.prompt.is_some());
-        for (id, _) in failed {
-            let message = format!("the connection was lost, and {reason}");
-            out.to_client.push_back(failure(&id, &message));
         }
     }
 

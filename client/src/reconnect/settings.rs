@@ -16,6 +16,9 @@ pub struct Reconnect {
     pub first_wait: Duration,
     /// The longest wait (default 15 s).
     pub max_wait: Duration,
+    /// Time limit for the agent to continue sessions on a new connection (default 60 s). It starts
+    /// again with each session that the agent has continued. The others are lost after it.
+    pub continue_timeout: Duration,
 }
 
 impl Default for Reconnect {
@@ -24,6 +27,7 @@ impl Default for Reconnect {
             limit: Duration::from_secs(300),
             first_wait: Duration::from_millis(250),
             max_wait: Duration::from_secs(15),
+            continue_timeout: Duration::from_secs(60),
         }
     }
 }
@@ -40,6 +44,17 @@ impl Reconnect {
     #[must_use]
     pub fn with_waits(mut self, first: Duration, max: Duration) -> Self {
         (self.first_wait, self.max_wait) = (first, max);
+        self
+    }
+
+    /// Sets the time limit for the agent to continue sessions on a new connection.
+    ///
+    /// Meanwhile, requests and notifications of these sessions wait, up to 8 MiB of them in total.
+    /// Other messages are sent. A session that is not continued in time ends with
+    /// [`Gap::Lost`](crate::Gap::Lost).
+    #[must_use]
+    pub fn with_continue_timeout(mut self, limit: Duration) -> Self {
+        self.continue_timeout = limit;
         self
     }
 }

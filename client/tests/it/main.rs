@@ -12,6 +12,8 @@ mod agent;
 mod blocking;
 #[cfg(unix)]
 mod cli;
+#[cfg(unix)]
+mod continuing;
 mod external;
 mod guard;
 mod hooks;

@@ -21,7 +21,7 @@ able() { answer '{"protocolVersion":1,"agentCapabilities":'"$1"'}'; }
 expect() { message; case $line in *'"'"$1"'"'*) ;; *) exit 77;; esac; }
 "#;
 
-fn soon() -> Reconnect {
+pub fn soon() -> Reconnect {
     let wait = Duration::from_millis(10);
     Reconnect::default().with_waits(wait, wait)
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::reconnect::envelope::CANCEL_REQUEST;
 use crate::reconnect::{OWN, mark};
 
 /// Returns a request of this layer, without its id.
@@ -37,6 +38,12 @@ pub(super) fn with_prompt_id(message: &[u8], name: &str) -> Option<(Bytes, Strin
 /// Returns a response; `id` and `value` are JSON.
 pub(super) fn answer(id: &str, member: &str, value: &str) -> Bytes {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"{member}":{value}}}"#).into()
+}
+
+/// Returns the notification that cancels a request; `id` is JSON.
+pub(super) fn cancel_request(id: &str) -> Bytes {
+    format!(r#"{{"jsonrpc":"2.0","method":"{CANCEL_REQUEST}","params":{{"requestId":{id}}}}}"#)
+        .into()
 }
 
 /// Returns the error object of a request that was lost with its connection.

@@ -96,7 +96,7 @@ fn a_session_goes_on_after_its_cursor_and_its_prompt_gets_its_answer() {
         to_agent[0]["params"],
         json!({"sessionId": "s", "sinceEventId": 3})
     );
-    assert!(layer.is_resuming());
+    assert!(layer.deadline().is_some());
     // What comes again is dropped.
     assert!(
         receive(&mut layer, update(3, "agent_message_chunk", "a"))
@@ -111,7 +111,7 @@ fn a_session_goes_on_after_its_cursor_and_its_prompt_gets_its_answer() {
     );
     let resumed = json!({"id": to_agent[0]["id"], "result": {"truncated": false}});
     let (to_client, to_agent) = receive(&mut layer, bytes(resumed));
-    assert!(to_client.is_empty() && !layer.is_resuming());
+    assert!(to_client.is_empty() && layer.deadline().is_none());
     assert_eq!(to_agent[0]["method"], PromptResult::NAME);
     assert_eq!(
         to_agent[0]["params"],
@@ -265,7 +265,7 @@ fn a_session_that_is_gone_is_told() {
     let (to_client, _) = receive(&mut layer, bytes(gone));
     assert_eq!(to_client[0]["params"]["kind"], "lost");
     assert_eq!(to_client[1]["id"], 2);
-    assert!(!layer.is_resuming());
+    assert!(layer.deadline().is_none());
     assert!(reconnect(&mut layer).1.is_empty());
 }
 
@@ -342,7 +342,7 @@ fn a_request_of_the_layer_that_is_rejected_fails_what_depends_on_it() {
     let to_client = values(out.to_client);
     assert_eq!(to_client[0]["params"]["kind"], "lost");
     assert_eq!(to_client[1]["id"], 2);
-    assert!(!layer.is_resuming());
+    assert!(layer.deadline().is_none());
 }
 
 #[test]
@@ -373,3 +373,5 @@ fn version_2_has_other_names() {
     let login: Value = serde_json::from_slice(&hello[1].1).unwrap();
     assert_eq!(login["method"], "auth/login");
 }
+
+mod hold;

@@ -1,0 +1,106 @@
+//! Sessions that a restarted agent takes its time to continue.
+
+use std::time::Duration;
+
+use acp_client::{AgentCommand, Client, Error, Event, Gap, Reconnect, Workspace};
+
+use crate::agent::within;
+use crate::restart::{agent, soon};
+
+/// Its first process creates the session `s` and exits at `authenticate`.
+const FIRST: &str = r#"able '{"loadSession":true}'
+    if [ $run = 1 ]; then answer '{"sessionId":"s"}'; message; exit 1; fi
+    expect session/load; load=$id
+    loaded() { send '{"jsonrpc":"2.0","id":'"$load"',"result":{}}'; }
+    "#;
+
+fn slow(dir: &std::path::Path, text: &str) -> AgentCommand {
+    agent(dir, &format!("{FIRST}{text}"))
+}
+
+async fn an_agent_asks_while_it_loads() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("notes"), "of interest").unwrap();
+    let agent = slow(
+        dir.path(),
+        r#"call fs/read_text_file '{"sessionId":"s","path":"'"$PWD/notes"'"}'
+        case $line in *'of interest'*) loaded;; esac
+        prompt; say hello; end end_turn; cat >/dev/null"#,
+    );
+    let builder = Client::builder().files(Workspace::unguarded());
+    let client = within(builder.spawn(agent)).await.unwrap();
+    let session = within(client.new_session(dir.path())).await.unwrap();
+    within(client.authenticate("x")).await.unwrap_err();
+    // The prompt is sent before the file is read, or after the session is loaded.
+    let turn = session.prompt("hi").await.unwrap();
+    assert_eq!(within(turn.outcome()).await.unwrap().text, "hello");
+}
+
+#[tokio::test]
+async fn an_agent_that_asks_while_it_loads_is_answered() {
+    an_agent_asks_while_it_loads().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_agent_that_asks_while_it_loads_is_answered_on_four_threads() {
+    an_agent_asks_while_it_loads().await;
+}
+
+#[tokio::test]
+async fn messages_of_other_sessions_are_sent_while_one_is_loaded() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = slow(
+        dir.path(),
+        r#"expect session/new; send '{"jsonrpc":"2.0","id":'"$id"',"result":{"sessionId":"t"}}'
+        expect session/prompt; prompt=$id; case $line in *'"t"'*) end end_turn;; esac
+        loaded; prompt; say loaded; end end_turn; cat >/dev/null"#,
+    );
+    let client = within(Client::builder().spawn(agent)).await.unwrap();
+    let session = within(client.new_session("/")).await.unwrap();
+    within(client.authenticate("x")).await.unwrap_err();
+    let waiting = session.prompt("first").await.unwrap();
+    let other = within(client.new_session("/")).await.unwrap();
+    let turn = other.prompt("second").await.unwrap();
+    within(turn.outcome()).await.unwrap();
+    assert_eq!(within(waiting.outcome()).await.unwrap().text, "loaded");
+}
+
+#[tokio::test]
+async fn a_session_that_is_never_loaded_is_lost_and_harms_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = slow(
+        dir.path(),
+        r#"expect '$/cancel_request'
+        say late; loaded
+        expect session/new; send '{"jsonrpc":"2.0","id":'"$id"',"result":{"sessionId":"t"}}'
+        expect session/prompt; prompt=$id; end end_turn; cat >/dev/null"#,
+    );
+    let brief = soon().with_continue_timeout(Duration::from_millis(50));
+    let client = within(Client::builder().spawn(agent.restart(brief))).await;
+    let client = client.unwrap();
+    let session = within(client.new_session("/")).await.unwrap();
+    let mut events = session.events();
+    within(client.authenticate("x")).await.unwrap_err();
+    let turn = session.prompt("hi").await.unwrap();
+    let error = within(turn.outcome()).await.unwrap_err();
+    let Error::ConnectionLost { reason, .. } = &error else {
+        panic!("{error}");
+    };
+    assert!(reason.contains("within 0.05 s"), "{reason}");
+    assert!(reason.ends_with("session/prompt was not sent"), "{reason}");
+    let other = within(client.new_session("/")).await.unwrap();
+    let turn = other.prompt("hi").await.unwrap();
+    within(turn.outcome()).await.unwrap();
+    within(client.shutdown()).await;
+    drop(session);
+    let mut gaps = Vec::new();
+    while let Some(event) = within(events.next()).await {
+        match event.event {
+            Event::Gap(gap) => gaps.push(gap),
+            Event::Update(update) => panic!("{update:?}"),
+            _ => {}
+        }
+    }
+    assert_eq!(gaps, [Gap::Loaded, Gap::Lost]);
+    assert_eq!(Reconnect::default().continue_timeout.as_secs(), 60);
+}
