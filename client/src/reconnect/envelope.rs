@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use acp_sdk::extensions::ResumeEventsResponse;
-use acp_sdk::facts::{self, Attachment, Login};
+use acp_sdk::facts::{self, Attachment, Login, Retry};
 use acp_sdk::json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -90,6 +90,13 @@ impl<'a> Envelope<'a> {
         session(self.result?)
     }
 
+    /// Returns whether this is a notification that may be sent again when it is unknown whether it
+    /// arrived. A request never is: the second one would have the same id.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        let facts = self.method.as_deref().and_then(facts::of_agent);
+        self.kind() == Kind::Notification && facts.is_some_and(|facts| facts.retry == Retry::Safe)
+    }
+
     /// Returns whether the result marks older events as unavailable.
     pub(crate) fn is_truncated(&self) -> bool {
         let resumed = self.result.map(|result| json::from_str(result.get()));
@@ -122,12 +129,6 @@ pub(crate) fn attachment(method: &str) -> Attachment {
 /// Returns whether a method logs the user in or out.
 pub(crate) fn login(method: &str) -> Option<Login> {
     facts::of_agent(method)?.login
-}
-
-#[cfg(feature = "remote")]
-/// Returns whether a message may be sent again when it is unknown whether it arrived.
-pub(crate) fn is_safe_to_retry(method: &str) -> bool {
-    facts::of_agent(method).is_some_and(|facts| facts.retry == facts::Retry::Safe)
 }
 
 #[cfg(test)]

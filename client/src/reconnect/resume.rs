@@ -9,12 +9,15 @@
 //!   notifications of the session wait for it, and it is lost unless the agent answers in time.
 //! - A prompt has a name (`promptId`). Its response is requested by that name; it is never sent
 //!   again.
+//! - A notification that may be sent again is, once its session is continued, unless the agent is
+//!   known to have received it.
 //! - Other requests in flight fail. Requests of the agent are cancelled; it sends them again.
 
 mod capabilities;
 mod continuing;
 mod hold;
 mod messages;
+mod repeat;
 mod sessions;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -30,6 +33,7 @@ use tokio::time::Instant;
 use self::capabilities::{Continuation, ResumeCapabilities};
 use self::hold::Continuing;
 use self::messages::{answer, error, request, with_id, with_prompt_id};
+use self::repeat::Unconfirmed;
 use self::sessions::{EventStatus, Session};
 use super::Refused;
 use super::envelope::{self, Envelope, Kind};
@@ -59,6 +63,8 @@ struct PendingRequest {
     session: Option<String>,
     /// The `promptId` of a prompt.
     prompt: Option<String>,
+    /// Its place among the messages that were sent.
+    number: u64,
     /// The message, for requests that are sent again on another connection.
     message: Option<Bytes>,
 }
@@ -84,6 +90,7 @@ pub(super) struct Resume {
     agent_requests: HashSet<String>,
     layer_requests: HashMap<String, LayerRequest>,
     continuing: Continuing,
+    unconfirmed: Unconfirmed,
     /// Sessions that were not continued in time, each with the id of the late request, as JSON.
     abandoned: HashMap<String, String>,
     /// The counter for ids of this layer.
@@ -119,7 +126,10 @@ impl Resume {
             }
             // Drops responses to requests of an earlier connection.
             (Kind::Answer, Some(id)) => self.agent_requests.remove(id).then_some(message),
-            _ => Some(message),
+            _ => {
+                self.unconfirmed.record(&envelope, &message);
+                Some(message)
+            }
         }
     }
 
@@ -134,16 +144,20 @@ impl Resume {
             method,
             session,
             prompt: None,
+            number: self.unconfirmed.number(),
             message: None,
         };
         let mut sent = message.clone();
         match pending.method.as_str() {
             "initialize" => self.initialize = Some(message),
-            "session/prompt" if self.capabilities.prompt_result => {
+            "session/prompt" => {
+                let session = pending.session.as_deref().unwrap_or_default();
+                // They are about the turn before.
+                self.unconfirmed.forget(session);
                 let name = crate::prompt_id::new();
-                if let Some((named, name)) = with_prompt_id(&message, &name) {
+                let named = with_prompt_id(&message, &name);
+                if let Some((named, name)) = named.filter(|_| self.capabilities.prompt_result) {
                     sent = named;
-                    let session = pending.session.as_deref().unwrap_or_default();
                     if let Some(session) = self.sessions.get_mut(session) {
                         session.record_prompt(&id, &message);
                     }
@@ -212,6 +226,7 @@ impl Resume {
             self.abandoned.retain(|_, late| late != id);
             return false;
         };
+        self.unconfirmed.answered(pending.number);
         let failed = envelope.error.is_some();
         match envelope::login(&pending.method).filter(|_| !failed) {
             Some(Login::In) => self.authenticate = pending.message.clone(),
@@ -220,12 +235,7 @@ impl Resume {
         }
         match pending.method.as_str() {
             "initialize" => self.capabilities = ResumeCapabilities::read(envelope),
-            "session/prompt" => {
-                let session = pending.session.as_deref().unwrap_or_default();
-                if let Some(session) = self.sessions.get_mut(session) {
-                    session.prompt_answered(id);
-                }
-            }
+            "session/prompt" => self.prompt_answered(&pending, id),
             method => match (envelope::attachment(method), failed) {
                 (Attachment::Creates, false) => {
                     let created = envelope.new_session().zip(pending.message.clone());
@@ -242,9 +252,21 @@ impl Resume {
         true
     }
 
+    fn prompt_answered(&mut self, pending: &PendingRequest, id: &str) {
+        let session = pending.session.as_deref().unwrap_or_default();
+        // In version 2 the turn goes on.
+        if !self.capabilities.is_v2 {
+            self.unconfirmed.forget(session);
+        }
+        if let Some(session) = self.sessions.get_mut(session) {
+            session.prompt_answered(id);
+        }
+    }
+
     fn forget(&mut self, pending: &PendingRequest) {
         if let Some(session) = &pending.session {
             self.sessions.remove(session);
+            self.unconfirmed.forget(session);
         }
     }
 
@@ -314,10 +336,7 @@ impl Resume {
                 let Some(pending) = self.pending.remove(&id) else {
                     return;
                 };
-                let session = pending.session.as_deref().unwrap_or_default();
-                if let Some(session) = self.sessions.get_mut(session) {
-                    session.prompt_answered(&id);
-                }
+                self.prompt_answered(&pending, &id);
                 out.to_client
                     .push_back(match (envelope.result, envelope.error) {
                         (Some(result), _) => answer(&id, "result", result.get()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use acp_client::{
     AgentCommand, Client, ConnectionState, Error, Event, Events, Gap, Phase, Reconnect, Workspace,
 };
-use acp_sdk::v1::{ContentBlock, SessionUpdate};
+use acp_sdk::v1::{ContentBlock, SessionUpdate, StopReason};
 
 use crate::agent::within;
 use crate::cli::script::script;
@@ -315,4 +315,30 @@ async fn many_deaths_are_survived_on_four_workers() {
     }
     assert_eq!(answered, RUNS);
     within(client.shutdown()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cancellation_that_was_lost_is_repeated() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = agent(
+        dir.path(),
+        r#"able '{"_meta":{"acp-sdk":{"eventId":true,"session":{"resume":true,"promptResult":true}}}}'
+        if [ $run = 1 ]; then
+            answer '{"sessionId":"s"}'; prompt; say begun; expect session/cancel; kill -9 $$
+        fi
+        expect _acp-sdk/session/resume; send '{"jsonrpc":"2.0","id":'"$id"',"result":{}}'
+        expect _acp-sdk/session/prompt_result; prompt=$id
+        expect session/cancel; end cancelled
+        prompt; end end_turn; cat >/dev/null"#,
+    );
+    let client = within(Client::builder().spawn(agent)).await.unwrap();
+    let session = within(client.new_session("/")).await.unwrap();
+    let mut turn = session.prompt("hi").await.unwrap();
+    within(turn.next()).await.unwrap();
+    turn.cancel();
+    let outcome = within(turn.outcome()).await.unwrap();
+    assert_eq!(outcome.stop_reason, StopReason::Cancelled);
+    let turn = session.prompt("go on").await.unwrap();
+    let outcome = within(turn.outcome()).await.unwrap();
+    assert_eq!(outcome.stop_reason, StopReason::EndTurn);
 }

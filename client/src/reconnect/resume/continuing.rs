@@ -50,6 +50,10 @@ impl Resume {
             let Some(session) = self.sessions.get_mut(&id) else {
                 continue;
             };
+            if is_restart && continuation != Continuation::Cursor {
+                // The turn has ended with the process.
+                self.unconfirmed.forget(&id);
+            }
             if let Some(kind) = continuation.gap() {
                 out.to_client.push_back(gap(&id, kind));
                 session.restart();
@@ -94,6 +98,7 @@ impl Resume {
         let settings = messages::settings(id, envelope.result);
         out.to_client.extend(settings);
         self.request_results(id, out);
+        out.to_agent.extend(self.unconfirmed.repeat(id));
         for message in self.continuing.end(id) {
             let sent = self.sent(message);
             out.to_agent.extend(sent);
@@ -104,6 +109,7 @@ impl Resume {
     fn lose(&mut self, id: &str, reason: &str, out: &mut Outgoing) {
         out.to_client.push_back(gap(id, "lost"));
         self.sessions.remove(id);
+        self.unconfirmed.forget(id);
         self.fail_prompts(id, reason, out);
         let mut messages = self.continuing.end(id).into_iter();
         for message in messages.by_ref() {

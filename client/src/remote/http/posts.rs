@@ -209,12 +209,10 @@ impl Connection {
                 Failure::NotSent(_) if self.reconnect.is_some() && !opens => {
                     backoff.next(Duration::ZERO)
                 }
-                // Servers ignore a duplicate response. A duplicate request would have the same id.
+                // Servers ignore a duplicate response.
                 Failure::NoResponse(_)
                     if self.reconnect.is_some()
-                        && (post.kind == Kind::Answer
-                            || post.kind == Kind::Notification
-                                && method.is_some_and(envelope::is_safe_to_retry)) =>
+                        && (post.kind == Kind::Answer || envelope.is_repeatable()) =>
                 {
                     backoff.next(Duration::ZERO)
                 }
