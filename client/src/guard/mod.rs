@@ -17,7 +17,7 @@ use acp_sdk::v1::ClientContext;
 
 pub(crate) use self::approvals::{Approvals, Ended, Unasked};
 pub(crate) use self::effect::{ALL_CHANGES, Effect};
-pub(crate) use self::modes::AskFirst;
+pub(crate) use self::modes::{AskFirst, never_asks};
 use crate::permission::{AnyPermissions, Decision, PermissionRequest};
 use crate::session::{Answered, Inbox, TurnState};
 

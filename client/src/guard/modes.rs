@@ -40,6 +40,15 @@ const NEVER_ASKS: &[&str] = &[
     "agent-full-access",
 ];
 
+/// Returns whether the agent is known to change something without asking in a mode.
+pub(crate) fn never_asks(mode: &str) -> bool {
+    is_in(NEVER_ASKS, mode)
+}
+
+fn is_in(list: &[&str], mode: &str) -> bool {
+    list.contains(&mode.to_ascii_lowercase().as_str())
+}
+
 /// What must be done so that the agent asks.
 #[derive(Debug, PartialEq)]
 pub(crate) enum AskFirst {
@@ -85,7 +94,6 @@ impl AskFirst {
         all: impl Iterator<Item = &'a str> + Clone,
         set: impl FnOnce(String) -> Self,
     ) -> Self {
-        let is_in = |list: &[&str], mode: &str| list.contains(&mode.to_ascii_lowercase().as_str());
         if is_in(ASKS, current) || is_in(HARMLESS, current) {
             return Self::Keep;
         }
@@ -94,7 +102,7 @@ impl AskFirst {
             preferred.find_map(|asks| all.clone().find(|mode| mode.eq_ignore_ascii_case(asks)));
         match found {
             Some(mode) => set(mode.to_owned()),
-            None if is_in(NEVER_ASKS, current) => Self::NeverAsks(current.to_owned()),
+            None if never_asks(current) => Self::NeverAsks(current.to_owned()),
             None => Self::Keep,
         }
     }

@@ -6,6 +6,7 @@ use acp_sdk::extensions::ResumeEventsResponse;
 use acp_sdk::facts::{self, Attachment, Login, Retry};
 use acp_sdk::json;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The notification that cancels a request.
@@ -95,6 +96,12 @@ impl<'a> Envelope<'a> {
     pub(crate) fn is_repeatable(&self) -> bool {
         let facts = self.method.as_deref().and_then(facts::of_agent);
         self.kind() == Kind::Notification && facts.is_some_and(|facts| facts.retry == Retry::Safe)
+    }
+
+    /// Returns the result; `null` without one.
+    pub(super) fn value(&self) -> Value {
+        let result = self.result.map_or("null", RawValue::get);
+        serde_json::from_str(result).unwrap_or_default()
     }
 
     /// Returns whether the result marks older events as unavailable.

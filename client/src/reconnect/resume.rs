@@ -9,6 +9,8 @@
 //!   notifications of the session wait for it, and it is lost unless the agent answers in time.
 //! - A prompt has a name (`promptId`). Its response is requested by that name; it is never sent
 //!   again.
+//! - Where the agent comes back with another mode, model or option than the client has set, or in a mode
+//!   in which it does not ask, the former value is set before anything else is sent.
 //! - A notification that may be sent again is, once its session is continued, unless the agent is
 //!   known to have received it.
 //! - Other requests in flight fail. Requests of the agent are cancelled; it sends them again.
@@ -18,7 +20,9 @@ mod continuing;
 mod hold;
 mod messages;
 mod repeat;
+mod restore;
 mod sessions;
+mod settings;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -27,7 +31,7 @@ use acp_sdk::extensions::methods::{PromptResult, ResumeEvents};
 use acp_sdk::extensions::{PromptResultRequest, ResumeEventsRequest};
 use acp_sdk::facts::{Attachment, Login};
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use self::capabilities::{Continuation, ResumeCapabilities};
@@ -35,6 +39,7 @@ use self::hold::Continuing;
 use self::messages::{answer, error, request, with_id, with_prompt_id};
 use self::repeat::Unconfirmed;
 use self::sessions::{EventStatus, Session};
+use self::settings::Reported;
 use super::Refused;
 use super::envelope::{self, Envelope, Kind};
 use super::own::{OWN, mark};
@@ -74,6 +79,8 @@ struct PendingRequest {
 enum LayerRequest {
     /// Continues a session.
     Resume(String, Continuation),
+    /// Sets the former value of a session's setting, for which the agent reports another one.
+    Restore(String, Reported, Value),
     /// Requests the response to the client's request with this id, as JSON.
     Result(String),
 }
@@ -167,6 +174,7 @@ impl Resume {
             method if envelope::login(method) == Some(Login::In) => {
                 pending.message = Some(message);
             }
+            method if settings::is_set(method) => pending.message = Some(message),
             method => match envelope::attachment(method) {
                 // Opened with the id in the response.
                 Attachment::Creates => pending.message = Some(self.setup(&pending, message)),
@@ -236,13 +244,25 @@ impl Resume {
         match pending.method.as_str() {
             "initialize" => self.capabilities = ResumeCapabilities::read(envelope),
             "session/prompt" => self.prompt_answered(&pending, id),
+            method if settings::is_set(method) && !failed => {
+                if let (Some(session), Some(request)) = (self.session(&pending), &pending.message) {
+                    session.settings.set(method, request, &envelope.value());
+                }
+            }
             method => match (envelope::attachment(method), failed) {
                 (Attachment::Creates, false) => {
                     let created = envelope.new_session().zip(pending.message.clone());
                     if let Some((id, setup)) = created {
                         // A copy has the events of its source, whose numbers are unknown.
                         let cursor = pending.session.is_none().then_some(0);
-                        self.open(id.into_owned(), Session::new(setup, cursor));
+                        let mut session = Session::new(setup, cursor);
+                        session.settings.report(Reported::all(&envelope.value()));
+                        self.open(id.into_owned(), session);
+                    }
+                }
+                (Attachment::Joins, false) => {
+                    if let Some(session) = self.session(&pending) {
+                        session.settings.report(Reported::all(&envelope.value()));
                     }
                 }
                 (Attachment::Joins, true) | (Attachment::Leaves, false) => self.forget(&pending),
@@ -252,13 +272,18 @@ impl Resume {
         true
     }
 
+    /// Returns the session that a request names.
+    fn session(&mut self, pending: &PendingRequest) -> Option<&mut Session> {
+        self.sessions.get_mut(pending.session.as_deref()?)
+    }
+
     fn prompt_answered(&mut self, pending: &PendingRequest, id: &str) {
-        let session = pending.session.as_deref().unwrap_or_default();
         // In version 2 the turn goes on.
         if !self.capabilities.is_v2 {
+            let session = pending.session.as_deref().unwrap_or_default();
             self.unconfirmed.forget(session);
         }
-        if let Some(session) = self.sessions.get_mut(session) {
+        if let Some(session) = self.session(pending) {
             session.prompt_answered(id);
         }
     }
@@ -331,6 +356,9 @@ impl Resume {
         match (request, envelope.error) {
             (LayerRequest::Resume(id, continuation), _) => {
                 self.continued(&id, continuation, envelope, out);
+            }
+            (LayerRequest::Restore(id, reported, former), _) => {
+                self.restored(&id, reported, &former, envelope, out);
             }
             (LayerRequest::Result(id), _) => {
                 let Some(pending) = self.pending.remove(&id) else {

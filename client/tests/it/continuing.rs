@@ -104,3 +104,27 @@ async fn a_session_that_is_never_loaded_is_lost_and_harms_no_other() {
     assert_eq!(gaps, [Gap::Loaded, Gap::Lost]);
     assert_eq!(Reconnect::default().continue_timeout.as_secs(), 60);
 }
+
+#[tokio::test]
+async fn the_mode_is_set_again_before_the_next_prompt() {
+    let dir = tempfile::tempdir().unwrap();
+    let modes = r#""modes":{"currentModeId":"yolo","availableModes":[]}"#;
+    let text = r#"able '{"loadSession":true}'
+        if [ $run = 1 ]; then
+            answer '{"sessionId":"s",MODES}'; expect session/set_mode
+            send '{"jsonrpc":"2.0","id":'"$id"',"result":{}}'; message; exit 1
+        fi
+        expect session/load; send '{"jsonrpc":"2.0","id":'"$id"',"result":{MODES}}'
+        expect session/set_mode; case $line in *'"ask"'*) ;; *) exit 78;; esac
+        send '{"jsonrpc":"2.0","id":'"$id"',"result":{}}'
+        expect session/prompt; prompt=$id; end end_turn; cat >/dev/null"#;
+    let agent = agent(dir.path(), &text.replace("MODES", modes));
+    let client = within(Client::builder().spawn(agent)).await.unwrap();
+    let session = within(client.new_session("/")).await.unwrap();
+    within(session.set_mode("ask")).await.unwrap();
+    within(client.authenticate("x")).await.unwrap_err();
+    let turn = session.prompt("hi").await.unwrap();
+    within(turn.outcome()).await.unwrap();
+    let modes = session.settings().modes.unwrap();
+    assert_eq!(modes.current_mode_id.as_str(), "ask");
+}

@@ -95,18 +95,18 @@ impl Resume {
             Continuation::Load => out.to_client.push_back(gap(id, "complete")),
             _ => {}
         }
-        let settings = messages::settings(id, envelope.result);
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.replays = false;
+        }
+        let settings = messages::settings(id, &envelope.value());
         out.to_client.extend(settings);
         self.request_results(id, out);
         out.to_agent.extend(self.unconfirmed.repeat(id));
-        for message in self.continuing.end(id) {
-            let sent = self.sent(message);
-            out.to_agent.extend(sent);
-        }
+        self.restore(id, envelope, out);
     }
 
     /// Ends a session that is not continued: notifies the client, and fails what depends on it.
-    fn lose(&mut self, id: &str, reason: &str, out: &mut Outgoing) {
+    pub(super) fn lose(&mut self, id: &str, reason: &str, out: &mut Outgoing) {
         out.to_client.push_back(gap(id, "lost"));
         self.sessions.remove(id);
         self.unconfirmed.forget(id);
@@ -137,15 +137,20 @@ impl Resume {
         for (request, session) in self.unanswered() {
             self.layer_requests.remove(&request);
             out.to_agent.push_back(messages::cancel_request(&request));
-            self.abandoned.insert(session.clone(), request);
-            self.lose(&session, &reason, out);
+            // It may wait for several values.
+            if self.sessions.contains_key(&session) {
+                self.abandoned.insert(session.clone(), request);
+                self.lose(&session, &reason, out);
+            }
         }
     }
 
     /// Returns the requests that continue sessions and are not answered, with these sessions.
     fn unanswered(&self) -> Vec<(String, String)> {
         let of = |(id, request): (&String, &LayerRequest)| match request {
-            LayerRequest::Resume(session, _) => Some((id.clone(), session.clone())),
+            LayerRequest::Resume(session, _) | LayerRequest::Restore(session, ..) => {
+                Some((id.clone(), session.clone()))
+            }
             LayerRequest::Result(_) => None,
         };
         self.layer_requests.iter().filter_map(of).collect()

@@ -54,9 +54,7 @@ pub(super) fn error(message: &str) -> Value {
 /// Returns notifications with the modes and config options of a load or resume response.
 ///
 /// The client has sent no such request, so it would miss changes to them.
-pub(super) fn settings(session: &str, result: Option<&RawValue>) -> Vec<Bytes> {
-    let result = result.map_or("null", RawValue::get);
-    let result: Value = serde_json::from_str(result).unwrap_or_default();
+pub(super) fn settings(session: &str, result: &Value) -> Vec<Bytes> {
     let mut updates = Vec::new();
     if let mode @ Value::String(_) = &result["modes"]["currentModeId"] {
         updates.push(json!({"sessionUpdate": "current_mode_update", "currentModeId": mode}));

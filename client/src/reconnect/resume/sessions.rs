@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::settings::Settings;
 use crate::reconnect::envelope::Envelope;
 
 /// Maximum number of sent prompt blocks kept per session.
@@ -20,6 +21,9 @@ pub(super) struct Session {
     setup: Bytes,
     /// The number of the last event; 0 before the first of a new session.
     cursor: Option<u64>,
+    pub(super) settings: Settings,
+    /// Whether the agent replays old updates, whose values are not in force.
+    pub(super) replays: bool,
     /// Blocks of the client's prompts. The agent replays them as events on another connection.
     sent_blocks: VecDeque<SentBlock>,
     hasher: RandomState,
@@ -67,6 +71,8 @@ impl Session {
         Self {
             setup,
             cursor,
+            settings: Settings::default(),
+            replays: false,
             sent_blocks: VecDeque::new(),
             hasher: RandomState::new(),
         }
@@ -79,6 +85,7 @@ impl Session {
     /// Resets the cursor, because the agent replays the events from the first one.
     pub(super) fn restart(&mut self) {
         self.cursor = None;
+        self.replays = true;
         self.sent_blocks.clear();
     }
 
@@ -142,6 +149,14 @@ impl Session {
     /// Records an update and returns whether it is new to the client.
     pub(super) fn event(&mut self, envelope: &Envelope<'_>) -> EventStatus {
         let params = envelope.params.map_or("null", RawValue::get);
+        let status = self.status(params);
+        if status == EventStatus::New && !self.replays {
+            self.settings.update(params);
+        }
+        status
+    }
+
+    fn status(&mut self, params: &str) -> EventStatus {
         let Ok(update) = serde_json::from_str::<Update<'_>>(params) else {
             return EventStatus::New;
         };

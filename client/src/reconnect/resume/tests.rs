@@ -376,3 +376,4 @@ fn version_2_has_other_names() {
 
 mod hold;
 mod repeat;
+mod settings;
