@@ -45,7 +45,7 @@ async fn remote(url: &str, args: &AgentArgs, builder: ClientBuilder) -> Result<C
 /// Rejects a URL: this build does not support it.
 #[cfg(not(feature = "remote"))]
 async fn remote(_: &str, _: &AgentArgs, _: ClientBuilder) -> Result<Client, Failure> {
-    let reason = "this acp was built without its feature `remote`, which --url needs; install it \
-        by `cargo install acp-client --features cli,remote`";
+    let reason = "this acp was built without its feature `remote`, which --url needs; build it \
+        with `--features cli,remote`";
     Err(Failure::Usage(reason.to_owned()))
 }

@@ -46,7 +46,7 @@ async fn the_token_comes_from_a_file_or_the_environment_and_is_not_shown() {
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(4), "{stderr}");
         assert!(
-            stderr.contains("401 (wrong token); pass the server's token"),
+            stderr.contains("401 (wrong token); the token is missing or wrong"),
             "{stderr}"
         );
         assert!(!stderr.contains("s3cret"), "{stderr}");

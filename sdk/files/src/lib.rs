@@ -67,8 +67,11 @@ fn internal(reason: impl Into<String>) -> RpcError {
 }
 
 /// The error for what does not exist; `data.uri` names it.
+///
+/// Agents read a file before they create it, and some know that it is missing by these words only.
 fn not_found(path: &str) -> RpcError {
-    let error = RpcError::new(ErrorCode::RESOURCE_NOT_FOUND, format!("not found: {path}"));
+    let message = format!("Resource not found: {path} (No such file or directory)");
+    let error = RpcError::new(ErrorCode::RESOURCE_NOT_FOUND, message);
     error.with_data(Json::from(serde_json::json!({ "uri": path })))
 }
 

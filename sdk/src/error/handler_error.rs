@@ -63,7 +63,7 @@ impl HandlerError {
     /// `-32002` (resource not found): a session, file or other object that the params name does
     /// not exist.
     pub fn resource_not_found(resource: impl fmt::Display) -> Self {
-        let message = format!("not found: {resource}");
+        let message = format!("Resource not found: {resource}");
         Self::new(ErrorCode::RESOURCE_NOT_FOUND, message)
     }
 

@@ -92,7 +92,7 @@ fn the_error_of_a_handler_ends_a_main_function() {
     }
     let error = main().unwrap_err();
     assert!(
-        error.to_string().contains("not found: session s"),
+        error.to_string().contains("Resource not found: session s"),
         "{error}"
     );
     assert_eq!(format!("{error:?}"), error.to_string());

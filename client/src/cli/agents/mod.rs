@@ -169,8 +169,8 @@ impl Agents {
 #[cfg(not(feature = "remote"))]
 pub(super) async fn update(url: &str) -> Result<Code, Failure> {
     Err(Failure::usage(format!(
-        "cannot download {url}: this acp was built without its feature `remote`; install it by \
-         `cargo install acp-client --features cli,remote`"
+        "cannot download {url}: this acp was built without its feature `remote`; build it with \
+         `--features cli,remote`"
     )))
 }
 

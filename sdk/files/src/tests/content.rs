@@ -192,3 +192,14 @@ fn a_file_that_is_marked_read_only_is_left_alone() {
     );
     assert_eq!(case.read("in/file").unwrap(), "old");
 }
+
+#[test]
+fn a_missing_file_has_the_words_that_agents_look_for() {
+    let case = Case::new();
+    let error = case.read("in/missing").unwrap_err();
+    let path = case.at("in/missing");
+    let path = path.to_str().unwrap();
+    assert_eq!(error.code, ErrorCode::RESOURCE_NOT_FOUND);
+    let message = format!("Resource not found: {path} (No such file or directory)");
+    assert_eq!(error.message, message);
+}

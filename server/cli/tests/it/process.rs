@@ -66,7 +66,10 @@ fn bad_input_gets_clear_errors_and_the_connection_goes_on() {
     );
     assert_eq!(answers[3]["error"]["message"], "method not found: no/such");
     assert_eq!(answers[4]["error"]["data"]["path"], "/cwd");
-    assert_eq!(answers[5]["error"]["message"], "not found: session x");
+    assert_eq!(
+        answers[5]["error"]["message"],
+        "Resource not found: session x"
+    );
     assert_eq!(answers[1]["result"]["protocolVersion"], 1);
 }
 
