@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use acp_sdk::conversation::{Change, Conversation};
+use acp_sdk::text::Sanitizer;
 use acp_sdk::v1::{
     ContentBlock, InitializeResponse, SessionId, SessionUpdate, StopReason, UsageUpdate,
 };
@@ -32,6 +33,8 @@ pub(super) struct Output {
     stderr: Stderr,
     /// Whether standard output is a terminal, so that the agent's text is sanitized.
     on_terminal: bool,
+    /// For the agent's text, whose sequences may begin in one chunk and end in another.
+    sanitizer: Sanitizer,
     /// Whether both streams lead to one place, so that lines must not begin inside of each other.
     shared: bool,
     session: Option<SessionId>,
@@ -57,6 +60,7 @@ impl Output {
             stdout: tokio::io::stdout(),
             stderr: tokio::io::stderr(),
             on_terminal,
+            sanitizer: Sanitizer::default(),
             shared: same_place(),
             session: None,
             conversation: Conversation::with_limit(REMEMBERED),
@@ -349,7 +353,7 @@ impl Output {
         let printable;
         let mut text = text;
         if self.on_terminal {
-            printable = acp_sdk::text::printable(text);
+            printable = self.sanitizer.push(text);
             text = &printable;
         }
         self.write(text.as_bytes()).await?;

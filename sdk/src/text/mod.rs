@@ -4,13 +4,12 @@
 mod age;
 mod lines;
 mod patch;
-
-use std::iter::Peekable;
-use std::str::Chars;
+mod sanitizer;
 
 pub use self::age::age;
 pub use self::lines::{Line, Splitter};
 pub use self::patch::{GitPatch, git_patch};
+pub use self::sanitizer::Sanitizer;
 
 /// Returns whether a character controls a terminal or the direction of text, or takes no column, instead
 /// of being shown.
@@ -35,8 +34,8 @@ pub fn is_control(c: char) -> bool {
 
 /// Removes escape sequences and [control characters](is_control), except line feeds and tabs.
 ///
-/// A sequence that sets a title or similar ends at a line feed at the latest. The text may be a part of a
-/// longer one: what a sequence leaves in the next part is shown as letters.
+/// A sequence that sets a title or similar ends at a line feed at the latest. For a text that arrives in parts
+/// there is [`Sanitizer`].
 ///
 /// ```
 /// let shown = acp_sdk::text::printable("\u{1b}[31mred\u{1b}[0m\n\u{202e}txt.exe");
@@ -44,27 +43,7 @@ pub fn is_control(c: char) -> bool {
 /// ```
 #[must_use]
 pub fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    while let Some(c) = characters.next() {
-        match c {
-            '\n' | '\t' => shown.push(c),
-            // Removes the whole sequence, because its rest would be shown as text.
-            '\u{1b}' if characters.next_if_eq(&'[').is_some() => skip_parameters(&mut characters),
-            '\u{9b}' => skip_parameters(&mut characters),
-            '\u{1b}'
-                if characters
-                    .next_if(|c| matches!(c, ']' | 'P' | 'X' | '^' | '_'))
-                    .is_some() =>
-            {
-                skip_string(&mut characters);
-            }
-            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => skip_string(&mut characters),
-            c if is_control(c) => {}
-            c => shown.push(c),
-        }
-    }
-    shown
+    Sanitizer::default().push(text)
 }
 
 /// Shows [control characters](is_control) as `\u{1b}` or similar, except line feeds and tabs, so that nothing
@@ -85,26 +64,6 @@ pub fn escaped(text: &str) -> String {
         }
     }
     shown
-}
-
-/// Skips the parameters and the end of a control sequence.
-fn skip_parameters(characters: &mut Peekable<Chars<'_>>) {
-    while characters.next_if(|c| matches!(c, ' '..='?')).is_some() {}
-    characters.next_if(|c| matches!(c, '@'..='~'));
-}
-
-/// Skips the string of a sequence such as that of a title, with its end.
-fn skip_string(characters: &mut Peekable<Chars<'_>>) {
-    while let Some(c) = characters.next_if(|c| *c != '\n') {
-        match c {
-            '\u{7}' | '\u{9c}' => return,
-            '\u{1b}' => {
-                characters.next_if_eq(&'\\');
-                return;
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Returns [`printable`] text in a single line: line feeds and tabs become spaces. Other white space
@@ -177,7 +136,7 @@ mod tests {
             printable("\u{1f469}\u{200d}\u{1f4bb}"),
             "\u{1f469}\u{200d}\u{1f4bb}"
         );
-        // A sequence in two chunks leaves letters, not a sequence.
+        // A sequence in two texts leaves letters, not a sequence.
         assert_eq!(printable("\u{1b}[") + &printable("2J"), "2J");
         assert_eq!(printable("\u{1b}\u{1b}[2Jx"), "x");
     }

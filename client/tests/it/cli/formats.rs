@@ -212,3 +212,20 @@ async fn json_on_a_terminal_has_escapes_for_what_would_control_it() {
     .await;
     assert!(ended.stdout.contains("a\u{9b}b"), "{}", ended.stdout);
 }
+
+/// Each character is a chunk, so every sequence is split everywhere.
+#[tokio::test]
+async fn sequences_in_several_chunks_do_not_reach_a_terminal() {
+    let text = "one\u{1b}[1;31mred\u{1b}]0;title\u{7}\u{9b}2J\u{1b}]8;;http://x\u{1b}\\link\u{90}q\u{9c}\u{202e}end\n";
+    let chunks = text
+        .chars()
+        .map(|c| format!(r"say '\u{:04x}'", u32::from(c)));
+    let chunks = chunks.collect::<Vec<_>>().join("; ");
+    let agent = format!("start; prompt; {chunks}; end end_turn; message");
+    let words = ["run", "--deny-all", "hi", "--", "sh", "-c", &script(&agent)];
+    let mut terminal = Terminal::acp(&words);
+    terminal.shows("oneredlinkend\r\n").await;
+    assert_eq!(terminal.code().await, Some(0));
+    let ended = run(&["--deny-all", "hi"], &agent).await;
+    assert_eq!(ended.stdout, text);
+}
