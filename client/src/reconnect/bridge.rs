@@ -53,6 +53,7 @@ impl Bridge {
             state,
             client,
             sender: Some(sender),
+            trouble: receiver.trouble(),
             receiver,
             resume: Resume::new(settings.continue_timeout),
             out: Outgoing::default(),
@@ -106,6 +107,8 @@ pub(super) struct Task<C: Connector> {
     /// `None` once nothing more is sent on the current connection.
     pub(super) sender: Option<C::Sender>,
     pub(super) receiver: C::Receiver,
+    /// Why the agent cannot be reached on the current connection.
+    pub(super) trouble: Option<watch::Receiver<Option<Error>>>,
     pub(super) resume: Resume,
     /// Messages that wait for capacity of either connection.
     pub(super) out: Outgoing,
@@ -191,6 +194,9 @@ impl<C: Connector> Task<C> {
                     }
                     None => return Ok(()),
                 },
+                state = reachability(self.trouble.as_mut()) => {
+                    self.state.send_replace(state);
+                }
                 () = sleep_until(expiry.unwrap_or(began)), if expiry.is_some() && !delivers => {
                     self.resume.expire(&mut self.out);
                 }
@@ -263,6 +269,21 @@ impl<C: Connector> Task<C> {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert(error);
     }
+}
+
+/// Waits until it changes whether the agent can be reached, and returns the state then.
+async fn reachability(trouble: Option<&mut watch::Receiver<Option<Error>>>) -> ConnectionState {
+    if let Some(trouble) = trouble
+        && trouble.changed().await.is_ok()
+    {
+        return match &*trouble.borrow_and_update() {
+            Some(error) => ConnectionState::Lost {
+                reason: error.cause(),
+            },
+            None => ConnectionState::Open,
+        };
+    }
+    std::future::pending().await
 }
 
 /// Waits for a message of the client, or for capacity to deliver one to it.

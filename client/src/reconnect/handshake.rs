@@ -49,6 +49,7 @@ impl<C: Connector> Task<C> {
         for message in early {
             self.resume.received(message, &mut self.out);
         }
+        self.trouble = receiver.trouble();
         (self.sender, self.receiver) = (Some(sender), receiver);
         Ok(())
     }

@@ -17,6 +17,7 @@ mod state;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::watch;
 
 #[cfg(feature = "remote")]
 pub(crate) use self::backoff::Backoff;
@@ -80,6 +81,12 @@ pub(crate) trait LinkReceiver: Send {
     ///
     /// Fails with the reason for which the connection has ended.
     fn receive(&mut self) -> impl Future<Output = Result<Option<Received>, Error>> + Send;
+
+    /// Returns a watch on why the agent cannot be reached, while the connection may still exist there;
+    /// `None` for connections that end with that.
+    fn trouble(&self) -> Option<watch::Receiver<Option<Error>>> {
+        None
+    }
 
     /// Ends the connection without notifying the agent, which would end its turns: another one
     /// follows.

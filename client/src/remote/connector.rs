@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::watch;
 
 use super::http::Access;
 use super::link::{self, RawReceiver, RawSender};
@@ -77,6 +78,10 @@ impl LinkSender for RawSender {
 impl LinkReceiver for RawReceiver {
     async fn receive(&mut self) -> Result<Option<reconnect::Received>> {
         Ok(Self::receive(self).await?.map(Into::into))
+    }
+
+    fn trouble(&self) -> Option<watch::Receiver<Option<Error>>> {
+        Some(Self::trouble(self))
     }
 
     fn abandon(&self) {

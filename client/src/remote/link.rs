@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{RemoteAgent, RemoteError, http, websocket};
+use crate::error::Error;
 use crate::reconnect::queue::{self, Receiver, Sender, Weight};
 
 /// Capacity in bytes of the queue in each direction.
@@ -65,6 +67,8 @@ pub(super) struct End {
     url: String,
     /// The first error.
     reason: Mutex<Option<RemoteError>>,
+    /// Why the server cannot be reached at present, while the connection may still exist there.
+    trouble: watch::Sender<Option<Error>>,
     /// Cancelled when the exchange of messages ends.
     pub(super) now: CancellationToken,
     /// Cancelled when the tasks have ended.
@@ -76,6 +80,21 @@ impl End {
     pub(super) fn fail(&self, error: RemoteError) {
         self.lock().get_or_insert(error);
         self.now.cancel();
+    }
+
+    /// Records whether the server can be reached.
+    pub(super) fn set_trouble(&self, trouble: Option<RemoteError>) {
+        self.trouble.send_if_modified(|current| {
+            let changed = current.is_some() != trouble.is_some();
+            if changed {
+                *current = trouble.map(Error::from);
+            }
+            changed
+        });
+    }
+
+    pub(super) fn has_trouble(&self) -> bool {
+        self.trouble.borrow().is_some()
     }
 
     pub(super) fn reason(&self) -> Option<RemoteError> {
@@ -171,6 +190,11 @@ impl RawReceiver {
             Some(reason) => Err(reason),
             None => Ok(None),
         }
+    }
+
+    /// Returns why the server cannot be reached, whenever that changes.
+    pub(super) fn trouble(&self) -> watch::Receiver<Option<Error>> {
+        self.end.trouble.subscribe()
     }
 
     /// Ends the connection without notifying the server.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use acp_client::remote::RemoteError;
-use acp_client::{Client, Reconnect};
+use acp_client::{Client, ConnectionState, Reconnect};
 use acp_sdk::v1::StopReason;
 use serde_json::{Value, json};
 
@@ -247,4 +247,43 @@ async fn a_lost_query_is_repeated() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_lost_query_is_repeated_on_four_threads() {
     a_prompt_is_answered_although_it_and_its_query_are_lost().await;
+}
+
+/// The server does not answer while its connection may still exist.
+async fn an_unreachable_server_shows_at_once() {
+    let mut server = Server::start().await;
+    let client = tokio::spawn(Client::builder().connect_remote(server.agent()));
+    let mut connection = initialized(&mut server, "c1").await;
+    let client = within(client).await.unwrap().unwrap();
+    let mut state = client.connection_state();
+    let is_lost = |state: &ConnectionState| matches!(state, ConnectionState::Lost { .. });
+    let is_open = |state: &ConnectionState| *state == ConnectionState::Open;
+    assert!(is_open(&state.borrow()));
+    // A stream that ends and is opened again is no loss.
+    drop(connection);
+    connection = server.next("GET connection").await.stream().await;
+    assert!(server.is_idle().await && !state.has_changed().unwrap());
+    drop(connection);
+    server.next("GET connection").await.cut();
+    within(state.wait_for(is_lost)).await.unwrap();
+    connection = server.next("GET connection").await.stream().await;
+    within(state.wait_for(is_open)).await.unwrap();
+    // A POST shows it, too, and any sign of life of a stream ends it.
+    let caller = client.clone();
+    let call = tokio::spawn(async move { caller.authenticate("x").await });
+    server.next("POST authenticate").await.cut();
+    within(state.wait_for(is_lost)).await.unwrap();
+    connection.write(": keep-alive\n\n").await;
+    within(state.wait_for(is_open)).await.unwrap();
+    within(call).await.unwrap().unwrap_err();
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_shows_at_once() {
+    an_unreachable_server_shows_at_once().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_server_that_cannot_be_reached_shows_at_once_on_four_threads() {
+    an_unreachable_server_shows_at_once().await;
 }

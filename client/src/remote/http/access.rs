@@ -49,6 +49,21 @@ pub(in crate::remote) enum Failure {
     },
 }
 
+impl Failure {
+    /// Returns whether the server may be down, or a proxy cannot reach it.
+    pub(in crate::remote) fn is_unreachable(&self) -> bool {
+        match self {
+            Self::NotSent(_) | Self::NoResponse(_) => true,
+            Self::Status { status, .. } => matches!(
+                *status,
+                StatusCode::BAD_GATEWAY
+                    | StatusCode::SERVICE_UNAVAILABLE
+                    | StatusCode::GATEWAY_TIMEOUT
+            ),
+        }
+    }
+}
+
 impl Access {
     pub(in crate::remote) fn new(agent: &RemoteAgent) -> Result<Self, RemoteError> {
         agent.check_encryption()?;

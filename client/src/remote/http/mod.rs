@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use acp_sdk::facts::Attachment;
 use bytes::Bytes;
-use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, RequestBuilder, Response};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
@@ -111,6 +111,16 @@ impl Connection {
         }
         self.end.now.cancel();
         self.tasks.wait().await;
+    }
+
+    /// Sends a request and records whether the server can be reached; `what` describes the request.
+    async fn send(&self, request: RequestBuilder, what: &str) -> Result<Response, Failure> {
+        let sent = self.access.send(request).await;
+        let failure = sent.as_ref().err();
+        let trouble = failure.filter(|failure| failure.is_unreachable());
+        let trouble = trouble.map(|failure| self.access.error(failure, what));
+        self.end.set_trouble(trouble);
+        sent
     }
 
     /// Returns the headers with the ids of the connection and the session.

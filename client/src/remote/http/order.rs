@@ -36,7 +36,7 @@ pub(super) async fn forward_after(connection: Arc<Connection>, stream: Arc<Strea
                 let came = stream.next_probe();
                 let headers = connection.headers(stream.session());
                 let post = super::posts::request(&connection, headers, probe);
-                if connection.access.send(post).await.is_ok() {
+                if connection.send(post, PROBE).await.is_ok() {
                     came.await;
                 }
             }

@@ -197,7 +197,7 @@ impl Connection {
         let mut busy = 0;
         let failure = loop {
             let request = request(self, headers.clone(), post.message.clone());
-            let failure = match self.access.send(request).await {
+            let failure = match self.send(request, &what).await {
                 Ok(response) => match self.accepted(response, opens).await {
                     Ok(()) => return,
                     Err(failure) => failure,

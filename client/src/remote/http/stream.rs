@@ -251,7 +251,7 @@ async fn open(
         headers.insert(LAST_EVENT_ID, cursor.clone());
     }
     let request = connection.access.request(Method::GET, headers);
-    connection.access.send(request).await
+    connection.send(request, "GET").await
 }
 
 /// Returns the reaction to a stream that could not be opened.
@@ -322,6 +322,9 @@ async fn read(
             Err(error) => return lost(reason(error)),
         };
         stream.pieces.fetch_add(1, Ordering::AcqRel);
+        if connection.end.has_trouble() {
+            connection.end.set_trouble(None);
+        }
         let decoded = decoder.feed(&piece, &mut items);
         for item in items.drain(..) {
             match item {
