@@ -163,11 +163,15 @@ impl Resume {
                 self.unconfirmed.forget(session);
                 let name = crate::prompt_id::new();
                 let named = with_prompt_id(&message, &name);
-                if let Some((named, name)) = named.filter(|_| self.capabilities.prompt_result) {
-                    sent = named;
-                    if let Some(session) = self.sessions.get_mut(session) {
+                let named = named.filter(|_| self.capabilities.prompt_result);
+                if let Some(session) = self.sessions.get_mut(session) {
+                    session.prompted(named.as_ref().map(|(_, name)| name.as_str()));
+                    if named.is_some() {
                         session.record_prompt(&id, &message);
                     }
+                }
+                if let Some((named, name)) = named {
+                    sent = named;
                     pending.prompt = Some(name);
                 }
             }
@@ -218,6 +222,9 @@ impl Resume {
                 if self.agent_requests.len() < MAX_TRACKED {
                     self.agent_requests.insert(id.to_owned());
                 }
+                let session = envelope.session();
+                let session = session.and_then(|session| self.sessions.get_mut(session.as_ref()));
+                session.into_iter().for_each(Session::asked);
                 true
             }
             (Kind::Notification, _) => self.notified(&envelope),
@@ -321,10 +328,13 @@ impl Resume {
         let continues = |pending: &PendingRequest| pending.prompt.is_some() && capabilities.resume;
         let failed = self.pending.extract_if(|_, pending| !continues(pending));
         for (id, pending) in failed {
-            let message = format!(
-                "{reason}; whether the agent has executed {} is unknown",
-                pending.method
-            );
+            let message = match has_begun(&self.sessions, &pending) {
+                true => format!("{reason}; {BEGUN}"),
+                false => format!(
+                    "{reason}; whether the agent has executed {} is unknown",
+                    pending.method
+                ),
+            };
             out.to_client.push_back(failure(&id, &message));
         }
     }
@@ -364,14 +374,16 @@ impl Resume {
                 let Some(pending) = self.pending.remove(&id) else {
                     return;
                 };
+                let begun = has_begun(&self.sessions, &pending);
                 self.prompt_answered(&pending, &id);
                 out.to_client
                     .push_back(match (envelope.result, envelope.error) {
                         (Some(result), _) => answer(&id, "result", result.get()),
                         (_, Some(error)) if messages::is_not_found(error) => {
+                            let known = if begun { BEGUN } else { NOT_BEGUN };
                             let reason =
-                                "the connection was lost before the agent received the prompt";
-                            failure(&id, reason)
+                                format!("the connection was lost, and the agent does not know the prompt; {known}");
+                            failure(&id, &reason)
                         }
                         (_, Some(error)) => answer(&id, "error", error.get()),
                         (None, None) => {
@@ -437,6 +449,16 @@ impl PendingRequest {
     fn is_initialize(&self) -> bool {
         self.method == "initialize"
     }
+}
+
+/// What is known of a turn.
+const BEGUN: &str = "the agent had begun the turn and may have executed some of it";
+const NOT_BEGUN: &str = "it had sent nothing of the turn";
+
+/// Returns whether this is a prompt, and the agent has begun its turn.
+fn has_begun(sessions: &HashMap<String, Session>, pending: &PendingRequest) -> bool {
+    let session = pending.session.as_deref().and_then(|id| sessions.get(id));
+    pending.method == "session/prompt" && session.is_some_and(Session::has_begun)
 }
 
 /// Returns an error response of this layer.

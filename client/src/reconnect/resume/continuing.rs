@@ -108,9 +108,9 @@ impl Resume {
     /// Ends a session that is not continued: notifies the client, and fails what depends on it.
     pub(super) fn lose(&mut self, id: &str, reason: &str, out: &mut Outgoing) {
         out.to_client.push_back(gap(id, "lost"));
+        self.fail_prompts(id, reason, out);
         self.sessions.remove(id);
         self.unconfirmed.forget(id);
-        self.fail_prompts(id, reason, out);
         let mut messages = self.continuing.end(id).into_iter();
         for message in messages.by_ref() {
             let envelope = Envelope::read(&message);
@@ -212,8 +212,11 @@ impl Resume {
         let failed = self
             .pending
             .extract_if(|_, pending| of(pending) && pending.prompt.is_some());
-        for (id, _) in failed {
-            let message = format!("the connection was lost, and {reason}");
+        for (id, pending) in failed {
+            let mut message = format!("the connection was lost, and {reason}");
+            if has_begun(&self.sessions, &pending) {
+                message = format!("{message}; {BEGUN}");
+            }
             out.to_client.push_back(failure(&id, &message));
         }
     }

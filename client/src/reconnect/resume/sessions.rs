@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 
+use acp_sdk::facts::Content;
+use acp_sdk::v1::SESSION_UPDATE_CONTENT;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -24,9 +26,20 @@ pub(super) struct Session {
     pub(super) settings: Settings,
     /// Whether the agent replays old updates, whose values are not in force.
     pub(super) replays: bool,
+    /// A prompt is in flight, and whether the agent has sent something of its turn.
+    turn: Option<Progress>,
+    /// The `promptId` of that prompt.
+    prompt: Option<String>,
     /// Blocks of the client's prompts. The agent replays them as events on another connection.
     sent_blocks: VecDeque<SentBlock>,
     hasher: RandomState,
+}
+
+/// The progress of a turn, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Sent,
+    Begun,
 }
 
 #[derive(Debug)]
@@ -73,6 +86,8 @@ impl Session {
             cursor,
             settings: Settings::default(),
             replays: false,
+            turn: None,
+            prompt: None,
             sent_blocks: VecDeque::new(),
             hasher: RandomState::new(),
         }
@@ -141,6 +156,7 @@ impl Session {
 
     /// Marks the blocks of a prompt as answered: the agent replays them next or not at all.
     pub(super) fn prompt_answered(&mut self, request: &str) {
+        self.turn = None;
         for sent in &mut self.sent_blocks {
             sent.answered |= sent.request == request;
         }
@@ -152,8 +168,27 @@ impl Session {
         let status = self.status(params);
         if status == EventStatus::New && !self.replays {
             self.settings.update(params);
+            if self.turn == Some(Progress::Sent) && is_output(params, self.prompt.as_deref()) {
+                self.turn = Some(Progress::Begun);
+            }
         }
         status
+    }
+
+    /// Records that a prompt was sent, and its `promptId`.
+    pub(super) fn prompted(&mut self, prompt: Option<&str>) {
+        self.turn = Some(Progress::Sent);
+        self.prompt = prompt.map(str::to_owned);
+    }
+
+    /// Records a request of the agent in this session.
+    pub(super) fn asked(&mut self) {
+        self.turn = self.turn.map(|_| Progress::Begun);
+    }
+
+    /// Returns whether the agent has begun the turn of the prompt in flight.
+    pub(super) fn has_begun(&self) -> bool {
+        self.turn == Some(Progress::Begun)
     }
 
     fn status(&mut self, params: &str) -> EventStatus {
@@ -198,6 +233,16 @@ impl Session {
         }
         None
     }
+}
+
+/// Returns whether the params of an update have output of the turn of this prompt. An agent that does
+/// not name prompts has one turn at a time.
+fn is_output(params: &str, prompt: Option<&str>) -> bool {
+    let params: Value = serde_json::from_str(params).unwrap_or_default();
+    let tag = params["update"]["sessionUpdate"].as_str();
+    let of = params["_meta"]["acp-sdk"]["promptId"].as_str();
+    let is_own = of.is_none() || prompt.is_none() || of == prompt;
+    is_own && tag.and_then(|tag| SESSION_UPDATE_CONTENT.get(tag)) == Some(Content::Output)
 }
 
 /// Returns the content of a `user_message_chunk` update.

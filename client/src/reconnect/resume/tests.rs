@@ -173,6 +173,38 @@ fn a_prompt_that_never_arrived_fails_and_is_not_sent_again() {
     assert!(to_agent.is_empty());
     assert_eq!(to_client[0]["id"], 2);
     assert_eq!(to_client[0]["error"]["data"][OWN], mark());
+    let message = to_client[0]["error"]["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("; it had sent nothing of the turn"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_turn_that_had_begun_does_not_fail_as_if_it_had_not() {
+    let ask = json!({"id": "q", "method": "terminal/create", "params": {"sessionId": "s"}});
+    let state = json!({"method": "session/update", "params": {"sessionId": "s",
+        "update": {"sessionUpdate": "available_commands_update", "availableCommands": []}}});
+    let said = update(3, "agent_message_chunk", "a");
+    for (sent, begun) in [(bytes(ask), true), (said, true), (bytes(state), false)] {
+        for capabilities in [ours(), json!({"loadSession": true})] {
+            let is_ours = capabilities == ours();
+            let mut layer = connected(capabilities);
+            prompt(&mut layer, 2, "hello");
+            receive(&mut layer, sent.clone());
+            let (mut to_client, to_agent) = reconnect(&mut layer);
+            if is_ours {
+                let resumed = json!({"id": to_agent[0]["id"], "result": {}});
+                let (_, to_agent) = receive(&mut layer, bytes(resumed));
+                let error = json!({"code": -32002, "message": "no"});
+                let unknown = json!({"id": to_agent[0]["id"], "error": error});
+                (to_client, _) = receive(&mut layer, bytes(unknown));
+            }
+            let failed = to_client.iter().find(|message| message["id"] == 2).unwrap();
+            let message = failed["error"]["message"].as_str().unwrap();
+            assert_eq!(message.contains("had begun the turn"), begun, "{message}");
+        }
+    }
 }
 
 #[test]
