@@ -87,6 +87,7 @@ impl Client {
             return Err(Error::unsupported("session/load", "loadSession"));
         }
         let place = Place::open(&request.cwd, &request.additional_directories);
+        self.inner.sessions.forget_early(&request.session_id);
         let inbox = self.claim(&request.session_id, place)?;
         inbox.begin_history();
         let state = |response: LoadSessionResponse| (response.modes, response.config_options);

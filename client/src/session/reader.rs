@@ -132,11 +132,19 @@ impl Reader {
                 Offer::Refused(event) => return Err(event),
                 Offer::NoRoom(event) => event,
             };
-            if timeout(reader_timeout, room).await.is_err() && !may_wait() {
-                self.lock().missed = 1;
+            if timeout(reader_timeout, room).await.is_err() && !may_wait() && self.miss() {
                 return Ok(());
             }
         }
+    }
+
+    /// Drops an event, if there is still no capacity. Otherwise the reader may be waiting, and nothing
+    /// would wake it: it must get the event.
+    fn miss(&self) -> bool {
+        let mut unread = self.lock();
+        let is_full = unread.queue.bytes >= HIGH_WATER;
+        unread.missed += u64::from(is_full);
+        is_full
     }
 
     /// Returns the next event; `None` after the last.
@@ -261,5 +269,60 @@ impl<T> Queue<T> {
         let (entry, bytes) = self.entries.pop_front()?;
         self.bytes -= bytes;
         Some(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::super::event::Event;
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// The reader empties its queue after the time is over, and before the event is dropped.
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_catches_up_at_the_last_moment_is_woken() {
+        let reader = Reader::default();
+        let woken = Arc::<Woken>::default();
+        let waker = Waker::from(woken.clone());
+        assert!(matches!(
+            reader.offer(SessionEvent::missed(1), HIGH_WATER),
+            Offer::Taken
+        ));
+        let catch_up = || {
+            let mut cx = Context::from_waker(&waker);
+            while reader.poll(&mut cx).is_ready() {}
+            false
+        };
+        let limit = Duration::from_secs(1);
+        let delivered = reader.deliver(SessionEvent::missed(2), 1, limit, &catch_up);
+        delivered.await.unwrap();
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+        let event = reader.ready().unwrap().event;
+        assert!(matches!(event, Event::Missed(2)), "{event:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_that_two_tasks_deliver_are_both_counted() {
+        let reader = Reader::default();
+        let _ = reader.offer(SessionEvent::missed(1), HIGH_WATER);
+        let limit = Duration::from_secs(1);
+        let deliver = || reader.deliver(SessionEvent::missed(1), 1, limit, &|| false);
+        let (first, second) = tokio::join!(deliver(), deliver());
+        assert!(first.is_ok() && second.is_ok());
+        reader.ready().unwrap();
+        let event = reader.ready().unwrap().event;
+        assert!(matches!(event, Event::Missed(2)), "{event:?}");
     }
 }

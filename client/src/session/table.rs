@@ -103,6 +103,11 @@ impl Sessions {
         Some(inbox)
     }
 
+    /// Drops the updates of a session that was not registered: those of an earlier attempt to load it.
+    pub(crate) fn forget_early(&self, id: &SessionId) {
+        self.lock().unclaimed.retain(|(known, _)| known != id);
+    }
+
     /// Returns the ids of the open sessions.
     pub(crate) fn ids(&self) -> Vec<SessionId> {
         self.lock().claimed.keys().cloned().collect()
@@ -229,6 +234,22 @@ mod tests {
         assert_eq!(words(&mut latest).len(), 1);
         let mut oldest = Events::new(sessions.claim(&"0".into()).unwrap());
         assert_eq!(words(&mut oldest).len(), 0);
+    }
+
+    /// The history of an attempt to load the session that came too late is not shown beside that of
+    /// the next attempt.
+    #[test]
+    fn what_came_too_late_is_dropped_before_a_session_is_loaded_again() {
+        let sessions = Sessions::new();
+        let id = SessionId::from("a");
+        put(&sessions, &id, "late");
+        put(&sessions, &"b".into(), "other");
+        sessions.forget_early(&id);
+        let mut events = Events::new(sessions.claim(&id).unwrap());
+        put(&sessions, &id, "again");
+        assert_eq!(words(&mut events), ["again"]);
+        let mut other = Events::new(sessions.claim(&"b".into()).unwrap());
+        assert_eq!(words(&mut other), ["other"]);
     }
 
     #[test]
