@@ -27,6 +27,7 @@
 //! | | Landlock | bubblewrap |
 //! |---|---|---|
 //! | needs | Linux 6.2 | the program `bwrap`, and user namespaces |
+//! | permissions, owner, times of files outside | can be changed | refused |
 //! | signals to processes outside | refused from Linux 6.12 on | refused |
 //! | abstract Unix sockets of others | refused from Linux 6.12 on | permitted unless without network |
 //! | pseudo-terminals | only if `/dev/ptmx` and `/dev/pts` are writable paths | its own |

@@ -191,6 +191,21 @@ fn processes_outside_are_not_signalled() {
     }
 }
 
+/// What the table of the crate says of the two mechanisms.
+#[test]
+fn bubblewrap_alone_keeps_the_permissions_of_files_outside() {
+    for mechanism in mechanisms() {
+        let place = Place::new();
+        let output = run(
+            &place.sandbox(mechanism),
+            &place,
+            "chmod 600 ../outside/kept",
+        );
+        let refuses = mechanism == Mechanism::Bubblewrap;
+        assert_eq!(!output.status.success(), refuses, "{mechanism}: {output:?}");
+    }
+}
+
 #[test]
 fn a_single_file_can_be_made_writable() {
     for mechanism in mechanisms() {
