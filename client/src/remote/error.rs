@@ -126,7 +126,7 @@ impl From<Infallible> for RemoteError {
 /// Returns the start of the response's body and a remedy for the status.
 fn detail(message: &str, status: u16) -> String {
     let remedy = match status {
-        401 => "; the token is missing or wrong, pass the server's",
+        401 => "; the token is missing or wrong: pass the server's token",
         403 => "; the server rejects this host, origin or token",
         404 => "; check the path of the URL, which is /acp on most servers",
         301 | 302 | 307 | 308 => "; redirects are not followed, use the final URL",
@@ -151,7 +151,7 @@ mod tests {
             message: "unauthorized".to_owned(),
         };
         let expected = "https://host/acp refused POST initialize with status 401 (unauthorized); \
-            the token is missing or wrong, pass the server's";
+            the token is missing or wrong: pass the server's token";
         assert_eq!(error.to_string(), expected);
         assert!(!error.is_temporary());
     }

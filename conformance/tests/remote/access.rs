@@ -27,7 +27,9 @@ async fn a_server_with_a_token_needs_it() {
             let error = failure(host.agent(scheme).token(token)).await;
             assert_eq!(error.status(), Some(401), "{error}");
             assert!(
-                error.to_string().ends_with("; pass the server's token"),
+                error
+                    .to_string()
+                    .ends_with("missing or wrong: pass the server's token"),
                 "{error}"
             );
         }
