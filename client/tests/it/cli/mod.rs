@@ -1,5 +1,7 @@
 //! The command `acp`, run as a process against agents that are shell scripts.
 
+#[path = "../../../../sdk/sandbox/tests/confine/mechanisms.rs"]
+mod mechanisms;
 pub mod pty;
 pub mod script;
 

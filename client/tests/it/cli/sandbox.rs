@@ -2,24 +2,12 @@
 
 use std::path::Path;
 
-use acp_client::SandboxSettings;
-use acp_client::{AgentCommand, Client, Mechanism, Workspace};
+use acp_client::{AgentCommand, Client, Mechanism, SandboxSettings, Workspace};
 
 use super::acp::{Acp, Ended, acp, command};
+use super::mechanisms::mechanisms;
 use super::script::script;
 use crate::agent::within;
-
-/// Returns the mechanisms of this machine, and says which are not tested.
-fn mechanisms() -> Vec<Mechanism> {
-    let is_there = |mechanism: &Mechanism| match SandboxSettings::new(*mechanism).prepare() {
-        Ok(_) => true,
-        Err(error) => {
-            eprintln!("not tested: {error}");
-            false
-        }
-    };
-    Mechanism::ALL.into_iter().filter(is_there).collect()
-}
 
 /// Writes inside of the session's directory and outside, by itself and by terminals of the client.
 const WRITER: &str = r#"

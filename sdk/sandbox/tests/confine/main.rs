@@ -3,23 +3,15 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
+mod mechanisms;
+
 use std::fs;
 use std::process::{Command, Output};
 
 use acp_sandbox::{Mechanism, Sandbox, SandboxErrorKind, SandboxSettings};
 use tempfile::TempDir;
 
-/// Returns the mechanisms of this machine, and says which are not tested.
-fn mechanisms() -> Vec<Mechanism> {
-    let is_there = |mechanism: &Mechanism| match SandboxSettings::new(*mechanism).prepare() {
-        Ok(_) => true,
-        Err(error) => {
-            eprintln!("not tested: {error}");
-            false
-        }
-    };
-    Mechanism::ALL.into_iter().filter(is_there).collect()
-}
+use self::mechanisms::mechanisms;
 
 /// A project that is writable, beside a folder that is not.
 struct Place {
