@@ -82,15 +82,10 @@ async fn begin(
     })?;
     let notes = Notes::new();
     let passed_on = notes.clone();
+    let command = launch.command();
     let command = match io::stderr().is_terminal() {
-        true => {
-            let command = launch.command();
-            command.on_stderr(move |line| passed_on.line(acp_sdk::text::printable(line)))
-        }
-        false => {
-            let command = launch.command();
-            command.on_stderr_bytes(move |bytes| passed_on.bytes(bytes))
-        }
+        true => command.on_stderr(move |line| passed_on.line(acp_sdk::text::printable(line))),
+        false => command.on_stderr_bytes(move |bytes| passed_on.bytes(bytes)),
     };
     let process = command
         .spawn()

@@ -235,7 +235,6 @@ impl AgentCommand {
                 None => command.env_remove(name),
             };
         }
-        set_variables(&mut command, self.sandbox.as_ref());
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
@@ -300,13 +299,6 @@ pub(crate) fn confined(program: &OsStr, sandbox: Option<&Sandbox>) -> Command {
     let mut command = Command::new(program);
     command.args(args);
     command
-}
-
-/// Sets the variables of the sandbox, over those that were set before.
-pub(crate) fn set_variables(command: &mut Command, sandbox: Option<&Sandbox>) {
-    if let Some(sandbox) = sandbox {
-        command.envs(sandbox.variables());
-    }
 }
 
 /// Returns the reason why a program could not be started.

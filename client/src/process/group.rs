@@ -56,6 +56,7 @@ impl Group {
         let mut child = match sandbox {
             None => command.spawn()?,
             Some(sandbox) => {
+                command.envs(sandbox.variables());
                 // On another thread, which has no runtime.
                 let runtime = tokio::runtime::Handle::current();
                 sandbox.spawn(|| {

@@ -29,7 +29,7 @@ use tokio::time::timeout;
 
 pub use self::command::AgentCommand;
 use self::command::{Callback, Grace, OnStderr};
-pub(crate) use self::command::{CommandLine, confined, set_variables, why_not};
+pub(crate) use self::command::{CommandLine, confined, why_not};
 pub(crate) use self::connector::{CurrentProcess, ProcessConnector};
 pub use self::exit::Exit;
 use self::group::{ExitWatch, Group, Request};

@@ -32,7 +32,7 @@ use super::output::Output;
 use crate::hooks::{ConnectionId, SessionContext};
 use crate::process::group::{Group, Request};
 use crate::process::sweep::{Mark, Sweeper};
-use crate::process::{Exit, confined, pipe, set_variables, why_not};
+use crate::process::{Exit, confined, pipe, why_not};
 
 /// The output limit in bytes if the request names none.
 const DEFAULT_LIMIT: u64 = 1 << 20;
@@ -233,7 +233,6 @@ impl Terminal {
             .stdin(Stdio::null())
             .stdout(stdout)
             .stderr(stderr);
-        set_variables(&mut command, sandbox);
         let mark = Mark::new();
         mark.put(&mut command);
         let (group, _) = Group::spawn(&mut command, sandbox).map_err(|error| cannot(&error))?;

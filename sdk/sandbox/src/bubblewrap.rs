@@ -1,6 +1,6 @@
 //! `bwrap`, the program of bubblewrap.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,28 +14,22 @@ const USER_SOCKETS: &str = "/run/user";
 
 /// Returns the arguments before `--` and the program.
 pub(crate) fn arguments(writable: &[PathBuf], has_network: bool) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = Vec::new();
-    let mut add = |words: &[&OsStr]| arguments.extend(words.iter().map(|&word| word.to_owned()));
     // Neither `--new-session`: whoever kills the process group must reach what is confined. Nor
     // `--die-with-parent`: the parent would be the thread that starts the process.
-    add(&["--unshare-pid".as_ref(), "--unshare-ipc".as_ref()]);
+    let mut words = vec!["--unshare-pid", "--unshare-ipc"];
     if !has_network {
-        add(&["--unshare-net".as_ref()]);
+        words.push("--unshare-net");
     }
-    add(&["--ro-bind".as_ref(), "/".as_ref(), "/".as_ref()]);
-    add(&["--dev".as_ref(), "/dev".as_ref()]);
+    words.extend(["--ro-bind", "/", "/", "--dev", "/dev"]);
     // The terminal of the user, into which text could be typed.
-    add(&[
-        "--ro-bind".as_ref(),
-        "/dev/null".as_ref(),
-        "/dev/tty".as_ref(),
-    ]);
-    add(&["--proc".as_ref(), "/proc".as_ref()]);
+    words.extend(["--ro-bind", "/dev/null", "/dev/tty"]);
+    words.extend(["--proc", "/proc"]);
     if Path::new(USER_SOCKETS).is_dir() {
-        add(&["--tmpfs".as_ref(), USER_SOCKETS.as_ref()]);
+        words.extend(["--tmpfs", USER_SOCKETS]);
     }
+    let mut arguments: Vec<OsString> = words.into_iter().map(OsString::from).collect();
     for path in writable {
-        add(&["--bind".as_ref(), path.as_ref(), path.as_ref()]);
+        arguments.extend(["--bind".into(), path.into(), path.into()]);
     }
     arguments
 }

@@ -1,7 +1,7 @@
 //! What a sandbox permits.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::{Sandbox, SandboxError};
@@ -76,11 +76,6 @@ impl SandboxSettings {
     pub fn without_network(mut self) -> Self {
         self.has_network = false;
         self
-    }
-
-    /// Returns the writable paths, as they were given.
-    pub fn writable_paths(&self) -> impl Iterator<Item = &Path> {
-        self.writable.iter().map(PathBuf::as_path)
     }
 
     /// Prepares the sandbox: opens the writable paths and creates the temporary directory.

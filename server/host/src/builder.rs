@@ -27,7 +27,7 @@ impl HostedAgentBuilder {
         Self {
             program,
             args: Vec::new(),
-            env: vec![(acp_server::internal::TOKEN_VARIABLE.into(), None)],
+            env: Vec::new(),
             processes: AgentProcesses::default(),
             limits: HostedLimits::default(),
             sandbox: None,
