@@ -193,7 +193,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn unsupported(what: &str, capability: &'static str) -> Self {
+    /// Returns the error that the agent does not support `what`, because it lacks `capability`.
+    pub fn unsupported(what: &str, capability: &'static str) -> Self {
         Self::Unsupported {
             what: what.to_owned(),
             capability,

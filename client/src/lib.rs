@@ -22,7 +22,7 @@
 //! ```
 //!
 //! When the agent's process exits, pending calls fail with its exit status and the last lines of its
-//! standard error. The command `acp` (feature `cli`) is a thin layer on top.
+//! standard error. The command `acp` (crate `acp-cli`) is a thin layer on top.
 
 #![cfg_attr(
     test,
@@ -31,13 +31,13 @@
 
 #[cfg(feature = "blocking")]
 pub mod blocking;
-#[cfg(feature = "cli")]
-pub mod cli;
 mod client;
 mod error;
 mod external;
 mod guard;
 mod hooks;
+#[doc(hidden)]
+pub mod internal;
 #[cfg(all(test, unix))]
 mod lifeline;
 mod login;
@@ -49,14 +49,6 @@ mod prompt_id;
 mod reconnect;
 #[cfg(feature = "remote")]
 pub mod remote;
-#[cfg_attr(
-    not(feature = "cli"),
-    allow(
-        dead_code,
-        unused_imports,
-        reason = "some of it is for the command line only"
-    )
-)]
 mod session;
 #[cfg(feature = "v2")]
 mod v2;

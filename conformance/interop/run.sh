@@ -114,8 +114,7 @@ done
 need "$@"
 if [ -z "${ACP_BIN:-}" ]; then
     say "building"
-    cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server-cli -p acp-client -p acp-conformance \
-        --features acp-client/cli
+    cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server-cli -p acp-cli -p acp-conformance
 fi
 
 # Our agent behind HTTP and WebSocket.

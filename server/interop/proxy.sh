@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
 bin=${CARGO_TARGET_DIR:-$root/target}/debug
-cargo build -q -p acp-server-cli -p acp-client --features acp-client/cli,acp-client/remote
+cargo build -q -p acp-server-cli -p acp-cli
 folder=$(mktemp -d)
 server=
 finish() {

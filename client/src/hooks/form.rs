@@ -45,7 +45,7 @@ pub fn check_form(form: &ElicitationSchema, content: &Map<Value>) -> Result<(), 
 }
 
 /// Returns the error in the value of a field.
-pub(crate) fn check_field(property: &Property, value: &Value) -> Result<(), String> {
+pub fn check_field(property: &Property, value: &Value) -> Result<(), String> {
     match (property, value) {
         (Property::String(schema), Value::String(text)) => check_text(schema, text),
         (Property::Integer(schema), Value::Integer(number)) => {

@@ -24,8 +24,7 @@ pub(crate) use self::extensions::AnyExtensions;
 pub use self::extensions::Extensions;
 pub(crate) use self::files::AnyFiles;
 pub use self::files::Files;
-#[cfg(feature = "cli")]
-pub(crate) use self::form::check_field;
+pub use self::form::check_field;
 pub use self::form::{InvalidAnswer, check_form};
 pub(crate) use self::terminals::AnyTerminals;
 pub use self::terminals::Terminals;

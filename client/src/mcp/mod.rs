@@ -67,9 +67,9 @@ impl McpServer {
         }
     }
 
-    /// Holds a reference for counting.
-    #[cfg(feature = "mcp-http")]
-    pub(crate) fn counted(mut self, reference: std::sync::Arc<()>) -> Self {
+    /// Holds a reference, so that the servers in use can be counted.
+    #[doc(hidden)]
+    pub fn counted(mut self, reference: std::sync::Arc<()>) -> Self {
         self._counted = Some(reference);
         self
     }

@@ -26,12 +26,10 @@ pub use self::ask::Ask;
 pub use self::reason::{Reason, RuleId, RuleSource};
 pub(crate) use self::rules::Action;
 pub use self::rules::{Remember, Rule, Rules, RulesError};
-#[cfg(feature = "cli")]
-pub(crate) use self::shown::Shown;
+pub use self::shown::Shown;
 
 /// Who needs a decision, and what it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Asker {
     /// The agent asks before a tool call (`session/request_permission`). The description is the
     /// agent's.
@@ -94,7 +92,7 @@ impl PermissionRequest {
 
     /// Returns whether a handler that asks a person allows this without a question, if it
     /// `approves_reads`.
-    pub(crate) fn asks_nobody(&self, approves_reads: bool) -> bool {
+    pub fn asks_nobody(&self, approves_reads: bool) -> bool {
         self.only_reads() && (approves_reads || self.asker == Asker::Client)
     }
 
@@ -149,7 +147,7 @@ pub(crate) fn paths(
 }
 
 /// Returns the diff, if the content is one.
-pub(crate) fn as_diff(content: &ToolCallContent) -> Option<&Diff> {
+pub fn as_diff(content: &ToolCallContent) -> Option<&Diff> {
     match content {
         ToolCallContent::Diff(diff) => Some(diff),
         _ => None,

@@ -19,15 +19,16 @@ const MOST_TITLE: usize = 1000;
 
 /// What a request says, as lines.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub struct Shown {
     /// The title, the paths and the input of the tool.
-    pub(crate) lines: Vec<String>,
+    pub lines: Vec<String>,
     /// The number of lines, if they are too many to be shown.
-    pub(crate) too_long: Option<usize>,
+    pub too_long: Option<usize>,
 }
 
 impl Shown {
-    pub(crate) fn new(question: &PermissionRequest) -> Self {
+    /// Returns the text of a question.
+    pub fn new(question: &PermissionRequest) -> Self {
         let mut lines = Vec::new();
         let kind = question.kind.as_ref();
         let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));

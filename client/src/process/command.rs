@@ -25,7 +25,6 @@ pub(super) enum OnStderr {
     /// For lines of text.
     Line(Callback<str>),
     /// For the bytes as they are received.
-    #[cfg(feature = "cli")]
     Bytes(Callback<[u8]>),
 }
 
@@ -171,8 +170,7 @@ impl AgentCommand {
     }
 
     /// Sets a callback for the unchanged bytes of the agent's standard error. It must not block.
-    #[cfg(feature = "cli")]
-    pub(crate) fn on_stderr_bytes(mut self, bytes: impl FnMut(&[u8]) + Send + 'static) -> Self {
+    pub fn on_stderr_bytes(mut self, bytes: impl FnMut(&[u8]) + Send + 'static) -> Self {
         self.on_stderr = Some(OnStderr::Bytes(Arc::new(Mutex::new(bytes))));
         self
     }
@@ -302,7 +300,7 @@ pub(crate) fn confined(program: &OsStr, sandbox: Option<&Sandbox>) -> Command {
 }
 
 /// Returns the reason why a program could not be started.
-pub(crate) fn why_not(program: &OsStr, cwd: Option<&Path>, error: &io::Error) -> String {
+pub fn why_not(program: &OsStr, cwd: Option<&Path>, error: &io::Error) -> String {
     let path = Path::new(program);
     if let Some(cwd) = cwd
         && !cwd.is_dir()

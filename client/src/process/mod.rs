@@ -28,8 +28,9 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 pub use self::command::AgentCommand;
+pub use self::command::why_not;
 use self::command::{Callback, Grace, OnStderr};
-pub(crate) use self::command::{CommandLine, confined, why_not};
+pub(crate) use self::command::{CommandLine, confined};
 pub(crate) use self::connector::{CurrentProcess, ProcessConnector};
 pub use self::exit::Exit;
 use self::group::{ExitWatch, Group, Request};
@@ -304,11 +305,9 @@ async fn drain_stderr(
 ) {
     let Some(mut pipe) = pipe else { return };
     let mut lines = None;
-    #[cfg(feature = "cli")]
     let mut bytes: Option<Callback<[u8]>> = None;
     match on_stderr {
         Some(OnStderr::Line(callback)) => lines = Some(Lines::new(callback)),
-        #[cfg(feature = "cli")]
         Some(OnStderr::Bytes(callback)) => bytes = Some(callback),
         None => {}
     }
@@ -317,7 +316,6 @@ async fn drain_stderr(
         if let Some(lines) = &mut lines {
             lines.push(chunk);
         }
-        #[cfg(feature = "cli")]
         if let Some(bytes) = &bytes {
             bytes.lock().unwrap_or_else(PoisonError::into_inner)(chunk);
         }

@@ -7,7 +7,7 @@ const VARIABLES: [&str; 3] = ["ACP_TOKEN", "ACP_MCP_TOKEN", "ACP_SERVER_TOKEN"];
 
 /// Removes inherited tokens from the environment of a command, because they grant access to other agents
 /// and hosts. Variables that the command sets are kept.
-pub(crate) fn withhold(command: &mut Command) {
+pub fn withhold(command: &mut Command) {
     for name in VARIABLES {
         if !command.get_envs().any(|(set, _)| set == name) {
             command.env_remove(name);

@@ -58,8 +58,7 @@ pub use self::token::Token;
 
 /// Returns an HTTP client for downloads, which trusts the system's certificate authorities and
 /// follows no redirect from HTTPS to HTTP.
-#[cfg(feature = "cli")]
-pub(crate) fn download_client() -> Result<reqwest::Client, RemoteError> {
+pub fn download_client() -> Result<reqwest::Client, RemoteError> {
     let tls = tls::config(&tls::Trust::System, &["h2", "http/1.1"])?;
     let redirects = reqwest::redirect::Policy::custom(|redirect| {
         let was_encrypted = redirect

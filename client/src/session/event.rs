@@ -34,15 +34,20 @@ pub struct SessionEvent {
 }
 
 impl SessionEvent {
-    /// Creates the event of a gap.
-    pub(super) fn missed(count: u64) -> Self {
+    /// Creates a live event, for the tests of an application.
+    pub fn live(event: Event, turn: Option<u64>) -> Self {
         Self {
-            event: Event::Missed(count),
+            event,
             phase: Phase::Live,
-            turn: None,
+            turn,
             number: None,
             prompt_id: None,
         }
+    }
+
+    /// Creates the event of a gap.
+    pub(super) fn missed(count: u64) -> Self {
+        Self::live(Event::Missed(count), None)
     }
 }
 
@@ -123,7 +128,6 @@ impl Event {
 
 /// The state of a session whose connection was lost and which could not be continued without a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Gap {
     /// The session was loaded: its whole history follows, up to [`Event::HistoryEnd`].
     Loaded,
@@ -148,8 +152,17 @@ pub struct Answered {
 }
 
 impl Answered {
+    /// Creates an answer without a reason, for the tests of an application.
+    pub fn new(question: PermissionRequest, outcome: RequestPermissionOutcome) -> Self {
+        Self {
+            question,
+            outcome,
+            reason: None,
+        }
+    }
+
     /// Returns the option that was selected; `None` if the answer is `cancelled`.
-    pub(crate) fn option(&self) -> Option<&PermissionOption> {
+    pub fn option(&self) -> Option<&PermissionOption> {
         let RequestPermissionOutcome::Selected(selected) = &self.outcome else {
             return None;
         };

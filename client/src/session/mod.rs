@@ -17,7 +17,7 @@ pub(crate) use self::event::Origin;
 pub use self::event::{Answered, Event, Gap, Phase, SessionEvent};
 pub use self::events::Events;
 pub(crate) use self::inbox::{Inbox, ReaderTimeout, Rest};
-pub(crate) use self::outcome::separator;
+pub use self::outcome::separator;
 pub use self::outcome::{Outcome, TokenUsage};
 pub use self::prompt::Prompt;
 pub use self::settings::{ConfigValue, SessionSettings};

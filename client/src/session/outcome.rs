@@ -70,7 +70,7 @@ pub(super) struct Gathering {
 }
 
 /// Returns the separator between `text` and the next message: a blank line.
-pub(crate) fn separator(text: &str) -> &'static str {
+pub fn separator(text: &str) -> &'static str {
     if text.is_empty() || text.ends_with("\n\n") {
         ""
     } else if text.ends_with('\n') {

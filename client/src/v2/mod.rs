@@ -20,7 +20,8 @@ mod work;
 
 use std::hash::Hasher;
 
-pub(crate) use self::updates::{Converted, Converter};
+pub(crate) use self::updates::Converted;
+pub use self::updates::Converter;
 pub(crate) use self::usage::Usage;
 pub(crate) use self::work::{End, Work};
 

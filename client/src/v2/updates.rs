@@ -8,7 +8,7 @@ use super::tool_calls::ToolCalls;
 
 /// The converted update: usually one update.
 #[derive(Debug, Default)]
-pub(crate) struct Converted {
+pub struct Converted {
     first: Option<v1::SessionUpdate>,
     rest: Vec<v1::SessionUpdate>,
 }
@@ -33,20 +33,20 @@ impl IntoIterator for Converted {
 
 /// Converts the updates of one session, with the state that later updates refer to.
 #[derive(Debug, Default)]
-pub(crate) struct Converter {
+pub struct Converter {
     messages: Messages,
     calls: ToolCalls,
 }
 
 impl Converter {
     /// Clears the state before a replay of the conversation.
-    pub(crate) fn restart(&mut self) {
+    pub fn restart(&mut self) {
         self.messages.clear();
         self.calls.clear();
     }
 
     /// Converts an update.
-    pub(crate) fn update(&mut self, update: v2::SessionUpdate) -> Converted {
+    pub fn update(&mut self, update: v2::SessionUpdate) -> Converted {
         use v2::SessionUpdate as V2;
         match update {
             V2::UserMessageChunk(chunk) => self.chunk(Writer::User, chunk),

@@ -13,7 +13,7 @@ use tokio::io::{
 use tokio::sync::Notify;
 
 /// A timeout against hanging tests; passing tests never reach it.
-pub const GUARD: Duration = Duration::from_secs(30);
+const GUARD: Duration = Duration::from_secs(30);
 
 /// Fails a test that would hang.
 pub async fn within<T>(future: impl IntoFuture<Output = T>) -> T {

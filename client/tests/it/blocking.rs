@@ -2,7 +2,7 @@
 
 use acp_client::{AgentCommand, Client, Error, Event, Policy, blocking};
 
-use crate::cli::script::script;
+use crate::script::script;
 
 fn agent(text: &str) -> AgentCommand {
     AgentCommand::new("sh").args(["-c".to_owned(), script(text)])

@@ -11,15 +11,10 @@ mod agent;
 #[cfg(all(unix, feature = "blocking"))]
 mod blocking;
 #[cfg(unix)]
-mod cli;
-#[cfg(unix)]
 mod continuing;
 mod external;
 mod guard;
 mod hooks;
-#[cfg(unix)]
-#[path = "../../src/lifeline.rs"]
-mod lifeline;
 mod misbehaving;
 mod permissions;
 #[cfg(unix)]
@@ -27,6 +22,8 @@ mod process;
 mod prompt_ids;
 #[cfg(unix)]
 mod restart;
+#[cfg(unix)]
+pub mod script;
 mod sessions;
 mod turns;
 #[cfg(feature = "v2")]

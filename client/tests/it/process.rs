@@ -5,7 +5,7 @@ use std::time::Duration;
 use acp_client::{AgentCommand, Client, Error, Turn};
 
 use crate::agent::within;
-use crate::cli::script::script;
+use crate::script::script;
 
 fn agent(text: &str) -> AgentCommand {
     AgentCommand::new("sh").args(["-c".to_owned(), script(text)])

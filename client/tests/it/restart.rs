@@ -9,7 +9,7 @@ use acp_client::{
 use acp_sdk::v1::{ContentBlock, SessionUpdate, StopReason};
 
 use crate::agent::within;
-use crate::cli::script::script;
+use crate::script::script;
 
 /// Functions for agents that are restarted, and `run`, the number of this process.
 const STARTS: &str = r#"

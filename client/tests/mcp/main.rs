@@ -10,9 +10,5 @@
 
 #[path = "../it/agent.rs"]
 mod agent;
-#[cfg(unix)]
-mod command;
 mod host;
-#[cfg(all(unix, feature = "mcp-http", feature = "remote"))]
-mod http;
 mod server;

@@ -7,25 +7,8 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod command;
+#[allow(dead_code, reason = "the server is shared with the tests of acp-cli")]
 mod fake;
-mod install;
 mod lenient;
 mod lost;
 mod posts;
-mod registry;
-
-use std::process::Stdio;
-
-use tokio::process::Command;
-
-/// Creates an `acp` without input, whose output is captured. Dropping its process kills it.
-fn acp() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    command
-}

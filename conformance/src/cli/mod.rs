@@ -92,7 +92,7 @@ pub fn main() -> ExitCode {
     let args = Args::parse();
     if let Command::ReferenceClient { arguments } = args.command {
         let arguments = std::iter::once("acp".into()).chain(arguments);
-        return acp_client::cli::main(arguments);
+        return acp_cli::main(arguments);
     }
     let mut out = io::stdout().lock();
     let verdict = match &args.command {

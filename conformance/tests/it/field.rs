@@ -21,6 +21,7 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
 fn has_test(workspace: &Path, package: &str, module: &str, test: &str) -> bool {
     let rooms = match package {
         "files" => &["sdk/files"][..],
+        "client" => &["client", "client/cli"],
         "server" => &["server", "server/cli", "server/host", "server/remote"],
         other => &[other],
     };

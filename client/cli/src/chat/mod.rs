@@ -1,0 +1,167 @@
+//! `acp chat`: a conversation in a terminal.
+//!
+//! One thread reads the keyboard, tokio's threads write to the terminal, and the conversation runs
+//! between them. A blocked terminal delays neither the connection nor Ctrl-C.
+
+mod ask;
+mod commands;
+mod diff;
+mod elicitation;
+mod input;
+mod markdown;
+mod screen;
+mod style;
+mod talk;
+mod tools;
+mod turn;
+mod view;
+
+use std::io::{self, IsTerminal as _};
+
+use tokio::sync::mpsc;
+
+use self::ask::Keys;
+use self::input::Keyboard;
+use self::style::Paint;
+use self::talk::Talk;
+use super::args::ChatArgs;
+use super::exit::{Code, hint};
+use super::notes::Notes;
+use super::opening;
+use super::stop::{Reason, Stop};
+use super::{complain, folders, run, text};
+use acp_client::Error;
+
+/// The error that ends a conversation.
+enum Failure {
+    Error(Error),
+    Usage(String),
+    /// The requested session is not available.
+    Session(String),
+    /// Authentication failed.
+    Login(String),
+    /// The terminal cannot be used.
+    Terminal(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Terminal(error.to_string())
+    }
+}
+
+impl From<opening::Failure> for Failure {
+    fn from(failure: opening::Failure) -> Self {
+        match failure {
+            opening::Failure::Error(error) => Self::Error(error),
+            opening::Failure::Session(message) => Self::Session(message),
+            opening::Failure::Usage(message) => Self::Usage(message),
+            opening::Failure::Login(message) => Self::Login(message),
+        }
+    }
+}
+
+/// Runs a conversation and returns the exit code.
+pub(super) async fn chat(args: ChatArgs) -> Code {
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if dumb || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        complain(
+            "acp: `acp chat` needs a terminal that can move its cursor on standard input and \
+             output. Use `acp run`",
+        );
+        return Code::Usage;
+    }
+    let stop = match Stop::listen(None) {
+        Ok(stop) => stop,
+        Err(error) => {
+            complain(format_args!("acp: cannot listen to signals: {error}"));
+            return Code::Failed;
+        }
+    };
+    let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let paint = Paint { colours };
+    let (ask, questions) = Keys::new();
+    let mut client = None;
+    let conversation = async {
+        let notes = Notes::new();
+        let talk = Talk::begin(&args, ask, &notes, paint, &mut client).await?;
+        converse(talk, questions, &stop, paint).await
+    };
+    let ended = tokio::select! {
+        ended = conversation => ended,
+        () = stop.cancelled() => Ok(()),
+    };
+    input::restore(stop.reason().is_some());
+    let code = match (&ended, stop.reason()) {
+        (Err(failure), _) => report(failure),
+        (Ok(()), Some(reason)) => Code::of_reason(reason),
+        (Ok(()), None) => Code::EndTurn,
+    };
+    run::end(client, &stop, true).await;
+    code
+}
+
+async fn converse(
+    mut talk: Talk<'_>,
+    questions: mpsc::Receiver<ask::Asked>,
+    stop: &Stop,
+    paint: Paint,
+) -> Result<(), Failure> {
+    let keyboard = Keyboard::start(history(), paint.colours);
+    talk.converse(keyboard, questions, stop).await
+}
+
+/// Returns the file of earlier prompts. Creates it and its folder with access for this user only.
+fn history() -> Option<std::path::PathBuf> {
+    let folder = folders::data()?;
+    folders::create(&folder).ok()?;
+    let file = folder.join("chat-history");
+    folders::open_file(&file).ok()?;
+    Some(file)
+}
+
+fn report(failure: &Failure) -> Code {
+    match failure {
+        Failure::Error(error) => {
+            for line in explained(error) {
+                complain(format_args!("acp: {line}"));
+            }
+            Code::of_error(error)
+        }
+        Failure::Usage(message) => {
+            complain(format_args!("acp: {}", acp_sdk::text::printable(message)));
+            Code::Usage
+        }
+        Failure::Session(message) => {
+            complain(format_args!("acp: {}", acp_sdk::text::printable(message)));
+            Code::Failed
+        }
+        Failure::Login(message) => {
+            complain(format_args!("acp: {}", acp_sdk::text::printable(message)));
+            Code::Refused
+        }
+        Failure::Terminal(message) => {
+            complain(format_args!("acp: cannot use the terminal: {message}"));
+            Code::Failed
+        }
+    }
+}
+
+/// Returns an error as lines: the event and the remedy.
+fn explained(error: &Error) -> Vec<String> {
+    let mut lines = vec![style::clean(&error.to_string())];
+    lines.extend(text::details(error).map(|details| style::clean(&details)));
+    lines.extend(hint(error).map(str::to_owned));
+    lines
+}
+
+/// Ends the conversation because of Ctrl-C.
+fn interrupt(stop: &Stop) {
+    stop.cancel(Reason::Interrupt);
+}

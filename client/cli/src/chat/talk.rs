@@ -1,0 +1,397 @@
+//! The conversation: prompts, commands, and events between turns.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use acp_sdk::v1::{SessionConfigKind, SessionConfigOption, SessionUpdate};
+use tokio::sync::mpsc;
+
+use super::ask::{Asked, Keys};
+use super::commands::{self, Typed};
+use super::input::{Input, Keyboard};
+use super::screen::Screen;
+use super::style::{Colour, Face, Paint, clean, fit};
+use super::view::View;
+use super::{Failure, explained, interrupt};
+use crate::args::ChatArgs;
+use crate::connect::{connect, directory};
+use crate::notes::Notes;
+use crate::opening::{self, Opening};
+use crate::stop::Stop;
+use acp_client::{Client, ClientBuilder, Session};
+use acp_client::{Error, Result};
+use acp_client::{Event, Events, SessionSettings};
+
+/// A session and its agent.
+pub(super) struct Talk<'a> {
+    args: &'a ChatArgs,
+    ask: Keys,
+    notes: &'a Notes,
+    slot: &'a mut Option<Client>,
+    cwd: PathBuf,
+    opening: Opening,
+    pub(super) session: Session,
+    pub(super) events: Events,
+    /// Whether the connection to the agent has ended.
+    pub(super) lost: bool,
+    pub(super) paint: Paint,
+    pub(super) screen: Screen,
+    pub(super) view: View,
+    /// Input typed during a turn: complete lines and the start of one.
+    pub(super) queued: VecDeque<String>,
+    pub(super) typed: String,
+}
+
+/// The next step after a line.
+enum Next {
+    Goes,
+    Quit,
+}
+
+impl<'a> Talk<'a> {
+    /// Starts the agent and opens a session.
+    pub(super) async fn begin(
+        args: &'a ChatArgs,
+        ask: Keys,
+        notes: &'a Notes,
+        paint: Paint,
+        slot: &'a mut Option<Client>,
+    ) -> Result<Self, Failure> {
+        let cwd = directory(&args.setup)?;
+        let mut opening = Opening::prepare(&args.setup, &cwd)?;
+        let client = connect(
+            &args.setup,
+            &cwd,
+            Some(ask.clone()),
+            notes,
+            slot,
+            true,
+            elicits(&ask),
+        )
+        .await?;
+        let (session, events) = opening.open(client, &cwd).await?;
+        let info = client.agent_info().agent_info.as_ref();
+        let name = info.map_or_else(
+            || "The agent".to_owned(),
+            |info| {
+                let title = info.title.as_deref().unwrap_or(&info.name);
+                format!("{} {}", fit(title, 60), fit(&info.version, 20))
+            },
+        );
+        let mut screen = Screen::new();
+        let width = Screen::width();
+        let head = paint.text(Face::BOLD, &fit(&name, width / 2));
+        let place = fit(&cwd.to_string_lossy(), width.saturating_sub(4));
+        let help = format!("{place}\n/help lists commands and keys.\n\n");
+        screen.print(&format!(
+            "{head}\n{}",
+            paint.text(Face::DIM, help.trim_end())
+        ));
+        screen.print("\n\n");
+        Ok(Self {
+            args,
+            ask,
+            notes,
+            slot,
+            cwd,
+            opening,
+            session,
+            events,
+            lost: false,
+            paint,
+            screen,
+            view: View::new(paint),
+            queued: VecDeque::new(),
+            typed: String::new(),
+        })
+    }
+
+    /// Runs the conversation until the user ends it.
+    pub(super) async fn converse(
+        &mut self,
+        mut keyboard: Keyboard,
+        mut questions: mpsc::Receiver<Asked>,
+        stop: &Stop,
+    ) -> Result<(), Failure> {
+        let mut abandoned = 0;
+        loop {
+            let line = match self.queued.pop_front() {
+                Some(line) => {
+                    let sign = self.paint.text(Face::of(Colour::Green), "› ");
+                    let shown = clean(&line).replace('\n', "\n  ");
+                    self.screen.print(&format!("{sign}{shown}\n"));
+                    Input::Line(line)
+                }
+                None => self.line(&mut keyboard, &mut questions).await?,
+            };
+            let line = match line {
+                Input::Line(line) => line,
+                Input::Abandoned => {
+                    abandoned += 1;
+                    if abandoned > 1 {
+                        interrupt(stop);
+                        return Ok(());
+                    }
+                    let hint = "Ctrl-C again ends acp";
+                    self.screen
+                        .print(&format!("{}\n", self.paint.text(Face::DIM, hint)));
+                    continue;
+                }
+                Input::End => return Ok(()),
+                Input::Failed(reason) => return Err(Failure::Terminal(reason)),
+                Input::Key(_) | Input::Paste(_) => continue,
+            };
+            abandoned = 0;
+            self.view.begin();
+            let settings = self.session.settings();
+            match Typed::parse(&line, &settings) {
+                Typed::Nothing => {}
+                Typed::Prompt(prompt) => {
+                    self.screen.print("\n");
+                    if self.reconnect().await? {
+                        self.turn(&prompt, &mut keyboard, &mut questions, stop)
+                            .await?;
+                    }
+                }
+                command => match self.command(command, &settings).await {
+                    Next::Goes => {}
+                    Next::Quit => return Ok(()),
+                },
+            }
+            self.screen.flush().await?;
+        }
+    }
+
+    /// Reads a line and shows events above it meanwhile.
+    async fn line(
+        &mut self,
+        keyboard: &mut Keyboard,
+        questions: &mut mpsc::Receiver<Asked>,
+    ) -> Result<Input, Failure> {
+        // Queued events are shown before the prompt.
+        while let Some(event) = self.events.next_ready() {
+            let shown = self.view.event(&event, Screen::width());
+            self.screen.print(&shown);
+        }
+        let shown = self.view.end(Screen::width());
+        self.screen.print(&shown);
+        self.screen.hide_cursor(false);
+        self.screen.flush().await?;
+        keyboard.set_completions(commands::completions(&self.session.settings()));
+        keyboard.read_line(std::mem::take(&mut self.typed));
+        // Chunks of text are joined to lines.
+        let mut shown = String::new();
+        let mut unfinished = false;
+        loop {
+            tokio::select! {
+                input = keyboard.inputs.recv() => {
+                    let input = match input {
+                        // Typed before the editor started.
+                        Some(Input::Key(_) | Input::Paste(_)) => continue,
+                        input => input.unwrap_or(Input::End),
+                    };
+                    shown += &self.view.end(Screen::width());
+                    self.screen.print(&shown);
+                    return Ok(input);
+                }
+                event = self.events.next(), if !self.lost => match event {
+                    Some(event) => {
+                        shown += &self.view.event(&event, Screen::width());
+                        unfinished = true;
+                        if let Some(end) = shown.rfind('\n') {
+                            let rest = shown.split_off(end + 1);
+                            keyboard.show(&shown);
+                            shown = rest;
+                        }
+                        if let Event::Update(SessionUpdate::AvailableCommandsUpdate(_)) = event.event {
+                            let settings = self.session.settings();
+                            keyboard.set_completions(commands::completions(&settings));
+                        }
+                    }
+                    None => {
+                        self.lost = true;
+                        shown += &self.view.note(Colour::Yellow, LOST);
+                        keyboard.show(&std::mem::take(&mut shown));
+                    }
+                },
+                () = tokio::time::sleep(QUIET), if unfinished => {
+                    unfinished = false;
+                    shown += &self.view.end(Screen::width());
+                    keyboard.show(&std::mem::take(&mut shown));
+                }
+                // Dropping a request rejects it.
+                Some(_) = questions.recv() => {
+                    let note = "the agent asked something outside of a turn, and was refused";
+                    shown += &self.view.note(Colour::Yellow, note);
+                    keyboard.show(&std::mem::take(&mut shown));
+                }
+            }
+        }
+    }
+
+    /// Reconnects if the connection has ended, and continues the session if the agent can. Returns
+    /// whether there is a session.
+    async fn reconnect(&mut self) -> Result<bool, Failure> {
+        if !self.lost {
+            return Ok(true);
+        }
+        self.say(Colour::Yellow, "connecting again …").await?;
+        if let Some(client) = self.slot.take() {
+            client.shutdown().await;
+        }
+        let opened = self.open_again().await;
+        let (session, events, continued) = match opened {
+            Ok(opened) => opened,
+            Err(opening::Failure::Error(error)) => {
+                self.complain(&error).await?;
+                return Ok(false);
+            }
+            Err(
+                opening::Failure::Session(message)
+                | opening::Failure::Usage(message)
+                | opening::Failure::Login(message),
+            ) => {
+                self.say(Colour::Red, &message).await?;
+                return Ok(false);
+            }
+        };
+        (self.session, self.events, self.lost) = (session, events, false);
+        let line = match continued {
+            true => "the session continues",
+            false => {
+                "the agent cannot continue the session: this is a new one, without its history"
+            }
+        };
+        self.say(Colour::Yellow, line).await?;
+        Ok(true)
+    }
+
+    /// Starts the agent again and continues the session if the agent can. Returns also whether it
+    /// is the same session.
+    async fn open_again(&mut self) -> Result<(Session, Events, bool), opening::Failure> {
+        let asked = Some(self.ask.clone());
+        let setup = &self.args.setup;
+        let client = connect(
+            setup,
+            &self.cwd,
+            asked,
+            self.notes,
+            self.slot,
+            false,
+            elicits(&self.ask),
+        )
+        .await?;
+        let id = self.session.id().clone();
+        match self.opening.again(client, id, &self.cwd).await {
+            Ok((session, events)) => Ok((session, events, true)),
+            Err(opening::Failure::Session(_)) => {
+                let session = client.new_session(&self.cwd).await?;
+                let events = session.events();
+                Ok((session, events, false))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Writes a line of acp.
+    pub(super) async fn say(&mut self, colour: Colour, line: &str) -> Result<(), Failure> {
+        let line = self.view.note(colour, line);
+        self.screen.print(&line);
+        Ok(self.screen.flush().await?)
+    }
+
+    pub(super) async fn complain(&mut self, error: &Error) -> Result<(), Failure> {
+        for line in explained(error) {
+            self.say(Colour::Red, &line).await?;
+        }
+        self.screen.print("\n");
+        Ok(())
+    }
+
+    async fn command(&mut self, command: Typed, settings: &SessionSettings) -> Next {
+        let (width, paint) = (Screen::width(), self.paint);
+        let shown = match command {
+            Typed::Quit => return Next::Quit,
+            Typed::Help => commands::help(settings, width, paint),
+            Typed::Plan => self.view.plan(width),
+            Typed::Usage => self.view.usage() + "\n",
+            Typed::Session => format!("{}\n", clean(self.session.id().as_str())),
+            Typed::Cancel => "No turn is running.\n".to_owned(),
+            Typed::Mode(mode) if mode.is_empty() => commands::modes(settings, width),
+            Typed::Mode(mode) => done(self.session.set_mode(mode.clone()).await, &mode),
+            Typed::Model(value) if value.is_empty() => {
+                commands::options(settings, commands::is_model, width)
+            }
+            Typed::Model(value) => {
+                let mut options = settings.config_options.iter().flatten();
+                match options.find(|option| commands::is_model(option)) {
+                    Some(option) => self.set(settings, option.id.as_str(), &value).await,
+                    None => "The agent offers no choice of models.\n".to_owned(),
+                }
+            }
+            Typed::Option(id, value) if value.is_empty() => {
+                let wanted =
+                    |option: &SessionConfigOption| id.is_empty() || option.id.as_str() == id;
+                commands::options(settings, wanted, width)
+            }
+            Typed::Option(id, value) => self.set(settings, &id, &value).await,
+            Typed::New => self.new_session().await,
+            Typed::Unknown(name) => format!(
+                "There is no command /{}. /help lists them; //{0} sends it as it is.\n",
+                fit(&name, 40)
+            ),
+            Typed::Nothing | Typed::Prompt(_) => String::new(),
+        };
+        let shown = self.view.block(&shown);
+        self.screen.print(&shown);
+        Next::Goes
+    }
+
+    async fn set(&self, settings: &SessionSettings, id: &str, value: &str) -> String {
+        let mut options = settings.config_options.iter().flatten();
+        let Some(option) = options.find(|option| option.id.as_str() == id) else {
+            return format!("The agent has no option {}.\n", fit(id, 40));
+        };
+        let result = match &option.kind {
+            SessionConfigKind::Boolean(_) => match value {
+                "on" | "off" => self.session.set_config_option(id, value == "on").await,
+                _ => return "Expected on or off.\n".to_owned(),
+            },
+            _ => self.session.set_config_option(id, value).await,
+        };
+        done(result.map(drop), &format!("{id}: {value}"))
+    }
+
+    async fn new_session(&mut self) -> String {
+        let Some(client) = self.slot.as_ref().filter(|_| !self.lost) else {
+            return "There is no agent; the next prompt starts it.\n".to_owned();
+        };
+        match client.new_session(&self.cwd).await {
+            Ok(session) => {
+                self.events = session.events();
+                self.session = session;
+                self.view = View::new(self.paint);
+                "A new session.\n".to_owned()
+            }
+            Err(error) => explained(&error).join("\n") + "\n",
+        }
+    }
+}
+
+/// Shows elicitations in the conversation.
+fn elicits(keys: &Keys) -> impl Fn(ClientBuilder) -> ClientBuilder + use<> {
+    let keys = keys.clone();
+    move |builder| builder.elicitation(keys.clone())
+}
+
+/// The time without new text after which an incomplete line is shown above the editor.
+const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
+
+const LOST: &str = "the connection to the agent was lost; the next prompt connects again";
+
+fn done(result: Result<()>, what: &str) -> String {
+    match result {
+        Ok(()) => format!("{}\n", fit(what, 100)),
+        Err(error) => explained(&error).join("\n") + "\n",
+    }
+}

@@ -1,0 +1,292 @@
+//! A turn: events, keys, requests and timers.
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use super::ask::{Asked, Next};
+use super::input::{Input, Keyboard};
+use super::screen::{Live, Screen};
+use super::style::{Colour, Face, fit};
+use super::talk::Talk;
+use super::{Failure, interrupt};
+use crate::stop::Stop;
+use acp_client::SessionEvent;
+
+/// Interval at which live lines are redrawn.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Maximum number of prompts queued during a turn; further ones stay in the line.
+const MOST_QUEUED: usize = 10;
+
+/// Maximum size of input typed during a turn, in bytes.
+const MOST_TYPED: usize = 1 << 20;
+
+/// The state of ending one turn.
+struct Ending {
+    cancel: CancellationToken,
+    announced: bool,
+}
+
+impl Talk<'_> {
+    /// Sends a prompt and shows its turn.
+    pub(super) async fn turn(
+        &mut self,
+        prompt: &str,
+        keyboard: &mut Keyboard,
+        questions: &mut mpsc::Receiver<Asked>,
+        stop: &Stop,
+    ) -> Result<(), Failure> {
+        let mut turn = match self.session.prompt(prompt).await {
+            Ok(turn) => turn,
+            Err(error) => return self.complain(&error).await,
+        };
+        self.view.begin();
+        self.screen.hide_cursor(true);
+        keyboard.read_keys();
+        let begun = Instant::now();
+        let mut clock = interval(TICK);
+        clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut question: Option<Asked> = None;
+        let mut ending = Ending {
+            cancel: CancellationToken::new(),
+            announced: false,
+        };
+        let mut events_end = false;
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                Some(input) = keyboard.inputs.recv() => {
+                    question = self.input(input, question, &mut ending, stop)?;
+                }
+                event = self.events.next(), if !events_end => match event {
+                    Some(event) => self.show(&event),
+                    None => events_end = true,
+                },
+                Some(mut asked) = questions.recv(), if question.is_none() => {
+                    let shown = asked.text(&mut self.view, Screen::width(), self.paint);
+                    self.screen.print(&shown);
+                    question = Some(asked);
+                }
+                // All events before the end of the turn were shown.
+                outcome = turn.finish() => break outcome,
+                _ = clock.tick() => {
+                    question = question.filter(Asked::is_open);
+                    let settled = self.view.settle();
+                    self.screen.print(&settled);
+                }
+            }
+            if ending.cancel.is_cancelled() && !ending.announced {
+                ending.announced = true;
+                turn.cancel();
+            }
+            self.draw(begun.elapsed(), question.as_ref(), &ending);
+            // A blocked terminal must not keep Ctrl-C from cancelling.
+            loop {
+                tokio::select! {
+                    biased;
+                    written = self.screen.flush() => {
+                        written?;
+                        match &mut question {
+                            Some(asked) if !asked.shown => asked.shown = true,
+                            _ => break,
+                        }
+                        // Keys answer the request from now on, so it must be displayed.
+                        self.draw(begun.elapsed(), question.as_ref(), &ending);
+                    }
+                    Some(input) = keyboard.inputs.recv() => {
+                        question = self.input(input, question, &mut ending, stop)?;
+                        if ending.cancel.is_cancelled() {
+                            turn.cancel();
+                        }
+                    }
+                }
+            }
+        };
+        while let Some(event) = self.events.next_ready() {
+            self.show(&event);
+        }
+        self.screen.end_live();
+        let width = Screen::width();
+        match outcome {
+            Ok(outcome) => {
+                let shown = self.view.outcome(&outcome, width);
+                self.screen.print(&shown);
+            }
+            Err(error) => {
+                let shown = self.view.end(width);
+                self.screen.print(&shown);
+                self.complain(&error).await?;
+            }
+        }
+        self.view.begin();
+        self.lost |= events_end;
+        Ok(())
+    }
+
+    fn show(&mut self, event: &SessionEvent) {
+        let width = Screen::width();
+        let shown = self.view.event(event, width);
+        self.screen.print(&shown);
+        // Buffered output is written immediately.
+        for _ in 0..1000 {
+            let Some(event) = self.events.next_ready() else {
+                break;
+            };
+            let shown = self.view.event(&event, width);
+            self.screen.print(&shown);
+        }
+    }
+
+    fn draw(&mut self, elapsed: Duration, question: Option<&Asked>, ending: &Ending) {
+        let (width, height) = (Screen::width(), Screen::height());
+        let paint = self.paint;
+        let mut lines = Vec::new();
+        if let Some(asked) = question {
+            let keys = match asked.shown {
+                true => asked.lines(width, height),
+                false => Vec::new(),
+            };
+            lines.extend(
+                keys.iter()
+                    .map(|line| Live::new(paint, Face::default(), line)),
+            );
+        } else if ending.cancel.is_cancelled() {
+            let line = "cancelling … Ctrl-C ends acp";
+            lines.push(Live::new(paint, Face::of(Colour::Yellow), line));
+        } else {
+            let live = self.view.live(elapsed, width, height);
+            lines.extend(live.iter().map(|line| Live::new(paint, Face::DIM, line)));
+        }
+        for line in &self.queued {
+            let line = format!("  next: {}", fit(line, width.saturating_sub(10)));
+            lines.push(Live::new(paint, Face::DIM, &line));
+        }
+        if !self.typed.is_empty() {
+            let line = format!("› {}", fit(&self.typed, width.saturating_sub(4)));
+            lines.push(Live::new(paint, Face::default(), &line));
+        }
+        self.screen.set_live(lines);
+    }
+
+    fn input(
+        &mut self,
+        input: Input,
+        mut question: Option<Asked>,
+        ending: &mut Ending,
+        stop: &Stop,
+    ) -> Result<Option<Asked>, Failure> {
+        let key = match input {
+            Input::Key(key) => key,
+            Input::Paste(text) => {
+                if let Some(asked) = &mut question {
+                    if asked.shown {
+                        asked.paste(&text);
+                    }
+                } else if self.typed.len() + text.len() <= MOST_TYPED {
+                    self.typed.push_str(&text.replace('\r', "\n"));
+                }
+                return Ok(question);
+            }
+            Input::Failed(reason) => return Err(Failure::Terminal(reason)),
+            _ => return Ok(question),
+        };
+        if is_interrupt(key) {
+            match ending.cancel.is_cancelled() {
+                true => interrupt(stop),
+                false => ending.cancel.cancel(),
+            }
+            return Ok(question);
+        }
+        if let Some(asked) = question {
+            if !asked.shown {
+                return Ok(Some(asked));
+            }
+            return Ok(match asked.key(key, Screen::width()) {
+                Next::Open(asked) => Some(asked),
+                Next::More(asked, lines) => {
+                    self.screen.print(&(lines.join("\n") + "\n"));
+                    Some(asked)
+                }
+                Next::Answered(lines) => {
+                    for line in lines {
+                        let shown = self.view.dim(&line);
+                        self.screen.print(&shown);
+                    }
+                    None
+                }
+                Next::Browse(url) => {
+                    let line = match browse(&url) {
+                        Ok(()) => "  agreed; the browser is to open it".to_owned(),
+                        Err(error) => format!(
+                            "  agreed, but no browser was started: {error}. Open it yourself"
+                        ),
+                    };
+                    let shown = self.view.dim(&line);
+                    self.screen.print(&shown);
+                    None
+                }
+            });
+        }
+        self.type_ahead(key, ending, stop);
+        Ok(None)
+    }
+
+    fn type_ahead(&mut self, key: KeyEvent, ending: &mut Ending, stop: &Stop) {
+        let plain = !key
+            .modifiers
+            .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        match key.code {
+            KeyCode::Char(letter) if plain && self.typed.len() < MOST_TYPED => {
+                self.typed.push(letter);
+            }
+            KeyCode::Backspace => {
+                self.typed.pop();
+            }
+            KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => self.typed.clear(),
+            KeyCode::Enter => match self.typed.trim() {
+                "" => self.typed.clear(),
+                "/cancel" => {
+                    self.typed.clear();
+                    ending.cancel.cancel();
+                }
+                "/quit" | "/exit" => interrupt(stop),
+                _ if self.queued.len() < MOST_QUEUED => {
+                    self.queued.push_back(std::mem::take(&mut self.typed));
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}
+
+/// Opens a page in the system's browser. Discards its output and does not wait for its exit.
+fn browse(url: &str) -> std::io::Result<()> {
+    use std::process::{Command, Stdio};
+    let mut command = if cfg!(windows) {
+        let mut command = Command::new("rundll32");
+        command.arg("url.dll,FileProtocolHandler");
+        command
+    } else if cfg!(target_os = "macos") {
+        Command::new("open")
+    } else {
+        Command::new("xdg-open")
+    };
+    acp_client::internal::withhold(&mut command);
+    let command = command.arg(url).stdin(Stdio::null());
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    // The child must be reaped, or its process entry stays until acp exits.
+    std::thread::spawn(move || child.wait());
+    Ok(())
+}
+
+fn is_interrupt(key: KeyEvent) -> bool {
+    key.modifiers.contains(KeyModifiers::CONTROL) && matches!(key.code, KeyCode::Char('c'))
+}

@@ -1,0 +1,407 @@
+//! Formats session events as permanent text and live lines.
+
+use std::time::Duration;
+
+use acp_sdk::conversation::{Change, Conversation};
+use acp_sdk::v1::{ContentBlock, ContentChunk, PlanEntryStatus, SessionUpdate, StopReason};
+
+use super::markdown::Markdown;
+use super::style::{Colour, Face, Paint, fit, wrap};
+use super::tools::{self, Tools, kind, seconds, spinner};
+use crate::text;
+use acp_client::{Answered, Event, Outcome, Phase, SessionEvent};
+use acp_client::{Asker, PermissionRequest};
+
+/// The lines of a change that a question shows without a key.
+const SHORT_CHANGE: usize = 40;
+
+/// Limit in bytes of the conversation. What was shown is not shown again.
+const REMEMBERED: usize = 16 << 20;
+
+/// The kind of the last output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Last {
+    /// No output, or an empty line.
+    Empty,
+    Text,
+    Thought,
+    User,
+    Tool,
+    Note,
+}
+
+/// Converts events to text whose lines end in `\n`.
+#[derive(Debug)]
+pub(super) struct View {
+    paint: Paint,
+    /// The width of the terminal at the last output, in columns.
+    width: usize,
+    text: Markdown,
+    thought: Markdown,
+    user: Markdown,
+    conversation: Conversation,
+    last: Last,
+    tools: Tools,
+    /// Whether the plan has changed since it was shown.
+    plan_changed: bool,
+}
+
+impl View {
+    pub(super) fn new(paint: Paint) -> Self {
+        Self {
+            paint,
+            width: 80,
+            text: Markdown::new(paint, Face::default()),
+            thought: Markdown::new(paint, Face::DIM),
+            user: Markdown::new(paint, Face::BOLD),
+            conversation: Conversation::with_limit(REMEMBERED),
+            last: Last::Empty,
+            tools: Tools::default(),
+            plan_changed: false,
+        }
+    }
+
+    /// Returns the text for an event.
+    pub(super) fn event(&mut self, event: &SessionEvent, width: usize) -> String {
+        self.width = width;
+        match &event.event {
+            // Agents of version 2 repeat the prompt.
+            Event::Update(SessionUpdate::UserMessageChunk(_))
+                if event.turn.is_some() && event.phase == Phase::Live =>
+            {
+                String::new()
+            }
+            Event::Update(update) => self.update(update, width),
+            Event::Permission(answered) => self.permission(answered),
+            Event::Gap(gap) => self.note(Colour::Yellow, text::gap(*gap)),
+            Event::Missed(count) => {
+                let line = format!("{count} events are missing here");
+                self.note(Colour::Yellow, &line)
+            }
+            Event::HistoryEnd => {
+                self.conversation.end_history();
+                self.end(width) + &self.dim("end of the history")
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn update(&mut self, update: &SessionUpdate, width: usize) -> String {
+        let changes = self.conversation.apply(update);
+        match update {
+            SessionUpdate::AgentMessageChunk(chunk) => {
+                let mut changes = changes.into_iter();
+                let new = changes.any(|change| matches!(change, Change::Added(_)));
+                self.said(chunk, new, width)
+            }
+            SessionUpdate::AgentThoughtChunk(chunk) => {
+                let mut shown = self.turn_to(Last::Thought);
+                shown += &self.thought.push(&in_words(&chunk.content), width);
+                shown
+            }
+            SessionUpdate::UserMessageChunk(chunk) => {
+                let mut shown = self.turn_to(Last::User);
+                shown += &self.user.push(&in_words(&chunk.content), width);
+                shown
+            }
+            SessionUpdate::ToolCall(_) | SessionUpdate::ToolCallUpdate(_) => {
+                let mut changed = changes.into_iter().filter_map(Change::item);
+                let item = changed.next().and_then(|id| self.conversation.item(id));
+                let shown = item.and_then(|item| self.tools.changed(item, width, self.paint));
+                match shown {
+                    Some(shown) => self.turn_to(Last::Tool) + &shown,
+                    None => self.end_line(),
+                }
+            }
+            SessionUpdate::Plan(_) => {
+                self.plan_changed |= !changes.is_empty();
+                String::new()
+            }
+            update => match text::line(update) {
+                Some(line) => self.dim(&line),
+                None => String::new(),
+            },
+        }
+    }
+
+    fn said(&mut self, chunk: &ContentChunk, new: bool, width: usize) -> String {
+        let mut shown = match new && self.last == Last::Text {
+            true => self.text.finish() + "\n",
+            false => self.turn_to(Last::Text),
+        };
+        match &chunk.content {
+            ContentBlock::Text(text) => shown += &self.text.push(&text.text, width),
+            block => {
+                shown += &self.text.finish();
+                shown += &format!("{}\n", self.paint.text(Face::DIM, &kind(block)));
+            }
+        }
+        shown
+    }
+
+    /// Ends the last output and adds an empty line.
+    fn turn_to(&mut self, next: Last) -> String {
+        if self.last == next {
+            return String::new();
+        }
+        let mut shown = match self.last {
+            Last::Text => self.text.finish(),
+            Last::Thought => self.thought.finish(),
+            Last::User => self.user.finish(),
+            _ => String::new(),
+        };
+        if self.last != Last::Empty {
+            shown.push('\n');
+        }
+        if next == Last::User {
+            shown += &self.paint.text(Face::of(Colour::Green), "› ");
+        }
+        self.last = next;
+        shown
+    }
+
+    /// Ends an incomplete line of text, because output of a running turn follows below it.
+    fn end_line(&mut self) -> String {
+        match self.last {
+            Last::Text => self.text.finish(),
+            Last::Thought => self.thought.finish(),
+            _ => String::new(),
+        }
+    }
+
+    fn permission(&mut self, answered: &Answered) -> String {
+        self.dim(&text::permission(answered))
+    }
+
+    /// Returns a permission request below the previous output, and the rest of its change if that is long.
+    pub(super) fn question(
+        &mut self,
+        question: &PermissionRequest,
+        width: usize,
+    ) -> (String, Vec<String>) {
+        let call = &question.request.tool_call;
+        let mut changes = Vec::new();
+        if question.asker == Asker::Agent {
+            // The request may say more about the call than the updates before it.
+            let update = SessionUpdate::ToolCallUpdate(call.clone());
+            let _ = self.conversation.apply(&update);
+            let item = self.conversation.tool_call(&call.tool_call_id);
+            let item = item.and_then(|(id, _)| self.conversation.item(id));
+            if let Some(item) = item {
+                changes = self.tools.diffs(item, width, self.paint);
+            }
+        } else {
+            changes.extend(tools::changes(
+                call.content.iter().flatten(),
+                width,
+                self.paint,
+            ));
+        }
+        let more = changes.split_off(changes.len().min(SHORT_CHANGE));
+        let shown = super::ask::shown(question, &changes, width, self.paint);
+        (self.turn_to(Last::Note) + &shown, more)
+    }
+
+    /// Returns a line of acp.
+    pub(super) fn note(&mut self, colour: Colour, line: &str) -> String {
+        self.painted(Face::of(colour), line)
+    }
+
+    /// Returns a dimmed line.
+    pub(super) fn dim(&mut self, line: &str) -> String {
+        self.painted(Face::DIM, line)
+    }
+
+    fn painted(&mut self, face: Face, line: &str) -> String {
+        let mut shown = self.turn_to(Last::Note);
+        for line in wrap(line, self.width) {
+            shown += &self.paint.text(face, &line);
+            shown.push('\n');
+        }
+        shown
+    }
+
+    /// Returns a complete block of text.
+    pub(super) fn block(&mut self, text: &str) -> String {
+        self.turn_to(Last::Note) + text
+    }
+
+    /// Resets the state for a turn.
+    pub(super) fn begin(&mut self) {
+        self.last = Last::Empty;
+        self.conversation.end_history();
+    }
+
+    /// Returns an incomplete word, when no text has followed for a moment.
+    pub(super) fn settle(&mut self) -> String {
+        match self.last {
+            Last::Text => self.text.settle(),
+            Last::Thought => self.thought.settle(),
+            _ => String::new(),
+        }
+    }
+
+    /// Ends the running turn or tool call.
+    pub(super) fn end(&mut self, width: usize) -> String {
+        let calls = self.tools.end(&self.conversation, width, self.paint);
+        let mut shown = match calls.is_empty() {
+            true => String::new(),
+            false => self.turn_to(Last::Tool) + &calls,
+        };
+        if self.plan_changed {
+            shown += &self.turn_to(Last::Note);
+            shown += &self.plan(width);
+            self.plan_changed = false;
+        }
+        shown += &self.turn_to(Last::Empty);
+        shown
+    }
+
+    /// Returns the end of a turn as a line.
+    pub(super) fn outcome(&mut self, outcome: &Outcome, width: usize) -> String {
+        let mut shown = self.end(width);
+        let mut parts = vec![match &outcome.stop_reason {
+            StopReason::EndTurn => seconds(outcome.elapsed),
+            StopReason::Cancelled => format!("cancelled after {}", seconds(outcome.elapsed)),
+            reason => format!("ended with {reason} after {}", seconds(outcome.elapsed)),
+        }];
+        if let Some(tokens) = outcome.tokens {
+            let (input, output) = (tokens.input_tokens, tokens.output_tokens);
+            parts.push(format!("{input} tokens in, {output} out"));
+        }
+        if outcome.usage.is_some() {
+            parts.push(self.usage());
+        }
+        let face = match &outcome.stop_reason {
+            StopReason::EndTurn => Face::DIM,
+            _ => Face::of(Colour::Yellow),
+        };
+        let line = fit(&parts.join(" · "), width.saturating_sub(1));
+        shown += &format!("{}\n\n", self.paint.text(face, &line));
+        shown
+    }
+
+    /// Returns the tokens and the cost so far.
+    pub(super) fn usage(&self) -> String {
+        match self.conversation.usage() {
+            Some(usage) => {
+                let line = text::usage(usage);
+                line.strip_prefix("usage: ").unwrap_or(&line).to_owned()
+            }
+            None => "the agent has reported no usage".to_owned(),
+        }
+    }
+
+    /// Returns the current plan.
+    pub(super) fn plan(&self, width: usize) -> String {
+        let Some(plan) = self.conversation.plan() else {
+            return "There is no plan.\n".to_owned();
+        };
+        let mut shown = format!("{}\n", self.paint.text(Face::BOLD, "Plan"));
+        for entry in &plan.entries {
+            let (sign, face) = match entry.status {
+                PlanEntryStatus::Completed => ("✓", Face::DIM),
+                PlanEntryStatus::InProgress => ("▸", Face::BOLD),
+                _ => ("○", Face::default()),
+            };
+            let line = fit(&entry.content, width.saturating_sub(5));
+            shown += &format!("  {sign} {}\n", self.paint.text(face, &line));
+        }
+        shown
+    }
+
+    /// Returns the live lines of a running turn.
+    pub(super) fn live(&self, elapsed: Duration, width: usize, height: usize) -> Vec<String> {
+        let room = height.saturating_sub(8).clamp(1, 8);
+        let mut lines = Vec::new();
+        if matches!(self.last, Last::Text | Last::Thought) {
+            lines.push(String::new());
+        }
+        let calls = self.tools.live(&self.conversation, width);
+        let more = calls.len().saturating_sub(room);
+        lines.extend(calls.into_iter().take(room));
+        if more > 0 {
+            lines.push(format!("  … {more} more tool calls"));
+        }
+        let current = self.conversation.plan().filter(|_| self.plan_changed);
+        let current = current.and_then(|plan| {
+            let mut entries = plan.entries.iter();
+            entries.find(|entry| entry.status == PlanEntryStatus::InProgress)
+        });
+        let task = current.map_or_else(|| "working".to_owned(), |entry| entry.content.clone());
+        let tail = format!(" · {} · Ctrl-C cancels", seconds(elapsed));
+        let task = fit(&task, width.saturating_sub(tail.len() + 4));
+        lines.push(format!("{} {task}{tail}", spinner(elapsed)));
+        lines
+    }
+}
+
+fn in_words(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        block => kind(block),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use acp_sdk::v1::{
+        Content, Plan, PlanEntry, PlanEntryPriority, ToolCall, ToolCallContent, ToolCallStatus,
+    };
+
+    use super::*;
+
+    fn shown(updates: Vec<SessionUpdate>) -> String {
+        let mut view = View::new(Paint { colours: false });
+        let mut shown = String::new();
+        for update in updates {
+            let event = SessionEvent::live(Event::Update(update), Some(1));
+            shown += &view.event(&event, 80);
+        }
+        shown + &view.end(80)
+    }
+
+    fn said(text: &str) -> SessionUpdate {
+        SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::from(text)))
+    }
+
+    fn thought(text: &str) -> SessionUpdate {
+        SessionUpdate::AgentThoughtChunk(ContentChunk::new(ContentBlock::from(text)))
+    }
+
+    #[test]
+    fn different_things_are_kept_apart() {
+        let done = ToolCall::new("1", "Read").with_status(ToolCallStatus::Completed);
+        let other = done
+            .clone()
+            .with_content(vec![ToolCallContent::Content(Content::new(
+                ContentBlock::from("x"),
+            ))]);
+        let mut other = other;
+        other.tool_call_id = "2".into();
+        let text = shown(vec![
+            thought("h"),
+            thought("m"),
+            said("a **b"),
+            said("** c"),
+            SessionUpdate::ToolCall(done),
+            SessionUpdate::ToolCall(other),
+            said("d"),
+        ]);
+        let expected = "hm\n\na b c\n\n✓ Read 0.0 s\n✓ Read 0.0 s\n  x\n\nd\n\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_plan_is_shown_once_as_it_is_in_the_end() {
+        let plan = |status| {
+            let entry = PlanEntry::new("Te\u{1b}[2Jst", PlanEntryPriority::Low, status);
+            SessionUpdate::Plan(Plan::new(vec![entry]))
+        };
+        let text = shown(vec![
+            plan(PlanEntryStatus::InProgress),
+            plan(PlanEntryStatus::Completed),
+        ]);
+        assert_eq!(text, "Plan\n  ✓ Test\n\n");
+    }
+}

@@ -1,0 +1,83 @@
+//! The command line and variables that start an agent.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use super::agents::Agents;
+use super::args::AgentArgs;
+use acp_client::AgentCommand;
+
+/// The command line and variables that start an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Launch {
+    pub(super) program: OsString,
+    pub(super) args: Vec<OsString>,
+    pub(super) env: BTreeMap<String, String>,
+}
+
+impl Launch {
+    /// Returns the agent of a command's arguments, configured or not.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the reason and the remedy if the name cannot be used.
+    pub(super) fn of(args: &AgentArgs) -> Result<Self, String> {
+        if let Some(name) = &args.name {
+            return Agents::read().launch(name);
+        }
+        let mut words = args.command.iter().cloned();
+        Ok(Self {
+            program: words.next().unwrap_or_default(),
+            args: words.collect(),
+            env: BTreeMap::new(),
+        })
+    }
+
+    pub(super) fn command(&self) -> AgentCommand {
+        let command = AgentCommand::new(&self.program).args(&self.args);
+        let env = self.env.iter();
+        env.fold(command, |command, (name, value)| command.env(name, value))
+    }
+
+    /// Returns whether the program is found, without starting it.
+    pub(super) fn exists(&self) -> bool {
+        found(&self.program, self.env.get("PATH").map(OsStr::new)).is_some()
+    }
+}
+
+/// Returns the path of a program: a path unchanged, a name as found in `folders` or else in `PATH`.
+pub(super) fn found(program: &OsStr, folders: Option<&OsStr>) -> Option<PathBuf> {
+    let path = Path::new(program);
+    if path.components().count() > 1 || path.is_absolute() {
+        return is_program(path).then(|| path.to_owned());
+    }
+    let folders = folders
+        .map(OsStr::to_owned)
+        .or_else(|| std::env::var_os("PATH"))?;
+    let mut paths = std::env::split_paths(&folders).map(|folder| folder.join(path));
+    paths.find(|path| is_program(path))
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    let with = |extension: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(extension);
+        PathBuf::from(name).is_file()
+    };
+    ["", ".exe", ".cmd", ".bat"].into_iter().any(with)
+}
+
+/// Returns a path of a configuration file with `~/` replaced by the user's home.
+pub(super) fn expanded(path: &str, home: Option<PathBuf>) -> OsString {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest).into_os_string(),
+        _ => OsStr::new(path).to_owned(),
+    }
+}

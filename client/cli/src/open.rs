@@ -1,0 +1,51 @@
+//! Starts the agent that the arguments select, or connects to it.
+
+use acp_sdk::v1::Implementation;
+
+use super::args::AgentArgs;
+use super::launch::Launch;
+use super::opening::Failure;
+use acp_client::AgentCommand;
+use acp_client::{Client, ClientBuilder};
+
+/// Returns a builder whose `clientInfo` is `acp`.
+pub(super) fn builder() -> ClientBuilder {
+    Client::builder().name(Implementation::new("acp", env!("CARGO_PKG_VERSION")))
+}
+
+/// Starts the agent with the command that `prepare` returns, or connects to it.
+///
+/// # Errors
+///
+/// Fails when the arguments select no agent, or it cannot be started or reached.
+pub(super) async fn client(
+    args: &AgentArgs,
+    builder: ClientBuilder,
+    prepare: impl FnOnce(AgentCommand) -> AgentCommand,
+) -> Result<Client, Failure> {
+    let builder = match args.protocol_version {
+        2 => builder.offer_v2(),
+        _ => builder,
+    };
+    match &args.remote.url {
+        Some(url) => remote(url, args, builder).await,
+        None => {
+            let launch = Launch::of(args).map_err(Failure::Usage)?;
+            Ok(builder.spawn(prepare(launch.command())).await?)
+        }
+    }
+}
+
+#[cfg(feature = "remote")]
+async fn remote(url: &str, args: &AgentArgs, builder: ClientBuilder) -> Result<Client, Failure> {
+    let agent = super::remote::agent(url, &args.remote).map_err(acp_client::Error::from)?;
+    Ok(builder.connect_remote(agent).await?)
+}
+
+/// Rejects a URL: this build does not support it.
+#[cfg(not(feature = "remote"))]
+async fn remote(_: &str, _: &AgentArgs, _: ClientBuilder) -> Result<Client, Failure> {
+    let reason = "this acp was built without its feature `remote`, which --url needs; build it \
+        with `--features cli,remote`";
+    Err(Failure::Usage(reason.to_owned()))
+}

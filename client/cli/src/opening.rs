@@ -1,0 +1,166 @@
+//! Opens the session of a run or chat: a new one, or one by its id or name.
+//!
+//! Failing to continue a session is an error. A new session in its place would silently lose the
+//! conversation.
+
+use std::path::Path;
+
+use acp_sdk::v1::{
+    LoadSessionRequest, McpServer, NewSessionRequest, ResumeSessionRequest, SessionId,
+};
+
+use super::args::SetupArgs;
+use super::kept::Kept;
+use super::mcp_servers;
+use acp_client::Error;
+use acp_client::{Client, Session};
+use acp_client::{Event, Events};
+
+/// The error of opening a session.
+pub(super) enum Failure {
+    Error(Error),
+    /// The requested session is not available; the message has the remedy.
+    Session(String),
+    /// An argument is invalid.
+    Usage(String),
+    /// Authentication failed.
+    Login(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// The requested session.
+#[derive(Debug)]
+pub(super) struct Opening {
+    servers: Vec<McpServer>,
+    resume: Option<SessionId>,
+    /// Held until the run ends.
+    kept: Option<Kept>,
+    is_new: bool,
+}
+
+impl Opening {
+    /// Locks the name of the session, before any agent is started.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it is in use, or an MCP server is invalid; the message has the remedy.
+    pub(super) fn prepare(args: &SetupArgs, cwd: &Path) -> Result<Self, Failure> {
+        let here = args.agent.remote.url.is_none();
+        let servers = mcp_servers::servers(&args.mcp_server, here).map_err(Failure::Usage)?;
+        let directory = cwd.to_string_lossy();
+        let kept = match &args.session {
+            Some(name) => {
+                let kept = Kept::take(name, &args.agent.identity(), &directory);
+                Some(kept.map_err(Failure::Session)?)
+            }
+            None => None,
+        };
+        Ok(Self {
+            servers,
+            resume: args.resume.as_deref().map(SessionId::from),
+            kept,
+            is_new: args.new_session,
+        })
+    }
+
+    /// Opens the session. Returns it with its events from now on.
+    pub(super) async fn open(
+        &mut self,
+        client: &Client,
+        cwd: &Path,
+    ) -> Result<(Session, Events), Failure> {
+        mcp_servers::check(&self.servers, client.agent_info())?;
+        if let Some(id) = self.resume.clone() {
+            return self.again(client, id, cwd).await;
+        }
+        let known = self.kept.as_ref().and_then(Kept::session).cloned();
+        if let (Some(id), false) = (known, self.is_new) {
+            return self.again(client, id, cwd).await;
+        }
+        if self.kept.is_some() && !can_continue(client) {
+            return Err(Failure::Session(
+                "the agent offers neither session/resume nor session/load, so no later run could \
+                 continue the session. Leave out --session"
+                    .to_owned(),
+            ));
+        }
+        let cwd = utf8(cwd)?;
+        let request = NewSessionRequest::new(cwd, self.servers.clone());
+        let session = client.new_session_with(request).await?;
+        if let Some(kept) = &mut self.kept {
+            kept.keep(session.id()).map_err(Failure::Session)?;
+        }
+        let events = session.events();
+        Ok((session, events))
+    }
+
+    /// Continues a session, without its history where the agent can.
+    pub(super) async fn again(
+        &self,
+        client: &Client,
+        id: SessionId,
+        cwd: &Path,
+    ) -> Result<(Session, Events), Failure> {
+        let cwd = utf8(cwd)?;
+        let capabilities = &client.agent_info().agent_capabilities;
+        let resumes = capabilities.session_capabilities.resume.is_some();
+        if !can_continue(client) {
+            return Err(Failure::Session(
+                "the agent offers neither session/resume nor session/load: it cannot continue a \
+                 session in a new process"
+                    .to_owned(),
+            ));
+        }
+        let opened = if resumes {
+            let mut request = ResumeSessionRequest::new(id.clone(), cwd);
+            request.mcp_servers.clone_from(&self.servers);
+            client.resume_session_with(request).await
+        } else {
+            let request = LoadSessionRequest::new(id.clone(), cwd, self.servers.clone());
+            client.load_session_with(request).await
+        };
+        let session = opened.map_err(|error| self.refused(&id, error))?;
+        let mut events = session.events();
+        if !resumes {
+            // Earlier runs have printed the history.
+            while let Some(event) = events.next().await {
+                if matches!(event.event, Event::HistoryEnd) {
+                    break;
+                }
+            }
+        }
+        Ok((session, events))
+    }
+
+    /// Returns the reason for not continuing a session, and the remedy.
+    fn refused(&self, id: &SessionId, error: Error) -> Failure {
+        if !matches!(error, Error::Sdk(acp_sdk::Error::Response { .. })) {
+            return Failure::Error(error);
+        }
+        let remedy = match &self.kept {
+            Some(_) => "Run again with --new-session to start a new one under this name",
+            None => "`acp sessions list` shows the sessions that the agent knows",
+        };
+        Failure::Session(format!(
+            "the agent does not continue the session {id}: {error}. {remedy}"
+        ))
+    }
+}
+
+fn can_continue(client: &Client) -> bool {
+    let capabilities = &client.agent_info().agent_capabilities;
+    capabilities.load_session || capabilities.session_capabilities.resume.is_some()
+}
+
+fn utf8(path: &Path) -> Result<String, Error> {
+    let text = path.to_str().ok_or_else(|| Error::Directory {
+        path: path.display().to_string(),
+        reason: "its name is not UTF-8, which the protocol needs".to_owned(),
+    })?;
+    Ok(text.to_owned())
+}

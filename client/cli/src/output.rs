@@ -1,0 +1,416 @@
+//! Prints the output of a run in each format.
+
+use std::io::{self, IsTerminal as _};
+
+use acp_sdk::conversation::{Change, Conversation};
+use acp_sdk::text::Sanitizer;
+use acp_sdk::v1::{
+    ContentBlock, InitializeResponse, SessionId, SessionUpdate, StopReason, UsageUpdate,
+};
+use tokio::io::{AsyncWriteExt as _, Stderr, Stdout};
+
+use super::args::Format;
+use super::exit::{Code, hint};
+use super::json::{Line, escaped};
+use super::text;
+use acp_client::Error;
+use acp_client::internal::separator;
+use acp_client::{Event, Outcome, SessionEvent};
+
+/// Maximum number of bytes of a thought in one line.
+const LONGEST_THOUGHT: usize = 4 << 10;
+
+/// Limit in bytes of the conversation. What was printed is needed for titles of tool calls only.
+const REMEMBERED: usize = 4 << 20;
+
+/// Maximum number of buffered bytes for standard output.
+const MOST_GATHERED: usize = 64 << 10;
+
+/// Prints events. Standard output is written by [`Output::flush`].
+#[derive(Debug)]
+pub(super) struct Output {
+    format: Format,
+    stdout: Stdout,
+    stderr: Stderr,
+    /// Whether standard output is a terminal, so that the agent's text is sanitized.
+    on_terminal: bool,
+    /// For the agent's text, whose sequences may begin in one chunk and end in another.
+    sanitizer: Sanitizer,
+    /// Whether both streams lead to one place, so that lines must not begin inside of each other.
+    shared: bool,
+    session: Option<SessionId>,
+    /// Of the run, the latest part.
+    conversation: Conversation,
+    /// The end of the text written to standard output.
+    tail: String,
+    thought: String,
+    usage: Option<UsageUpdate>,
+    /// The outcome so far of a failed run.
+    partial: Option<Outcome>,
+    /// Buffered bytes for standard output.
+    gathered: Vec<u8>,
+    /// The error after which standard output is not written any more.
+    lost: Option<io::Error>,
+}
+
+impl Output {
+    pub(super) fn new(format: Format) -> Self {
+        let on_terminal = io::stdout().is_terminal();
+        Self {
+            format,
+            stdout: tokio::io::stdout(),
+            stderr: tokio::io::stderr(),
+            on_terminal,
+            sanitizer: Sanitizer::default(),
+            shared: same_place(),
+            session: None,
+            conversation: Conversation::with_limit(REMEMBERED),
+            tail: String::new(),
+            thought: String::new(),
+            usage: None,
+            partial: None,
+            gathered: Vec::new(),
+            lost: None,
+        }
+    }
+
+    /// Prints the start of the session.
+    ///
+    /// # Errors
+    ///
+    /// Fails when standard output is closed, like all methods.
+    pub(super) async fn session(
+        &mut self,
+        id: &SessionId,
+        cwd: &str,
+        agent: &InitializeResponse,
+    ) -> io::Result<()> {
+        self.session = Some(id.clone());
+        if self.format == Format::Json {
+            let line = Line::Session {
+                session_id: id,
+                cwd,
+                agent,
+            };
+            self.json(&line).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn event(&mut self, event: &SessionEvent) -> io::Result<()> {
+        match (self.format, &event.event) {
+            (Format::Quiet, _) => Ok(()),
+            // Text outside of turns is not an answer.
+            (Format::Text, Event::Update(update)) if event.turn.is_none() && is_text(update) => {
+                Ok(())
+            }
+            (Format::Json, Event::Update(update)) => self.json_update(update).await,
+            (Format::Json, Event::Permission(answered)) => {
+                self.json(&Line::permission(answered)).await
+            }
+            (Format::Json, Event::Gap(gap)) => self.json(&Line::gap(*gap)).await,
+            (Format::Text, Event::Gap(gap)) => {
+                self.end_thought().await;
+                self.write_note(text::gap(*gap)).await;
+                Ok(())
+            }
+            (Format::Text, Event::Update(update)) => self.text_update(update).await,
+            (Format::Text, Event::Permission(answered)) => {
+                self.end_thought().await;
+                self.write_note(&text::permission(answered)).await;
+                Ok(())
+            }
+            // The result contains them.
+            _ => Ok(()),
+        }
+    }
+
+    /// Prints the end of the turn.
+    pub(super) async fn outcome(&mut self, code: Code, outcome: &Outcome) -> io::Result<()> {
+        match self.format {
+            Format::Json => {
+                let session = self.session.clone();
+                let line = Line::outcome(code, session.as_ref(), outcome);
+                return self.json(&line).await;
+            }
+            Format::Quiet => self.print(&outcome.text).await?,
+            Format::Text => self.end_thought().await,
+        }
+        if !self.tail.is_empty() && !self.tail.ends_with('\n') {
+            self.print("\n").await?;
+        }
+        if let Some(usage) = self.usage.take() {
+            self.write_note(&text::usage(&usage)).await;
+        }
+        if let Some(message) = text::not_allowed(outcome) {
+            self.complain(&message).await;
+            return Ok(());
+        }
+        match &outcome.stop_reason {
+            StopReason::EndTurn => {}
+            StopReason::Cancelled => self.complain("the turn was cancelled").await,
+            reason => {
+                self.complain(&format!("the turn ended with {reason}"))
+                    .await
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the outcome so far, for the result of a failed run.
+    pub(super) fn keep(&mut self, so_far: Outcome) {
+        self.partial = Some(so_far);
+    }
+
+    /// Prints the error of a failed run.
+    pub(super) async fn error(&mut self, code: Code, error: &Error) -> io::Result<()> {
+        self.interrupt().await;
+        self.complain(&error.to_string()).await;
+        if let Some(details) = text::details(error) {
+            self.complain(&details).await;
+        }
+        if let Some(hint) = hint(error) {
+            self.complain(hint).await;
+        }
+        let (session, partial) = (self.session.clone(), self.partial.take());
+        let line = Line::error(code, session.as_ref(), partial.as_ref(), error);
+        self.last_json(&line).await
+    }
+
+    /// Prints the failure of a run that is not an error of the client.
+    pub(super) async fn failure(
+        &mut self,
+        code: Code,
+        kind: &'static str,
+        message: &str,
+    ) -> io::Result<()> {
+        self.interrupt().await;
+        self.complain(message).await;
+        let (session, partial) = (self.session.clone(), self.partial.take());
+        let message = message.to_owned();
+        let line = Line::failure(
+            code,
+            session.as_ref(),
+            partial.as_ref(),
+            kind,
+            message,
+            None,
+        );
+        self.last_json(&line).await
+    }
+
+    /// Prints a message to the user, in each format.
+    pub(super) async fn complain(&mut self, message: &str) {
+        self.write_note(&format!("acp: {message}")).await;
+    }
+
+    async fn last_json(&mut self, line: &Line<'_>) -> io::Result<()> {
+        match self.format {
+            Format::Json => self.json(line).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends an incomplete line.
+    async fn interrupt(&mut self) {
+        self.end_thought().await;
+        if self.format == Format::Text && !self.tail.is_empty() && !self.tail.ends_with('\n') {
+            // Errors are ignored, because the following message goes to another stream.
+            let _ = self.print("\n").await;
+        }
+    }
+
+    async fn json_update(&mut self, update: &SessionUpdate) -> io::Result<()> {
+        let Some(session) = self.session.clone() else {
+            return Ok(());
+        };
+        let line = Line::Update {
+            session_id: &session,
+            update,
+        };
+        self.json(&line).await
+    }
+
+    async fn json(&mut self, line: &Line<'_>) -> io::Result<()> {
+        let mut json = serde_json::to_string(line)?;
+        if self.on_terminal {
+            json = escaped(&json);
+        }
+        json.push('\n');
+        self.write(json.as_bytes()).await
+    }
+
+    /// Buffers bytes for standard output. Writes them at the next [`flush`](Self::flush), or when
+    /// the buffer is full.
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.gathered.extend_from_slice(bytes);
+        if self.has_room() {
+            return Ok(());
+        }
+        self.flush().await
+    }
+
+    /// Returns whether the buffer has capacity.
+    pub(super) fn has_room(&self) -> bool {
+        self.gathered.len() < MOST_GATHERED
+    }
+
+    /// Writes the buffer to standard output. After an error, all calls fail.
+    pub(super) async fn flush(&mut self) -> io::Result<()> {
+        if let Some(error) = &self.lost {
+            self.gathered.clear();
+            return Err(error.kind().into());
+        }
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
+        let writing = async {
+            self.stdout.write_all(&self.gathered).await?;
+            self.stdout.flush().await
+        };
+        let written = writing.await;
+        self.gathered.clear();
+        written.map_err(|error| self.lost.insert(error).kind().into())
+    }
+
+    /// Returns the first write error, if any.
+    pub(super) fn lost(&self) -> Option<&io::Error> {
+        self.lost.as_ref()
+    }
+
+    async fn text_update(&mut self, update: &SessionUpdate) -> io::Result<()> {
+        let is_call = matches!(
+            update,
+            SessionUpdate::ToolCall(_) | SessionUpdate::ToolCallUpdate(_)
+        );
+        let (line, is_new) = if is_call {
+            (text::tool_call(&mut self.conversation, update), false)
+        } else {
+            let mut changes = self.conversation.apply(update).into_iter();
+            let is_new = changes.any(|change| matches!(change, Change::Added(_)));
+            (text::line(update), is_new)
+        };
+        match update {
+            SessionUpdate::AgentThoughtChunk(chunk) => {
+                if let ContentBlock::Text(content) = &chunk.content {
+                    self.think(&content.text).await;
+                }
+                return Ok(());
+            }
+            SessionUpdate::AgentMessageChunk(chunk) => {
+                self.end_thought().await;
+                let ContentBlock::Text(content) = &chunk.content else {
+                    self.write_note("content: the agent sent something that is no text")
+                        .await;
+                    return Ok(());
+                };
+                if is_new {
+                    self.print(separator(&self.tail.clone())).await?;
+                }
+                return self.print(&content.text).await;
+            }
+            SessionUpdate::UsageUpdate(usage) => {
+                self.usage = Some(usage.clone());
+                return Ok(());
+            }
+            _ => {}
+        }
+        if let Some(line) = line {
+            self.end_thought().await;
+            self.write_note(&line).await;
+        }
+        Ok(())
+    }
+
+    /// Prints thoughts, which are received in chunks, line by line.
+    async fn think(&mut self, text: &str) {
+        self.thought.push_str(text);
+        while let Some(end) = self.thought.find('\n') {
+            let line: String = self.thought.drain(..=end).collect();
+            self.tell_thought(&line).await;
+        }
+        if self.thought.len() > LONGEST_THOUGHT {
+            self.end_thought().await;
+        }
+    }
+
+    async fn end_thought(&mut self) {
+        let line = std::mem::take(&mut self.thought);
+        self.tell_thought(&line).await;
+    }
+
+    async fn tell_thought(&mut self, line: &str) {
+        let line = line.trim();
+        if !line.is_empty() {
+            self.write_note(&format!("thinking: {line}")).await;
+        }
+    }
+
+    /// Writes text to standard output.
+    async fn print(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let printable;
+        let mut text = text;
+        if self.on_terminal {
+            printable = self.sanitizer.push(text);
+            text = &printable;
+        }
+        self.write(text.as_bytes()).await?;
+        self.tail.push_str(text);
+        let keep = self.tail.len().saturating_sub(2);
+        let keep = (0..=keep).rev().find(|at| self.tail.is_char_boundary(*at));
+        self.tail.drain(..keep.unwrap_or(0));
+        Ok(())
+    }
+
+    /// Writes a line to standard error. Ignores errors.
+    async fn write_note(&mut self, line: &str) {
+        let mut line = acp_sdk::text::printable(line);
+        if self.shared && !self.tail.is_empty() && !self.tail.ends_with('\n') {
+            line.insert(0, '\n');
+        }
+        if self.shared && !self.tail.is_empty() {
+            // The cursor is now at the beginning of a line.
+            "\n".clone_into(&mut self.tail);
+        }
+        line.push('\n');
+        // Earlier output precedes the line. A failure is reported by the next write.
+        let _ = self.flush().await;
+        let _ = self.stderr.write_all(line.as_bytes()).await;
+        let _ = self.stderr.flush().await;
+    }
+}
+
+/// Returns whether standard output and standard error lead to one terminal, pipe or file.
+#[cfg(unix)]
+fn same_place() -> bool {
+    use std::fs::File;
+    use std::os::fd::{AsFd as _, BorrowedFd};
+    use std::os::unix::fs::MetadataExt as _;
+
+    let place = |stream: BorrowedFd<'_>| {
+        let metadata = File::from(stream.try_clone_to_owned()?).metadata()?;
+        io::Result::Ok((metadata.dev(), metadata.ino()))
+    };
+    match (place(io::stdout().as_fd()), place(io::stderr().as_fd())) {
+        (Ok(output), Ok(error)) => output == error,
+        _ => false,
+    }
+}
+
+/// Returns whether standard output and standard error lead to one terminal.
+#[cfg(not(unix))]
+fn same_place() -> bool {
+    io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
+fn is_text(update: &SessionUpdate) -> bool {
+    matches!(
+        update,
+        SessionUpdate::AgentMessageChunk(_)
+            | SessionUpdate::AgentThoughtChunk(_)
+            | SessionUpdate::UserMessageChunk(_)
+    )
+}

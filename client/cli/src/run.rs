@@ -1,0 +1,288 @@
+//! `acp run`: one agent, one session, one turn.
+
+use std::io::{self, Read as _};
+use std::time::Duration;
+
+use super::args::RunArgs;
+use super::complain;
+use super::connect::{connect, directory};
+use super::exit::Code;
+use super::notes::Notes;
+use super::opening::{self, Opening};
+use super::output::Output;
+use super::stop::{Reason, Stop};
+use acp_client::Ask;
+use acp_client::{Client, Session};
+use acp_client::{Error, Result};
+use acp_client::{Events, Outcome, SessionEvent, Turn};
+
+/// Maximum size of a prompt from standard input, in bytes. JSON may double it.
+const LONGEST_PROMPT: u64 = 15 << 20;
+
+/// Timeout for writing the final output after a request to exit.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The error of a run without an outcome.
+enum Failure {
+    Error(Error),
+    /// The run was stopped before there was a turn to cancel.
+    Stopped,
+    /// Standard input cannot be read as a prompt.
+    Prompt(String),
+    /// The requested session is not available.
+    Session(String),
+    /// An option is invalid.
+    Usage(String),
+    /// Authentication failed.
+    Login(String),
+}
+
+impl From<opening::Failure> for Failure {
+    fn from(failure: opening::Failure) -> Self {
+        match failure {
+            opening::Failure::Error(error) => Self::Error(error),
+            opening::Failure::Session(message) => Self::Session(message),
+            opening::Failure::Usage(message) => Self::Usage(message),
+            opening::Failure::Login(message) => Self::Login(message),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Runs a turn and returns the exit code.
+pub(super) async fn run(args: RunArgs) -> Code {
+    let mut output = Output::new(args.format);
+    let stop = match Stop::listen(args.timeout) {
+        Ok(stop) => stop,
+        Err(error) => {
+            let message = format!("cannot listen to signals: {error}");
+            output.complain(&message).await;
+            return Code::Failed;
+        }
+    };
+    let notes = Notes::new();
+    let (mut client, mut begun) = (None, None);
+    // The name of the session is locked until the end.
+    let mut opening = None;
+    let turn = tokio::select! {
+        turn = take_turn(&args, &stop, &mut output, &notes, &mut client, &mut opening, &mut begun) => turn,
+        () = stop.ended() => Err(Failure::Stopped),
+    };
+    if let Some(begun) = begun.take()
+        && turn.is_err()
+    {
+        output.keep(begun.so_far());
+    }
+    let code = code(&turn, &stop);
+    // Shuts the agent down while the final output is written, because both may take long.
+    let ending = end(client, &stop, turn.is_ok());
+    let hurried = async {
+        stop.ended().await;
+        tokio::time::sleep(LAST_WORDS).await;
+    };
+    let telling = async {
+        // Earlier notes are written before the result.
+        notes.written().await;
+        tokio::select! {
+            // A failure means that standard output was closed.
+            _ = tell(&mut output, code, &turn, &stop) => {}
+            () = hurried => {}
+        }
+    };
+    tokio::join!(ending, telling);
+    let lost = output.lost();
+    if let Some(error) = lost.filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+        complain(format_args!(
+            "acp: cannot write to standard output: {error}"
+        ));
+    }
+    match lost.map(io::Error::kind) {
+        // Output that was not written is a failure.
+        Some(kind) if matches!(code, Code::EndTurn | Code::Cancelled) => Code::of_lost(kind),
+        _ => code,
+    }
+}
+
+async fn take_turn(
+    args: &RunArgs,
+    stop: &Stop,
+    output: &mut Output,
+    notes: &Notes,
+    slot: &mut Option<Client>,
+    opening: &mut Option<Opening>,
+    begun: &mut Option<Turn>,
+) -> Result<Outcome, Failure> {
+    let (session, mut events) = tokio::select! {
+        session = begin(args, output, notes, slot, opening) => session?,
+        () = stop.cancelled() => return Err(Failure::Stopped),
+    };
+    let prompt = prompt(args, stop).await?;
+    let turn = begun.insert(session.prompt(prompt).await?);
+    // A separate task, because writing to standard output may block.
+    let cancelling = tokio::spawn({
+        let (stop, session) = (stop.clone(), session.clone());
+        async move {
+            stop.cancelled().await;
+            session.cancel();
+        }
+    });
+    let mut announced = false;
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled(), if !announced => {
+                announced = true;
+                announce(output, stop).await;
+            }
+            Some(event) = events.next() => print(output, &mut events, event, stop).await,
+            // All events before the end of the turn were printed.
+            outcome = turn.finish() => break outcome?,
+        }
+    };
+    cancelling.abort();
+    while let Some(event) = events.next_ready() {
+        print(output, &mut events, event, stop).await;
+    }
+    Ok(outcome)
+}
+
+/// Prints an event and all queued events.
+async fn print(output: &mut Output, events: &mut Events, event: SessionEvent, stop: &Stop) {
+    let mut printed = output.event(&event).await;
+    // Queued events are written together; a single event is not held back.
+    while printed.is_ok()
+        && output.has_room()
+        && let Some(event) = events.next_ready()
+    {
+        printed = output.event(&event).await;
+    }
+    if printed.is_err() || output.flush().await.is_err() {
+        stop.cancel(Reason::OutputClosed);
+    }
+}
+
+/// Starts the agent and opens a session. The client is stored where it can be shut down even if the
+/// turn fails.
+async fn begin(
+    args: &RunArgs,
+    output: &mut Output,
+    notes: &Notes,
+    slot: &mut Option<Client>,
+    opening: &mut Option<Opening>,
+) -> Result<(Session, Events), Failure> {
+    let cwd = directory(&args.setup)?;
+    let opening = opening.insert(Opening::prepare(&args.setup, &cwd)?);
+    let client = connect(
+        &args.setup,
+        &cwd,
+        Ask::terminal().ok(),
+        notes,
+        slot,
+        true,
+        std::convert::identity,
+    )
+    .await?;
+    let (session, events) = opening.open(client, &cwd).await?;
+    let shown = cwd.to_string_lossy();
+    let _ = output
+        .session(session.id(), &shown, client.agent_info())
+        .await;
+    let _ = output.flush().await;
+    Ok((session, events))
+}
+
+/// Returns the prompt, read from standard input if requested.
+async fn prompt(args: &RunArgs, stop: &Stop) -> Result<String, Failure> {
+    if args.prompt != "-" {
+        return Ok(args.prompt.clone());
+    }
+    let (tell, read) = tokio::sync::oneshot::channel();
+    // The read cannot be cancelled, so it runs on a thread that is not joined.
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        let read = io::stdin().take(LONGEST_PROMPT).read_to_string(&mut text);
+        // The receiver may have been dropped.
+        let _ = tell.send(read.map(|_| text));
+    });
+    let read = tokio::select! {
+        read = read => read,
+        () = stop.cancelled() => return Err(Failure::Stopped),
+    };
+    let reason = match read {
+        Ok(Ok(text)) if text.len() as u64 == LONGEST_PROMPT => {
+            format!("it is longer than {LONGEST_PROMPT} bytes")
+        }
+        Ok(Ok(text)) if text.trim().is_empty() => "it is empty".to_owned(),
+        Ok(Ok(text)) => return Ok(text),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "reading it failed".to_owned(),
+    };
+    Err(Failure::Prompt(format!(
+        "cannot take the prompt from standard input: {reason}"
+    )))
+}
+
+async fn announce(output: &mut Output, stop: &Stop) {
+    if let Some(reason @ (Reason::Interrupt | Reason::Timeout)) = stop.reason() {
+        let message = format!("{reason}: cancelling the turn; Ctrl-C ends the agent");
+        output.complain(&message).await;
+    }
+}
+
+fn code(turn: &Result<Outcome, Failure>, stop: &Stop) -> Code {
+    match (turn, stop.reason()) {
+        (Ok(outcome), Some(reason)) if Code::of_outcome(outcome) == Code::Cancelled => {
+            Code::of_reason(reason)
+        }
+        (Ok(outcome), _) => Code::of_outcome(outcome),
+        (Err(Failure::Error(Error::NotCancelled { .. }) | Failure::Stopped), Some(reason)) => {
+            Code::of_reason(reason)
+        }
+        (Err(Failure::Error(error)), _) => Code::of_error(error),
+        (Err(Failure::Stopped), None) => Code::Failed,
+        (Err(Failure::Session(_)), _) => Code::Failed,
+        (Err(Failure::Login(_)), _) => Code::Refused,
+        (Err(Failure::Prompt(_) | Failure::Usage(_)), _) => Code::Usage,
+    }
+}
+
+async fn tell(
+    output: &mut Output,
+    code: Code,
+    turn: &Result<Outcome, Failure>,
+    stop: &Stop,
+) -> io::Result<()> {
+    match turn {
+        Ok(outcome) => output.outcome(code, outcome).await?,
+        Err(Failure::Error(error)) => output.error(code, error).await?,
+        Err(Failure::Prompt(message)) => output.failure(code, "prompt", message).await?,
+        Err(Failure::Session(message)) => output.failure(code, "session", message).await?,
+        Err(Failure::Login(message)) => output.failure(code, "login", message).await?,
+        Err(Failure::Usage(message)) => output.failure(code, "usage", message).await?,
+        Err(Failure::Stopped) => {
+            let reason = stop.reason().unwrap_or(Reason::Interrupt);
+            let message = format!("{reason}; the agent was ended");
+            output.failure(code, "stopped", &message).await?;
+        }
+    }
+    output.flush().await
+}
+
+/// Shuts the agent down if `gently`, until the user interrupts again; else terminates its process.
+pub(super) async fn end(client: Option<Client>, stop: &Stop, gently: bool) {
+    let Some(client) = client else { return };
+    if gently {
+        tokio::select! {
+            _ = client.shutdown() => return,
+            () = stop.ended() => {}
+        }
+    }
+    if let Some(process) = client.process() {
+        process.terminate().await;
+    }
+}

@@ -1,0 +1,387 @@
+//! Formats a turn as lines of text.
+
+use std::fmt::Write as _;
+
+use acp_sdk::conversation::Conversation;
+use acp_sdk::json::UnknownVariant;
+use acp_sdk::v1::{
+    ContentBlock, PermissionOptionKind, Plan, PlanEntryStatus, RequestPermissionOutcome,
+    SessionUpdate, ToolCallContent, ToolCallStatus, UsageUpdate,
+};
+
+use acp_client::Error;
+use acp_client::Reason;
+use acp_client::{Answered, Gap, Outcome};
+use acp_sdk::text::one_line;
+
+/// Maximum number of displayed characters of a title or line.
+const MOST_SHOWN: usize = 200;
+
+/// Returns the line for an update that is neither text nor a tool call.
+pub(super) fn line(update: &SessionUpdate) -> Option<String> {
+    match update {
+        SessionUpdate::Plan(entries) => Some(plan(entries)),
+        SessionUpdate::CurrentModeUpdate(mode) => Some(format!(
+            "mode: {}",
+            one_line(mode.current_mode_id.as_str(), MOST_SHOWN)
+        )),
+        SessionUpdate::Notice(notice) => {
+            let title = one_line(&notice.title, MOST_SHOWN);
+            Some(format!("notice ({}): {title}", notice.severity))
+        }
+        SessionUpdate::CompactionUpdate(compaction) => {
+            Some(format!("compaction: {}", compaction.status))
+        }
+        SessionUpdate::Unknown(update) => replaced(update),
+        _ => None,
+    }
+}
+
+/// Applies an update of a tool call. Returns its lines when it begins and when it ends.
+pub(super) fn tool_call(conversation: &mut Conversation, update: &SessionUpdate) -> Option<String> {
+    let (id, content) = match update {
+        SessionUpdate::ToolCall(call) => (&call.tool_call_id, call.content.as_slice()),
+        SessionUpdate::ToolCallUpdate(call) => {
+            let content = call.content.as_deref().unwrap_or_default();
+            (&call.tool_call_id, content)
+        }
+        _ => return None,
+    };
+    let before = conversation.tool_call(id);
+    let before = before.map(|(_, call)| call.status.clone());
+    let _ = conversation.apply(update);
+    let (_, call) = conversation.tool_call(id)?;
+    let is_done = matches!(
+        call.status,
+        Some(ToolCallStatus::Completed | ToolCallStatus::Failed)
+    );
+    // Intermediate states are not shown.
+    if before.is_some_and(|before| before == call.status || !is_done) {
+        return None;
+    }
+    let mut line = match call.title.as_str() {
+        "" => format!("tool: {}", one_line(id.as_str(), MOST_SHOWN)),
+        title => format!("tool: {}", one_line(title, MOST_SHOWN)),
+    };
+    if let Some(kind) = &call.kind {
+        let _ = write!(line, " ({kind})");
+    }
+    if is_done && let Some(status) = &call.status {
+        let _ = write!(line, ": {status}");
+    }
+    for detail in content.iter().filter_map(detail) {
+        let _ = write!(line, "\n  {detail}");
+    }
+    Some(line)
+}
+
+fn detail(content: &ToolCallContent) -> Option<String> {
+    match content {
+        ToolCallContent::Content(content) => match &content.content {
+            ContentBlock::Text(text) => {
+                // Fences around code are omitted.
+                let lines = text.text.trim().lines();
+                let mut lines = lines.filter(|line| !line.trim_start().starts_with("```"));
+                let first = lines.find(|line| !line.trim().is_empty())?;
+                let more = lines.count();
+                let mut line = one_line(first, MOST_SHOWN);
+                if more > 0 {
+                    let lines = if more == 1 { "line" } else { "lines" };
+                    let _ = write!(line, " (and {more} more {lines})");
+                }
+                Some(line)
+            }
+            _ => None,
+        },
+        ToolCallContent::Diff(diff) => {
+            let old = diff.old_text.as_deref().unwrap_or_default().lines().count();
+            let new = diff.new_text.lines().count();
+            let path = one_line(&diff.path, MOST_SHOWN);
+            let lines = if old == 1 {
+                "line becomes"
+            } else {
+                "lines become"
+            };
+            Some(format!("{path}: {old} {lines} {new}"))
+        }
+        _ => None,
+    }
+}
+
+fn plan(plan: &Plan) -> String {
+    let mut text = "plan:".to_owned();
+    for entry in &plan.entries {
+        let mark = match entry.status {
+            PlanEntryStatus::Completed => 'x',
+            PlanEntryStatus::InProgress => '>',
+            _ => ' ',
+        };
+        let _ = write!(
+            text,
+            "\n  [{mark}] {}",
+            one_line(&entry.content, MOST_SHOWN)
+        );
+    }
+    text
+}
+
+/// Returns a line about missing updates.
+pub(super) fn gap(gap: Gap) -> &'static str {
+    match gap {
+        Gap::Loaded => "the connection was lost; the conversation is repeated from its beginning",
+        Gap::Resumed => "the connection was lost; the session goes on, updates may be missing",
+        Gap::Truncated => "the connection was lost, and so were some updates",
+        Gap::Lost => "the connection was lost, and the agent cannot continue the session",
+    }
+}
+
+/// Returns a line about a permission request and its answer.
+pub(super) fn permission(answered: &Answered) -> String {
+    let question = &answered.question;
+    let title = question.title.as_deref().unwrap_or("a tool call");
+    let mut line = format!("permission: {}", one_line(title, MOST_SHOWN));
+    if let Some(kind) = &question.kind {
+        let _ = write!(line, " ({kind})");
+    }
+    let outcome = match &answered.outcome {
+        RequestPermissionOutcome::Selected(chosen) => {
+            match answered.option().map(|option| &option.kind) {
+                Some(PermissionOptionKind::AllowOnce) => "allowed once".to_owned(),
+                Some(PermissionOptionKind::AllowAlways) => "allowed always".to_owned(),
+                Some(PermissionOptionKind::RejectOnce) => "refused".to_owned(),
+                Some(PermissionOptionKind::RejectAlways) => "refused always".to_owned(),
+                _ => one_line(chosen.option_id.as_str(), MOST_SHOWN),
+            }
+        }
+        _ => "cancelled".to_owned(),
+    };
+    line = line + ": " + &outcome;
+    match answered.reason.as_deref() {
+        Some(reason @ Reason::Rule(_)) => {
+            let _ = write!(line, " by {}", one_line(&reason.to_string(), MOST_SHOWN));
+        }
+        Some(reason) => {
+            let _ = write!(line, "; {}", one_line(&reason.to_string(), MOST_SHOWN));
+        }
+        None => {}
+    }
+    line
+}
+
+/// Returns why a turn was ended that did what nobody allowed.
+pub(super) fn not_allowed(outcome: &Outcome) -> Option<String> {
+    let titles = outcome.not_allowed.iter();
+    let titles: Vec<_> = titles.map(|title| one_line(title, MOST_SHOWN)).collect();
+    (!titles.is_empty()).then(|| {
+        format!(
+            "the turn was ended, because the agent did what nobody allowed: {}. Allow it by --rules or \
+             --approve-all, or choose a mode of the agent in which it asks",
+            titles.join("; ")
+        )
+    })
+}
+
+/// Returns a line about tokens and cost.
+pub(super) fn usage(usage: &UsageUpdate) -> String {
+    let mut line = format!("usage: {} of {} tokens", usage.used, usage.size);
+    if let Some(cost) = usage.cost.as_ref().filter(|cost| cost.amount != 0.0) {
+        let currency = one_line(&cost.currency, 10);
+        let _ = write!(line, ", {} {currency}", amount(cost.amount));
+    }
+    line
+}
+
+/// Rounds an amount to six significant digits, because sums of binary fractions have up to
+/// seventeen.
+fn amount(amount: f64) -> f64 {
+    // A formatted number can always be parsed.
+    format!("{amount:.5e}").parse().unwrap_or(amount)
+}
+
+/// Returns the details of an agent's error, which often contain the reason.
+pub(super) fn details(error: &Error) -> Option<String> {
+    let Error::Sdk(error) = error else {
+        return None;
+    };
+    let data = error.as_response()?.data.as_ref()?;
+    let value = data.to_value()?;
+    let told = ["message", "details", "error"];
+    let told = told.iter().find_map(|name| value.get(name)?.as_str());
+    let text = told.or(value.as_str()).unwrap_or(data.get());
+    let known = error.to_string().contains(text);
+    (!known && !data.is_null()).then(|| format!("details: {}", one_line(text, 500)))
+}
+
+/// Returns a line about a printed message that an agent of version 2 has replaced.
+fn replaced(update: &UnknownVariant) -> Option<String> {
+    let what = match update.tag() {
+        "agent_message" => "message",
+        "agent_thought" => "thought",
+        _ => return None,
+    };
+    let content: Option<Vec<ContentBlock>> = update.get("content")?.parse().ok()?;
+    let blocks = content.iter().flatten();
+    let words = blocks.filter_map(|block| match block {
+        ContentBlock::Text(text) => Some(text.text.as_str()),
+        _ => None,
+    });
+    let words: String = words.collect();
+    Some(match words.as_str() {
+        "" => format!("{what} withdrawn"),
+        words => format!("{what} replaced by: {}", one_line(words, MOST_SHOWN)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use acp_sdk::v1::{
+        Content, Cost, Diff, PermissionOption, PlanEntry, PlanEntryPriority,
+        RequestPermissionRequest, SelectedPermissionOutcome, ToolCall, ToolCallUpdate, ToolKind,
+    };
+
+    use serde_json::json;
+
+    use super::*;
+    use acp_client::PermissionRequest;
+
+    fn update(id: &str, status: ToolCallStatus) -> ToolCallUpdate {
+        ToolCallUpdate::new(id).with_status(status)
+    }
+
+    #[test]
+    fn a_tool_call_is_told_when_it_begins_and_when_it_is_done() {
+        let mut conversation = Conversation::new();
+        let mut lines = |update: &SessionUpdate| tool_call(&mut conversation, update);
+        let call = ToolCall::new("1", "Read\nit").with_kind(ToolKind::Read);
+        let begun = lines(&SessionUpdate::ToolCall(call));
+        assert_eq!(begun.as_deref(), Some("tool: Read it (read)"));
+        let running = update("1", ToolCallStatus::InProgress);
+        assert_eq!(lines(&SessionUpdate::ToolCallUpdate(running)), None);
+        let block = ContentBlock::from("one\ntwo\nthree\n");
+        let done = update("1", ToolCallStatus::Completed).with_content(vec![
+            ToolCallContent::Content(Content::new(block)),
+            ToolCallContent::Diff(Diff::new("/a", "new\nnew\n").with_old_text("old\n")),
+        ]);
+        let done = SessionUpdate::ToolCallUpdate(done);
+        assert_eq!(
+            lines(&done).as_deref(),
+            Some(
+                "tool: Read it (read): completed\n  one (and 2 more lines)\n  /a: 1 line becomes 2"
+            )
+        );
+        assert_eq!(lines(&done), None, "once is enough");
+        let unknown = SessionUpdate::ToolCallUpdate(update("2", ToolCallStatus::Failed));
+        assert_eq!(lines(&unknown).as_deref(), Some("tool: 2: failed"));
+    }
+
+    #[test]
+    fn fences_of_code_are_no_summary() {
+        let shown = |text: &str| {
+            let content = ToolCallContent::Content(Content::new(ContentBlock::from(text)));
+            detail(&content)
+        };
+        assert_eq!(shown("```console\nok\n```").as_deref(), Some("ok"));
+        let two = shown("```\n\none\ntwo\n```");
+        assert_eq!(two.as_deref(), Some("one (and 1 more line)"));
+        assert_eq!(shown("```\n```\n"), None);
+    }
+
+    #[test]
+    fn a_message_that_is_replaced_is_named() {
+        let told = |update: serde_json::Value| line(&serde_json::from_value(update).unwrap());
+        let replaced = json!({"sessionUpdate": "agent_message", "messageId": "m",
+            "content": [{"type": "text", "text": "No\nsecrets"}]});
+        assert_eq!(
+            told(replaced).as_deref(),
+            Some("message replaced by: No secrets")
+        );
+        let withdrawn =
+            json!({"sessionUpdate": "agent_thought", "messageId": "m", "content": null});
+        assert_eq!(told(withdrawn).as_deref(), Some("thought withdrawn"));
+        assert_eq!(
+            told(json!({"sessionUpdate": "state_update", "state": "idle"})),
+            None
+        );
+    }
+
+    #[test]
+    fn a_plan_is_a_list_with_marks() {
+        let entry = |content, status| PlanEntry::new(content, PlanEntryPriority::Low, status);
+        let plan = Plan::new(vec![
+            entry("Read", PlanEntryStatus::Completed),
+            entry("Change", PlanEntryStatus::InProgress),
+            entry("Test", PlanEntryStatus::Pending),
+        ]);
+        let shown = line(&SessionUpdate::Plan(plan));
+        let expected = "plan:\n  [x] Read\n  [>] Change\n  [ ] Test";
+        assert_eq!(shown.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_permission_is_told_by_what_was_chosen() {
+        let told = |kind: Option<PermissionOptionKind>| {
+            let call = ToolCallUpdate::new("1").with_title("Run it");
+            let options = kind.iter();
+            let options = options.map(|kind| PermissionOption::new("id", "Name", kind.clone()));
+            let request = RequestPermissionRequest::new("s", call, options.collect());
+            let outcome = match kind {
+                Some(_) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new("id")),
+                None => RequestPermissionOutcome::Cancelled,
+            };
+            let question = PermissionRequest::new(request);
+            permission(&Answered::new(question, outcome))
+        };
+        use PermissionOptionKind as Kind;
+        assert_eq!(
+            told(Some(Kind::AllowOnce)),
+            "permission: Run it: allowed once"
+        );
+        assert_eq!(
+            told(Some(Kind::AllowAlways)),
+            "permission: Run it: allowed always"
+        );
+        assert_eq!(told(Some(Kind::RejectOnce)), "permission: Run it: refused");
+        assert_eq!(told(None), "permission: Run it: cancelled");
+    }
+
+    #[test]
+    fn usage_and_cost_are_one_line() {
+        let plain = UsageUpdate::new(10_u64, 100_u64);
+        assert_eq!(usage(&plain), "usage: 10 of 100 tokens");
+        let free = plain.clone().with_cost(Cost::new(0.0, "EUR"));
+        assert_eq!(usage(&free), "usage: 10 of 100 tokens");
+        let priced = plain.with_cost(Cost::new(0.25, "EUR"));
+        assert_eq!(usage(&priced), "usage: 10 of 100 tokens, 0.25 EUR");
+        for (exact, shown) in [
+            (0.000_280_000_000_000_000_03, "0.00028"),
+            (0.1 + 0.2, "0.3"),
+            (12.345_678_9, "12.3457"),
+            (1_234.5, "1234.5"),
+        ] {
+            let priced = UsageUpdate::new(1_u64, 2_u64).with_cost(Cost::new(exact, "USD"));
+            let line = format!("usage: 1 of 2 tokens, {shown} USD");
+            assert_eq!(usage(&priced), line);
+        }
+    }
+
+    #[test]
+    fn details_are_what_the_message_leaves_out() {
+        use acp_sdk::v1::{ErrorCode, RpcError};
+        let told = |data: serde_json::Value| {
+            let error = RpcError::new(ErrorCode::INTERNAL_ERROR, "Internal error");
+            let error = error.with_data(acp_sdk::Json::from(data));
+            details(&Error::Sdk(acp_sdk::Error::Response {
+                method: "session/prompt".to_owned(),
+                error: Box::new(error),
+            }))
+        };
+        let expected = Some("details: no\u{20}model".to_owned());
+        assert_eq!(told(serde_json::json!("no\nmodel")), expected);
+        assert_eq!(told(serde_json::json!({"message": "no model"})), expected);
+        assert_eq!(told(serde_json::json!({"details": "no model"})), expected);
+        let other = told(serde_json::json!({"status": 400}));
+        assert_eq!(other.as_deref(), Some("details: {\"status\":400}"));
+        assert_eq!(told(serde_json::json!("Internal error")), None);
+        assert_eq!(told(serde_json::Value::Null), None);
+    }
+}

@@ -1,0 +1,11 @@
+//! What the command of this project uses beside the API. It changes without notice.
+
+pub use crate::hooks::check_field;
+pub use crate::permission::{Shown, as_diff};
+pub use crate::process::tokens::withhold;
+pub use crate::process::why_not;
+#[cfg(feature = "remote")]
+pub use crate::remote::download_client;
+pub use crate::session::separator;
+#[cfg(feature = "v2")]
+pub use crate::v2::Converter;
