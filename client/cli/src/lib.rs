@@ -10,6 +10,7 @@
 
 mod agents;
 mod args;
+mod attachments;
 mod chat;
 mod connect;
 mod exit;
@@ -33,6 +34,7 @@ mod record;
 mod remote;
 mod run;
 mod sandbox;
+mod selection;
 mod sessions;
 mod stop;
 mod task;

@@ -12,6 +12,7 @@ use acp_sdk::v1::{
 use super::args::SetupArgs;
 use super::kept::Kept;
 use super::mcp_servers;
+use super::selection::{self, Selection};
 use acp_client::Error;
 use acp_client::{Client, Session};
 use acp_client::{Event, Events};
@@ -33,6 +34,15 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<selection::Failure> for Failure {
+    fn from(failure: selection::Failure) -> Self {
+        match failure {
+            selection::Failure::Error(error) => Self::Error(error),
+            selection::Failure::Choice(message) => Self::Usage(message),
+        }
+    }
+}
+
 /// The requested session.
 #[derive(Debug)]
 pub(super) struct Opening {
@@ -41,6 +51,7 @@ pub(super) struct Opening {
     /// Held until the run ends.
     kept: Option<Kept>,
     is_new: bool,
+    selection: Selection,
 }
 
 impl Opening {
@@ -65,11 +76,22 @@ impl Opening {
             resume: args.resume.as_deref().map(SessionId::from),
             kept,
             is_new: args.new_session,
+            selection: args.selection.clone(),
         })
     }
 
-    /// Opens the session. Returns it with its events from now on.
+    /// Opens the session, and sets what the user selects for it. Returns it with its events from now on.
     pub(super) async fn open(
+        &mut self,
+        client: &Client,
+        cwd: &Path,
+    ) -> Result<(Session, Events), Failure> {
+        let (session, events) = self.open_as_it_is(client, cwd).await?;
+        self.selection.apply(&session).await?;
+        Ok((session, events))
+    }
+
+    async fn open_as_it_is(
         &mut self,
         client: &Client,
         cwd: &Path,

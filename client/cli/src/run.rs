@@ -4,6 +4,7 @@ use std::io::{self, Read as _};
 use std::time::Duration;
 
 use super::args::RunArgs;
+use super::attachments::Attachments;
 use super::complain;
 use super::connect::{connect, directory};
 use super::exit::Code;
@@ -11,10 +12,8 @@ use super::notes::Notes;
 use super::opening::{self, Opening};
 use super::output::Output;
 use super::stop::{Reason, Stop};
-use acp_client::Ask;
-use acp_client::{Client, Session};
-use acp_client::{Error, Result};
-use acp_client::{Events, Outcome, SessionEvent, Turn};
+use acp_client::{Ask, Client, Error, Events, Outcome, Result, Session, SessionEvent, Turn};
+use acp_sdk::v1::ContentBlock;
 
 /// Maximum size of a prompt from standard input, in bytes. JSON may double it.
 const LONGEST_PROMPT: u64 = 15 << 20;
@@ -117,11 +116,12 @@ async fn take_turn(
     opening: &mut Option<Opening>,
     begun: &mut Option<Turn>,
 ) -> Result<Outcome, Failure> {
-    let (session, mut events) = tokio::select! {
+    let (session, mut events, attached) = tokio::select! {
         session = begin(args, output, notes, slot, opening) => session?,
         () = stop.cancelled() => return Err(Failure::Stopped),
     };
-    let prompt = prompt(args, stop).await?;
+    let mut prompt = vec![ContentBlock::from(prompt(args, stop).await?)];
+    prompt.extend(attached);
     let turn = begun.insert(session.prompt(prompt).await?);
     // A separate task, because writing to standard output may block.
     let cancelling = tokio::spawn({
@@ -174,8 +174,9 @@ async fn begin(
     notes: &Notes,
     slot: &mut Option<Client>,
     opening: &mut Option<Opening>,
-) -> Result<(Session, Events), Failure> {
+) -> Result<(Session, Events, Vec<ContentBlock>), Failure> {
     let cwd = directory(&args.setup)?;
+    let attachments = Attachments::read(&args.attachments).map_err(Failure::Usage)?;
     let opening = opening.insert(Opening::prepare(&args.setup, &cwd)?);
     let client = connect(
         &args.setup,
@@ -193,7 +194,9 @@ async fn begin(
         .session(session.id(), &shown, client.agent_info())
         .await;
     let _ = output.flush().await;
-    Ok((session, events))
+    let capabilities = &client.agent_info().agent_capabilities.prompt_capabilities;
+    let attached = attachments.blocks(capabilities, args.setup.agent.remote.url.is_none());
+    Ok((session, events, attached.map_err(Failure::Usage)?))
 }
 
 /// Returns the prompt, read from standard input if requested.

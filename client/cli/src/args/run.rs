@@ -7,6 +7,8 @@ use clap::ValueEnum;
 use clap::error::ErrorKind;
 
 use super::agent::AgentArgs;
+use crate::attachments::AttachmentArgs;
+use crate::selection::Selection;
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = RUN_USAGE, after_long_help = RUN_HELP)]
@@ -20,6 +22,9 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) setup: SetupArgs,
+
+    #[command(flatten)]
+    pub(crate) attachments: AttachmentArgs,
 
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -60,6 +65,9 @@ pub(crate) struct SetupArgs {
     /// Continue the session with this id
     #[arg(long, value_name = "ID", value_parser = words)]
     pub(crate) resume: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) selection: Selection,
 
     /// Pass an MCP server to the agent: NAME=COMMAND, NAME=URL, or a JSON file with `mcpServers`;
     /// repeatable
@@ -205,6 +213,7 @@ Examples:
   acp run codex 'Explain src/main.rs'
   acp run 'Explain src/main.rs' -- opencode acp
   acp run --approve-all 'Fix the failing test' -- codex-acp
+  acp run --model fast --file src/main.rs 'Explain this' -- opencode acp
   git diff | acp run --deny-all - -- opencode acp
   acp run --format json --timeout 60 Hello -- gemini --acp | jq -r 'select(.stopReason).text'
   acp run --session fix codex 'Find the bug' && acp run --session fix codex 'Mend it'

@@ -1,11 +1,9 @@
 //! Commands that begin with a slash.
 
-use acp_sdk::v1::{
-    SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelect,
-    SessionConfigSelectOption, SessionConfigSelectOptions,
-};
+use acp_sdk::v1::{SessionConfigKind, SessionConfigOption};
 
 use super::style::{Face, Paint, fit};
+use crate::selection::{choices, is_model, values};
 use acp_client::SessionSettings;
 
 /// The commands of `acp`: names, arguments, descriptions.
@@ -128,36 +126,6 @@ pub(super) fn completions(settings: &SessionSettings) -> Vec<(String, String)> {
         }
     }
     list
-}
-
-/// Returns whether an option selects the model.
-pub(super) fn is_model(option: &SessionConfigOption) -> bool {
-    option.category == Some(SessionConfigOptionCategory::Model) || option.id.as_str() == "model"
-}
-
-/// Returns the values of an option, with their names.
-fn values(option: &SessionConfigOption) -> Vec<(String, String)> {
-    match &option.kind {
-        SessionConfigKind::Select(select) => choices(select)
-            .into_iter()
-            .map(|choice| (choice.value.to_string(), choice.name.clone()))
-            .collect(),
-        SessionConfigKind::Boolean(_) => ["on", "off"]
-            .map(|value| (value.to_owned(), String::new()))
-            .to_vec(),
-        _ => Vec::new(),
-    }
-}
-
-/// Returns the values of an option, without groups.
-pub(super) fn choices(select: &SessionConfigSelect) -> Vec<&SessionConfigSelectOption> {
-    match &select.options {
-        SessionConfigSelectOptions::Ungrouped(options) => options.iter().collect(),
-        SessionConfigSelectOptions::Grouped(groups) => {
-            groups.iter().flat_map(|group| &group.options).collect()
-        }
-        _ => Vec::new(),
-    }
 }
 
 /// Returns the output of `/help`.

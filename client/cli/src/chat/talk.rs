@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use acp_sdk::v1::{SessionConfigKind, SessionConfigOption, SessionUpdate};
+use acp_sdk::v1::{SessionConfigOption, SessionUpdate};
 use tokio::sync::mpsc;
 
 use super::ask::{Asked, Keys};
@@ -17,6 +17,7 @@ use crate::args::ChatArgs;
 use crate::connect::{connect, directory};
 use crate::notes::Notes;
 use crate::opening::{self, Opening};
+use crate::selection;
 use crate::stop::Stop;
 use acp_client::{Client, ClientBuilder, Session};
 use acp_client::{Error, Result};
@@ -318,23 +319,20 @@ impl<'a> Talk<'a> {
             Typed::Session => format!("{}\n", clean(self.session.id().as_str())),
             Typed::Cancel => "No turn is running.\n".to_owned(),
             Typed::Mode(mode) if mode.is_empty() => commands::modes(settings, width),
-            Typed::Mode(mode) => done(self.session.set_mode(mode.clone()).await, &mode),
+            Typed::Mode(mode) => done(selection::set_mode(&self.session, &mode).await, &mode),
             Typed::Model(value) if value.is_empty() => {
-                commands::options(settings, commands::is_model, width)
+                commands::options(settings, selection::is_model, width)
             }
-            Typed::Model(value) => {
-                let mut options = settings.config_options.iter().flatten();
-                match options.find(|option| commands::is_model(option)) {
-                    Some(option) => self.set(settings, option.id.as_str(), &value).await,
-                    None => "The agent offers no choice of models.\n".to_owned(),
-                }
-            }
+            Typed::Model(value) => done(selection::set_model(&self.session, &value).await, &value),
             Typed::Option(id, value) if value.is_empty() => {
                 let wanted =
                     |option: &SessionConfigOption| id.is_empty() || option.id.as_str() == id;
                 commands::options(settings, wanted, width)
             }
-            Typed::Option(id, value) => self.set(settings, &id, &value).await,
+            Typed::Option(id, value) => {
+                let set = selection::set_option(&self.session, &id, &value).await;
+                done(set, &format!("{id}: {value}"))
+            }
             Typed::New => self.new_session().await,
             Typed::Unknown(name) => format!(
                 "There is no command /{}. /help lists them; //{0} sends it as it is.\n",
@@ -345,21 +343,6 @@ impl<'a> Talk<'a> {
         let shown = self.view.block(&shown);
         self.screen.print(&shown);
         Next::Goes
-    }
-
-    async fn set(&self, settings: &SessionSettings, id: &str, value: &str) -> String {
-        let mut options = settings.config_options.iter().flatten();
-        let Some(option) = options.find(|option| option.id.as_str() == id) else {
-            return format!("The agent has no option {}.\n", fit(id, 40));
-        };
-        let result = match &option.kind {
-            SessionConfigKind::Boolean(_) => match value {
-                "on" | "off" => self.session.set_config_option(id, value == "on").await,
-                _ => return "Expected on or off.\n".to_owned(),
-            },
-            _ => self.session.set_config_option(id, value).await,
-        };
-        done(result.map(drop), &format!("{id}: {value}"))
     }
 
     async fn new_session(&mut self) -> String {
@@ -389,9 +372,10 @@ const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
 
 const LOST: &str = "the connection to the agent was lost; the next prompt connects again";
 
-fn done(result: Result<()>, what: &str) -> String {
+fn done(result: Result<(), selection::Failure>, what: &str) -> String {
     match result {
         Ok(()) => format!("{}\n", fit(what, 100)),
-        Err(error) => explained(&error).join("\n") + "\n",
+        Err(selection::Failure::Error(error)) => explained(&error).join("\n") + "\n",
+        Err(selection::Failure::Choice(message)) => clean(&message) + "\n",
     }
 }

@@ -43,6 +43,7 @@ mod record;
 mod remote;
 mod sandbox;
 mod secrets;
+mod selected;
 mod sessions;
 mod stopping;
 mod v2;

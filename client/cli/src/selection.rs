@@ -1,0 +1,176 @@
+//! The mode, the model and other options of a session, as the user names them.
+
+use acp_client::{Error, Session, SessionSettings};
+use acp_sdk::v1::{
+    SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelect,
+    SessionConfigSelectOption, SessionConfigSelectOptions,
+};
+
+/// The reason why a value is not set.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The agent does not offer it. The message says what it offers.
+    Choice(String),
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// What the user wants for a session, before its first prompt.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[group(skip)]
+pub(super) struct Selection {
+    /// Use this mode of the agent; a name that the agent does not have is answered with a list
+    #[arg(long, value_name = "MODE")]
+    mode: Option<String>,
+
+    /// Use this model of the agent; a name that the agent does not have is answered with a list
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+
+    /// Set an option of the session, such as `thought_level=high`; repeatable
+    #[arg(long, value_name = "OPTION=VALUE", value_parser = pair)]
+    option: Vec<(String, String)>,
+}
+
+impl Selection {
+    /// Sets the model first, because it may change what else there is.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the agent does not offer a value, or rejects it.
+    pub(super) async fn apply(&self, session: &Session) -> Result<(), Failure> {
+        if let Some(model) = &self.model {
+            set_model(session, model).await?;
+        }
+        for (id, value) in &self.option {
+            set_option(session, id, value).await?;
+        }
+        if let Some(mode) = &self.mode {
+            set_mode(session, mode).await?;
+        }
+        Ok(())
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((id, value)) if !id.is_empty() && !value.is_empty() => {
+            Ok((id.to_owned(), value.to_owned()))
+        }
+        _ => Err("expected OPTION=VALUE, such as thought_level=high".to_owned()),
+    }
+}
+
+/// Sets the mode: by `session/set_mode`, or by the config option of this category.
+///
+/// # Errors
+///
+/// Fails when the agent has no such mode, or rejects it.
+pub(super) async fn set_mode(session: &Session, mode: &str) -> Result<(), Failure> {
+    let settings = session.settings();
+    if let Some(modes) = &settings.modes {
+        let known = modes.available_modes.iter().map(|mode| mode.id.as_str());
+        check("mode", mode, known)?;
+        return Ok(session.set_mode(mode).await?);
+    }
+    let is_mode = |option: &SessionConfigOption| {
+        option.category == Some(SessionConfigOptionCategory::Mode) || option.id.as_str() == "mode"
+    };
+    set_found(session, &settings, "mode", is_mode, mode).await
+}
+
+/// Sets the config option that selects the model.
+///
+/// # Errors
+///
+/// Fails when the agent has no such model, or rejects it.
+pub(super) async fn set_model(session: &Session, model: &str) -> Result<(), Failure> {
+    set_found(session, &session.settings(), "model", is_model, model).await
+}
+
+/// Sets the config option with this id.
+///
+/// # Errors
+///
+/// Fails when the agent has no such option or value, or rejects it.
+pub(super) async fn set_option(session: &Session, id: &str, value: &str) -> Result<(), Failure> {
+    let settings = session.settings();
+    let ids = settings.config_options.iter().flatten();
+    check("option", id, ids.map(|option| option.id.as_str()))?;
+    let is_named = |option: &SessionConfigOption| option.id.as_str() == id;
+    set_found(session, &settings, id, is_named, value).await
+}
+
+/// Sets the first option that is `wanted`.
+async fn set_found(
+    session: &Session,
+    settings: &SessionSettings,
+    what: &str,
+    wanted: impl Fn(&SessionConfigOption) -> bool,
+    value: &str,
+) -> Result<(), Failure> {
+    let mut options = settings.config_options.iter().flatten();
+    let Some(option) = options.find(|option| wanted(option)) else {
+        let message = format!("the agent offers no choice of a {what}");
+        return Err(Failure::Choice(message));
+    };
+    let values = values(option);
+    check(what, value, values.iter().map(|(value, _)| value.as_str()))?;
+    let id = option.id.clone();
+    let set = match option.kind {
+        SessionConfigKind::Boolean(_) => session.set_config_option(id, value == "on").await,
+        _ => session.set_config_option(id, value).await,
+    };
+    set?;
+    Ok(())
+}
+
+/// Checks that a value is one of the known ones, if any are known.
+fn check<'a>(what: &str, value: &str, known: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+    let known: Vec<&str> = known.collect();
+    if known.is_empty() && what != "option" || known.contains(&value) {
+        return Ok(());
+    }
+    let offered = match known.is_empty() {
+        true => "none".to_owned(),
+        false => known.join(", "),
+    };
+    Err(Failure::Choice(format!(
+        "the agent has no {what} {value}. It offers: {offered}"
+    )))
+}
+
+/// Returns whether an option selects the model.
+pub(super) fn is_model(option: &SessionConfigOption) -> bool {
+    option.category == Some(SessionConfigOptionCategory::Model) || option.id.as_str() == "model"
+}
+
+/// Returns the values of an option, with their names.
+pub(super) fn values(option: &SessionConfigOption) -> Vec<(String, String)> {
+    match &option.kind {
+        SessionConfigKind::Select(select) => choices(select)
+            .into_iter()
+            .map(|choice| (choice.value.to_string(), choice.name.clone()))
+            .collect(),
+        SessionConfigKind::Boolean(_) => ["on", "off"]
+            .map(|value| (value.to_owned(), String::new()))
+            .to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the values of an option, without groups.
+pub(super) fn choices(select: &SessionConfigSelect) -> Vec<&SessionConfigSelectOption> {
+    match &select.options {
+        SessionConfigSelectOptions::Ungrouped(options) => options.iter().collect(),
+        SessionConfigSelectOptions::Grouped(groups) => {
+            groups.iter().flat_map(|group| &group.options).collect()
+        }
+        _ => Vec::new(),
+    }
+}
