@@ -54,6 +54,7 @@ impl Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Lists, shows, exports, forks or deletes the sessions of a store; backs it up and checks it
+    #[command(mut_arg("store", |store| store.global(true)))]
     Sessions(Sessions),
     /// Serves another agent of standard input and output, with a store of its own
     Host(super::hosted::Host),

@@ -14,7 +14,7 @@ use super::usage::UsageError;
 pub struct StoreArgs {
     /// File that keeps the sessions, or `memory` to forget them at the end [default:
     /// acp-server/sessions.db in the user's data folder]
-    #[arg(long, value_name = "PATH", global = true)]
+    #[arg(long, value_name = "PATH")]
     pub store: Option<PathBuf>,
 }
 

@@ -303,3 +303,25 @@ fn help_says_how_to_begin() {
     assert_eq!(wrong.status.code(), Some(2));
     assert!(wrong.stdout.is_empty());
 }
+
+#[test]
+fn only_commands_that_use_a_store_list_one() {
+    let help = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acp-server"));
+        let help = command.args(words).arg("--help").output().unwrap();
+        assert!(help.status.success(), "{words:?}");
+        String::from_utf8(help.stdout).unwrap().contains("--store")
+    };
+    for words in [&["status"][..], &["stop"]] {
+        assert!(!help(words), "{words:?}");
+    }
+    for words in [
+        &[][..],
+        &["serve"],
+        &["host"],
+        &["sessions"],
+        &["sessions", "list"],
+    ] {
+        assert!(help(words), "{words:?}");
+    }
+}
