@@ -12,7 +12,8 @@ use super::store::StoreArgs;
 /// How to try it, after the words.
 const TRY: &str = r#"Try it with a client:
   acp run "tool" -- acp-server
-or by hand, one message a line; the answer to session/new has the id for session/prompt:
+or by hand, one message a line; the answer to session/new has the id
+for session/prompt:
   {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}
   {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/tmp","mcpServers":[]}}
   {"jsonrpc":"2.0","id":2,"method":"session/prompt","params":PROMPT}
@@ -20,9 +21,10 @@ where PROMPT is {"sessionId":"ID","prompt":[{"type":"text","text":"plan"}]}
 In Zed, settings.json:
   "agent_servers": { "Reference": { "type": "custom", "command": "acp-server", "args": [] } }
 
-Exit codes: 0 when the client has closed its side, 1 when the store, reading or writing failed
-or the client did not read the last output, 2 for wrong usage. SIGTERM closes the connection:
-turns are cancelled and answered. Messages for people go to standard error."#;
+Exit codes: 0 when the client has closed its side, 1 when the store, reading
+or writing failed or the client did not read the last output, 2 for wrong
+usage. SIGTERM closes the connection: turns are cancelled and answered.
+Messages for people go to standard error."#;
 
 /// The reference agent of the Agent Client Protocol: serves one client on standard input and
 /// output, deterministically, without a model or a network, until the client closes its side.

@@ -13,13 +13,16 @@ use super::usage::usage;
 use super::{Failure, serve_handler};
 
 /// What `acp-server host --help` explains besides the options.
-const ABOUT_HOST: &str = r#"The client sees the agent COMMAND, with the sessions of this server: kept in a file, resumed from any
-event, forked, and loaded again when the agent has died. For example, in Zed's settings.json:
+const ABOUT_HOST: &str = r#"The client sees the agent COMMAND, with the sessions of this server: kept in a
+file, resumed from any event, forked, and loaded again when the agent has
+died. For example, in Zed's settings.json:
   "agent_servers": { "opencode": { "type": "custom", "command": "acp-server",
       "args": ["host", "--", "opencode", "acp"] } }
-`acp-server serve -- COMMAND` does the same for many clients, over HTTP and WebSocket.
+`acp-server serve -- COMMAND` does the same for many clients, over HTTP
+and WebSocket.
 
-Exit codes: as without a command, and 2 when COMMAND cannot be started or does not answer."#;
+Exit codes: as without a command, and 2 when COMMAND cannot be started or does
+not answer."#;
 
 /// Serves another agent, which speaks version 1 of the protocol on its standard input and output, to
 /// one client on standard input and output.

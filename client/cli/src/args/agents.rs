@@ -79,20 +79,23 @@ pub(crate) struct InstallArgs {
 }
 
 const INSTALL_HELP: &str = "\
-The agent is unpacked to agents/NAME/VERSION in acp's folder below the folder of data, such as
-~/.local/share/acp, atomically; older versions are removed afterwards. To remove an agent,
-remove its folder. Supported: .tar.gz and .zip archives, and single programs.
+The agent is unpacked to agents/NAME/VERSION in acp's folder below the folder
+of data, such as ~/.local/share/acp, atomically; older versions are removed
+afterwards. To remove an agent, remove its folder. Supported: .tar.gz and .zip
+archives, and single programs.
 
 Rejected:
-  a wrong checksum; no checksum (SHA-256), unless --allow-unverified is given; a version older than the
-  installed one, unless --allow-downgrade is given; unencrypted URLs, except of this machine; archives
-  with names outside the folder, with links, or with more than 4 GiB; downloads of more than 1 GiB
+  a wrong checksum; no checksum (SHA-256), unless --allow-unverified is given;
+  a version older than the installed one, unless --allow-downgrade is given;
+  unencrypted URLs, except of this machine; archives with names outside the
+  folder, with links, or with more than 4 GiB; downloads of more than 1 GiB
 
 Entries that npx or uvx start need no installation.
 
 Exit codes:
   0    installed, or nothing to install
-  1    the download or the archive cannot be used, or the folder cannot be written
+  1    the download or the archive cannot be used, or the folder cannot
+       be written
   2    wrong usage, or an unknown NAME
   130  cancelled; nothing is installed
 
@@ -111,18 +114,21 @@ pub(crate) enum ListFormat {
 
 const AGENTS_HELP: &str = "\
 Files, in lookup order:
-  acp        agents.json in acp's folder below the folder of configurations, such as
-             ~/.config/acp/agents.json
+  acp        agents.json in acp's folder below the folder of configurations,
+             such as ~/.config/acp/agents.json
   zed        Zed's settings.json, such as ~/.config/zed/settings.json
   jetbrains  ~/.jetbrains/acp.json
-  registry   ID/agent.json in the folder $ACP_REGISTRY [default: registry in acp's folder
-             below the folder of data, such as ~/.local/share/acp/registry]
+  registry   ID/agent.json in the folder $ACP_REGISTRY [default: registry in
+             acp's folder below the folder of data, such
+             as ~/.local/share/acp/registry]
 
-  The first three have the same member; comments and trailing commas are allowed:
+  The first three have the same member; comments and trailing commas
+  are allowed:
     { \"agent_servers\": { \"mine\": { \"command\": \"/path/to/agent\", \"args\": [\"acp\"], \"env\": {} } } }
-  An entry of type \"registry\" takes its command from the registry's entry of that id.
-  Entries of the registry are started by npx or uvx, which download the package. An entry
-  that is distributed as an archive must be installed first: `acp agents install NAME`.
+  An entry of type \"registry\" takes its command from the registry's entry of
+  that id. Entries of the registry are started by npx or uvx, which download
+  the package. An entry that is distributed as an archive must be installed
+  first: `acp agents install NAME`.
 
 Status:
   found      the program exists

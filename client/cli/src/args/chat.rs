@@ -33,21 +33,23 @@ acp chat [OPTIONS] NAME
 
 const CHAT_HELP: &str = "\
 Keys:
-  Enter sends. Alt-Enter, Ctrl-J, or Enter after a backslash starts a new line. Up and Down
-  recall earlier prompts, Ctrl-R searches them, Tab completes commands. Input during a turn is
-  sent after it. Ctrl-C cancels the turn. A second Ctrl-C, or Ctrl-D, quits acp.
+  Enter sends. Alt-Enter, Ctrl-J, or Enter after a backslash starts a new
+  line. Up and Down recall earlier prompts, Ctrl-R searches them, Tab
+  completes commands. Input during a turn is sent after it. Ctrl-C cancels the
+  turn. A second Ctrl-C, or Ctrl-D, quits acp.
 
 Commands:
-  /help lists the commands of acp and of the agent, such as /mode, /model, /option, /plan, /new and
-  /quit.
+  /help lists the commands of acp and of the agent, such as /mode, /model,
+  /option, /plan, /new and /quit.
 
 Permissions:
-  Without a flag, acp asks for each request, and one key answers. The flags and --rules are the same
-  as for `acp run`; see `acp run --help`.
+  Without a flag, acp asks for each request, and one key answers. The flags
+  and --rules are the same as for `acp run`; see `acp run --help`.
 
 Forms and pages:
-  An agent may send a form during a turn. Each field is validated. Up returns to the field before, a last
-  Enter submits, Esc declines, Ctrl-D cancels. For a page, acp shows its complete URL: o accepts and opens
-  it in the browser, y only accepts. acp never opens a page by itself.
+  An agent may send a form during a turn. Each field is validated. Up returns
+  to the field before, a last Enter submits, Esc declines, Ctrl-D cancels. For
+  a page, acp shows its complete URL: o accepts and opens it in the browser, y
+  only accepts. acp never opens a page by itself.
 
 Requires a terminal. In scripts, use `acp run`.";

@@ -46,10 +46,11 @@ acp login [OPTIONS] NAME
 
 const LOGIN_HELP: &str = "\
 Methods:
-  agent     The agent authenticates by itself, such as on a page in the browser. acp waits up to 10
-            minutes.
-  terminal  acp runs the agent's program, or a program that it names, in this terminal.
-            Only if acp has a terminal and the agent is a local process.
+  agent     The agent authenticates by itself, such as on a page in the
+            browser. acp waits up to 10 minutes.
+  terminal  acp runs the agent's program, or a program that it names, in this
+            terminal. Only if acp has a terminal and the agent is a
+            local process.
 
   With --auth METHOD, `acp run` and `acp chat` log in first.
 

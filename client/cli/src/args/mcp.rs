@@ -102,20 +102,24 @@ acp mcp [OPTIONS] NAME
        acp mcp [OPTIONS] --url URL";
 
 const MCP_HELP: &str = "\
-The tool has one argument, `task`. Each call has its own session. The first call starts the
-agent; after a crash, the next call restarts it. It is shut down when the host closes standard input. Its
-events are reported as progress. If the host cancels a request, its turn is cancelled.
+The tool has one argument, `task`. Each call has its own session. The first
+call starts the agent; after a crash, the next call restarts it. It is shut
+down when the host closes standard input. Its events are reported as progress.
+If the host cancels a request, its turn is cancelled.
 
 Permissions:
-  acp never asks. By default it allows tool calls that only read (kinds read, search and think), reads
-  files for the agent, and rejects everything else: other tool calls, writing files, running commands.
-  --rules, --approve-all and --deny-all change this. Unless everything is allowed, acp chooses the
-  agent's mode in which it asks, and ends a call in which the agent did what nobody allowed.
+  acp never asks. By default it allows tool calls that only read (kinds read,
+  search and think), reads files for the agent, and rejects everything else:
+  other tool calls, writing files, running commands. --rules, --approve-all
+  and --deny-all change this. Unless everything is allowed, acp chooses the
+  agent's mode in which it asks, and ends a call in which the agent did what
+  nobody allowed.
 
 HTTP (where acp has its feature `mcp-http`):
-  --http ADDRESS serves any number of hosts at http://ADDRESS/mcp. Hosts must send a token. On a loopback
-  address, acp makes one unless you give yours or say --no-token; an address that other machines can
-  reach requires yours. The token is sent unencrypted, so use a TLS proxy. Requests from web pages, and
+  --http ADDRESS serves any number of hosts at http://ADDRESS/mcp. Hosts must
+  send a token. On a loopback address, acp makes one unless you give yours or
+  say --no-token; an address that other machines can reach requires yours. The
+  token is sent unencrypted, so use a TLS proxy. Requests from web pages, and
   requests with another Host, are rejected.
 
 Examples:

@@ -151,4 +151,17 @@ mod tests {
     fn the_definition_is_sound() {
         Args::command().debug_assert();
     }
+
+    #[test]
+    fn explanations_fit_a_terminal_of_80_columns() {
+        for command in Args::command().get_subcommands() {
+            let text = command.get_after_long_help().or(command.get_after_help());
+            let text = text.map(ToString::to_string).unwrap_or_default();
+            // Examples and JSON stay on a line, so that they can be copied.
+            let prose = |line: &&str| !line.starts_with("  acp ") && !line.contains(['"', '|']);
+            for line in text.lines().filter(prose) {
+                assert!(line.len() <= 80, "{}: {line}", command.get_name());
+            }
+        }
+    }
 }

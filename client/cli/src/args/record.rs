@@ -25,18 +25,22 @@ acp record [OPTIONS] FILE -- AGENT [ARGUMENT]...
 
 const RECORD_HELP: &str = "\
 Use:
-  Configure this command in the editor in place of the agent, for example in Zed:
+  Configure this command in the editor in place of the agent, for example
+  in Zed:
     { \"agent_servers\": { \"Recorded\": { \"command\": \"acp\",
       \"args\": [\"record\", \"/tmp/acp.jsonl\", \"--\", \"opencode\", \"acp\"] } } }
-  Bytes are forwarded unchanged between editor and agent. The agent's standard error is forwarded
-  too: unchanged to a pipe or file, to a terminal without what would control it.
+  Bytes are forwarded unchanged between editor and agent. The agent's standard
+  error is forwarded too: unchanged to a pipe or file, to a terminal without
+  what would control it.
 
 Transcript:
-  One JSON object per line: dir (c2a: client to agent, a2c: agent to client), at (Unix time in
-  seconds), and msg, the message; or raw, a line that is not a message; or lost, the number of
-  messages that were received faster than they could be written. It ends at 256 MiB.
-  `acp-conformance check FILE` validates it.
+  One JSON object per line: dir (c2a: client to agent, a2c: agent to client),
+  at (Unix time in seconds), and msg, the message; or raw, a line that is not
+  a message; or lost, the number of messages that were received faster than
+  they could be written. It ends at 256 MiB. `acp-conformance check FILE`
+  validates it.
 
 Exit codes:
-  The agent's, or 128 plus the number of the signal that terminated it. Without an agent: 1 for an
-  error of acp, 2 for wrong usage or a FILE that exists, 3 if the agent cannot be started.";
+  The agent's, or 128 plus the number of the signal that terminated it.
+  Without an agent: 1 for an error of acp, 2 for wrong usage or a FILE that
+  exists, 3 if the agent cannot be started.";

@@ -148,66 +148,82 @@ acp run [OPTIONS] NAME PROMPT
 
 const RUN_HELP: &str = "\
 Agents:
-  NAME is a configured agent; `acp agents` lists them and the files that they come from. A
-  command line after `--` is run without a shell.
+  NAME is a configured agent; `acp agents` lists them and the files that they
+  come from. A command line after `--` is run without a shell.
 
 Permissions:
-  One decision for everything: tool calls that the agent asks about, and files and commands that
-  acp reads, writes and runs for it. Without a flag, acp asks on the terminal, or rejects if there
-  is none; files in the working directory are read without a question. --approve-reads also allows
-  tool calls of kind read, search and think. --deny-all rejects everything, reading included. An
-  option is selected by its kind: allow_once before allow_always, reject_once before reject_always.
-  --rules FILE has precedence: rules in TOML that allow or deny by kind, path and command; the
-  first match decides. What was allowed before a tool call is not asked again when the agent has
-  acp do it.
-  Unless everything is allowed, acp chooses the agent's mode in which it asks (such as `default`),
-  and starts no session where there is none. A tool call that changed something although nobody
-  allowed it is shown; unless it is allowed afterwards, the turn ends with exit code 6. None of
-  this confines the agent's process, which has the rights of its user.
+  One decision for everything: tool calls that the agent asks about, and files
+  and commands that acp reads, writes and runs for it. Without a flag, acp
+  asks on the terminal, or rejects if there is none; files in the working
+  directory are read without a question. --approve-reads also allows tool
+  calls of kind read, search and think. --deny-all rejects everything, reading
+  included. An option is selected by its kind: allow_once before allow_always,
+  reject_once before reject_always. --rules FILE has precedence: rules in TOML
+  that allow or deny by kind, path and command; the first match decides. What
+  was allowed before a tool call is not asked again when the agent has acp do
+  it.
+  Unless everything is allowed, acp chooses the agent's mode in which it asks
+  (such as `default`), and starts no session where there is none. A tool call
+  that changed something although nobody allowed it is shown; unless it is
+  allowed afterwards, the turn ends with exit code 6. None of this confines
+  the agent's process, which has the rights of its user.
 
 Remote agents:
-  --url connects to an agent that is served over HTTP or WebSocket, such as by `acp-server
-  serve`. The working directory is on the server's machine, but files and commands are
-  served to the agent from this machine. A lost connection is opened again.
+  --url connects to an agent that is served over HTTP or WebSocket, such as by
+  `acp-server serve`. The working directory is on the server's machine, but
+  files and commands are served to the agent from this machine. A lost
+  connection is opened again.
 
 Sessions:
-  By default each run starts a session. acp stores the names of --session per agent and directory in
-  its data directory, and continues the session by session/resume, or by session/load without
-  printing the history. If the agent supports neither, or does not know the session any more, the
-  run fails: acp never replaces a session silently. Only one run at a time can use a name.
+  By default each run starts a session. acp stores the names of --session per
+  agent and directory in its data directory, and continues the session by
+  session/resume, or by session/load without printing the history. If the
+  agent supports neither, or does not know the session any more, the run
+  fails: acp never replaces a session silently. Only one run at a time can use
+  a name.
 
 MCP servers:
-  --mcp-server 'files=npx -y server /data' is a command that the agent starts; it is split into
-  words as by a shell, without expansions. NAME=https://... is a server over HTTP. A file has the form
+  --mcp-server 'files=npx -y server /data' is a command that the agent starts;
+  it is split into words as by a shell, without expansions. NAME=https://...
+  is a server over HTTP. A file has the form
     { \"mcpServers\": { \"files\": { \"command\": \"npx\", \"args\": [\"-y\", \"server\"], \"env\": {} },
       \"web\": { \"type\": \"http\", \"url\": \"https://...\", \"headers\": {} } } }
-  with the types stdio, http and sse. A type that the agent does not support is an error.
+  with the types stdio, http and sse. A type that the agent does not support
+  is an error.
 
 Interrupting:
-  Ctrl-C cancels the turn: pending permission requests are answered with `cancelled`, and the agent
-  has 10 seconds to end the turn. A second Ctrl-C terminates the agent.
+  Ctrl-C cancels the turn: pending permission requests are answered with
+  `cancelled`, and the agent has 10 seconds to end the turn. A second Ctrl-C
+  terminates the agent.
 
 Format json, one object per line, with the member \"type\":
   session     sessionId, cwd, and agent: its response to initialize
   update      sessionId, and update: as in the protocol's session/update
-  permission  sessionId, toolCall, kind, options, asker: agent (before a tool call), client (before
-              acp serves a file or a command) or afterwards (nobody had allowed the call), outcome:
-              the answer, and reason: the rule that decided, if any
-  gap         the connection to a remote agent was lost, and updates are missing: loaded (the
-              conversation follows from its beginning), truncated, or lost
-  result      the last line, always: exitCode; once the turn has begun text, thoughts,
-              toolCalls (with their updates merged in), plan, usage, truncated, notAllowed (what
-              nobody had allowed); then stopReason, or error: kind, message, and code of the agent's error response
+  permission  sessionId, toolCall, kind, options, asker: agent (before a tool
+              call), client (before acp serves a file or a command) or
+              afterwards (nobody had allowed the call), outcome: the answer,
+              and reason: the rule that decided, if any
+  gap         the connection to a remote agent was lost, and updates are
+              missing: loaded (the conversation follows from its beginning),
+              truncated, or lost
+  result      the last line, always: exitCode; once the turn has begun text,
+              thoughts, toolCalls (with their updates merged in), plan, usage,
+              truncated, notAllowed (what nobody had allowed); then
+              stopReason, or error: kind, message, and code of the agent's
+              error response
 
 Exit codes:
   0    the agent ended its turn
-  1    the agent answered with an error, or violated the protocol; or the output cannot be written
+  1    the agent answered with an error, or violated the protocol; or the
+       output cannot be written
   2    wrong usage
   3    the agent could not be started or reached, or exited too early
   4    the agent refused the prompt, or requires authentication
   5    a limit was reached: tokens, requests of the turn, or time
-  6    the turn was ended because the agent did what nobody allowed, or it has no mode in which it asks
-  130  cancelled: by Ctrl-C, by a signal, by the agent, or because standard output was closed
+  6    the turn was ended because the agent did what nobody allowed, or it has
+       no mode in which it asks
+  130  cancelled: by Ctrl-C, by a signal, by the agent, or because standard
+       output was closed
 
 Examples:
   acp run codex 'Explain src/main.rs'

@@ -123,10 +123,12 @@ acp sessions list [OPTIONS] NAME
        acp sessions list [OPTIONS] --url URL";
 
 const SESSIONS_HELP: &str = "\
-SESSION is a name from `acp run --session` with the same agent and directory (--cwd), or else an id.
-The agent's NAME precedes it: `acp sessions show codex fix`.
+SESSION is a name from `acp run --session` with the same agent and directory
+(--cwd), or else an id. The agent's NAME precedes it: `acp sessions show
+codex fix`.
 
-acp starts the agent, sends the request and shuts it down. The agent must support the method:
+acp starts the agent, sends the request and shuts it down. The agent must
+support the method:
   list    session/list
   show    session/list or session/load
   fork    session/fork, a proposal that few agents support
@@ -135,7 +137,8 @@ acp starts the agent, sends the request and shuts it down. The agent must suppor
 
 Exit codes:
   0    done
-  1    the agent answered with an error, or lacks the capability; or the output cannot be written
+  1    the agent answered with an error, or lacks the capability; or the
+       output cannot be written
   2    wrong usage
   3    the agent could not be started or reached, or exited too early
   4    the agent requires authentication

@@ -11,7 +11,8 @@ use super::super::log::LogArgs;
 use super::super::store::StoreArgs;
 
 /// What `acp-server serve --help` explains besides the options.
-const ABOUT_SERVE: &str = r#"On loopback without a token, one is made. It is in the discovery file, which only you can read:
+const ABOUT_SERVE: &str = r#"On loopback without a token, one is made. It is in the discovery file, which
+only you can read:
   acp-server serve &
   FILE="${XDG_RUNTIME_DIR:-$HOME/.local/state}/acp-server/acp-server-5173.json"
   curl -H "Authorization: Bearer $(jq -r .token "$FILE")" http://127.0.0.1:5173/acp ...
@@ -19,22 +20,27 @@ For other machines, with a token of your own and TLS:
   (umask 077; openssl rand -hex 32 > token)
   acp-server serve --host 0.0.0.0 --token-file token --tls-cert cert.pem --tls-key key.pem \
       --allow-host agents.example
-Behind a proxy that ends TLS, leave the host as it is and add --allow-host with the public name.
+Behind a proxy that ends TLS, leave the host as it is and add --allow-host
+with the public name.
 
-Another agent than the reference agent, with its sessions kept here and its processes supervised:
+Another agent than the reference agent, with its sessions kept here and its
+processes supervised:
   acp-server serve -- opencode acp
 It does not get ACP_SERVER_TOKEN. What it writes to standard error is logged.
 
-A new certificate is loaded within seconds of its file's change, and at SIGHUP. A browser gets a
-ticket for one request by POST /ticket, and sends it as ?ticket=TICKET. GET /healthz needs no token.
-GET /openapi.json describes the REST interface, GET /metrics has numbers for Prometheus.
+A new certificate is loaded within seconds of its file's change, and at
+SIGHUP. A browser gets a ticket for one request by POST /ticket, and sends it
+as ?ticket=TICKET. GET /healthz needs no token. GET /openapi.json describes
+the REST interface, GET /metrics has numbers for Prometheus.
 
-SIGTERM and SIGINT stop the server: it accepts nothing more, lets running turns go on for --drain
-seconds, cancels and answers the others, and ends within --shutdown-timeout. A second signal ends it at
-once. Sessions stay in the store.
+SIGTERM and SIGINT stop the server: it accepts nothing more, lets running
+turns go on for --drain seconds, cancels and answers the others, and ends
+within --shutdown-timeout. A second signal ends it at once. Sessions stay in
+the store.
 
-Exit codes: 0 after a signal, 1 when the store or the socket failed, 2 for wrong usage, when a server
-runs on the port already, and when COMMAND cannot be started or does not answer."#;
+Exit codes: 0 after a signal, 1 when the store or the socket failed, 2 for
+wrong usage, when a server runs on the port already, and when COMMAND cannot
+be started or does not answer."#;
 
 /// Serves the agent over HTTP, server-sent events and WebSocket, to any number of clients.
 #[derive(Debug, Args)]
