@@ -23,6 +23,8 @@ mod manual;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(feature = "mcp")]
+mod mcp_agents;
+#[cfg(feature = "mcp")]
 mod mcp_http;
 mod mcp_servers;
 mod notes;

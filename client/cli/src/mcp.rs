@@ -1,47 +1,20 @@
-//! `acp mcp`: an agent as a tool of MCP hosts.
+//! `acp mcp`: agents as tools of MCP hosts.
 
-#[cfg(feature = "mcp")]
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::args::McpArgs;
 use super::connect::guarded;
 use super::exit::Code;
-use super::launch::Launch;
-#[cfg(feature = "mcp")]
+use super::mcp_agents::{self, Offered};
 use super::mcp_http::Http;
 use super::opening::Failure;
 use super::stop::Stop;
 use super::{complain, open, sandbox};
-use acp_client::AgentCommand;
-use acp_client::Error;
-use acp_client::ExternalAgent;
-use acp_client::{McpError, McpServer};
-use acp_client::{Policy, Rules};
-
-/// Maximum length of a tool name that hosts accept, in bytes.
-const LONGEST_NAME: usize = 64;
+use acp_client::{AgentCommand, Error, ExternalAgent, McpError, McpServer, Policy, Rules};
 
 /// Serves a host until it disconnects.
 pub(super) async fn mcp(args: McpArgs) -> Code {
-    let rules = match args.rules.as_deref().map(Rules::read).transpose() {
-        Ok(rules) => rules.unwrap_or_default(),
-        Err(error) => return usage(&error),
-    };
-    let allows_all = args.approve_all && args.rules.is_none();
-    let policy = match (args.approve_all, args.deny_all) {
-        (true, _) => Policy::ApproveAll,
-        (_, true) => Policy::DenyAll,
-        _ => Policy::ApproveReads,
-    };
-    let directory = args.cwd.clone().unwrap_or_else(|| PathBuf::from("."));
-    // Reports wrong usage immediately instead of in the first call.
-    let directory = match directory.canonicalize() {
-        Ok(directory) if directory.is_dir() => directory,
-        Ok(_) => return usage(&format_args!("{} is not a directory", directory.display())),
-        Err(error) => return usage(&format_args!("cannot use {}: {error}", directory.display())),
-    };
     let stop = match Stop::listen(None) {
         Ok(stop) => stop,
         Err(error) => {
@@ -49,17 +22,70 @@ pub(super) async fn mcp(args: McpArgs) -> Code {
             return Code::Failed;
         }
     };
-    let rules = rules.fallback(policy);
-    let name = match tool_name_of(&args) {
-        Ok(name) => name,
+    let agents = match agents(&args) {
+        Ok(agents) => agents,
         Err(error) => return usage(&error),
     };
-    let sandbox = match sandbox::prepare(&args.sandbox, &args.agent, &directory) {
-        Ok(sandbox) => sandbox,
-        Err(error) => return usage(&error),
+    let server = McpServer::new(agents.iter().cloned());
+    if let Some(address) = args.http {
+        let http = match Http::listen(address, &args).await {
+            Ok(http) => http,
+            Err(error) => return usage(&error),
+        };
+        if let Some(token) = http.made_token() {
+            complain(format_args!(
+                "acp: hosts must send `Authorization: Bearer {token}`. The token ends with this command; \
+                 --http-token-file gives one that stays"
+            ));
+        }
+        if let Err(error) = writeln!(std::io::stdout(), "{}", http.url()) {
+            return Code::of_lost(error.kind());
+        }
+        http.serve(&server, stop.cancelled()).await;
+        return end(&agents, &stop, Ok(())).await;
+    }
+    let served = tokio::select! {
+        served = server.serve_stdio() => served,
+        () = stop.cancelled() => Ok(()),
     };
-    let setup = Arc::new((args.agent.clone(), directory.clone()));
-    let (verbose, terminals) = (args.verbose, args.terminals);
+    end(&agents, &stop, served).await
+}
+
+/// Returns the agents, which are started by their first calls.
+///
+/// # Errors
+///
+/// Fails when a file, an agent, a directory or the sandbox cannot be used.
+fn agents(args: &McpArgs) -> Result<Vec<ExternalAgent>, String> {
+    let rules = args.rules.as_deref().map(Rules::read).transpose();
+    let rules = rules.map_err(|error| error.to_string())?;
+    let policy = match (args.approve_all, args.deny_all) {
+        (true, _) => Policy::ApproveAll,
+        (_, true) => Policy::DenyAll,
+        _ => Policy::ApproveReads,
+    };
+    let rules = rules.unwrap_or_default().fallback(policy);
+    let offered = mcp_agents::offered(args)?;
+    let external = |offered| external(args, &rules, offered);
+    offered.into_iter().map(external).collect()
+}
+
+/// Returns one agent.
+///
+/// # Errors
+///
+/// Fails when the sandbox cannot be used.
+fn external(args: &McpArgs, rules: &Rules, offered: Offered) -> Result<ExternalAgent, String> {
+    let allows_all = args.approve_all && args.rules.is_none();
+    let Offered {
+        agent,
+        name,
+        description,
+        directory,
+    } = offered;
+    let sandbox = sandbox::prepare(&args.sandbox, &agent, &directory)?;
+    let setup = Arc::new((agent, directory.clone()));
+    let (verbose, terminals, rules) = (args.verbose, args.terminals, rules.clone());
     let start = move || {
         let builder = guarded(
             open::builder(),
@@ -94,41 +120,19 @@ pub(super) async fn mcp(args: McpArgs) -> Code {
         .name(name)
         .directory(&directory)
         .max_concurrent(args.max_concurrent);
-    if let Some(description) = &args.description {
+    if let Some(description) = description {
         agent = agent.description(description);
     }
     if let Some(timeout) = args.timeout {
         agent = agent.timeout(timeout);
     }
-    #[cfg(feature = "mcp")]
-    if let Some(address) = args.http {
-        let http = match Http::listen(address, &args).await {
-            Ok(http) => http,
-            Err(error) => return usage(&error),
-        };
-        if let Some(token) = http.made_token() {
-            complain(format_args!(
-                "acp: hosts must send `Authorization: Bearer {token}`. The token ends with this command; \
-                 --http-token-file gives one that stays"
-            ));
-        }
-        if let Err(error) = writeln!(std::io::stdout(), "{}", http.url()) {
-            return Code::of_lost(error.kind());
-        }
-        http.serve(agent.clone(), stop.cancelled()).await;
-        return end(&agent, &stop, Ok(())).await;
-    }
-    let served = tokio::select! {
-        served = McpServer::new(agent.clone()).serve_stdio() => served,
-        () = stop.cancelled() => Ok(()),
-    };
-    end(&agent, &stop, served).await
+    Ok(agent)
 }
 
-async fn end(agent: &ExternalAgent, stop: &Stop, served: Result<(), McpError>) -> Code {
+async fn end(agents: &[ExternalAgent], stop: &Stop, served: Result<(), McpError>) -> Code {
     // Shuts the agent down gracefully unless the user interrupts again.
     tokio::select! {
-        () = agent.cleanup() => {}
+        () = cleanup(agents) => {}
         () = stop.ended() => {}
     }
     match (served, stop.reason()) {
@@ -141,61 +145,16 @@ async fn end(agent: &ExternalAgent, stop: &Stop, served: Result<(), McpError>) -
     }
 }
 
-/// Returns the name of the tool.
-///
-/// # Errors
-///
-/// Fails when the agent is not configured, or cannot be started.
-fn tool_name_of(args: &McpArgs) -> Result<String, String> {
-    // Reports wrong usage immediately instead of in the first call.
-    let launch = match args.agent.remote.url {
-        Some(_) => None,
-        None => Some(Launch::of(&args.agent)?),
-    };
-    Ok(match (&args.name, &args.agent.name, launch) {
-        (Some(name), ..) => name.clone(),
-        (None, Some(agent), _) => tool_name(agent),
-        (None, None, Some(launch)) => {
-            let program = Path::new(&launch.program).file_stem();
-            tool_name(&program.unwrap_or_default().to_string_lossy())
-        }
-        (None, None, None) => tool_name(""),
-    })
+/// Ends all agents at once.
+async fn cleanup(agents: &[ExternalAgent]) {
+    let mut ending = tokio::task::JoinSet::new();
+    for agent in agents.iter().cloned() {
+        ending.spawn(async move { agent.cleanup().await });
+    }
+    ending.join_all().await;
 }
 
 fn usage(error: &dyn std::fmt::Display) -> Code {
     complain(format_args!("acp: {error}"));
     Code::Usage
-}
-
-/// Derives a tool name from an agent's name: hosts accept letters, digits, `_` and `-`.
-fn tool_name(name: &str) -> String {
-    let accepted = |c: char| match c {
-        c if c.is_ascii_alphanumeric() || c == '-' => c,
-        _ => '_',
-    };
-    let name: String = name.chars().map(accepted).take(LONGEST_NAME).collect();
-    match name.is_empty() {
-        true => "agent".to_owned(),
-        false => name,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tool_is_named_after_the_agent() {
-        for (agent, name) in [
-            ("opencode", "opencode"),
-            ("codex-acp", "codex-acp"),
-            ("x y", "x_y"),
-            ("", "agent"),
-            ("é", "_"),
-        ] {
-            assert_eq!(tool_name(agent), name);
-        }
-        assert_eq!(tool_name(&"x".repeat(100)).len(), LONGEST_NAME);
-    }
 }

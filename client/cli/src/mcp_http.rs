@@ -23,7 +23,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::args::McpArgs;
-use acp_client::ExternalAgent;
 use acp_client::McpServer;
 
 /// The path of the endpoint.
@@ -110,7 +109,7 @@ impl Http {
     }
 
     /// Serves hosts until `stop` completes.
-    pub(super) async fn serve(self, agent: ExternalAgent, stop: impl Future<Output = ()>) {
+    pub(super) async fn serve(self, offers: &McpServer, stop: impl Future<Output = ()>) {
         let ended = CancellationToken::new();
         let _ended = ended.clone().drop_guard();
         let config = StreamableHttpServerConfig::default()
@@ -120,10 +119,10 @@ impl Http {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(SILENCE);
         // Each session holds a clone, so that sessions are counted.
-        let counted = Arc::new(());
+        let (counted, offers) = (Arc::new(()), offers.clone());
         let server = move || match Arc::strong_count(&counted) > MOST {
             true => Err(std::io::Error::other("there are too many sessions")),
-            false => Ok(McpServer::new(agent.clone()).counted(counted.clone())),
+            false => Ok(offers.clone().counted(counted.clone())),
         };
         let service = StreamableHttpService::new(server, Arc::new(sessions), config);
         let shared = Arc::new((service, self.token));

@@ -1,6 +1,6 @@
-//! An agent as a tool of hosts of the Model Context Protocol (MCP).
+//! Agents as tools of hosts of the Model Context Protocol (MCP).
 //!
-//! A [`McpServer`] offers one tool, whose call is a [call](crate::ExternalAgent::call) of an
+//! A [`McpServer`] offers a tool for each of its agents, whose call is a [call](crate::ExternalAgent::call) of an
 //! [`ExternalAgent`]. The agent's activity is reported by progress notifications if the host
 //! requests them. A cancelled request cancels the agent's turn. `docs/mcp.md` describes the setup
 //! of hosts.
@@ -12,13 +12,15 @@ mod progress;
 mod result;
 mod server;
 
+use std::sync::Arc;
+
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use self::input::Input;
 use crate::external::ExternalAgent;
 
-/// Offers an [`ExternalAgent`] as a tool. Clones share the agent.
+/// Offers each [`ExternalAgent`] as a tool. Clones share the agents.
 ///
 /// It is a `ServerHandler` of the crate `rmcp`, so it can be served over every transport of that crate,
 /// such as its `StreamableHttpService`.
@@ -32,17 +34,17 @@ use crate::external::ExternalAgent;
 ///         .permissions(Policy::ApproveReads)
 ///         .spawn(AgentCommand::new("opencode").arg("acp"))
 /// });
-/// McpServer::new(agent).serve_stdio().await
+/// McpServer::new([agent]).serve_stdio().await
 /// # }
 /// ```
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct McpServer {
-    agent: ExternalAgent,
+    agents: Arc<[ExternalAgent]>,
     /// Cancels the calls when their connection has ended.
     ended: CancellationToken,
     /// A reference whose clones are counted to limit the number of servers.
-    _counted: Option<std::sync::Arc<()>>,
+    _counted: Option<Arc<()>>,
 }
 
 /// The error of serving an MCP host.
@@ -58,10 +60,11 @@ pub enum McpError {
 }
 
 impl McpServer {
-    /// Creates a server that offers this agent.
-    pub fn new(agent: ExternalAgent) -> Self {
+    /// Creates a server that offers these agents. Their names should differ: of two with the same name,
+    /// the second is never called.
+    pub fn new(agents: impl IntoIterator<Item = ExternalAgent>) -> Self {
         Self {
-            agent,
+            agents: agents.into_iter().collect(),
             ended: CancellationToken::new(),
             _counted: None,
         }
@@ -69,7 +72,7 @@ impl McpServer {
 
     /// Holds a reference, so that the servers in use can be counted.
     #[doc(hidden)]
-    pub fn counted(mut self, reference: std::sync::Arc<()>) -> Self {
+    pub fn counted(mut self, reference: Arc<()>) -> Self {
         self._counted = Some(reference);
         self
     }

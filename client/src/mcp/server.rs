@@ -14,23 +14,27 @@ use tokio::time::timeout;
 
 use super::progress::Progress;
 use super::{McpServer, result};
-use crate::external::TaskInput;
+use crate::external::{ExternalAgent, TaskInput};
 
 /// Maximum time that a result waits for the reports before it.
 const LAST_REPORTS: Duration = Duration::from_secs(1);
 
 impl McpServer {
-    fn tool(&self) -> Tool {
-        let schema = match self.agent.input_schema() {
-            Value::Object(schema) => schema,
-            _ => serde_json::Map::new(),
-        };
-        let name = self.agent.tool_name().to_owned();
-        let description = self.agent.tool_description().to_owned();
-        let tool = Tool::new(name, description, Arc::new(schema));
-        // The effects of an agent are not known in advance.
-        tool.with_annotations(ToolAnnotations::new().read_only(false).open_world(true))
+    fn agent(&self, tool: &str) -> Option<&ExternalAgent> {
+        self.agents.iter().find(|agent| agent.tool_name() == tool)
     }
+}
+
+fn tool(agent: &ExternalAgent) -> Tool {
+    let schema = match agent.input_schema() {
+        Value::Object(schema) => schema,
+        _ => serde_json::Map::new(),
+    };
+    let name = agent.tool_name().to_owned();
+    let description = agent.tool_description().to_owned();
+    let tool = Tool::new(name, description, Arc::new(schema));
+    // The effects of an agent are not known in advance.
+    tool.with_annotations(ToolAnnotations::new().read_only(false).open_world(true))
 }
 
 impl ServerHandler for McpServer {
@@ -41,7 +45,7 @@ impl ServerHandler for McpServer {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        (name == self.agent.tool_name()).then(|| self.tool())
+        self.agent(name).map(tool)
     }
 
     async fn list_tools(
@@ -49,7 +53,9 @@ impl ServerHandler for McpServer {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(vec![self.tool()]))
+        Ok(ListToolsResult::with_all_items(
+            self.agents.iter().map(tool).collect(),
+        ))
     }
 
     async fn call_tool(
@@ -57,10 +63,10 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if request.name != self.agent.tool_name() {
+        let Some(agent) = self.agent(&request.name) else {
             let message = format!("unknown tool: {}", request.name);
             return Err(ErrorData::invalid_params(message, None));
-        }
+        };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let input: TaskInput = match serde_json::from_value(arguments) {
             Ok(input) => input,
@@ -75,8 +81,7 @@ impl ServerHandler for McpServer {
         let cancel = context.ct.clone();
         let ended = self.ended.clone();
         let cancelled = cancel.clone();
-        let mut call = self
-            .agent
+        let mut call = agent
             .call(input)
             .cancelled_by(cancel)
             .on_event(move |event| progress.event(event))

@@ -23,7 +23,7 @@ async fn serve(agent: TestAgent, host: Host) -> (Connected, Serving) {
 async fn serve_agent(agent: ExternalAgent, host: Host) -> (Connected, Serving) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (input, output) = tokio::io::split(theirs);
-    let serving = tokio::spawn(McpServer::new(agent).serve(input, output));
+    let serving = tokio::spawn(McpServer::new([agent]).serve(input, output));
     let host = within(host.serve(tokio::io::split(ours))).await.unwrap();
     (host, serving)
 }
@@ -154,7 +154,7 @@ async fn a_peer_that_is_no_host_is_an_error_and_one_that_leaves_is_none() {
     let agent = || ExternalAgent::start_with(std::future::pending);
     let (mut ours, theirs) = tokio::io::duplex(1 << 16);
     let (input, output) = tokio::io::split(theirs);
-    let serving = tokio::spawn(McpServer::new(agent()).serve(input, output));
+    let serving = tokio::spawn(McpServer::new([agent()]).serve(input, output));
     let message = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
     ours.write_all(format!("{message}\n").as_bytes())
         .await
@@ -165,7 +165,7 @@ async fn a_peer_that_is_no_host_is_an_error_and_one_that_leaves_is_none() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (input, output) = tokio::io::split(theirs);
     drop(ours);
-    within(McpServer::new(agent()).serve(input, output))
+    within(McpServer::new([agent()]).serve(input, output))
         .await
         .unwrap();
 }

@@ -18,6 +18,14 @@ pub(crate) struct McpArgs {
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
 
+    /// Offer the agents of this file instead, a tool each: TOML with tables `[[agents]]`
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["configured", "agent_name", "agent", "url", "name", "description"]
+    )]
+    pub(crate) agents: Option<PathBuf>,
+
     /// The name of the tool: letters, digits, `_` and `-` [default: the agent's name, or its program]
     #[arg(long, value_name = "NAME", value_parser = mcp_name)]
     pub(crate) name: Option<String>,
@@ -59,24 +67,20 @@ pub(crate) struct McpArgs {
 
     /// Serve hosts over HTTP at this address, such as 127.0.0.1:0, instead of one on standard input and
     /// output; the URL is printed
-    #[cfg(feature = "mcp")]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) http: Option<std::net::SocketAddr>,
 
     /// With --http: the token that hosts must send, in a file [default: the variable ACP_MCP_TOKEN, or
     /// else a random token, which is printed on standard error]
-    #[cfg(feature = "mcp")]
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) http_token_file: Option<PathBuf>,
 
     /// With --http: require no token, so that every program and every user of this machine can use the
     /// agent
-    #[cfg(feature = "mcp")]
     #[arg(long, requires = "http", conflicts_with = "http_token_file")]
     pub(crate) no_token: bool,
 
     /// With --http: a name by which hosts reach this machine, if it is not the address
-    #[cfg(feature = "mcp")]
     #[arg(long, value_name = "HOST", requires = "http")]
     pub(crate) http_host: Vec<String>,
 
@@ -92,14 +96,18 @@ impl McpArgs {
     ///
     /// Fails when no agent is given, or more than one.
     pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
-        self.agent.settle_named(self.configured.take())
+        match self.agents {
+            Some(_) => Ok(()),
+            None => self.agent.settle_named(self.configured.take()),
+        }
     }
 }
 
 const MCP_USAGE: &str = "\
 acp mcp [OPTIONS] NAME
        acp mcp [OPTIONS] -- AGENT [ARGUMENT]...
-       acp mcp [OPTIONS] --url URL";
+       acp mcp [OPTIONS] --url URL
+       acp mcp [OPTIONS] --agents FILE";
 
 const MCP_HELP: &str = "\
 The tool has one argument, `task`. Each call has its own session. The first
@@ -115,7 +123,18 @@ Permissions:
   agent's mode in which it asks, and ends a call in which the agent did what
   nobody allowed.
 
-HTTP (where acp has its feature `mcp-http`):
+Several agents:
+  --agents FILE offers a tool for each table of a file in TOML. The other
+  options are those of all of them. `command` is split into words as by a
+  shell, or is a list; `agent` is the name of a configured one instead. A
+  directory is relative to --cwd.
+    [[agents]]
+    name = \"reviewer\"
+    description = \"Reviews changes\"
+    command = \"opencode acp\"
+    directory = \".\"
+
+HTTP:
   --http ADDRESS serves any number of hosts at http://ADDRESS/mcp. Hosts must
   send a token. On a loopback address, acp makes one unless you give yours or
   say --no-token; an address that other machines can reach requires yours. The
@@ -125,9 +144,10 @@ HTTP (where acp has its feature `mcp-http`):
 Examples:
   acp mcp codex
   acp mcp -- opencode acp
+  acp mcp --agents agents.toml --deny-all
   acp mcp --name reviewer --description 'Reviews changes' --cwd ~/project -- codex-acp";
 
-fn mcp_name(text: &str) -> Result<String, String> {
+pub(crate) fn mcp_name(text: &str) -> Result<String, String> {
     let accepted = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     match text {
         "" => Err("it is empty".to_owned()),

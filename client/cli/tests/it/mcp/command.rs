@@ -129,6 +129,87 @@ async fn a_configured_agent_is_offered_under_its_name() {
 }
 
 #[tokio::test]
+async fn the_agents_of_a_file_are_a_tool_each() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    let agent = |name: &str| {
+        let script = format!("start; prompt; say \"{name} in $PWD\"; end end_turn; message");
+        serde_json::json!(["sh", "-c", crate::script::script(&script)]).to_string()
+    };
+    let text = format!(
+        "model = \"x\"\n[[agents]]\nname = \"one\"\ndescription = \"The first\"\ncommand = {}\n\
+         [[agents]]\nname = \"two\"\nworkdir = \"sub\"\ncommand = {}\n",
+        agent("one"),
+        agent("two")
+    );
+    let file = dir.path().join("agents.toml");
+    std::fs::write(&file, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
+    command.args(["mcp", "--approve-all", "--cwd"]);
+    command.arg(dir.path()).arg("--agents").arg(&file);
+    let (host, child) = connect(command).await;
+    let tools = within(host.list_all_tools()).await.unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
+    assert_eq!(names, ["one", "two"]);
+    assert_eq!(tools[0].description.as_deref(), Some("The first"));
+    for (name, place) in [("one", ""), ("two", "/sub")] {
+        let task = crate::host::params(name, &serde_json::json!({"task": "hi"}));
+        let result = within(host.call_tool(task)).await.unwrap();
+        let text = texts(&result)[0];
+        assert!(text.starts_with(&format!("{name} in ")), "{text}");
+        assert_eq!(text.ends_with("/sub"), place == "/sub", "{text}");
+    }
+    let unknown = crate::host::params("three", &serde_json::json!({"task": "hi"}));
+    let error = within(host.call_tool(unknown)).await.unwrap_err();
+    assert!(error.to_string().contains("unknown tool: three"), "{error}");
+    assert_eq!(leave(host, child).await, Some(0));
+}
+
+#[tokio::test]
+async fn a_wrong_file_of_agents_is_an_error_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("agents.toml");
+    for (text, part) in [
+        ("", "missing field `agents`"),
+        ("agents = []", "no table [[agents]]"),
+        ("[[agents]]\nname = \"a\"", "either `command` or `agent`"),
+        (
+            "[[agents]]\nname = \"a b\"\ncommand = \"sh\"",
+            "letters, digits",
+        ),
+        (
+            "[[agents]]\nname = \"a\"\ncommand = \" \"",
+            "its command is empty",
+        ),
+        (
+            "[[agents]]\nname = \"a\"\ncommand = \"'\"",
+            "cannot be split into words",
+        ),
+        ("[[agents]]\nname = \"a\"\nagent = \"missing\"", "agent `a`"),
+        ("[[agents]]\nname = \"a\"\ncomand = \"sh\"", "comand"),
+        (
+            "[[agents]]\nname = \"a\"\ncommand = \"sh\"\ndirectory = \"/nonexistent\"",
+            "/nonexistent",
+        ),
+        (
+            "[[agents]]\nname = \"a\"\ncommand = \"sh\"\n[[agents]]\nname = \"a\"\ncommand = \"sh\"",
+            "two agents have the name `a`",
+        ),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
+        command.args(["mcp", "--agents"]).arg(&file);
+        let output = within(command.output()).await.unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text}: {error}");
+        assert!(
+            error.contains(part) && error.contains("agents.toml"),
+            "{text}: {error}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn wrong_usage_is_an_error_at_once() {
     for (args, part) in [
         (&["--rules", "/nonexistent", "--", "x"][..], "/nonexistent"),
