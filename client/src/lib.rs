@@ -49,6 +49,8 @@ mod prompt_id;
 mod reconnect;
 #[cfg(feature = "remote")]
 pub mod remote;
+#[cfg(feature = "review")]
+pub mod review;
 mod session;
 #[cfg(feature = "v2")]
 mod v2;

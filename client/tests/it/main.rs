@@ -22,6 +22,8 @@ mod process;
 mod prompt_ids;
 #[cfg(unix)]
 mod restart;
+#[cfg(all(unix, feature = "review"))]
+mod review;
 #[cfg(unix)]
 pub mod script;
 mod sessions;
