@@ -1,16 +1,16 @@
-//! An editor with an agent: unsaved buffers, permissions, a panel that shows what happens.
+//! An editor with an agent: unsaved buffers, a panel with merged tool calls and diffs, and a review.
 //!
-//! `cargo run -p acp-client --example editor -- AGENT [ARGUMENT]...` asks the agent about this folder.
+//! `cargo run -p acp-client --features review --example editor -- AGENT [ARGUMENT]...`
 
 #![allow(clippy::print_stdout, reason = "the panel is standard output here")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acp_client::{
-    AgentCommand, Answered, Buffers, Client, Event, Events, OpenFiles, Policy, Workspace,
-};
+use acp_client::review::{Snapshots, UndoStack, hunks};
+use acp_client::{AgentCommand, Ask, Buffers, Client, Events, OpenFiles, Workspace};
 use acp_sdk::conversation::{Conversation, ItemKind};
+use acp_sdk::v1::ToolCallContent;
 
 /// The files that are open, by path, with text that may not be saved.
 #[derive(Clone, Default)]
@@ -18,8 +18,7 @@ struct Editor(Arc<Mutex<HashMap<String, String>>>);
 
 impl OpenFiles for Editor {
     async fn text(&self, path: &str) -> Option<String> {
-        let buffers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        buffers.get(path).cloned()
+        self.0.lock().ok()?.get(path).cloned()
     }
 
     async fn replace(&self, path: &str, text: &str) -> bool {
@@ -29,57 +28,52 @@ impl OpenFiles for Editor {
     }
 }
 
-/// The panel beside the text: a row for each item of the conversation.
+/// The panel beside the text: a row for each item, which a real panel replaces when it changes.
 async fn panel(mut events: Events) {
     let mut conversation = Conversation::new();
     while let Some(event) = events.next().await {
-        // A real panel replaces the rows of these items, and leaves all others as they are.
         for change in event.event.apply_to(&mut conversation) {
             let item = change.item().and_then(|id| conversation.item(id));
-            match item.map(|item| (item.id.number(), &item.kind)) {
-                Some((row, ItemKind::Message(message))) => {
-                    println!("{row} {:?}: {}", message.role, message.text());
-                }
-                Some((row, ItemKind::ToolCall(call))) => {
-                    println!("{row} tool {}: {:?}", call.title, call.status);
-                }
-                Some((row, ItemKind::TurnEnd { stop_reason })) => {
-                    println!("{row} turn ended: {stop_reason:?}");
+            match item.map(|item| &item.kind) {
+                Some(ItemKind::Message(message)) => println!("{}", message.text()),
+                Some(ItemKind::ToolCall(call)) => {
+                    println!("{} ({:?})", call.title, call.status);
+                    call.content.iter().for_each(preview);
                 }
                 _ => {}
             }
         }
-        if let Event::Permission(Answered { outcome, .. }) = event.event {
-            println!("answered {outcome:?}");
+    }
+}
+
+fn preview(content: &ToolCallContent) {
+    if let ToolCallContent::Diff(diff) = content {
+        let old = diff.old_text.as_deref().unwrap_or_default();
+        for hunk in hunks(old, &diff.new_text) {
+            println!("{}\n-{}+{}", diff.path, hunk.removed, hunk.added);
         }
     }
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut words = std::env::args().skip(1);
-    let agent = words.next().ok_or("usage: editor AGENT [ARGUMENT]...")?;
-    let (editor, disk) = (Editor::default(), Workspace::new());
-    let client = Client::builder()
-        .files(Buffers::new(editor, disk.clone()))
-        .terminals(disk)
-        .permissions(Policy::ApproveReads)
-        .spawn(AgentCommand::new(agent).args(words))
-        .await?;
+    let command = std::env::args().skip(1).collect::<Vec<_>>();
+    let (agent, args) = command.split_first().ok_or("usage: editor AGENT")?;
+    let disk = Workspace::new();
+    let builder = Client::builder().permissions(Ask::terminal()?);
+    let builder = builder.files(Buffers::new(Editor::default(), disk.clone()));
+    let agent = AgentCommand::new(agent).args(args);
+    let client = builder.terminals(disk).spawn(agent).await?;
     let session = client.new_session(".").await?;
     let panel = tokio::spawn(panel(session.events()));
-    let outcome = session
-        .prompt("What is in this folder?")
-        .await?
-        .outcome()
-        .await?;
-    println!(
-        "{} tool calls in {:?}",
-        outcome.tool_calls.len(),
-        outcome.elapsed
-    );
-    drop(session);
+    let mut turns = UndoStack::new(Snapshots::of(".").await?);
+    turns.begin().await?;
+    let turn = session.prompt("Fix the first TODO here.").await?;
+    println!("{}", turn.outcome().await?.stop_reason);
+    // A real editor shows the changes of `turns.snapshots()`, and asks before it undoes them.
+    if turns.end().await?.is_some() {
+        println!("undone: {:#?}", turns.undo().await?);
+    }
     client.shutdown().await;
-    panel.await?;
-    Ok(())
+    Ok(panel.await?)
 }
