@@ -86,9 +86,9 @@ impl Connector for ProcessConnector {
         true
     }
 
-    fn unresponsive(&self, _: &str) -> Error {
+    fn unresponsive(&self, method: &str) -> Error {
         Error::Timeout {
-            method: "initialize".to_owned(),
+            method: method.to_owned(),
             limit: self.answer_limit,
             stderr: Vec::new(),
             stray_output: Vec::new(),

@@ -153,59 +153,72 @@ impl<C: Connector> Task<C> {
     ///
     /// Fails when the connection to the agent has ended or must be replaced.
     async fn exchange(&mut self) -> Result<()> {
-        loop {
-            if !self.is_open && self.out.to_agent.is_empty() && !self.resume.is_holding() {
-                self.sender = None;
-            }
-            let accepts = self.out.to_agent.is_empty() && self.resume.has_room() && self.is_open;
-            let delivers = !self.out.to_client.is_empty();
-            let began = Instant::now();
-            let expiry = self.resume.deadline();
-            let next = self.out.to_agent.front();
-            let polled = poll_client(&mut self.client, &mut self.out.to_client, accepts);
-            tokio::select! {
-                event = polled, if accepts || delivers => match event {
-                    ClientEvent::Sent(Some(message)) => self.resume.accept(message, &mut self.out),
-                    ClientEvent::Sent(None) => self.is_open = false,
-                    ClientEvent::Delivered => {}
-                    ClientEvent::Closed => return Ok(()),
-                },
-                sent = send(self.sender.as_ref(), next), if next.is_some() && self.sender.is_some() => {
-                    self.out.to_agent.pop_front();
-                    if sent.is_err() {
-                        // The receiver returns the reason, after earlier messages.
-                        self.sender = None;
-                    }
+        while self.step().await? {}
+        Ok(())
+    }
+
+    /// Forwards one message; `false` when one side has closed its connection. Loses nothing if the
+    /// future is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the connection to the agent has ended or must be replaced.
+    pub(super) async fn step(&mut self) -> Result<bool> {
+        if !self.is_open && self.out.to_agent.is_empty() && !self.resume.is_holding() {
+            self.sender = None;
+        }
+        let accepts = self.out.to_agent.is_empty() && self.resume.has_room() && self.is_open;
+        let delivers = !self.out.to_client.is_empty();
+        let began = Instant::now();
+        let expiry = self.resume.deadline();
+        let next = self.out.to_agent.front();
+        let polled = poll_client(&mut self.client, &mut self.out.to_client, accepts);
+        tokio::select! {
+            event = polled, if accepts || delivers => match event {
+                ClientEvent::Sent(Some(message)) => self.resume.accept(message, &mut self.out),
+                ClientEvent::Sent(None) => self.is_open = false,
+                ClientEvent::Delivered => {}
+                ClientEvent::Closed => {
+                    self.is_open = false;
+                    return Ok(false);
                 }
-                received = self.receiver.receive(), if !delivers => match received? {
-                    Some(Received::Message(message)) => {
-                        // A message proves that the network works. A process may answer and exit
-                        // at once, so its waits are reset by `Backoff::next` after `max_wait`.
-                        if !self.connector.is_restart() {
-                            self.backoff.reset();
-                        }
-                        self.resume.received(message, &mut self.out);
-                    }
-                    Some(Received::Refused(refused)) => {
-                        if let Err(error) = self.resume.refused(&refused, &mut self.out) {
-                            self.receiver.abandon();
-                            return Err(error);
-                        }
-                    }
-                    None => return Ok(()),
-                },
-                state = reachability(self.trouble.as_mut()) => {
-                    self.state.send_replace(state);
-                }
-                () = sleep_until(expiry.unwrap_or(began)), if expiry.is_some() && !delivers => {
-                    self.resume.expire(&mut self.out);
+            },
+            sent = send(self.sender.as_ref(), next), if next.is_some() && self.sender.is_some() => {
+                self.out.to_agent.pop_front();
+                if sent.is_err() {
+                    // The receiver returns the reason, after earlier messages.
+                    self.sender = None;
                 }
             }
-            if delivers {
-                // The agent is not to blame for a client that takes no messages.
-                self.resume.extend_deadline(began.elapsed());
+            received = self.receiver.receive(), if !delivers => match received? {
+                Some(Received::Message(message)) => {
+                    // A message proves that the network works. A process may answer and exit
+                    // at once, so its waits are reset by `Backoff::next` after `max_wait`.
+                    if !self.connector.is_restart() && !self.resume.is_opening() {
+                        self.backoff.reset();
+                    }
+                    self.resume.received(message, &mut self.out);
+                }
+                Some(Received::Refused(refused)) => {
+                    if let Err(error) = self.resume.refused(&refused, &mut self.out) {
+                        self.receiver.abandon();
+                        return Err(error);
+                    }
+                }
+                None => return Ok(false),
+            },
+            state = reachability(self.trouble.as_mut()) => {
+                self.state.send_replace(state);
+            }
+            () = sleep_until(expiry.unwrap_or(began)), if expiry.is_some() && !delivers => {
+                self.resume.expire(&mut self.out);
             }
         }
+        if delivers {
+            // The agent is not to blame for a client that takes no messages.
+            self.resume.extend_deadline(began.elapsed());
+        }
+        Ok(true)
     }
 
     /// Replaces a lost connection and continues the sessions.
@@ -221,13 +234,14 @@ impl<C: Connector> Task<C> {
         if !may || !self.is_open || self.closing.is_cancelled() {
             return Err(error);
         }
-        self.sender = None;
-        self.out.to_agent.clear();
-        let reason = error.cause();
-        self.resume.lost(&reason, &mut self.out);
-        self.state.send_replace(ConnectionState::Lost { reason });
+        self.state.send_replace(ConnectionState::Lost {
+            reason: error.cause(),
+        });
         let mut last = error;
         loop {
+            (self.sender, self.trouble) = (None, None);
+            self.out.to_agent.clear();
+            self.resume.lost(&last.cause(), &mut self.out);
             let Some(wait) = self.backoff.next(Duration::ZERO) else {
                 return Err(self.connector.reconnect_timeout(settings.limit, &last));
             };
@@ -236,7 +250,7 @@ impl<C: Connector> Task<C> {
             }
             match self.handshake().await {
                 Ok(()) => break,
-                Err(error) if error.is_temporary() => last = error,
+                Err(error) if error.is_temporary() && self.is_open => last = error,
                 Err(error) => return Err(error),
             }
         }

@@ -1,85 +1,76 @@
 //! The first requests on a connection that replaces another.
 
-use std::collections::VecDeque;
-
 use bytes::Bytes;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until};
 
 use super::bridge::Task;
 use super::envelope::Envelope;
-use super::{Connector, LinkReceiver, LinkSender, Received};
+use super::{Connector, LinkReceiver as _};
 use crate::error::Result;
 
 impl<C: Connector> Task<C> {
-    /// Opens a connection and initializes it.
+    /// Opens a connection and initializes it. The agent may ask the client meanwhile; other messages of
+    /// the client wait.
     ///
     /// # Errors
     ///
     /// Fails when it cannot be opened, or the agent rejects `initialize`.
     pub(super) async fn handshake(&mut self) -> Result<()> {
-        let limit = self.connector.answer_limit();
-        let timed_out =
-            |connector: &C| connector.unresponsive("the agent does not answer initialize");
-        let (sender, mut receiver) = tokio::select! {
+        let closing = self.closing.clone();
+        let (sender, receiver) = tokio::select! {
             opened = self.connector.open() => opened?,
-            () = self.closing.cancelled() => return Err(timed_out(&self.connector)),
+            () = closing.cancelled() => return Err(self.connector.unresponsive("initialize")),
         };
-        let mut early = VecDeque::new();
+        (self.sender, self.receiver) = (Some(sender), receiver);
         for (index, (id, message)) in self.resume.opening_requests().into_iter().enumerate() {
-            let closing = self.closing.cancelled();
-            let exchange = call(&sender, &mut receiver, &id, message, &mut early);
+            let method = Envelope::read(&message).method.unwrap_or_default();
+            let method = method.into_owned();
             let response = tokio::select! {
-                response = timeout(limit, exchange) => response.map_err(|_| timed_out(&self.connector))??,
-                () = closing => return Err(timed_out(&self.connector)),
+                response = self.opening_request(id, message, &method) => response?,
+                () = closing.cancelled() => return Err(self.connector.unresponsive(&method)),
             };
-            let Some(response) = response else {
-                return Err(self.connector.unresponsive("it ended during initialize"));
-            };
-            let envelope = Envelope::read(&response);
             if index > 0 {
                 // A failed authentication surfaces when the sessions are continued.
                 continue;
             }
+            let envelope = Envelope::read(&response);
             if let Some(error) = envelope.error {
                 let reason = format!("initialize on the new connection failed: {}", error.get());
                 return Err(self.connector.refused(&reason));
             }
             self.resume.reopened(&envelope);
         }
-        for message in early {
-            self.resume.received(message, &mut self.out);
-        }
-        self.trouble = receiver.trouble();
-        (self.sender, self.receiver) = (Some(sender), receiver);
+        self.trouble = self.receiver.trouble();
         Ok(())
     }
-}
 
-/// Sends a request and waits for its response; `None` if this side closed the connection.
-/// Keeps up to 64 messages that are received before it.
-async fn call(
-    sender: &impl LinkSender,
-    receiver: &mut impl LinkReceiver,
-    id: &str,
-    request: Bytes,
-    early: &mut VecDeque<Bytes>,
-) -> Result<Option<Bytes>> {
-    const MAX_EARLY: usize = 64;
-    // If sending fails, the receiver returns the reason.
-    let _ = sender.send(request).await;
-    loop {
-        match receiver.receive().await? {
-            Some(Received::Message(message)) => {
-                let envelope = Envelope::read(&message);
-                if envelope.method.is_none() && envelope.id() == Some(id) {
-                    return Ok(Some(message));
-                }
-                if early.len() < MAX_EARLY {
-                    early.push_back(message);
-                }
+    /// Sends a request and forwards messages until its response. The time limit excludes the time in
+    /// which the agent waits for the client.
+    async fn opening_request(&mut self, id: String, message: Bytes, method: &str) -> Result<Bytes> {
+        let limit = self.connector.answer_limit();
+        let mut deadline = Instant::now() + limit;
+        self.resume.expect_opening(id);
+        self.out.to_agent.push_back(message);
+        loop {
+            if let Some(response) = self.resume.take_opening_response() {
+                return Ok(response);
             }
-            Some(Received::Refused(refused)) => return Err(refused.error),
-            None => return Ok(None),
+            let (began, is_asked) = (Instant::now(), self.is_awaited());
+            let is_open = tokio::select! {
+                is_open = self.step() => is_open?,
+                () = sleep_until(deadline), if !is_asked => return Err(self.connector.unresponsive(method)),
+            };
+            if is_asked {
+                deadline += began.elapsed();
+            }
+            if !is_open {
+                return Err(self.connector.unresponsive(method));
+            }
         }
+    }
+
+    /// Returns whether the agent waits for the client.
+    fn is_awaited(&self) -> bool {
+        !self.out.to_client.is_empty() || self.resume.is_asked()
     }
 }

@@ -45,15 +45,15 @@ pub(crate) trait Connector: Send + 'static {
     /// Returns the reconnect settings; `None` disables reconnecting.
     fn reconnect(&self) -> Option<Reconnect>;
 
-    /// Returns the timeout of `initialize`.
+    /// Returns the timeout of `initialize` and `authenticate` on another connection.
     fn answer_limit(&self) -> Duration;
 
     /// Returns whether each connection is to a new process, which has none of the previous one's
     /// terminals and MCP servers.
     fn is_restart(&self) -> bool;
 
-    /// Returns the error for an agent that does not answer `initialize`, because of `reason`.
-    fn unresponsive(&self, reason: &str) -> Error;
+    /// Returns the error for an agent that does not answer `method` on another connection.
+    fn unresponsive(&self, method: &str) -> Error;
 
     /// Returns the error for an agent that rejects `initialize` on another connection.
     fn refused(&self, reason: &str) -> Error;

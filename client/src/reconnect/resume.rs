@@ -85,6 +85,15 @@ enum LayerRequest {
     Result(String),
 }
 
+/// A request that opens another connection.
+#[derive(Debug)]
+enum Opening {
+    /// It has this id, as JSON.
+    Sent(String),
+    /// The response.
+    Answered(Bytes),
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Resume {
     /// The request that opened the first connection.
@@ -96,6 +105,8 @@ pub(super) struct Resume {
     /// Ids of the agent's requests in flight, as JSON.
     agent_requests: HashSet<String>,
     layer_requests: HashMap<String, LayerRequest>,
+    /// The request that opens another connection.
+    opening: Option<Opening>,
     continuing: Continuing,
     unconfirmed: Unconfirmed,
     /// Sessions that were not continued in time, each with the id of the late request, as JSON.
@@ -214,6 +225,10 @@ impl Resume {
     pub(super) fn received(&mut self, message: Bytes, out: &mut Outgoing) {
         let envelope = Envelope::read(&message);
         let passed = match (envelope.kind(), envelope.id()) {
+            (Kind::Answer, Some(id)) if self.is_opened_by(id) => {
+                self.opening = Some(Opening::Answered(message));
+                return;
+            }
             (Kind::Answer, Some(id)) => match self.layer_requests.remove(id) {
                 Some(request) => return self.layer_response(request, &envelope, out),
                 None => self.answered(id, &envelope),
@@ -318,6 +333,7 @@ impl Resume {
 
     /// Handles the loss of the connection: fails all requests that cannot be continued.
     pub(super) fn lost(&mut self, reason: &str, out: &mut Outgoing) {
+        self.opening = None;
         self.layer_requests.clear();
         self.abandoned.clear();
         let cancelled: Vec<_> = self.agent_requests.drain().collect();
@@ -340,7 +356,9 @@ impl Resume {
     }
 
     /// Returns the first requests of another connection. Each is answered before the next is sent.
+    /// Until the sessions are continued, only answers of the client are sent.
     pub(super) fn opening_requests(&mut self) -> Vec<(String, Bytes)> {
+        self.continuing.wait_for_connection();
         let messages = [self.initialize.clone(), self.authenticate.clone()];
         let messages = messages.into_iter().flatten();
         let mut requests = Vec::new();
@@ -349,6 +367,36 @@ impl Resume {
             requests.extend(with_id(&message, &id).map(|message| (id, message)));
         }
         requests
+    }
+
+    /// Records that the opening request with this id is sent.
+    pub(super) fn expect_opening(&mut self, id: String) {
+        self.opening = Some(Opening::Sent(id));
+    }
+
+    /// Returns the response to the opening request, once.
+    pub(super) fn take_opening_response(&mut self) -> Option<Bytes> {
+        match self.opening.take() {
+            Some(Opening::Answered(response)) => Some(response),
+            other => {
+                self.opening = other;
+                None
+            }
+        }
+    }
+
+    /// Returns whether an opening request is in flight.
+    pub(super) fn is_opening(&self) -> bool {
+        self.opening.is_some()
+    }
+
+    fn is_opened_by(&self, id: &str) -> bool {
+        matches!(&self.opening, Some(Opening::Sent(request)) if request == id)
+    }
+
+    /// Returns whether a request of the agent is in flight.
+    pub(super) fn is_asked(&self) -> bool {
+        !self.agent_requests.is_empty()
     }
 
     /// Records the response to `initialize` on another connection.
@@ -404,6 +452,9 @@ impl Resume {
         let Some(id) = &refused.request else {
             return Ok(());
         };
+        if self.is_opened_by(id) {
+            return Err(refused.error.clone());
+        }
         let body = refused.body.as_deref().map(Envelope::read);
         if let Some(request) = self.layer_requests.remove(id) {
             if refused.is_uncertain || refused.error.is_temporary() {

@@ -54,8 +54,8 @@ impl Connector for RemoteConnector {
         false
     }
 
-    fn unresponsive(&self, reason: &str) -> Error {
-        self.lost(reason)
+    fn unresponsive(&self, method: &str) -> Error {
+        self.lost(&format!("the agent does not answer {method}"))
     }
 
     fn refused(&self, reason: &str) -> Error {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use acp_client::{AgentCommand, Client, Error, Event, Gap, Reconnect, Workspace};
 
 use crate::agent::within;
-use crate::restart::{agent, soon};
+use crate::restart::{agent, next, soon};
 
 /// Its first process creates the session `s` and exits at `authenticate`.
 const FIRST: &str = r#"able '{"loadSession":true}'
@@ -44,6 +44,62 @@ async fn an_agent_that_asks_while_it_loads_is_answered() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_agent_that_asks_while_it_loads_is_answered_on_four_threads() {
     an_agent_asks_while_it_loads().await;
+}
+
+/// Its first process authenticates the client, creates the session `s` and exits at the next request.
+/// The next one is initialized and receives `authenticate`.
+const LOGGED_IN: &str = r#"able '{"loadSession":true}'
+    if [ $run = 1 ]; then answer '{}'; answer '{"sessionId":"s"}'; message; exit 1; fi
+    expect authenticate; login=$id
+    logged_in() {
+        send '{"jsonrpc":"2.0","id":'"$login"',"result":{}}'
+        expect session/load; send '{"jsonrpc":"2.0","id":'"$id"',"result":{}}'
+    }
+    "#;
+
+async fn an_agent_asks_while_it_authenticates() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("key"), "of interest").unwrap();
+    let text = r#"call fs/read_text_file '{"sessionId":"s","path":"'"$PWD/key"'"}'
+        case $line in *'of interest'*) logged_in;; esac
+        prompt; say hello; end end_turn; cat >/dev/null"#;
+    let agent = agent(dir.path(), &format!("{LOGGED_IN}{text}"));
+    let builder = Client::builder().files(Workspace::unguarded());
+    let client = within(builder.spawn(agent)).await.unwrap();
+    within(client.authenticate("x")).await.unwrap();
+    let session = within(client.new_session(dir.path())).await.unwrap();
+    within(client.authenticate("x")).await.unwrap_err();
+    // It waits until the session is loaded.
+    let turn = session.prompt("hi").await.unwrap();
+    assert_eq!(within(turn.outcome()).await.unwrap().text, "hello");
+}
+
+#[tokio::test]
+async fn an_agent_that_asks_while_it_authenticates_is_answered() {
+    an_agent_asks_while_it_authenticates().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_agent_that_asks_while_it_authenticates_is_answered_on_four_threads() {
+    an_agent_asks_while_it_authenticates().await;
+}
+
+#[tokio::test]
+async fn no_message_is_lost_that_an_agent_sends_before_it_is_initialized_again() {
+    const UPDATES: usize = 300;
+    let dir = tempfile::tempdir().unwrap();
+    let text = r#"i=0; while [ $i -lt 300 ]; do say $i; i=$((i + 1)); done
+        logged_in; cat >/dev/null"#;
+    let agent = agent(dir.path(), &format!("{LOGGED_IN}{text}"));
+    let client = within(Client::builder().spawn(agent)).await.unwrap();
+    within(client.authenticate("x")).await.unwrap();
+    let session = within(client.new_session("/")).await.unwrap();
+    let mut events = session.events();
+    within(client.authenticate("x")).await.unwrap_err();
+    for number in 0..UPDATES {
+        assert_eq!(next(&mut events).await, number.to_string());
+    }
+    assert_eq!(next(&mut events).await, "Loaded");
 }
 
 #[tokio::test]

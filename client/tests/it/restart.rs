@@ -34,7 +34,7 @@ pub fn agent(dir: &Path, text: &str) -> AgentCommand {
 }
 
 /// Returns the next event, in a few words.
-async fn next(events: &mut Events) -> String {
+pub async fn next(events: &mut Events) -> String {
     let event = within(events.next()).await.unwrap();
     let what = match &event.event {
         Event::Update(SessionUpdate::AgentMessageChunk(chunk)) => match &chunk.content {

@@ -74,6 +74,9 @@ impl Resume {
                     .insert(layer_id, LayerRequest::Resume(id, continuation));
             }
         }
+        for message in self.continuing.connected() {
+            self.accept(message, out);
+        }
     }
 
     /// Handles the response to the request that continues a session.

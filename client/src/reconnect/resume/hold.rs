@@ -1,4 +1,4 @@
-//! Messages of the client that wait until their session is continued.
+//! Messages of the client that wait until a connection is open or their session is continued.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,6 +14,8 @@ const MAX_BYTES: usize = 8 << 20;
 /// The sessions that are being continued.
 #[derive(Debug, Default)]
 pub(super) struct Continuing {
+    /// The messages that wait for another connection, in order; `None` while one is open.
+    connection: Option<Vec<Bytes>>,
     /// Each with the messages that wait for it, in order.
     sessions: HashMap<String, Vec<Bytes>>,
     bytes: usize,
@@ -62,9 +64,24 @@ impl Continuing {
     /// Ends the wait for a session and returns its messages.
     pub(super) fn end(&mut self, session: &str) -> Vec<Bytes> {
         let waiting = self.sessions.remove(session).unwrap_or_default();
-        let bytes: usize = waiting.iter().map(Bytes::len).sum();
-        self.bytes -= bytes;
         self.restart();
+        self.release(waiting)
+    }
+
+    /// Begins to wait for another connection. Messages that wait for it already still do.
+    pub(super) fn wait_for_connection(&mut self) {
+        self.connection.get_or_insert_default();
+        self.deadline = None;
+    }
+
+    /// Ends the wait for another connection and returns its messages.
+    pub(super) fn connected(&mut self) -> Vec<Bytes> {
+        let waiting = self.connection.take().unwrap_or_default();
+        self.release(waiting)
+    }
+
+    fn release(&mut self, waiting: Vec<Bytes>) -> Vec<Bytes> {
+        self.bytes -= waiting.iter().map(Bytes::len).sum::<usize>();
         waiting
     }
 
@@ -74,17 +91,17 @@ impl Continuing {
     }
 
     /// Keeps a message that must wait; returns any other. Responses never wait, because the agent
-    /// may need them to continue the session.
+    /// may need them to open the connection or continue the session.
     pub(super) fn hold(&mut self, message: Bytes) -> Option<Bytes> {
-        if self.sessions.is_empty() {
+        if self.sessions.is_empty() && self.connection.is_none() {
             return Some(message);
         }
         let envelope = Envelope::read(&message);
-        let session = match envelope.kind() {
-            Kind::Request | Kind::Notification => envelope.session(),
-            Kind::Answer | Kind::Other => None,
-        };
-        let waiting = match (session, envelope.cancelled_request()) {
+        if !matches!(envelope.kind(), Kind::Request | Kind::Notification) {
+            return Some(message);
+        }
+        let waiting = match (envelope.session(), envelope.cancelled_request()) {
+            _ if self.connection.is_some() => self.connection.as_mut(),
             (Some(session), _) => self.sessions.get_mut(session.as_ref()),
             // It follows the request.
             (None, Some(request)) => self.sessions.values_mut().find(|waiting| {

@@ -69,6 +69,46 @@ fn messages_of_a_session_wait_in_order_and_others_pass() {
 }
 
 #[test]
+fn only_answers_are_sent_until_another_connection_is_open() {
+    let mut layer = connected(json!({"loadSession": true}));
+    let ask = |id| bytes(json!({"id": id, "method": "elicitation/create", "params": {}}));
+    let answer = |id| bytes(json!({"id": id, "result": {}}));
+    reconnect(&mut layer);
+    assert!(layer.deadline().is_some());
+    layer.lost("a test", &mut Outgoing::default());
+    layer.opening_requests();
+    assert!(layer.deadline().is_none());
+    receive(&mut layer, ask("q"));
+    assert_eq!(accept(&mut layer, answer("q")).1.len(), 1);
+    let waits = [
+        bytes(json!({"id": 7, "method": "session/list", "params": {}})),
+        of_session(8, "session/prompt"),
+        cancel(8),
+    ];
+    for message in waits {
+        let (to_client, to_agent) = accept(&mut layer, message);
+        assert!(to_client.is_empty() && to_agent.is_empty());
+    }
+    // A failed attempt ends with its questions.
+    receive(&mut layer, ask("r"));
+    assert!(layer.is_asked());
+    let mut out = Outgoing::default();
+    layer.lost("a test", &mut out);
+    assert_eq!(names(&values(out.to_client)), ["$/cancel_request"]);
+    assert!(!layer.is_asked() && layer.is_holding());
+    layer.opening_requests();
+    assert!(accept(&mut layer, answer("r")).1.is_empty());
+    let mut out = Outgoing::default();
+    layer.continue_sessions(false, &mut out);
+    let to_agent = values(out.to_agent);
+    assert_eq!(names(&to_agent), ["session/load", "session/list"]);
+    let loaded = json!({"id": to_agent[0]["id"], "result": {}});
+    let (_, to_agent) = receive(&mut layer, bytes(loaded));
+    assert_eq!(names(&to_agent), ["session/prompt", "$/cancel_request"]);
+    assert!(!layer.is_holding());
+}
+
+#[test]
 fn a_session_that_is_lost_fails_its_messages_until_it_is_opened_again() {
     let mut layer = connected(json!({"loadSession": true}));
     reconnect(&mut layer);
