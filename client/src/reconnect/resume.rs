@@ -13,18 +13,21 @@
 //!   in which it does not ask, the former value is set before anything else is sent.
 //! - A notification that may be sent again is, once its session is continued, unless the agent is
 //!   known to have received it.
-//! - Other requests in flight fail. Requests of the agent are cancelled; it sends them again.
+//! - Other requests in flight fail. Requests of the agent are cancelled; it sends them again. A permission
+//!   request that the user has answered in the same turn is answered in the same way, because the answer may
+//!   be lost.
 
 mod capabilities;
 mod continuing;
 mod hold;
 mod messages;
+mod questions;
 mod repeat;
 mod restore;
 mod sessions;
 mod settings;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use acp_sdk::extensions::methods::{PromptResult, ResumeEvents};
@@ -37,6 +40,7 @@ use tokio::time::Instant;
 use self::capabilities::{Continuation, ResumeCapabilities};
 use self::hold::Continuing;
 use self::messages::{answer, error, request, with_id, with_prompt_id};
+use self::questions::AgentRequests;
 use self::repeat::Unconfirmed;
 use self::sessions::{EventStatus, Session};
 use self::settings::Reported;
@@ -102,8 +106,7 @@ pub(super) struct Resume {
     capabilities: ResumeCapabilities,
     sessions: HashMap<String, Session>,
     pending: HashMap<String, PendingRequest>,
-    /// Ids of the agent's requests in flight, as JSON.
-    agent_requests: HashSet<String>,
+    agent_requests: AgentRequests,
     layer_requests: HashMap<String, LayerRequest>,
     /// The request that opens another connection.
     opening: Option<Opening>,
@@ -142,8 +145,9 @@ impl Resume {
                 let session = session.map(std::borrow::Cow::into_owned);
                 self.record_request(id, method, session, message.clone())
             }
-            // Drops responses to requests of an earlier connection.
-            (Kind::Answer, Some(id)) => self.agent_requests.remove(id).then_some(message),
+            (Kind::Answer, Some(id)) => {
+                self.agent_requests.answered(id, &envelope, message.clone())
+            }
             _ => {
                 self.unconfirmed.record(&envelope, &message);
                 Some(message)
@@ -172,6 +176,7 @@ impl Resume {
                 let session = pending.session.as_deref().unwrap_or_default();
                 // They are about the turn before.
                 self.unconfirmed.forget(session);
+                self.agent_requests.forget(session);
                 let name = crate::prompt_id::new();
                 let named = with_prompt_id(&message, &name);
                 let named = named.filter(|_| self.capabilities.prompt_result);
@@ -224,30 +229,34 @@ impl Resume {
     /// Records a message of the agent and forwards it unless the client already has it.
     pub(super) fn received(&mut self, message: Bytes, out: &mut Outgoing) {
         let envelope = Envelope::read(&message);
-        let passed = match (envelope.kind(), envelope.id()) {
+        let forwarded = match (envelope.kind(), envelope.id()) {
             (Kind::Answer, Some(id)) if self.is_opened_by(id) => {
                 self.opening = Some(Opening::Answered(message));
                 return;
             }
             (Kind::Answer, Some(id)) => match self.layer_requests.remove(id) {
                 Some(request) => return self.layer_response(request, &envelope, out),
-                None => self.answered(id, &envelope),
+                None => self.answered(id, &envelope).then_some(message),
             },
             (Kind::Request, Some(id)) => {
-                if self.agent_requests.len() < MAX_TRACKED {
-                    self.agent_requests.insert(id.to_owned());
-                }
                 let session = envelope.session();
                 let session = session.and_then(|session| self.sessions.get_mut(session.as_ref()));
                 session.into_iter().for_each(Session::asked);
-                true
+                if let Some(answer) = self.agent_requests.repeated_answer(id, &envelope) {
+                    return out.to_agent.push_back(answer);
+                }
+                let last = &mut self.last;
+                let unused = || next_id(last);
+                Some(self.agent_requests.record(id, &envelope, &message, unused))
             }
-            (Kind::Notification, _) => self.notified(&envelope),
-            _ => true,
+            (Kind::Notification, _) => {
+                let renamed = self.agent_requests.renamed_cancellation(&envelope);
+                let is_new = self.notified(&envelope);
+                is_new.then(|| renamed.unwrap_or(message))
+            }
+            _ => Some(message),
         };
-        if passed {
-            out.to_client.push_back(message);
-        }
+        out.to_client.extend(forwarded);
     }
 
     /// Records a response; returns `false` if the client already has it.
@@ -304,6 +313,7 @@ impl Resume {
         if !self.capabilities.is_v2 {
             let session = pending.session.as_deref().unwrap_or_default();
             self.unconfirmed.forget(session);
+            self.agent_requests.forget(session);
         }
         if let Some(session) = self.session(pending) {
             session.prompt_answered(id);
@@ -314,6 +324,7 @@ impl Resume {
         if let Some(session) = &pending.session {
             self.sessions.remove(session);
             self.unconfirmed.forget(session);
+            self.agent_requests.forget(session);
         }
     }
 
@@ -336,10 +347,7 @@ impl Resume {
         self.opening = None;
         self.layer_requests.clear();
         self.abandoned.clear();
-        let cancelled: Vec<_> = self.agent_requests.drain().collect();
-        for id in cancelled {
-            out.to_client.push_back(messages::cancel_request(&id));
-        }
+        out.to_client.extend(self.agent_requests.lost());
         let capabilities = self.capabilities;
         let continues = |pending: &PendingRequest| pending.prompt.is_some() && capabilities.resume;
         let failed = self.pending.extract_if(|_, pending| !continues(pending));
@@ -396,7 +404,7 @@ impl Resume {
 
     /// Returns whether a request of the agent is in flight.
     pub(super) fn is_asked(&self) -> bool {
-        !self.agent_requests.is_empty()
+        self.agent_requests.is_open()
     }
 
     /// Records the response to `initialize` on another connection.
@@ -491,8 +499,7 @@ impl Resume {
 
     /// Returns an unused request id, as JSON.
     fn layer_id(&mut self) -> String {
-        self.last += 1;
-        format!("\"acp-client-{}\"", self.last)
+        next_id(&mut self.last)
     }
 }
 
@@ -500,6 +507,11 @@ impl PendingRequest {
     fn is_initialize(&self) -> bool {
         self.method == "initialize"
     }
+}
+
+fn next_id(last: &mut u64) -> String {
+    *last += 1;
+    format!("\"acp-client-{last}\"")
 }
 
 /// What is known of a turn.

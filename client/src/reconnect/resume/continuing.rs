@@ -50,9 +50,12 @@ impl Resume {
             let Some(session) = self.sessions.get_mut(&id) else {
                 continue;
             };
-            if is_restart && continuation != Continuation::Cursor {
-                // The turn has ended with the process.
-                self.unconfirmed.forget(&id);
+            if continuation != Continuation::Cursor {
+                self.agent_requests.forget(&id);
+                if is_restart {
+                    // The turn has ended with the process.
+                    self.unconfirmed.forget(&id);
+                }
             }
             if let Some(kind) = continuation.gap() {
                 out.to_client.push_back(gap(&id, kind));
@@ -114,6 +117,7 @@ impl Resume {
         self.fail_prompts(id, reason, out);
         self.sessions.remove(id);
         self.unconfirmed.forget(id);
+        self.agent_requests.forget(id);
         let mut messages = self.continuing.end(id).into_iter();
         for message in messages.by_ref() {
             let envelope = Envelope::read(&message);

@@ -407,5 +407,6 @@ fn version_2_has_other_names() {
 }
 
 mod hold;
+mod questions;
 mod repeat;
 mod settings;
