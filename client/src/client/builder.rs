@@ -270,7 +270,7 @@ impl ClientBuilder {
     }
 
     /// Opens a connection that reconnects after a loss.
-    async fn open_again(
+    pub(crate) async fn open_again(
         self,
         connector: impl Connector,
         process: Option<CurrentProcess>,

@@ -125,3 +125,6 @@ pub(crate) struct Refused {
     /// No response was received, so the agent may have executed the request.
     pub(crate) is_uncertain: bool,
 }
+
+#[cfg(test)]
+mod tests;
