@@ -1,6 +1,7 @@
 //! The mode, model and config options of a session that are in force.
 
 use std::collections::HashMap;
+use std::mem::discriminant;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -70,42 +71,44 @@ impl Reported {
     }
 }
 
+/// The methods of the client that set a value, each with the member that has it.
+static SETTERS: [(&str, &str, Setting); 3] = [
+    ("session/set_mode", "modeId", Setting::Mode),
+    ("session/set_model", "modelId", Setting::Model),
+    // It names the option in the member `configId`.
+    (
+        "session/set_config_option",
+        "value",
+        Setting::Option(String::new()),
+    ),
+];
+
 impl Setting {
     /// Returns the setting that a request of the client sets, and the value.
     fn of(method: &str, params: &Value) -> Option<(Self, Value)> {
-        let (setting, value) = match method {
-            "session/set_mode" => (Self::Mode, &params["modeId"]),
-            "session/set_model" => (Self::Model, &params["modelId"]),
-            "session/set_config_option" => {
-                let option = params["configId"].as_str()?.to_owned();
-                (Self::Option(option), &params["value"])
-            }
-            _ => return None,
+        let (_, member, setting) = SETTERS.iter().find(|(name, ..)| *name == method)?;
+        let setting = match setting {
+            Self::Option(_) => Self::Option(params["configId"].as_str()?.to_owned()),
+            other => other.clone(),
         };
-        Some((setting, value.clone()))
+        Some((setting, params[member].clone()))
     }
 
     /// Returns the request that sets this setting, without an id.
-    fn request(&self, session: &str, value: &Value) -> Value {
-        let (method, mut params) = match self {
-            Self::Mode => ("session/set_mode", json!({"modeId": value})),
-            Self::Model => ("session/set_model", json!({"modelId": value})),
-            Self::Option(id) => {
-                let params = json!({"configId": id, "value": value});
-                ("session/set_config_option", params)
-            }
-        };
-        params["sessionId"] = json!(session);
-        json!({"jsonrpc": "2.0", "id": null, "method": method, "params": params})
+    fn request(&self, session: &str, value: &Value) -> Option<Value> {
+        let is_this = |other| discriminant(other) == discriminant(self);
+        let (method, member, _) = SETTERS.iter().find(|(.., setting)| is_this(setting))?;
+        let mut params = json!({"sessionId": session, *member: value});
+        if let Self::Option(id) = self {
+            params["configId"] = json!(id);
+        }
+        Some(json!({"jsonrpc": "2.0", "id": null, "method": method, "params": params}))
     }
 }
 
 /// Returns whether a method of the client sets a value.
 pub(super) fn is_set(method: &str) -> bool {
-    matches!(
-        method,
-        "session/set_mode" | "session/set_model" | "session/set_config_option"
-    )
+    SETTERS.iter().any(|(name, ..)| *name == method)
 }
 
 impl Settings {
@@ -157,7 +160,7 @@ impl Settings {
         let chosen = self.chosen.get(&reported.setting);
         let request = match chosen {
             Some(chosen) => serde_json::from_slice(chosen).ok()?,
-            None if reported.never_asks() => reported.setting.request(session, former),
+            None if reported.never_asks() => reported.setting.request(session, former)?,
             None => return None,
         };
         Some((request, former.clone()))
