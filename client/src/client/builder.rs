@@ -20,7 +20,7 @@ use super::stray_output::{ForwardingObserver, StrayOutput};
 use super::{Client, Endpoint, Inner, Limits, Wire};
 use crate::error::Result;
 use crate::guard::Guard;
-use crate::hooks::{Elicitation, Extensions, Files, Terminals};
+use crate::hooks::{AnyTerminals, ConnectionId, Elicitation, Extensions, Files, Terminals};
 use crate::permission::{Permissions, Policy};
 use crate::process::{AgentCommand, CurrentProcess, ProcessConnector};
 use crate::reconnect::{Bridge, ConnectionState, Connector};
@@ -325,8 +325,9 @@ impl ClientBuilder {
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
         let (readers, closed) = (sessions.clone(), state.clone());
+        let end_terminals = EndTerminals(terminals.clone(), sessions.connection());
         let driver = tokio::spawn(async move {
-            let _guard = guard;
+            let _guards = (end_terminals, guard);
             if let Err(error) = driver.await {
                 tracing::debug!(%error, "the connection to the agent failed");
             }
@@ -357,6 +358,17 @@ impl ClientBuilder {
         Ok(Client {
             inner: Arc::new(inner),
         })
+    }
+}
+
+/// Ends the terminals of a connection when it is dropped, with the connection.
+struct EndTerminals(Option<Arc<dyn AnyTerminals>>, ConnectionId);
+
+impl Drop for EndTerminals {
+    fn drop(&mut self) {
+        if let Some(terminals) = &self.0 {
+            terminals.connection_ended(self.1);
+        }
     }
 }
 

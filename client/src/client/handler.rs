@@ -84,10 +84,7 @@ impl Handler {
     /// Kills the terminals of an agent that was restarted, because the new process does not know them.
     fn end_terminals(&self) {
         if let Some(terminals) = &self.hooks.terminals {
-            let ids = self.sessions.ids();
-            for session in ids.iter().filter_map(|id| self.sessions.context(id)) {
-                terminals.session_ended(&session);
-            }
+            terminals.connection_ended(self.sessions.connection());
         }
     }
 

@@ -7,7 +7,7 @@ use acp_sdk::v1::{
     WaitForTerminalExitRequest, WaitForTerminalExitResponse,
 };
 
-use super::{Boxed, SessionContext};
+use super::{Boxed, ConnectionId, SessionContext};
 
 /// Answers `terminal/*`.
 ///
@@ -53,6 +53,15 @@ pub trait Terminals: Send + Sync + 'static {
 
     /// Kills the commands of a session that has ended. Must not block.
     fn end_session(&self, session: &SessionContext);
+
+    /// Kills the commands of a connection that has ended, or whose agent was restarted (default: no-op).
+    /// Must not block.
+    ///
+    /// They may be in sessions that the client has never opened: an agent may start commands before it
+    /// answers `session/new`.
+    fn end_connection(&self, connection: ConnectionId) {
+        let _ = connection;
+    }
 
     /// Returns whether the [permissions](crate::Permissions) decide before a command is started (default:
     /// yes).
@@ -102,6 +111,8 @@ pub(crate) trait AnyTerminals: Send + Sync + 'static {
 
     fn session_ended(&self, session: &SessionContext);
 
+    fn connection_ended(&self, connection: ConnectionId);
+
     fn guarded(&self) -> bool;
 
     fn declared(&self) -> bool;
@@ -150,6 +161,10 @@ impl<T: Terminals> AnyTerminals for T {
 
     fn session_ended(&self, session: &SessionContext) {
         self.end_session(session);
+    }
+
+    fn connection_ended(&self, connection: ConnectionId) {
+        self.end_connection(connection);
     }
 
     fn guarded(&self) -> bool {

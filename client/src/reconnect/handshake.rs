@@ -5,7 +5,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::bridge::Task;
 use super::envelope::Envelope;
-use super::{Connector, LinkReceiver as _};
+use super::{Connector, LinkReceiver as _, resume};
 use crate::error::Result;
 
 impl<C: Connector> Task<C> {
@@ -22,6 +22,9 @@ impl<C: Connector> Task<C> {
             () = closing.cancelled() => return Err(self.connector.unresponsive("initialize")),
         };
         (self.sender, self.receiver) = (Some(sender), receiver);
+        if self.connector.is_restart() {
+            resume::restarted(&mut self.out);
+        }
         for (index, (id, message)) in self.resume.opening_requests().into_iter().enumerate() {
             let method = Envelope::read(&message).method.unwrap_or_default();
             let method = method.into_owned();

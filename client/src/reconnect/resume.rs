@@ -514,6 +514,12 @@ fn next_id(last: &mut u64) -> String {
     format!("\"acp-client-{last}\"")
 }
 
+/// Notifies the client that the connection is to another process. What that asks comes later.
+pub(super) fn restarted(out: &mut Outgoing) {
+    let note = json!({"jsonrpc": "2.0", "method": RESTARTED, "params": {OWN: mark()}});
+    out.to_client.push_back(note.to_string().into());
+}
+
 /// What is known of a turn.
 const BEGUN: &str = "the agent had begun the turn and may have executed some of it";
 const NOT_BEGUN: &str = "it had sent nothing of the turn";

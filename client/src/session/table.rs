@@ -108,9 +108,8 @@ impl Sessions {
         self.lock().unclaimed.retain(|(known, _)| known != id);
     }
 
-    /// Returns the ids of the open sessions.
-    pub(crate) fn ids(&self) -> Vec<SessionId> {
-        self.lock().claimed.keys().cloned().collect()
+    pub(crate) fn connection(&self) -> ConnectionId {
+        self.connection
     }
 
     /// Removes a session; its readers receive no more events.

@@ -9,7 +9,7 @@ use acp_sdk::v1::{
 };
 
 use super::Workspace;
-use crate::hooks::{Files, SessionContext, Terminals};
+use crate::hooks::{ConnectionId, Files, SessionContext, Terminals};
 
 impl Files for Workspace {
     async fn read(
@@ -76,6 +76,10 @@ impl Terminals for Workspace {
 
     fn end_session(&self, session: &SessionContext) {
         Workspace::end_session(self, session);
+    }
+
+    fn end_connection(&self, connection: ConnectionId) {
+        Workspace::end_connection(self, connection);
     }
 
     fn is_guarded(&self) -> bool {

@@ -31,7 +31,7 @@ use tokio::sync::Semaphore;
 
 use self::terminal::Terminals;
 use crate::error::{Error, Result};
-use crate::hooks::SessionContext;
+use crate::hooks::{ConnectionId, SessionContext};
 
 /// Handles `fs/*` and `terminal/*` inside the directories of each session.
 ///
@@ -252,6 +252,12 @@ impl Workspace {
     /// workspace waits up to 1 s for this.
     pub fn end_session(&self, session: &SessionContext) {
         self.terminals.end_session(session);
+    }
+
+    /// Kills the terminals of a connection that has ended, as [`end_session`](Self::end_session) does for
+    /// a session.
+    pub fn end_connection(&self, connection: ConnectionId) {
+        self.terminals.end_connection(connection);
     }
 
     /// Runs file system calls on a blocking thread.

@@ -168,6 +168,11 @@ impl Terminals {
         self.end(|slot| slot.is_of(session));
     }
 
+    /// Kills and removes all terminals of a connection.
+    pub(crate) fn end_connection(&self, connection: ConnectionId) {
+        self.end(|slot| slot.connection == connection);
+    }
+
     /// Kills and removes the matching terminals with one sweep for all.
     fn end(&self, which: impl Fn(&Slot) -> bool) {
         let mut marks = Vec::new();

@@ -85,6 +85,24 @@ async fn an_agent_that_asks_while_it_authenticates_is_answered_on_four_threads()
 }
 
 #[tokio::test]
+async fn a_terminal_that_a_new_process_creates_while_it_authenticates_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = r#"call terminal/create '{"sessionId":"s","command":"sleep","args":["600"]}'
+        logged_in; prompt
+        call terminal/output '{"sessionId":"s","terminalId":"term-1"}'
+        case $line in *'"truncated":false'*exitStatus*) ;; *'"truncated":false'*) say running;; esac
+        end end_turn; cat >/dev/null"#;
+    let agent = agent(dir.path(), &format!("{LOGGED_IN}{text}"));
+    let builder = Client::builder().terminals(Workspace::unguarded());
+    let client = within(builder.spawn(agent)).await.unwrap();
+    within(client.authenticate("x")).await.unwrap();
+    let session = within(client.new_session(dir.path())).await.unwrap();
+    within(client.authenticate("x")).await.unwrap_err();
+    let turn = session.prompt("hi").await.unwrap();
+    assert_eq!(within(turn.outcome()).await.unwrap().text, "running");
+}
+
+#[tokio::test]
 async fn no_message_is_lost_that_an_agent_sends_before_it_is_initialized_again() {
     const UPDATES: usize = 300;
     let dir = tempfile::tempdir().unwrap();

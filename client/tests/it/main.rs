@@ -27,6 +27,8 @@ mod review;
 #[cfg(unix)]
 pub mod script;
 mod sessions;
+#[cfg(unix)]
+mod terminals;
 mod turns;
 #[cfg(feature = "v2")]
 mod v2;

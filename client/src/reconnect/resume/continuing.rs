@@ -35,10 +35,6 @@ impl Resume {
 
     /// Queues the requests that continue the sessions on another connection.
     pub(in crate::reconnect) fn continue_sessions(&mut self, is_restart: bool, out: &mut Outgoing) {
-        if is_restart {
-            let note = json!({"jsonrpc": "2.0", "method": RESTARTED, "params": {OWN: mark()}});
-            out.to_client.push_back(note.to_string().into());
-        }
         let sessions: Vec<_> = self.sessions.keys().cloned().collect();
         for id in sessions {
             let cursor = self.sessions.get(&id).and_then(Session::cursor);
