@@ -21,7 +21,7 @@ use acp_sdk::v1::{
 };
 use tokio::time::{sleep, timeout};
 
-use self::agent::{Agent, Continues};
+use self::agent::{Agent, ContinuedBy};
 use self::link::Memory;
 use self::random::Random;
 use crate::error::Result;
@@ -185,7 +185,7 @@ impl Run {
                 let begun = reason.contains("had begun the turn");
                 assert!(begun || !has_output, "{id} {prompt}: {reason}");
                 assert!(!begun || record.is_some(), "{id} {prompt}: {reason}");
-                if self.agent.continues == Continues::ByEvents {
+                if self.agent.continued_by == ContinuedBy::Events {
                     assert!(record.is_none(), "{id} {prompt}: {reason}");
                     assert!(reason.contains("had sent nothing of the turn"), "{reason}");
                 }
@@ -221,10 +221,10 @@ async fn read(mut events: Events, agent: Arc<Agent>, id: String) {
     assert_eq!(agent.text(&id), text, "{id}");
 }
 
-async fn schedule(continues: Continues, seed: u64) -> Counts {
+async fn schedule(continued_by: ContinuedBy, seed: u64) -> Counts {
     let random = Random::new(seed);
     let run = Run {
-        agent: Agent::new(continues, random.clone()),
+        agent: Agent::new(continued_by, random.clone()),
         user: User {
             random: random.clone(),
             asked: Arc::default(),
@@ -271,7 +271,7 @@ fn variable(name: &str) -> Option<u64> {
     Some(value.parse().expect("a number"))
 }
 
-fn schedules(continues: Continues) {
+fn schedules(continued_by: ContinuedBy) {
     let cuts = variable("ACP_CHAOS_CUTS").unwrap_or(100);
     let seeds = match variable("ACP_CHAOS_SEED") {
         Some(seed) => seed..seed + 1,
@@ -283,14 +283,14 @@ fn schedules(continues: Continues) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().start_paused(true).build().unwrap();
         let limit = Duration::from_secs(86_400);
-        let ended = runtime.block_on(async { timeout(limit, schedule(continues, seed)).await });
+        let ended = runtime.block_on(async { timeout(limit, schedule(continued_by, seed)).await });
         let counts = ended.expect("the schedule ends");
         all.ended += counts.ended;
         all.cancelled += counts.cancelled;
         all.failed += counts.failed;
         all.answers += counts.answers;
     }
-    eprintln!("{continues:?}: {all:?}");
+    eprintln!("{continued_by:?}: {all:?}");
     assert!(
         all.ended > 0 && all.cancelled > 0 && all.answers > 0,
         "{all:?}"
@@ -299,15 +299,15 @@ fn schedules(continues: Continues) {
 
 #[test]
 fn no_cut_loses_or_doubles_anything_of_sessions_that_go_on() {
-    schedules(Continues::ByEvents);
+    schedules(ContinuedBy::Events);
 }
 
 #[test]
 fn no_cut_loses_or_doubles_anything_of_sessions_that_are_loaded() {
-    schedules(Continues::ByLoad);
+    schedules(ContinuedBy::Load);
 }
 
 #[test]
 fn no_end_of_a_process_loses_or_doubles_anything_of_sessions_that_are_loaded() {
-    schedules(Continues::ByLoadInNewProcess);
+    schedules(ContinuedBy::LoadInNewProcess);
 }

@@ -16,17 +16,17 @@ use super::random::Random;
 
 /// How sessions are continued on another connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Continues {
+pub(super) enum ContinuedBy {
     /// After the last event. Turns go on meanwhile.
-    ByEvents,
+    Events,
     /// By `session/load`. Turns end with their connection.
-    ByLoad,
+    Load,
     /// The same, and each connection is to another process.
-    ByLoadInNewProcess,
+    LoadInNewProcess,
 }
 
 pub(super) struct Agent {
-    pub(super) continues: Continues,
+    pub(super) continued_by: ContinuedBy,
     random: Random,
     state: Mutex<State>,
     changed: Notify,
@@ -77,9 +77,9 @@ pub(super) struct Record {
 }
 
 impl Agent {
-    pub(super) fn new(continues: Continues, random: Random) -> Arc<Self> {
+    pub(super) fn new(continued_by: ContinuedBy, random: Random) -> Arc<Self> {
         Arc::new(Self {
-            continues,
+            continued_by,
             random,
             state: Mutex::default(),
             changed: Notify::new(),
@@ -135,7 +135,7 @@ impl Agent {
         {
             state.line = None;
         }
-        if self.continues != Continues::ByEvents {
+        if self.continued_by != ContinuedBy::Events {
             for session in state.sessions.values_mut() {
                 (session.turn, session.open) = (None, Vec::new());
             }
@@ -150,8 +150,8 @@ impl Agent {
             Some("initialize") => {
                 let ours = json!({"eventId": true, "promptId": true,
                     "session": {"resume": true, "promptResult": true}});
-                let meta = match self.continues {
-                    Continues::ByEvents => json!({"acp-sdk": ours}),
+                let meta = match self.continued_by {
+                    ContinuedBy::Events => json!({"acp-sdk": ours}),
                     _ => json!({}),
                 };
                 let capabilities = json!({"loadSession": true, "_meta": meta});
@@ -182,8 +182,8 @@ impl Agent {
                 self.answer(line, &id, json!({}));
             }
             Some("session/prompt") => {
-                let ends = match self.continues {
-                    Continues::ByEvents => CancellationToken::new(),
+                let ends = match self.continued_by {
+                    ContinuedBy::Events => CancellationToken::new(),
                     _ => cut.clone(),
                 };
                 let prompt = self.begin(&session, params);
@@ -241,7 +241,7 @@ impl Agent {
     fn note(&self, state: &State, session: &str, number: usize) -> Value {
         let update = &state.sessions[session].updates[number - 1];
         let mut params = json!({"sessionId": session, "update": update});
-        if self.continues == Continues::ByEvents {
+        if self.continued_by == ContinuedBy::Events {
             params["_meta"] = json!({"acp-sdk": {"eventId": number}});
         }
         json!({"jsonrpc": "2.0", "method": "session/update", "params": params})

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::agent::{Agent, Continues};
+use super::agent::{Agent, ContinuedBy};
 use super::random::Random;
 use crate::error::{Error, Result};
 use crate::reconnect::{Closed, Connector, LinkReceiver, LinkSender, Received, Reconnect};
@@ -107,7 +107,7 @@ impl Connector for Memory {
     }
 
     fn is_restart(&self) -> bool {
-        self.agent.continues == Continues::ByLoadInNewProcess
+        self.agent.continued_by == ContinuedBy::LoadInNewProcess
     }
 
     fn unresponsive(&self, method: &str) -> Error {
