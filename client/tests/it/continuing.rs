@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use acp_client::{AgentCommand, Client, Error, Event, Gap, Reconnect, Workspace};
 
-use crate::agent::within;
+use serde_json::json;
+
+use crate::agent::{Raw, within};
 use crate::restart::{agent, next, soon};
 
 /// Its first process creates the session `s` and exits at `authenticate`.
@@ -201,4 +203,36 @@ async fn the_mode_is_set_again_before_the_next_prompt() {
     within(turn.outcome()).await.unwrap();
     let modes = session.settings().modes.unwrap();
     assert_eq!(modes.current_mode_id.as_str(), "ask");
+}
+
+/// The agent decides what is in force in a session that the application opens; only `ask_first` changes it.
+#[tokio::test]
+async fn a_session_that_the_application_loads_is_in_the_mode_that_the_agent_reports() {
+    for asks_first in [false, true] {
+        let builder = match asks_first {
+            true => Client::builder().ask_first(),
+            false => Client::builder(),
+        };
+        let able = json!({"protocolVersion": 1, "agentCapabilities": {"loadSession": true}});
+        let (client, mut raw) = Raw::connect_saying(builder, able).await;
+        let loading = tokio::spawn({
+            let client = client.clone();
+            async move { client.load_session("s", "/").await }
+        });
+        let available = json!([{"id": "default", "name": "Ask"}]);
+        let modes = json!({"currentModeId": "bypassPermissions", "availableModes": available});
+        raw.answer("session/load", json!({"modes": modes})).await;
+        if asks_first {
+            let params = raw.params("session/set_mode", json!({})).await;
+            assert_eq!(params["modeId"], "default");
+        }
+        let session = within(loading).await.unwrap().unwrap();
+        let modes = session.settings().modes.unwrap();
+        let expected = if asks_first {
+            "default"
+        } else {
+            "bypassPermissions"
+        };
+        assert_eq!(modes.current_mode_id.as_str(), expected);
+    }
 }

@@ -126,6 +126,23 @@ fn a_mode_that_the_agent_has_changed_is_its_own_unless_it_stops_asking() {
     assert!(prompt_waits(&mut layer));
 }
 
+/// Whether the agent asked before is not known, and what was chosen for it outside of this client.
+#[test]
+fn a_mode_of_an_agent_that_had_reported_none_is_shown_and_stays() {
+    let mut layer = connected(json!({"loadSession": true}));
+    let (to_client, to_agent) = loaded(&mut layer, modes("yolo"));
+    let updates: Vec<_> = to_client
+        .iter()
+        .map(|message| &message["params"]["update"]["currentModeId"])
+        .collect();
+    assert_eq!(updates.last(), Some(&&json!("yolo")), "{to_client:?}");
+    assert!(to_agent.is_empty() && !prompt_waits(&mut layer));
+    // From now on it is known.
+    let mut layer = with_modes();
+    loaded(&mut layer, modes("default"));
+    assert_eq!(loaded(&mut layer, modes("yolo")).1.len(), 1);
+}
+
 #[test]
 fn a_session_that_would_not_ask_any_more_is_lost() {
     let mut layer = with_modes();
