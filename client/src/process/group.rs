@@ -4,7 +4,9 @@
 //! rest of the group was killed, because the system may reuse its process id, which identifies the
 //! group. Dropping the [`Group`] kills it. A process that leaves the group (`setsid`) is not reached.
 //!
-//! On other systems than Unix the group consists of the child only.
+//! On other systems than Unix the group consists of the child only. Job objects of Windows would reach its
+//! descendants. The crate `process-wrap` has them, but would replace no code: its children report an exit
+//! only after that of all descendants, and its process groups on Unix reap the leader too early.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -9,9 +9,18 @@
 //! One sweep runs at a time in a process, for all queued marks, because each reads the environments of
 //! all processes of the system.
 //!
-//! Rejected alternatives: a subreaper host adopts all of its orphans, not only those of agents and
-//! terminals, and must reap them. A guard process for each needs a separate program, which a library
-//! does not have. Control groups need rights that few users have.
+//! Rejected alternatives, because each would add to this code and replace none of it:
+//!
+//! - A subreaper (`PR_SET_CHILD_SUBREAPER`) adopts all orphans of the host program, not only those of
+//!   agents and terminals. To which of them an orphan belongs, if any, only its mark says. A library cannot
+//!   reap the others: `wait` for any child takes exit statuses from the rest of the program.
+//! - A control group needs a subtree that is delegated to the user, which containers and many services do
+//!   not have, so the sweep would stay for them. A child enters its group before `exec` only by
+//!   `CLONE_INTO_CGROUP` or code between `fork` and `exec`, which are `unsafe`.
+//! - A guard process for each needs a separate program, which a library does not have.
+//!
+//! A scan reads two small files of each process of the system, on a thread that only `terminal/release` and
+//! the shutdown wait for.
 //!
 //! Survivors: a process that has cleared or overwritten its environment and outlived its parent; one of
 //! another user (`sudo`); one that a service started on request (containers, `systemd-run`). On other
