@@ -63,6 +63,9 @@ impl Client {
     ///
     /// The latest 8 MiB of the history are kept for the first reader.
     ///
+    /// The mode, model and options are those that the agent reports, see [`Session::settings`]. Values that
+    /// another client has set are not set again.
+    ///
     /// # Errors
     ///
     /// [`Error::Unsupported`] if the agent lacks the capability, and under the conditions of
