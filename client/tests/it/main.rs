@@ -15,6 +15,9 @@ mod continuing;
 mod external;
 mod guard;
 mod hooks;
+#[cfg(unix)]
+#[path = "../../src/lifeline.rs"]
+mod lifeline;
 mod misbehaving;
 mod permissions;
 #[cfg(unix)]
