@@ -2,7 +2,7 @@
 
 mod read;
 
-use self::read::sections;
+use self::read::{Section, common, sections};
 use crate::text::git_patch;
 use crate::v2::DiffOperation::{Add, Copy, Delete, Modify, Move};
 use crate::{v1, v2};
@@ -47,7 +47,8 @@ pub(super) fn to_v1(diff: v2::Diff, losses: &mut Losses) -> Option<v1::Diff> {
 /// change without text becomes a diff without text.
 ///
 /// A patch contains only the lines around a change, so each hunk becomes a diff of its own. The
-/// result contains every path of the input, because permission rules match them.
+/// result contains every path of the input, because permission rules match them. A section of the
+/// patch about a file that no change names keeps the path of the patch.
 pub(super) fn all_to_v1(diff: v2::Diff, losses: &mut Losses) -> Vec<v1::Diff> {
     let v2::Diff {
         changes,
@@ -56,12 +57,12 @@ pub(super) fn all_to_v1(diff: v2::Diff, losses: &mut Losses) -> Vec<v1::Diff> {
     } = diff;
     losses.lost("", "diffs of version 1 have old and new text only");
     let patch = patch.filter(|patch| patch.format == v2::DiffPatchFormat::GitPatch);
-    let mut sections = patch
+    let sections = patch
         .as_ref()
         .map_or_else(Vec::new, |patch| sections(&patch.text));
-    let in_order = sections.len() == changes.len();
+    let (sections, others) = assigned(&changes, sections);
     let mut diffs = Vec::new();
-    for change in &changes {
+    for (change, section) in changes.iter().zip(sections) {
         let (old_path, path) = match &change.operation {
             Add(change) | Delete(change) | Modify(change) => (None, change.path.as_str()),
             Move(change) | Copy(change) => (Some(change.old_path.as_str()), change.path.as_str()),
@@ -75,11 +76,7 @@ pub(super) fn all_to_v1(diff: v2::Diff, losses: &mut Losses) -> Vec<v1::Diff> {
         if let Some(old_path) = old_path {
             diffs.push(v1::Diff::new(old_path, "").with_old_text(""));
         }
-        let section = match in_order {
-            true => Some(0),
-            false => sections.iter().position(|section| section.names(path)),
-        };
-        let section = section.map(|at| sections.remove(at)).unwrap_or_default();
+        let section = section.unwrap_or_default();
         let is_new = matches!(change.operation, Add(_));
         let hunks = section.hunks();
         if hunks.is_empty() {
@@ -93,10 +90,63 @@ pub(super) fn all_to_v1(diff: v2::Diff, losses: &mut Losses) -> Vec<v1::Diff> {
             diffs.push(next);
         }
     }
+    for section in others {
+        let Some(path) = section.path() else { continue };
+        let hunks = section.hunks().into_iter();
+        diffs.extend(hunks.map(|(old, new)| v1::Diff::new(&*path, new).with_old_text(old)));
+    }
     if let Some(first) = diffs.first_mut() {
         first.meta = meta;
     }
     diffs
+}
+
+/// Returns the section of each change, and those about other files.
+///
+/// The sections may be in another order, and fewer. The path that agrees best with one of a change
+/// decides, so that `src/a` is not taken for `a`. A section without a path belongs to the change
+/// that is left, if both are the only ones.
+fn assigned<'a>(
+    changes: &[v2::DiffChange],
+    sections: Vec<Section<'a>>,
+) -> (Vec<Option<Section<'a>>>, Vec<Section<'a>>) {
+    let mut pairs = Vec::new();
+    for (from, section) in sections.iter().enumerate() {
+        let Some(written) = section.path() else {
+            continue;
+        };
+        let matching = changes.iter().enumerate().filter_map(|(to, change)| {
+            let path = path(change)?;
+            let common = common(&written, path)?;
+            Some((std::cmp::Reverse(common), path.len() - common, from, to))
+        });
+        pairs.extend(matching);
+    }
+    pairs.sort_unstable();
+    let mut sections: Vec<_> = sections.into_iter().map(Some).collect();
+    let mut of_changes: Vec<_> = changes.iter().map(|_| None).collect();
+    for (_, _, from, to) in pairs {
+        if let (Some(section), Some(free @ None)) = (sections.get_mut(from), of_changes.get_mut(to))
+        {
+            *free = section.take();
+        }
+    }
+    let mut others: Vec<_> = sections.into_iter().flatten().collect();
+    if let ([only], [free @ None]) = (&others[..], &mut of_changes[..])
+        && only.path().is_none()
+    {
+        *free = others.pop();
+    }
+    (of_changes, others)
+}
+
+/// Returns the path after a change.
+fn path(change: &v2::DiffChange) -> Option<&str> {
+    match &change.operation {
+        Add(change) | Delete(change) | Modify(change) => Some(change.path.as_str()),
+        Move(change) | Copy(change) => Some(change.path.as_str()),
+        v2::DiffOperation::Unknown(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -154,6 +204,41 @@ mod tests {
             row("/b", Some("o\n"), "/b\n"),
         ];
         assert_eq!(diff(changes, &patch), expected);
+    }
+
+    #[test]
+    fn a_hunk_is_never_under_the_path_of_another_file() {
+        let section = |path: &str| {
+            format!(
+                "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-o\n+{path}\n"
+            )
+        };
+        // As many sections as changes, in another order.
+        let patch = section("b") + &section("a");
+        let expected = [
+            row("/w/a", Some("o\n"), "a\n"),
+            row("/w/b", Some("o\n"), "b\n"),
+        ];
+        assert_eq!(
+            diff(vec![modified("/w/a"), modified("/w/b")], &patch),
+            expected
+        );
+        // The path of one file is the end or the beginning of another's.
+        let patch = section("src/ab") + &section("src/a") + &section("a");
+        let changes = vec![
+            modified("/w/a"),
+            modified("/w/src/a"),
+            modified("/w/src/ab"),
+        ];
+        let expected = [
+            row("/w/a", Some("o\n"), "a\n"),
+            row("/w/src/a", Some("o\n"), "src/a\n"),
+            row("/w/src/ab", Some("o\n"), "src/ab\n"),
+        ];
+        assert_eq!(diff(changes, &patch), expected);
+        // A file that no change names.
+        let expected = [row("/w/a", Some(""), ""), row("b/c", Some("o\n"), "c\n")];
+        assert_eq!(diff(vec![modified("/w/a")], &section("c")), expected);
     }
 
     #[test]
