@@ -300,6 +300,41 @@ mod tests {
         );
     }
 
+    /// What was replaced takes no place: neither the text nor a part of a call is left out.
+    #[test]
+    fn replaced_content_does_not_count() {
+        let big = "x".repeat(1 << 20);
+        let content = |text: &str| vec![ToolCallContent::Content(Content::new(block(text)))];
+        let input = acp_sdk::Json::new(&big).unwrap();
+        let rounds = (0..3 * (MOST_BYTES >> 20)).flat_map(|_| {
+            let entry = PlanEntry::new(&*big, PlanEntryPriority::Low, PlanEntryStatus::Pending);
+            let call = ToolCallUpdate::new("1")
+                .with_content(content(&big))
+                .with_raw_output(input.clone());
+            let text = [json!({"type": "text", "text": big})];
+            let whole = |kind| json!({"sessionUpdate": kind, "messageId": "m", "content": text});
+            [
+                SessionUpdate::ToolCallUpdate(call),
+                SessionUpdate::ToolCall(ToolCall::new("2", "Call").with_content(content(&big))),
+                SessionUpdate::Plan(Plan::new(vec![entry])),
+                serde_json::from_value(whole("agent_message")).unwrap(),
+                serde_json::from_value(whole("agent_thought")).unwrap(),
+            ]
+        });
+        let first = [said_in("0", "first")];
+        let last = [said_in("9", "last")];
+        let outcome = gathered(first.into_iter().chain(rounds).chain(last));
+        assert!(!outcome.truncated);
+        assert_eq!(outcome.text, format!("first\n\n{big}\n\nlast"));
+        assert_eq!(outcome.thoughts, big);
+        let contents: Vec<_> = outcome
+            .tool_calls
+            .into_iter()
+            .map(|call| call.content)
+            .collect();
+        assert_eq!(contents, [content(&big), content(&big)]);
+    }
+
     #[test]
     fn what_is_gathered_is_bounded() {
         let big = "x".repeat(1 << 20);
