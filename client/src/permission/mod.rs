@@ -104,7 +104,7 @@ impl PermissionRequest {
         call.title.clone_from(&self.title);
         call.kind.clone_from(&self.kind);
         call.raw_input.clone_from(&self.raw_input);
-        if call.locations.is_none() {
+        if call.locations.as_ref().is_none_or(Vec::is_empty) {
             let located = self.paths.iter().map(ToolCallLocation::new);
             call.locations = Some(located.collect());
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use acp_client::{Client, ClientBuilder};
 use acp_sdk::v1::*;
-use acp_sdk::{HandlerError, HandlerResult};
+use acp_sdk::{HandlerError, HandlerResult, Json};
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
@@ -82,9 +82,13 @@ impl TestAgent {
         Ok(())
     }
 
-    /// Announces a tool call of a kind and requests permission without repeating the kind.
+    /// Announces a tool call of a kind, and requests permission with its id and no locations.
     async fn ask(&self, cx: &AgentContext, id: &SessionId, kind: &str) -> HandlerResult<()> {
-        let call = ToolCall::new("call", "Do it").with_kind(ToolKind::from(kind));
+        let input = Json::from(json!({"text": "new"}));
+        let call = ToolCall::new("call", "Do it")
+            .with_kind(ToolKind::from(kind))
+            .with_locations(vec![ToolCallLocation::new("/w/a")])
+            .with_raw_input(input);
         self.update(cx, id, SessionUpdate::ToolCall(call)).await?;
         let options = vec![
             PermissionOption::new("1", "Never", PermissionOptionKind::RejectAlways),
@@ -92,7 +96,7 @@ impl TestAgent {
             PermissionOption::new("3", "No", PermissionOptionKind::RejectOnce),
             PermissionOption::new("4", "Yes", PermissionOptionKind::AllowOnce),
         ];
-        let call = ToolCallUpdate::new("call");
+        let call = ToolCallUpdate::new("call").with_locations(Vec::new());
         let request = RequestPermissionRequest::new(id.clone(), call, options);
         self.hanging.notify_one();
         let answer = cx.client().request_permission(request).await?;

@@ -79,5 +79,9 @@ async fn a_delegating_agent_passes_questions_on_to_its_own_client() {
         assert_eq!(asked[0].request.session_id.as_str(), "outer");
         assert_eq!(asked[0].title.as_deref(), Some("Do it"));
         assert_eq!(asked[0].kind, Some(ToolKind::Edit));
+        let call = &asked[0].request.tool_call;
+        let input = acp_sdk::Json::from(json!({"text": "new"}));
+        assert_eq!(call.raw_input, Some(input));
+        assert_eq!(call.locations, Some(vec![ToolCallLocation::new("/w/a")]));
     }
 }
