@@ -100,6 +100,7 @@ impl Output {
     pub(super) async fn event(&mut self, event: &SessionEvent) -> io::Result<()> {
         match (self.format, &event.event) {
             (Format::Quiet, _) => Ok(()),
+            _ if event.is_of_another_prompt() => Ok(()),
             // Text outside of turns is not an answer.
             (Format::Text, Event::Update(update)) if event.turn.is_none() && is_text(update) => {
                 Ok(())

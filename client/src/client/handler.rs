@@ -116,10 +116,11 @@ impl v1::Client for Handler {
         req: RequestPermissionRequest,
     ) -> HandlerResult<RequestPermissionResponse> {
         let inbox = self.sessions.inbox(&req.session_id);
-        let question = inbox.question(req);
-        let answered = self.decide(cx, &inbox, question).await;
+        let (question, turn) = inbox.question(req);
+        let turn = turn.as_deref();
+        let answered = self.decide(cx, &inbox, question, turn).await;
         let outcome = answered.outcome.clone();
-        inbox.answered(answered, &self.reader_timeout()).await;
+        inbox.answered(answered, turn, &self.reader_timeout()).await;
         Ok(RequestPermissionResponse::new(outcome))
     }
 

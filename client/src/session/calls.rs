@@ -8,6 +8,7 @@
 //! answer for another one with its id.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use acp_sdk::Json;
 use acp_sdk::v1::{
@@ -43,6 +44,8 @@ struct Announced {
     raw_input: Option<Json>,
     /// Whether its content is a terminal of the client, which was asked for at its start.
     has_terminal: bool,
+    /// The prompt that it belongs to, if the agent names it.
+    prompt_id: Option<Arc<str>>,
 }
 
 /// Members of an update about a tool call.
@@ -96,6 +99,7 @@ impl Announced {
             paths: Vec::new(),
             raw_input: None,
             has_terminal: false,
+            prompt_id: None,
         }
     }
 
@@ -140,11 +144,16 @@ impl Announced {
 impl Calls {
     /// Remembers an update of a tool call. Returns the call if it has ended and the client did not run
     /// it.
-    pub(super) fn remember(&mut self, update: &SessionUpdate) -> Option<Ended> {
+    pub(super) fn remember(
+        &mut self,
+        update: &SessionUpdate,
+        prompt_id: Option<&Arc<str>>,
+    ) -> Option<Ended> {
         let news = News::of(update)?;
         let known = self.take(news.id);
         let mut call = known.unwrap_or_else(|| Announced::new(news.id));
         call.update(&news);
+        call.prompt_id = prompt_id.cloned();
         if !news.has_ended() {
             self.put(call);
             return None;
@@ -157,10 +166,9 @@ impl Calls {
 
     /// Returns a permission request, completed with earlier information about its tool call.
     pub(super) fn question(&self, request: RequestPermissionRequest) -> PermissionRequest {
-        let id = &request.tool_call.tool_call_id;
-        let known = self.calls.iter().position(|call| call.id == *id);
+        let known = self.find(&request.tool_call.tool_call_id);
         let mut question = PermissionRequest::new(request);
-        let Some(known) = known.and_then(|at| self.calls.get(at)) else {
+        let Some(known) = known else {
             return question;
         };
         question.title = question.title.or_else(|| known.title.clone());
@@ -172,6 +180,15 @@ impl Calls {
             question.raw_input.clone_from(&known.raw_input);
         }
         question
+    }
+
+    /// Returns the prompt that a tool call belongs to, if the call is known.
+    pub(super) fn prompt_of(&self, id: &ToolCallId) -> Option<Option<&str>> {
+        self.find(id).map(|call| call.prompt_id.as_deref())
+    }
+
+    fn find(&self, id: &ToolCallId) -> Option<&Announced> {
+        self.calls.iter().find(|call| call.id == *id)
     }
 
     fn take(&mut self, id: &ToolCallId) -> Option<Announced> {
@@ -209,7 +226,7 @@ mod tests {
     }
 
     fn announce(calls: &mut Calls, call: ToolCall) {
-        let _ = calls.remember(&SessionUpdate::ToolCall(call));
+        let _ = calls.remember(&SessionUpdate::ToolCall(call), None);
     }
 
     fn ask(calls: &Calls, call: ToolCallUpdate) -> PermissionRequest {
@@ -228,7 +245,7 @@ mod tests {
             ToolCall::new("a", "Read it").with_kind(ToolKind::Read),
         );
         let renamed = ToolCallUpdate::new("a").with_title("Read that");
-        let _ = calls.remember(&SessionUpdate::ToolCallUpdate(renamed));
+        let _ = calls.remember(&SessionUpdate::ToolCallUpdate(renamed), None);
         let question = ask(&calls, ToolCallUpdate::new("a"));
         assert_eq!(question.title.as_deref(), Some("Read that"));
         assert_eq!(question.kind, Some(ToolKind::Read));

@@ -28,12 +28,21 @@ pub struct SessionEvent {
     /// (`_meta["acp-sdk"].eventId`).
     pub number: Option<u64>,
     /// The id of the prompt that the event belongs to, if the agent names it
-    /// (`_meta["acp-sdk"].promptId`): of this client's, of another client's, or of the agent's own. An
-    /// event of another prompt belongs to no turn of this client.
+    /// (`_meta["acp-sdk"].promptId`): of this client's, of another client's, or of the agent's own.
+    /// From an agent that names prompts, an event of another prompt or of none belongs to no turn of
+    /// this client.
     pub prompt_id: Option<Arc<str>>,
 }
 
 impl SessionEvent {
+    /// Returns whether the event belongs to a prompt of another client or of the agent's own.
+    ///
+    /// `false` for all events of an agent that does not name prompts, and for replayed ones.
+    #[must_use]
+    pub fn is_of_another_prompt(&self) -> bool {
+        self.phase == Phase::Live && self.turn.is_none() && self.prompt_id.is_some()
+    }
+
     /// Creates a live event, for the tests of an application.
     pub fn live(event: Event, turn: Option<u64>) -> Self {
         Self {

@@ -186,7 +186,7 @@ impl Inbox {
     pub(crate) fn take_in(&self, update: SessionUpdate, origin: Origin) -> Rest {
         let bytes = weight(&update);
         let mut state = self.lock();
-        let ended = state.calls.remember(&update);
+        let ended = state.calls.remember(&update, origin.prompt_id.as_ref());
         let _ = state.settings.apply(&update);
         // A session may be loaded again while a prompt waits for that.
         let is_live = state.phase == Phase::Live;
@@ -227,31 +227,42 @@ impl Inbox {
 
     /// Queues an entry other than an update, as [`take_in`](Self::take_in) does.
     #[must_use]
-    fn take_in_other(&self, event: Event, bytes: usize) -> Option<Waiting> {
+    fn take_in_other(
+        &self,
+        event: Event,
+        bytes: usize,
+        turn: Option<&TurnState>,
+    ) -> Option<Waiting> {
         let mut state = self.lock();
-        let turn = state.running().cloned();
         let event = SessionEvent {
             event,
             phase: Phase::Live,
-            turn: turn.as_ref().map(|turn| turn.number),
+            turn: turn.map(|turn| turn.number),
             number: None,
             prompt_id: None,
         };
-        state.deliver(event, bytes, turn.as_deref())
+        state.deliver(event, bytes, turn)
     }
 
     /// Delivers the event of a gap.
     pub(crate) async fn missing(&self, gap: Gap, reader_timeout: &ReaderTimeout<'_>) {
-        if let Some(waiting) = self.take_in_other(Event::Gap(gap), OVERHEAD) {
+        let turn = self.turn();
+        if let Some(waiting) = self.take_in_other(Event::Gap(gap), OVERHEAD, turn.as_deref()) {
             self.put_in(waiting, reader_timeout).await;
         }
     }
 
-    /// Delivers an answered permission request.
-    pub(crate) async fn answered(&self, answered: Answered, reader_timeout: &ReaderTimeout<'_>) {
+    /// Delivers an answered permission request of a turn.
+    pub(crate) async fn answered(
+        &self,
+        answered: Answered,
+        turn: Option<&TurnState>,
+        reader_timeout: &ReaderTimeout<'_>,
+    ) {
         self.lock().approvals.answered(&answered);
         let bytes = OVERHEAD + encoded_len(&answered.question.request);
-        if let Some(waiting) = self.take_in_other(Event::Permission(answered), bytes) {
+        let event = Event::Permission(answered);
+        if let Some(waiting) = self.take_in_other(event, bytes, turn) {
             self.put_in(waiting, reader_timeout).await;
         }
     }
@@ -261,12 +272,19 @@ impl Inbox {
         change(&mut self.lock().approvals)
     }
 
-    /// Returns a permission request, completed with earlier information about its tool call.
-    pub(crate) fn question(&self, request: RequestPermissionRequest) -> PermissionRequest {
+    /// Returns a permission request, completed with earlier information about its tool call, and the
+    /// turn that it belongs to: that of the call, else the running one.
+    pub(crate) fn question(
+        &self,
+        request: RequestPermissionRequest,
+    ) -> (PermissionRequest, Option<Arc<TurnState>>) {
         let state = self.lock();
+        let prompt_id = state.calls.prompt_of(&request.tool_call.tool_call_id);
+        let is_own = |turn: &&Arc<TurnState>| prompt_id.is_none_or(|id| turn.has(id));
+        let turn = state.running().filter(is_own).cloned();
         let mut question = state.calls.question(request);
         question.cwd = state.place.as_ref().map(|place| place.cwd().to_owned());
-        question
+        (question, turn)
     }
 
     /// Waits until each reader has received all events and waits for the next.

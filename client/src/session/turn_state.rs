@@ -52,10 +52,10 @@ impl TurnState {
         }
     }
 
-    /// Returns whether an update of this prompt belongs to the turn; without an id, it does.
+    /// Returns whether an update of this prompt belongs to the turn. An agent that names prompts
+    /// names the prompt of each update in a turn. From others, all updates belong to the turn.
     pub(super) fn has(&self, prompt_id: Option<&str>) -> bool {
-        let own = self.prompt_id.as_deref();
-        own.is_none() || prompt_id.is_none() || prompt_id == own
+        self.prompt_id.is_none() || self.prompt_id.as_deref() == prompt_id
     }
 
     /// Ends the turn because of a tool call that nobody allowed.

@@ -1,16 +1,34 @@
 //! Updates that name their prompt: a client distinguishes the turn of another one from its own.
 
-use acp_client::{Client, Event, Session, SessionEvent};
+use acp_client::{
+    Client, ClientBuilder, Decision, Event, PermissionRequest, Permissions, Session, SessionEvent,
+};
 use acp_sdk::v1::{ContentBlock, SessionUpdate};
 use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::agent::{Raw, said, within};
 
+/// Passes each question on, with the sender of its answer.
+struct Asking(mpsc::UnboundedSender<oneshot::Sender<Decision>>);
+
+impl Permissions for Asking {
+    async fn decide(&self, _: &PermissionRequest) -> Decision {
+        let (answer, answered) = oneshot::channel();
+        self.0.send(answer).unwrap();
+        answered.await.unwrap_or(Decision::Reject)
+    }
+}
+
 /// An agent with the session `s`, which names the prompts of its updates or not.
 async fn session(names: bool) -> (Client, Raw, Session) {
+    session_with(Client::builder(), names).await
+}
+
+async fn session_with(builder: ClientBuilder, names: bool) -> (Client, Raw, Session) {
     let capabilities = json!({"_meta": {"acp-sdk": {"eventId": true, "promptId": names}}});
     let hello = json!({"protocolVersion": 1, "agentCapabilities": capabilities});
-    let (client, mut raw) = Raw::connect_saying(Client::builder(), hello).await;
+    let (client, mut raw) = Raw::connect_saying(builder, hello).await;
     let (session, ()) = tokio::join!(
         client.new_session("/"),
         raw.answer("session/new", json!({"sessionId": "s"}))
@@ -19,7 +37,11 @@ async fn session(names: bool) -> (Client, Raw, Session) {
 }
 
 async fn say(raw: &mut Raw, text: &str, ours: Value) {
-    let params = json!({"sessionId": "s", "update": said(text), "_meta": {"acp-sdk": ours}});
+    update_of(raw, json!(said(text)), ours).await;
+}
+
+async fn update_of(raw: &mut Raw, update: Value, ours: Value) {
+    let params = json!({"sessionId": "s", "update": update, "_meta": {"acp-sdk": ours}});
     raw.send(json!({"jsonrpc": "2.0", "method": "session/update", "params": params}))
         .await;
 }
@@ -55,13 +77,15 @@ async fn a_prompt_that_waits_behind_another_turn_gets_its_own_answer() {
     raw.send(json!({"jsonrpc": "2.0", "id": prompt["id"], "result": result}))
         .await;
     let outcome = within(turn.outcome()).await.unwrap();
-    assert_eq!(outcome.text, "outsidemine");
+    assert_eq!(outcome.text, "mine");
 
     let events: Vec<_> = std::iter::from_fn(|| events.next_ready()).collect();
+    let others = events.iter().filter(|event| event.is_of_another_prompt());
+    assert_eq!(others.count(), 1);
     let seen: Vec<_> = events.iter().filter_map(text).collect();
     let expected = [
         ("theirs".to_owned(), None, Some("turn-1")),
-        ("outside".to_owned(), Some(1), None),
+        ("outside".to_owned(), None, None),
         ("mine".to_owned(), Some(1), mine.as_str()),
     ];
     assert_eq!(seen, expected);
@@ -70,6 +94,48 @@ async fn a_prompt_that_waits_behind_another_turn_gets_its_own_answer() {
     let again = raw.next().await;
     assert_ne!(again["params"]["_meta"]["acp-sdk"]["promptId"], mine);
     drop(next);
+}
+
+/// A question about the tool call of another client's turn, which is asked here because that client
+/// has gone, is not answered by cancelling the own turn.
+#[tokio::test]
+async fn a_question_belongs_to_the_turn_of_its_tool_call() {
+    let (asked, mut questions) = mpsc::unbounded_channel();
+    let builder = Client::builder().permissions(Asking(asked));
+    let (_client, mut raw, session) = session_with(builder, true).await;
+    let mut events = session.events();
+    let turn = session.prompt("mine").await.unwrap();
+    let prompt = raw.next().await;
+    let mine = prompt["params"]["_meta"]["acp-sdk"]["promptId"].clone();
+    for (call, prompt_id) in [("theirs", json!("turn-1")), ("mine", mine)] {
+        let update = json!({"sessionUpdate": "tool_call", "toolCallId": call, "title": call});
+        update_of(&mut raw, update, json!({"promptId": prompt_id})).await;
+        let options = json!([{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]);
+        let params =
+            json!({"sessionId": "s", "toolCall": {"toolCallId": call}, "options": options});
+        let method = "session/request_permission";
+        raw.send(json!({"jsonrpc": "2.0", "id": call, "method": method, "params": params}))
+            .await;
+    }
+    let theirs = within(questions.recv()).await.unwrap();
+    let _own = within(questions.recv()).await.unwrap();
+    turn.cancel();
+    assert_eq!(raw.next().await["method"], "session/cancel");
+    let cancelled = raw.next().await;
+    assert_eq!(cancelled["id"], "mine");
+    assert_eq!(cancelled["result"]["outcome"]["outcome"], "cancelled");
+    theirs.send(Decision::Allow).unwrap();
+    let allowed = raw.next().await;
+    assert_eq!(allowed["id"], "theirs");
+    assert_eq!(allowed["result"]["outcome"]["optionId"], "yes");
+
+    let answered =
+        std::iter::from_fn(|| events.next_ready()).filter_map(|event| match event.event {
+            Event::Permission(answered) => Some((answered.question.title?, event.turn)),
+            _ => None,
+        });
+    let expected = [("mine".to_owned(), Some(1)), ("theirs".to_owned(), None)];
+    assert_eq!(answered.collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]

@@ -44,6 +44,8 @@ pub(super) struct View {
     tools: Tools,
     /// Whether the plan has changed since it was shown.
     plan_changed: bool,
+    /// While a turn runs: whether the last output belongs to it.
+    in_turn: Option<bool>,
 }
 
 impl View {
@@ -58,12 +60,18 @@ impl View {
             last: Last::Empty,
             tools: Tools::default(),
             plan_changed: false,
+            in_turn: None,
         }
     }
 
     /// Returns the text for an event.
     pub(super) fn event(&mut self, event: &SessionEvent, width: usize) -> String {
         self.width = width;
+        self.in_turn = match &event.event {
+            Event::TurnStarted { .. } => Some(true),
+            Event::TurnEnded { .. } => None,
+            _ => self.in_turn,
+        };
         match &event.event {
             // Agents of version 2 repeat the prompt.
             Event::Update(SessionUpdate::UserMessageChunk(_))
@@ -71,7 +79,7 @@ impl View {
             {
                 String::new()
             }
-            Event::Update(update) => self.update(update, width),
+            Event::Update(update) => self.separate(event, update) + &self.update(update, width),
             Event::Permission(answered) => self.permission(answered),
             Event::Gap(gap) => self.note(Colour::Yellow, text::gap(*gap)),
             Event::Missed(count) => {
@@ -84,6 +92,32 @@ impl View {
             }
             _ => String::new(),
         }
+    }
+
+    /// Returns a line before output of something else than the running turn, and before the turn
+    /// continues.
+    fn separate(&mut self, event: &SessionEvent, update: &SessionUpdate) -> String {
+        use SessionUpdate::{
+            AgentMessageChunk, AgentThoughtChunk, ToolCall, ToolCallUpdate, UserMessageChunk,
+        };
+        let is_output = matches!(
+            update,
+            AgentMessageChunk(_)
+                | AgentThoughtChunk(_)
+                | ToolCall(_)
+                | ToolCallUpdate(_)
+                | UserMessageChunk(_)
+        );
+        let is_own = event.turn.is_some();
+        if !is_output || self.in_turn.is_none_or(|was_own| was_own == is_own) {
+            return String::new();
+        }
+        self.in_turn = Some(is_own);
+        self.dim(match (is_own, &event.prompt_id) {
+            (true, _) => "  your prompt:",
+            (false, Some(_)) => "  another prompt of this session:",
+            (false, None) => "  outside of your prompt:",
+        })
     }
 
     fn update(&mut self, update: &SessionUpdate, width: usize) -> String {
@@ -359,6 +393,46 @@ mod tests {
             shown += &view.event(&event, 80);
         }
         shown + &view.end(80)
+    }
+
+    /// The session is shared: another client's turn runs first, and a timer has something to say.
+    #[test]
+    fn output_of_other_prompts_is_told_apart() {
+        let mut view = View::new(Paint { colours: false });
+        let mut shown = String::new();
+        let event = |event, turn, prompt_id: Option<&str>| SessionEvent {
+            event,
+            phase: Phase::Live,
+            turn,
+            number: None,
+            prompt_id: prompt_id.map(Into::into),
+        };
+        let started = Event::TurnStarted { prompt: Vec::new() };
+        let ended = Event::TurnEnded { stop_reason: None };
+        for event in [
+            event(Event::Update(said("Before.")), None, None),
+            event(started, Some(1), None),
+            event(Event::Update(said("Theirs.")), None, Some("turn-1")),
+            event(Event::Update(said("Mine, ")), Some(1), Some("mine")),
+            event(Event::Update(said("mine.")), Some(1), Some("mine")),
+            event(Event::Update(said("Ding.")), None, None),
+            event(ended, Some(1), None),
+            event(Event::Update(said(" Dong.")), None, None),
+        ] {
+            shown += &view.event(&event, 80);
+        }
+        shown += &view.end(80);
+        let lines: Vec<_> = shown.lines().filter(|line| !line.is_empty()).collect();
+        let expected = [
+            "Before.",
+            "  another prompt of this session:",
+            "Theirs.",
+            "  your prompt:",
+            "Mine, mine.",
+            "  outside of your prompt:",
+            "Ding. Dong.",
+        ];
+        assert_eq!(lines, expected);
     }
 
     fn said(text: &str) -> SessionUpdate {

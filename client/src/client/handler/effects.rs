@@ -21,9 +21,9 @@ impl Handler {
         cx: &ClientContext,
         inbox: &Inbox,
         question: PermissionRequest,
+        turn: Option<&TurnState>,
     ) -> Answered {
-        let turn = inbox.turn();
-        let cancelled = cancelled(cx, turn.as_deref());
+        let cancelled = cancelled(cx, turn);
         self.hooks.guard.decide(inbox, question, cancelled).await
     }
 
@@ -54,11 +54,13 @@ impl Handler {
         if !question.only_reads() && is_covered(&inbox, &question).await {
             return Ok(());
         }
-        let answered = self.decide(cx, &inbox, question).await;
+        let turn = inbox.turn();
+        let turn = turn.as_deref();
+        let answered = self.decide(cx, &inbox, question, turn).await;
         let result = result(effect, &answered);
         // A file that is read without a rule or a question is no news.
         if !answered.question.is_read_by_client() || answered.reason.is_some() || result.is_err() {
-            inbox.answered(answered, &self.reader_timeout()).await;
+            inbox.answered(answered, turn, &self.reader_timeout()).await;
         }
         result
     }
@@ -119,7 +121,9 @@ impl Handler {
         }
         // That a policy allows everything is no news.
         if !is_allowed || guard.asks_person() || answered.reason.is_some() {
-            inbox.answered(answered, &self.reader_timeout()).await;
+            inbox
+                .answered(answered, Some(turn), &self.reader_timeout())
+                .await;
         }
     }
 }
