@@ -202,6 +202,10 @@ impl ClientBuilder {
     /// the connection. The limit counts while other sessions or requests need the connection; without
     /// them there is no limit. After it, events are dropped until the reader has read all it has,
     /// and then [`Event::Missed`](crate::Event::Missed) follows with their number.
+    ///
+    /// A permission request to a person ([`Permissions::in_order`](crate::Permissions::in_order))
+    /// waits until all readers have received the earlier events. It is rejected with
+    /// [`Reason::NotRead`](crate::Reason::NotRead) if one of them takes none for this time.
     pub fn reader_timeout(mut self, limit: Duration) -> Self {
         self.limits.reader = limit;
         self

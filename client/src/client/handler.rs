@@ -16,8 +16,9 @@ use serde_json::Value;
 pub(super) use self::v2::HandlerV2;
 use crate::guard::{Effect, Guard, cancelled};
 use crate::hooks::{AnyElicitation, AnyExtensions, AnyFiles, AnyTerminals, SessionContext, elicit};
+use crate::permission::Reason;
 use crate::reconnect::{GAP, RESTARTED, is_own};
-use crate::session::{self, Gap, ReaderTimeout, Sessions};
+use crate::session::{self, Answered, Gap, Inbox, ReaderTimeout, Sessions, TurnState};
 
 /// The client's handler for a connection.
 #[derive(Clone)]
@@ -92,8 +93,22 @@ impl Handler {
     fn reader_timeout(&self) -> ReaderTimeout<'_> {
         ReaderTimeout {
             limit: self.reader_timeout,
-            sessions: &self.sessions,
+            sessions: Some(&self.sessions),
         }
+    }
+
+    /// Delivers an answer that the agent waits for.
+    async fn answered(&self, inbox: &Inbox, answered: Answered, turn: Option<&TurnState>) {
+        let limit = match answered.reason.as_deref() {
+            // Its readers had their time.
+            Some(Reason::NotRead(_)) => Duration::ZERO,
+            _ => self.reader_timeout,
+        };
+        let reader_timeout = ReaderTimeout {
+            limit,
+            sessions: None,
+        };
+        inbox.answered(answered, turn, &reader_timeout).await;
     }
 }
 
@@ -120,7 +135,7 @@ impl v1::Client for Handler {
         let turn = turn.as_deref();
         let answered = self.decide(cx, &inbox, question, turn).await;
         let outcome = answered.outcome.clone();
-        inbox.answered(answered, turn, &self.reader_timeout()).await;
+        self.answered(&inbox, answered, turn).await;
         Ok(RequestPermissionResponse::new(outcome))
     }
 

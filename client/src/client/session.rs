@@ -136,7 +136,9 @@ impl Session {
         };
         let (sender, result) = oneshot::channel();
         tokio::spawn(run(self.open.clone(), request, state.clone(), sender));
-        Ok(Turn::new(state, result))
+        let inbox = self.open.inbox.clone();
+        let reader_timeout = client.wire.limits.reader;
+        Ok(Turn::new(state, result, inbox, reader_timeout))
     }
 
     /// Makes a prompt in the version of the connection.

@@ -12,13 +12,14 @@ mod effect;
 mod modes;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use acp_sdk::v1::ClientContext;
 
 pub(crate) use self::approvals::{Approvals, Ended, Unasked};
 pub(crate) use self::effect::{ALL_CHANGES, Effect};
 pub(crate) use self::modes::{AskFirst, never_asks};
-use crate::permission::{AnyPermissions, Decision, PermissionRequest};
+use crate::permission::{AnyPermissions, Decision, PermissionRequest, Reason};
 use crate::session::{Answered, Inbox, TurnState};
 
 /// Decides what an agent may do.
@@ -40,16 +41,26 @@ impl Guard {
         self.0.does_ask_person()
     }
 
-    /// Decides a request, until it is cancelled.
+    /// Decides a request of a turn, until it is cancelled.
+    ///
+    /// A person sees the earlier events first. If a reader takes none of them for `unread`, nobody
+    /// sees the request in time, and it is rejected.
     pub(crate) async fn decide(
         &self,
         inbox: &Inbox,
         question: PermissionRequest,
+        turn: Option<&TurnState>,
+        unread: Duration,
         cancelled: impl Future<Output = ()>,
     ) -> Answered {
         let decided = async {
-            if self.0.is_in_order() {
-                inbox.caught_up().await;
+            if self.0.is_in_order() && !inbox.caught_up(turn, unread).await {
+                let session = &question.request.session_id;
+                tracing::warn!(
+                    %session,
+                    "a permission request is rejected: earlier events were not read for {unread:?}"
+                );
+                return (Decision::Reject, Some(Reason::NotRead(unread)));
             }
             self.0.decide_boxed(&question).await
         };

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The rule that decided a permission request, or the reason why none did.
 ///
@@ -22,6 +23,9 @@ pub enum Reason {
     Remembered(Option<PathBuf>),
     /// The user selected an "always" option, but no rule could be added.
     NotRemembered(String),
+    /// Rejected without a decision: a reader of the session took none of the earlier events for this
+    /// time, the [`reader_timeout`](crate::ClientBuilder::reader_timeout).
+    NotRead(Duration),
 }
 
 /// Identifies a rule for display.
@@ -73,6 +77,10 @@ impl fmt::Display for Reason {
             Self::Remembered(Some(path)) => write!(f, "remembered in {}", path.display()),
             Self::Remembered(None) => f.write_str("remembered for this session"),
             Self::NotRemembered(why) => write!(f, "not remembered: {why}"),
+            Self::NotRead(limit) => write!(
+                f,
+                "the events before the request were not read for {limit:?}, so nobody was asked"
+            ),
         }
     }
 }

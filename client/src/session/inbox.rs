@@ -84,9 +84,16 @@ pub(crate) struct Waiting {
 
 /// The maximum time that delivering an event waits for a reader.
 pub(crate) struct ReaderTimeout<'a> {
-    /// Applies while other sessions or requests need the connection.
     pub(crate) limit: Duration,
-    pub(crate) sessions: &'a Sessions,
+    /// The limit applies while other sessions or requests need the connection; `None` if a request
+    /// of the agent waits, so that it always applies.
+    pub(crate) sessions: Option<&'a Sessions>,
+}
+
+impl ReaderTimeout<'_> {
+    fn may_wait(&self) -> bool {
+        self.sessions.is_some_and(|sessions| !sessions.is_shared())
+    }
 }
 
 impl Default for State {
@@ -217,7 +224,7 @@ impl Inbox {
     pub(crate) async fn put_in(&self, waiting: Waiting, reader_timeout: &ReaderTimeout<'_>) {
         let Waiting { readers, bytes } = waiting;
         for (reader, event) in readers {
-            let may_wait = || !reader_timeout.sessions.is_shared();
+            let may_wait = || reader_timeout.may_wait();
             let limit = reader_timeout.limit;
             if let Err(event) = reader.deliver(event, bytes, limit, &may_wait).await {
                 self.lock().keep(event, bytes);
@@ -287,16 +294,25 @@ impl Inbox {
         (question, turn)
     }
 
-    /// Waits until each reader has received all events and waits for the next.
-    pub(crate) async fn caught_up(&self) {
-        let readers = {
-            let state = self.lock();
-            let mut readers = state.readers.clone();
-            readers.extend(state.running().map(|turn| turn.reader.clone()));
-            readers
-        };
+    /// Waits until the readers of all events, and of the turn, have processed the events so far.
+    /// `false` if one of them takes nothing for `limit`.
+    pub(crate) async fn caught_up(&self, turn: Option<&TurnState>, limit: Duration) -> bool {
+        let mut readers = self.lock().readers.clone();
+        readers.extend(turn.map(|turn| turn.reader.clone()));
         for reader in readers {
-            reader.caught_up().await;
+            if !reader.caught_up(limit).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Waits until each reader of all events has processed the events so far, or takes nothing for
+    /// `limit`.
+    pub(crate) async fn all_read(&self, limit: Duration) {
+        let readers = self.lock().readers.clone();
+        for reader in readers {
+            reader.caught_up(limit).await;
         }
     }
 

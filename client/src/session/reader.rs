@@ -36,6 +36,13 @@ struct Unread {
     waker: Option<Waker>,
     /// Whether the reader has received all events and waits for the next.
     waits: bool,
+    /// The number of events that the reader has received.
+    taken: u64,
+    /// The number of these that it had received when it last asked for the next one: it has processed
+    /// them.
+    processed: u64,
+    /// The number of events that wait for capacity.
+    coming: u64,
     /// The number of events dropped since the reader timed out; 0 if it did not.
     missed: u64,
 }
@@ -122,6 +129,7 @@ impl Reader {
         reader_timeout: Duration,
         may_wait: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), SessionEvent> {
+        let _coming = Coming::of(self);
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
@@ -152,11 +160,12 @@ impl Reader {
         // Locked once, so that no event is missed between the check and the registration of the
         // waker.
         let mut unread = self.lock();
+        unread.processed = unread.taken;
         let event = unread.take();
         let ended = event.is_none() && unread.closed;
+        unread.waits = event.is_none();
         if event.is_none() && !ended {
             unread.waker = Some(cx.waker().clone());
-            unread.waits = true;
         }
         drop(unread);
         self.room.notify_waiters();
@@ -173,19 +182,27 @@ impl Reader {
         Some(event)
     }
 
-    /// Waits until the reader has received all events and waits for the next, or does not read.
-    pub(super) async fn caught_up(&self) {
+    /// Waits until the reader has processed the events so far: it has received them and asked for the
+    /// next one. `false` if it takes none for `limit`. Completes immediately if the reader was
+    /// dropped or discards events.
+    pub(super) async fn caught_up(&self, limit: Duration) -> bool {
+        let mut target = None;
         loop {
             let changed = self.room.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             {
                 let unread = self.lock();
-                if unread.waits || unread.closed || unread.attention != Attention::Reads {
-                    return;
+                let queued = unread.queue.entries.len() as u64;
+                let target = *target.get_or_insert(unread.taken + queued + unread.coming);
+                let is_processed = unread.processed >= target || unread.waits;
+                if is_processed || unread.attention != Attention::Reads {
+                    return true;
                 }
             }
-            changed.await;
+            if timeout(limit, changed).await.is_err() {
+                return false;
+            }
         }
     }
 
@@ -228,9 +245,26 @@ impl Reader {
     }
 }
 
+/// An event that waits for the capacity of a reader.
+struct Coming<'a>(&'a Reader);
+
+impl<'a> Coming<'a> {
+    fn of(reader: &'a Reader) -> Self {
+        reader.lock().coming += 1;
+        Self(reader)
+    }
+}
+
+impl Drop for Coming<'_> {
+    fn drop(&mut self) {
+        self.0.lock().coming -= 1;
+    }
+}
+
 impl Unread {
     fn take(&mut self) -> Option<SessionEvent> {
         if let Some(event) = self.queue.pop() {
+            self.taken += 1;
             return Some(event);
         }
         let missed = std::mem::take(&mut self.missed);
@@ -311,6 +345,61 @@ mod tests {
         assert_eq!(woken.0.load(Ordering::SeqCst), 1);
         let event = reader.ready().unwrap().event;
         assert!(matches!(event, Event::Missed(2)), "{event:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_has_caught_up_when_it_asks_for_the_next_event() {
+        let limit = Duration::from_secs(10);
+        let reader = Reader::default();
+        assert!(reader.caught_up(limit).await, "there was no event");
+        for _ in 0..2 {
+            let _ = reader.offer(SessionEvent::missed(1), 1);
+        }
+        assert!(!reader.caught_up(limit).await, "it takes nothing");
+        let mut caught_up = std::pin::pin!(reader.caught_up(limit));
+        let mut is_pending = async || {
+            let nearly = timeout(limit - Duration::from_secs(1), caught_up.as_mut());
+            nearly.await.is_err()
+        };
+        let mut cx = Context::from_waker(Waker::noop());
+        for _ in 0..2 {
+            assert!(reader.poll(&mut cx).is_ready());
+            assert!(is_pending().await, "it may be processing the event");
+        }
+        // What comes later is not waited for.
+        let _ = reader.offer(SessionEvent::missed(1), 1);
+        assert!(reader.poll(&mut cx).is_ready());
+        assert!(caught_up.await);
+        reader.close();
+        assert!(
+            !reader.caught_up(limit).await,
+            "the last one was not processed"
+        );
+        assert!(matches!(reader.poll(&mut cx), Poll::Ready(None)));
+        assert!(reader.caught_up(limit).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_waits_for_capacity_is_waited_for() {
+        let limit = Duration::from_secs(10);
+        let reader = Reader::default();
+        let _ = reader.offer(SessionEvent::missed(1), HIGH_WATER);
+        let mut delivered = std::pin::pin!(reader.deliver(
+            SessionEvent::missed(2),
+            1,
+            Duration::from_secs(60),
+            &|| true
+        ));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(delivered.as_mut().poll(&mut cx).is_pending());
+        let mut caught_up = std::pin::pin!(reader.caught_up(limit));
+        assert!(caught_up.as_mut().poll(&mut cx).is_pending());
+        assert!(reader.poll(&mut cx).is_ready());
+        assert!(delivered.await.is_ok());
+        assert!(reader.poll(&mut cx).is_ready());
+        assert!(caught_up.as_mut().poll(&mut cx).is_pending());
+        assert!(reader.poll(&mut cx).is_pending());
+        assert!(caught_up.await);
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,13 +3,14 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use acp_sdk::v1::{ContentBlock, SessionUpdate, StopReason};
 use futures_core::Stream;
 use tokio::sync::oneshot;
 
 use super::event::{Event, SessionEvent};
-use super::{Outcome, TurnState};
+use super::{Inbox, Outcome, TurnState};
 use crate::error::{Error, Result};
 
 /// A running prompt.
@@ -24,14 +25,23 @@ pub struct Turn {
     state: Arc<TurnState>,
     /// Receives the end of the turn.
     result: oneshot::Receiver<Result<StopReason>>,
+    inbox: Arc<Inbox>,
+    reader_timeout: Duration,
 }
 
 impl Turn {
     pub(crate) fn new(
         state: Arc<TurnState>,
         result: oneshot::Receiver<Result<StopReason>>,
+        inbox: Arc<Inbox>,
+        reader_timeout: Duration,
     ) -> Self {
-        Self { state, result }
+        Self {
+            state,
+            result,
+            inbox,
+            reader_timeout,
+        }
     }
 
     /// Returns the next event; `None` when the turn has ended.
@@ -56,12 +66,31 @@ impl Turn {
 
     /// Waits for the end of the turn and returns its outcome. Unread events are dropped.
     ///
+    /// May complete before [`Events`](crate::Events) of the session were read to the end of the turn;
+    /// see [`outcome_when_read`](Self::outcome_when_read).
+    ///
     /// # Errors
     ///
     /// Fails when the agent answers the prompt with an error, does not end a cancelled turn in
     /// time, or has disconnected.
     pub async fn outcome(mut self) -> Result<Outcome> {
         self.finish().await
+    }
+
+    /// Waits for the outcome, and then until all [`Events`](crate::Events) of the session were read to
+    /// the end of the turn.
+    ///
+    /// A reader has read an event when it asks for the next one. A reader that takes no event for
+    /// [`reader_timeout`](crate::ClientBuilder::reader_timeout) is not waited for, nor one that was
+    /// dropped. Await this in another task than the one that reads the events.
+    ///
+    /// # Errors
+    ///
+    /// As [`outcome`](Self::outcome).
+    pub async fn outcome_when_read(mut self) -> Result<Outcome> {
+        let outcome = self.finish().await;
+        self.inbox.all_read(self.reader_timeout).await;
+        outcome
     }
 
     /// As [`outcome`](Self::outcome), without consuming the turn: after a failure,

@@ -23,6 +23,7 @@ mod permissions;
 #[cfg(unix)]
 mod process;
 mod prompt_ids;
+mod readers;
 #[cfg(unix)]
 mod restart;
 #[cfg(all(unix, feature = "review"))]

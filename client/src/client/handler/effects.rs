@@ -24,7 +24,10 @@ impl Handler {
         turn: Option<&TurnState>,
     ) -> Answered {
         let cancelled = cancelled(cx, turn);
-        self.hooks.guard.decide(inbox, question, cancelled).await
+        let guard = &self.hooks.guard;
+        guard
+            .decide(inbox, question, turn, self.reader_timeout, cancelled)
+            .await
     }
 
     /// Decides whether an effect may happen, unless it belongs to a tool call that was allowed.
@@ -60,7 +63,7 @@ impl Handler {
         let result = result(effect, &answered);
         // A file that is read without a rule or a question is no news.
         if !answered.question.is_read_by_client() || answered.reason.is_some() || result.is_err() {
-            inbox.answered(answered, turn, &self.reader_timeout()).await;
+            self.answered(&inbox, answered, turn).await;
         }
         result
     }
@@ -114,7 +117,10 @@ impl Handler {
 
     async fn ask_afterwards(&self, inbox: &Inbox, question: PermissionRequest, turn: &TurnState) {
         let guard = &self.hooks.guard;
-        let answered = guard.decide(inbox, question, turn.cancel.cancelled()).await;
+        let (unread, cancelled) = (self.reader_timeout, turn.cancel.cancelled());
+        let answered = guard
+            .decide(inbox, question, Some(turn), unread, cancelled)
+            .await;
         let is_allowed = answered.is_allowed();
         if !is_allowed && !turn.cancel.is_cancelled() {
             turn.not_allowed(answered.question.title.clone().unwrap_or_default());

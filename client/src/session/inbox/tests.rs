@@ -21,7 +21,7 @@ async fn within<T>(future: impl IntoFuture<Output = T>) -> T {
 fn reader_timeout(sessions: &Sessions) -> ReaderTimeout<'_> {
     ReaderTimeout {
         limit: Duration::from_secs(10),
-        sessions,
+        sessions: Some(sessions),
     }
 }
 
