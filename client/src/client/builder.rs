@@ -82,6 +82,7 @@ impl ClientBuilder {
                 answer: Duration::from_secs(60),
                 cancel: Duration::from_secs(10),
                 reader: Duration::from_secs(10),
+                late: Duration::ZERO,
             },
             terminal_auth: false,
             asks_first: false,
@@ -208,6 +209,22 @@ impl ClientBuilder {
     /// [`Reason::NotRead`](crate::Reason::NotRead) if one of them takes none for this time.
     pub fn reader_timeout(mut self, limit: Duration) -> Self {
         self.limits.reader = limit;
+        self
+    }
+
+    /// Sets how long a turn goes on after the agent's response for updates that arrive late (default:
+    /// not at all).
+    ///
+    /// For agents that answer `session/prompt` before their last updates, which the protocol does not
+    /// allow: what arrives in this time is part of the turn and its [`Outcome`](crate::Outcome),
+    /// without it of no turn. Every turn takes this time longer, which is why the default is 0; 100 ms
+    /// suffice for most agents. A turn that is cancelled or dropped does not wait. Without effect in
+    /// version 2, and with agents that name the prompt of each update, because they report the end of
+    /// a turn exactly.
+    ///
+    /// Spec: <https://agentclientprotocol.com/protocol/v1/prompt-turn>
+    pub fn late_updates(mut self, limit: Duration) -> Self {
+        self.limits.late = limit;
         self
     }
 

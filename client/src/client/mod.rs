@@ -126,6 +126,8 @@ struct Limits {
     cancel: Duration,
     /// For a reader that blocks other sessions.
     reader: Duration,
+    /// For updates after the response to a prompt.
+    late: Duration,
 }
 
 impl Drop for Wire {

@@ -5,6 +5,7 @@ mod v2;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use acp_sdk::Meta;
 use acp_sdk::runtime::Method;
@@ -16,7 +17,7 @@ use acp_sdk::v1::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::Inner;
 use super::request::{Response, read};
@@ -292,30 +293,37 @@ async fn run(
 ) {
     match request {
         PromptIn::V1(request) => {
-            let prompting = prompting(&open, request, state.clone());
-            run_to_end(open, prompting, &state, sender).await;
+            let late = match state.has_prompt_id() {
+                true => Duration::ZERO,
+                false => open.client.wire.limits.late,
+            };
+            let prompting = prompting(&open, request, state.clone(), late.is_zero());
+            run_to_end(open, prompting, &state, late, sender).await;
         }
         #[cfg(feature = "v2")]
         PromptIn::V2(request, _) => {
             let prompting = v2::prompting(&open, request, state.clone());
-            run_to_end(open, prompting, &state, sender).await;
+            run_to_end(open, prompting, &state, Duration::ZERO, sender).await;
         }
     }
 }
 
-/// Sends a prompt and completes with its response, which ends the turn. Does not keep the session
-/// open.
+/// Sends a prompt and completes with its response, which `ends` the turn or not. Does not keep the
+/// session open.
 fn prompting(
     open: &Open,
     request: PromptRequest,
     state: Arc<TurnState>,
+    ends: bool,
 ) -> impl Future<Output = acp_sdk::Result<StopReason>> + Send + use<> {
     let (peer, inbox) = (open.client.agent.peer().clone(), open.inbox.clone());
     async move {
         let answered = move |response: std::result::Result<&str, &acp_sdk::RpcError>| {
             let answer: Answer = read(response).unwrap_or_default();
             state.end(answer.usage);
-            inbox.end_turn(&state, answer.stop_reason);
+            if ends {
+                inbox.end_turn(&state, answer.stop_reason);
+            }
         };
         let response = peer.call_then::<methods::Prompt>(&request, answered).await;
         response.map(|response| response.stop_reason)
@@ -326,11 +334,22 @@ async fn run_to_end(
     open: Arc<Open>,
     prompting: impl Future<Output = acp_sdk::Result<StopReason>>,
     state: &TurnState,
+    late: Duration,
     sender: oneshot::Sender<Result<StopReason>>,
 ) {
     let inbox = open.inbox.clone();
     let mut prompting = std::pin::pin!(prompting);
     let result = result(&open, prompting.as_mut(), state).await;
+    if let Ok(stop_reason) = &result
+        && !late.is_zero()
+    {
+        tokio::select! {
+            () = sleep(late) => {}
+            () = state.cancel.cancelled() => {}
+            () = open.client.wire.ended.cancelled() => {}
+        }
+        inbox.end_turn(state, Some(stop_reason.clone()));
+    }
     state.cancel_sent.cancel();
     let overdue = matches!(result, Err(Error::NotCancelled { .. }));
     match overdue {

@@ -52,6 +52,11 @@ impl TurnState {
         }
     }
 
+    /// Returns whether the agent names prompts.
+    pub(crate) fn has_prompt_id(&self) -> bool {
+        self.prompt_id.is_some()
+    }
+
     /// Returns whether an update of this prompt belongs to the turn. An agent that names prompts
     /// names the prompt of each update in a turn. From others, all updates belong to the turn.
     pub(super) fn has(&self, prompt_id: Option<&str>) -> bool {

@@ -15,6 +15,7 @@ mod continuing;
 mod external;
 mod guard;
 mod hooks;
+mod late;
 #[cfg(unix)]
 #[path = "../../src/lifeline.rs"]
 mod lifeline;
