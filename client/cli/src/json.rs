@@ -3,15 +3,13 @@
 use std::fmt::Write as _;
 
 use acp_sdk::v1::{
-    InitializeResponse, PermissionOption, Plan, RequestPermissionOutcome, SessionId, SessionUpdate,
-    StopReason, ToolCall, ToolCallUpdate, ToolKind, UsageUpdate,
+    Cost, InitializeResponse, PermissionOption, Plan, RequestPermissionOutcome, SessionId,
+    SessionUpdate, StopReason, ToolCall, ToolCallUpdate, ToolKind, UsageUpdate,
 };
 use serde::Serialize;
 
 use super::exit::{Code, kind};
-use acp_client::Asker;
-use acp_client::Error;
-use acp_client::{Answered, Gap, Outcome};
+use acp_client::{Answered, Asker, Error, Gap, Outcome, TokenUsage};
 
 /// Returns JSON with [control characters](acp_sdk::text::is_control) as escapes, which JSON allows in strings
 /// only. The value is the same, and a terminal obeys nothing of it.
@@ -91,6 +89,10 @@ struct OutcomeFields<'a> {
     plan: Option<&'a Plan>,
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<&'a UsageUpdate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<&'a TokenUsage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn_cost: Option<&'a Cost>,
     truncated: bool,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     not_allowed: &'a [String],
@@ -114,6 +116,8 @@ impl<'a> OutcomeFields<'a> {
             tool_calls: &outcome.tool_calls,
             plan: outcome.plan.as_ref(),
             usage: outcome.usage.as_ref(),
+            tokens: outcome.tokens.as_ref(),
+            turn_cost: outcome.turn_cost.as_ref(),
             truncated: outcome.truncated,
             not_allowed: &outcome.not_allowed,
         }

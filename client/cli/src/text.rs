@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use acp_sdk::conversation::Conversation;
 use acp_sdk::json::UnknownVariant;
 use acp_sdk::v1::{
-    ContentBlock, PermissionOptionKind, Plan, PlanEntryStatus, RequestPermissionOutcome,
+    ContentBlock, Cost, PermissionOptionKind, Plan, PlanEntryStatus, RequestPermissionOutcome,
     SessionUpdate, ToolCallContent, ToolCallStatus, UsageUpdate,
 };
 
@@ -185,10 +185,15 @@ pub(super) fn not_allowed(outcome: &Outcome) -> Option<String> {
 pub(super) fn usage(usage: &UsageUpdate) -> String {
     let mut line = format!("usage: {} of {} tokens", usage.used, usage.size);
     if let Some(cost) = usage.cost.as_ref().filter(|cost| cost.amount != 0.0) {
-        let currency = one_line(&cost.currency, 10);
-        let _ = write!(line, ", {} {currency}", amount(cost.amount));
+        let _ = write!(line, ", {}", self::cost(cost));
     }
     line
+}
+
+/// Returns a cost with its currency.
+pub(super) fn cost(cost: &Cost) -> String {
+    let currency = one_line(&cost.currency, 10);
+    format!("{} {currency}", amount(cost.amount))
 }
 
 /// Rounds an amount to six significant digits, because sums of binary fractions have up to

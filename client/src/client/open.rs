@@ -144,6 +144,7 @@ impl Client {
         request: &M::Params,
         state: fn(M::Result) -> OpenedState,
     ) -> Result<Session> {
+        inbox.continues();
         let session = Session::new(self.inner.clone(), id, inbox.clone());
         let opened = move |response: Option<Response<M::Result>>| {
             if let Some(Response { result, commands }) = response {

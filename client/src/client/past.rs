@@ -122,6 +122,7 @@ impl Client {
             })
         })?;
         let inbox = self.claim(&forked.session_id, place)?;
+        inbox.continues();
         let state = (forked.modes, forked.config_options);
         inbox.change_settings(|settings| set_opened(settings, state, commands));
         self.asking(Session::new(self.inner.clone(), forked.session_id, inbox))

@@ -280,7 +280,9 @@ fn names_prompts(client: &Inner) -> bool {
 #[serde(rename_all = "camelCase", default)]
 struct Answer {
     stop_reason: Option<StopReason>,
-    usage: Option<TokenUsage>,
+    usage: Value,
+    #[serde(rename = "_meta")]
+    meta: Value,
 }
 
 /// Runs one prompt. The task continues when the turn is dropped, because the next turn must not start
@@ -320,7 +322,7 @@ fn prompting(
     async move {
         let answered = move |response: std::result::Result<&str, &acp_sdk::RpcError>| {
             let answer: Answer = read(response).unwrap_or_default();
-            state.end(answer.usage);
+            state.end(TokenUsage::of(answer.usage, &answer.meta));
             if ends {
                 inbox.end_turn(&state, answer.stop_reason);
             }

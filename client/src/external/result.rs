@@ -41,6 +41,9 @@ pub struct TaskMetadata {
     pub cost: Option<Cost>,
     /// The tokens that the turn used, if the agent reports them.
     pub tokens: Option<TokenUsage>,
+    /// The cost of the turn, see [`Outcome::turn_cost`].
+    #[serde(default)]
+    pub turn_cost: Option<Cost>,
     /// The tokens in use and the context size, as last reported by the agent.
     pub usage: Option<UsageUpdate>,
     /// The duration of the call, in seconds.
@@ -75,6 +78,7 @@ impl TaskResult {
                 plan: outcome.plan,
                 cost,
                 tokens: outcome.tokens,
+                turn_cost: outcome.turn_cost,
                 usage: outcome.usage,
                 elapsed,
                 truncated: outcome.truncated,

@@ -12,11 +12,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use acp_sdk::json::encoded_len;
-use acp_sdk::v1::{ContentBlock, RequestPermissionRequest, SessionUpdate, StopReason};
+use acp_sdk::v1::{ContentBlock, RequestPermissionRequest, SessionUpdate, StopReason, UsageUpdate};
 
 use super::calls::Calls;
 use super::event::Gap;
 use super::event::{Answered, Event, Origin, Phase, SessionEvent};
+use super::outcome::CostBefore;
 use super::reader::{OVERHEAD, Offer, Queue, Reader};
 use super::settings::SessionSettings;
 use super::table::Sessions;
@@ -49,6 +50,8 @@ struct State {
     /// Events without a reader; `None` after the first `Events`.
     kept: Option<Kept>,
     settings: SessionSettings,
+    /// The cost of the session before the next turn.
+    cost: CostBefore,
     calls: Calls,
     approvals: Approvals,
     #[cfg(feature = "v2")]
@@ -107,6 +110,7 @@ impl Default for State {
             readers: Vec::new(),
             kept: Some(Kept::default()),
             settings: SessionSettings::default(),
+            cost: CostBefore::default(),
             calls: Calls::default(),
             approvals: Approvals::default(),
             #[cfg(feature = "v2")]
@@ -120,6 +124,11 @@ impl Inbox {
     /// Marks the session as known, which raises the limit of kept events.
     pub(crate) fn claim(&self) {
         self.lock().claimed = true;
+    }
+
+    /// Marks the session as one with earlier turns.
+    pub(crate) fn continues(&self) {
+        self.lock().cost = CostBefore::Unknown;
     }
 
     /// Marks later updates as history.
@@ -151,7 +160,12 @@ impl Inbox {
         }
         state.turns += 1;
         state.approvals.begin_turn();
-        let turn = Arc::new(TurnState::new(state.turns, prompt_id.map(str::to_owned)));
+        let cost = match &state.cost {
+            CostBefore::Nothing => std::mem::replace(&mut state.cost, CostBefore::Unknown),
+            known => known.clone(),
+        };
+        let prompt_id = prompt_id.map(str::to_owned);
+        let turn = Arc::new(TurnState::new(state.turns, prompt_id, cost));
         if state.ended {
             turn.reader.close();
         }
@@ -201,6 +215,16 @@ impl Inbox {
         let turn = state.running().filter(is_own).filter(|_| is_live).cloned();
         if let Some(turn) = &turn {
             turn.gathering().update(&update);
+        }
+        if let SessionUpdate::UsageUpdate(UsageUpdate {
+            cost: Some(cost), ..
+        }) = &update
+        {
+            state.cost = CostBefore::Known(cost.clone());
+            let waiting = state.running().filter(|_| is_live && turn.is_none());
+            if let Some(waiting) = waiting {
+                waiting.gathering().cost_before(cost);
+            }
         }
         // What another client's prompt did is for that client.
         let unasked = match (ended, &turn) {

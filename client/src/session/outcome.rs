@@ -9,6 +9,7 @@ use acp_sdk::conversation::{Conversation, ItemKind, Message, Omitted, Role};
 use acp_sdk::v1::{Cost, Plan, SessionUpdate, StopReason, ToolCall, UsageUpdate};
 use tokio::time::Instant;
 
+pub(crate) use self::tokens::CostBefore;
 pub use self::tokens::TokenUsage;
 
 /// Limit in bytes of collected text, thoughts and tool calls.
@@ -32,10 +33,13 @@ pub struct Outcome {
     pub tool_calls: Vec<ToolCall>,
     /// The latest plan.
     pub plan: Option<Plan>,
-    /// The tokens in use and the cost, as last reported.
+    /// The tokens in use and the cost of the session, as last reported in the turn.
     pub usage: Option<UsageUpdate>,
     /// The tokens used by the turn, if the agent's response to the prompt contains them.
     pub tokens: Option<TokenUsage>,
+    /// The cost of the turn: what the [cost of the session](Self::cost) has grown by. `None` if the
+    /// agent reports no cost, or has not reported that of an earlier turn.
+    pub turn_cost: Option<Cost>,
     /// The time from the prompt to the end of the turn.
     pub elapsed: Duration,
     /// Whether content is missing, because it exceeded the limits.
@@ -64,6 +68,7 @@ impl fmt::Display for Outcome {
 pub(super) struct Gathering {
     conversation: Conversation,
     begun: Instant,
+    cost_before: CostBefore,
     tokens: Option<TokenUsage>,
     elapsed: Duration,
     not_allowed: Vec<String>,
@@ -81,10 +86,11 @@ pub fn separator(text: &str) -> &'static str {
 }
 
 impl Gathering {
-    pub(super) fn new(begun: Instant) -> Self {
+    pub(super) fn new(begun: Instant, cost_before: CostBefore) -> Self {
         Self {
             conversation: Conversation::with_limit(MOST_BYTES),
             begun,
+            cost_before,
             tokens: None,
             elapsed: Duration::ZERO,
             not_allowed: Vec::new(),
@@ -96,8 +102,14 @@ impl Gathering {
         self.not_allowed.push(title);
     }
 
+    /// Records the cost of the session after another client's turn, while this one waits.
+    pub(super) fn cost_before(&mut self, cost: &Cost) {
+        self.cost_before = CostBefore::Known(cost.clone());
+    }
+
     pub(super) fn so_far(&self) -> Outcome {
         let mut outcome = outcome(self.conversation.clone());
+        outcome.turn_cost = self.cost_before.until(outcome.cost());
         outcome.tokens = self.tokens;
         outcome.elapsed = self.begun.elapsed();
         outcome.not_allowed.clone_from(&self.not_allowed);
@@ -112,9 +124,10 @@ impl Gathering {
 
     /// Returns the outcome.
     pub(super) fn finish(&mut self, stop_reason: StopReason) -> Outcome {
-        let empty = Self::new(self.begun);
+        let empty = Self::new(self.begun, CostBefore::Unknown);
         let gathered = std::mem::replace(self, empty);
         let mut outcome = outcome(gathered.conversation);
+        outcome.turn_cost = gathered.cost_before.until(outcome.cost());
         outcome.stop_reason = stop_reason;
         outcome.tokens = gathered.tokens;
         outcome.elapsed = gathered.elapsed;
@@ -161,6 +174,7 @@ fn outcome(conversation: Conversation) -> Outcome {
         plan: conversation.plan().cloned(),
         usage: conversation.usage().cloned(),
         tokens: None,
+        turn_cost: None,
         elapsed: Duration::ZERO,
         truncated: conversation.omitted() != Omitted::default(),
         not_allowed: Vec::new(),
@@ -217,7 +231,7 @@ mod tests {
     }
 
     fn gathered(updates: impl IntoIterator<Item = SessionUpdate>) -> Outcome {
-        let mut gathering = Gathering::new(Instant::now());
+        let mut gathering = Gathering::new(Instant::now(), CostBefore::Nothing);
         for update in updates {
             gathering.update(&update);
         }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::outcome::{Gathering, TokenUsage};
+use super::outcome::{CostBefore, Gathering, TokenUsage};
 use super::reader::Reader;
 
 /// The maximum number of decisions about tool calls that nobody allowed, at a time.
@@ -37,7 +37,7 @@ pub(crate) struct TurnState {
 }
 
 impl TurnState {
-    pub(super) fn new(number: u64, prompt_id: Option<String>) -> Self {
+    pub(super) fn new(number: u64, prompt_id: Option<String>, cost_before: CostBefore) -> Self {
         Self {
             number,
             prompt_id,
@@ -48,7 +48,7 @@ impl TurnState {
             reviews: TaskTracker::new(),
             review_places: Arc::new(Semaphore::new(MOST_REVIEWS)),
             reader: Arc::default(),
-            gathering: Mutex::new(Gathering::new(Instant::now())),
+            gathering: Mutex::new(Gathering::new(Instant::now(), cost_before)),
         }
     }
 

@@ -303,6 +303,9 @@ impl View {
             let (input, output) = (tokens.input_tokens, tokens.output_tokens);
             parts.push(format!("{input} tokens in, {output} out"));
         }
+        if let Some(cost) = &outcome.turn_cost {
+            parts.push(text::cost(cost));
+        }
         if outcome.usage.is_some() {
             parts.push(self.usage());
         }
