@@ -185,7 +185,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the timeout of every request except prompts (default 60 s).
+    /// Sets the timeout of every request except prompts (default 60 s), and of permission requests
+    /// that belong to no open session, see [`PermissionRequest`](crate::PermissionRequest).
     pub fn answer_within(mut self, limit: Duration) -> Self {
         self.limits.answer = limit;
         self
@@ -319,6 +320,7 @@ impl ClientBuilder {
             sessions: sessions.clone(),
             hooks: self.hooks,
             reader_timeout: self.limits.reader,
+            answer_limit: self.limits.answer,
         };
         let stray_output = Arc::new(StrayOutput::new(self.observer));
         let mut connection = ConnectionBuilder::new()

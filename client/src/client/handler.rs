@@ -26,6 +26,8 @@ pub(super) struct Handler {
     pub(super) sessions: Arc<Sessions>,
     pub(super) hooks: Hooks,
     pub(super) reader_timeout: Duration,
+    /// For permission requests that belong to no session of the client.
+    pub(super) answer_limit: Duration,
 }
 
 /// The hooks for the agent's requests.
@@ -130,10 +132,18 @@ impl v1::Client for Handler {
         cx: &ClientContext,
         req: RequestPermissionRequest,
     ) -> HandlerResult<RequestPermissionResponse> {
-        let inbox = self.sessions.inbox(&req.session_id);
-        let (question, turn) = inbox.question(req);
+        let owner = self.sessions.owner(&req.session_id, req.meta.as_ref());
+        let announced = self.sessions.inbox(&req.session_id);
+        let inbox = owner.as_ref().map(|id| self.sessions.inbox(id));
+        let inbox = inbox.unwrap_or_else(|| announced.clone());
+        let (question, turn) = inbox.question(req, &announced);
         let turn = turn.as_deref();
-        let answered = self.decide(cx, &inbox, question, turn).await;
+        let limit = match owner {
+            Some(_) => None,
+            // No turn ends the request.
+            None => Some(self.answer_limit),
+        };
+        let answered = self.decide(cx, &inbox, question, turn, limit).await;
         let outcome = answered.outcome.clone();
         self.answered(&inbox, answered, turn).await;
         Ok(RequestPermissionResponse::new(outcome))
@@ -230,6 +240,8 @@ impl v1::Client for Handler {
             Some(ElicitationScope::Session(scope)) => Some(&scope.session_id),
             _ => None,
         };
+        let owner = id.and_then(|id| self.sessions.owner(id, req.meta.as_ref()));
+        let id = owner.as_ref().or(id);
         let session = id.map(|id| self.session(id)).transpose()?;
         let turn = id.and_then(|id| self.sessions.inbox(id).turn());
         let action = tokio::select! {

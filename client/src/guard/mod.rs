@@ -15,12 +15,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_sdk::v1::ClientContext;
+use tokio::time::timeout;
 
 pub(crate) use self::approvals::{Approvals, Ended, Unasked};
 pub(crate) use self::effect::{ALL_CHANGES, Effect};
 pub(crate) use self::modes::{AskFirst, never_asks};
 use crate::permission::{AnyPermissions, Decision, PermissionRequest, Reason};
 use crate::session::{Answered, Inbox, TurnState};
+
+/// The limits in time of a decision.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// For a reader that takes none of the events before the request.
+    pub(crate) unread: Duration,
+    /// For the answer, if the request belongs to no session whose turn may be cancelled.
+    pub(crate) answer: Option<Duration>,
+}
 
 /// Decides what an agent may do.
 #[derive(Clone)]
@@ -43,26 +53,30 @@ impl Guard {
 
     /// Decides a request of a turn, until it is cancelled.
     ///
-    /// A person sees the earlier events first. If a reader takes none of them for `unread`, nobody
-    /// sees the request in time, and it is rejected.
+    /// A person sees the earlier events first. Beyond one of the limits the request is rejected.
     pub(crate) async fn decide(
         &self,
         inbox: &Inbox,
         question: PermissionRequest,
         turn: Option<&TurnState>,
-        unread: Duration,
+        limits: Limits,
         cancelled: impl Future<Output = ()>,
     ) -> Answered {
+        let rejected = |reason: Reason| {
+            let session = &question.request.session_id;
+            tracing::warn!(%session, "a permission request was rejected: {reason}");
+            (Decision::Reject, Some(reason))
+        };
         let decided = async {
-            if self.0.is_in_order() && !inbox.caught_up(turn, unread).await {
-                let session = &question.request.session_id;
-                tracing::warn!(
-                    %session,
-                    "a permission request is rejected: earlier events were not read for {unread:?}"
-                );
-                return (Decision::Reject, Some(Reason::NotRead(unread)));
+            if self.0.is_in_order() && !inbox.caught_up(turn, limits.unread).await {
+                return rejected(Reason::NotRead(limits.unread));
             }
-            self.0.decide_boxed(&question).await
+            let decided = self.0.decide_boxed(&question);
+            let Some(limit) = limits.answer else {
+                return decided.await;
+            };
+            let decided = timeout(limit, decided).await;
+            decided.unwrap_or_else(|_| rejected(Reason::NotAnswered(limit)))
         };
         let (decision, reason) = tokio::select! {
             biased;

@@ -43,6 +43,12 @@ pub enum Asker {
 }
 
 /// A permission request, completed with earlier information about its tool call.
+///
+/// The session of the request may be one of the agent's own, such as that of a subagent. Then it
+/// belongs to the open session that `_meta` names (`parentSessionId`), else to the only one that
+/// runs a turn, else to the only one: it is an event of that session and ends with its turn. If there
+/// is no such session, the request is rejected unless it is decided within
+/// [`answer_within`](crate::ClientBuilder::answer_within).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PermissionRequest {

@@ -23,6 +23,9 @@ pub enum Reason {
     Remembered(Option<PathBuf>),
     /// The user selected an "always" option, but no rule could be added.
     NotRemembered(String),
+    /// Rejected without a decision: nobody answered within this time, and the request belongs to no
+    /// session that is open.
+    NotAnswered(Duration),
     /// Rejected without a decision: a reader of the session took none of the earlier events for this
     /// time, the [`reader_timeout`](crate::ClientBuilder::reader_timeout).
     NotRead(Duration),
@@ -77,6 +80,10 @@ impl fmt::Display for Reason {
             Self::Remembered(Some(path)) => write!(f, "remembered in {}", path.display()),
             Self::Remembered(None) => f.write_str("remembered for this session"),
             Self::NotRemembered(why) => write!(f, "not remembered: {why}"),
+            Self::NotAnswered(limit) => write!(
+                f,
+                "its session is not open here, and nobody answered within {limit:?}"
+            ),
             Self::NotRead(limit) => write!(
                 f,
                 "the events before the request were not read for {limit:?}, so nobody was asked"

@@ -304,16 +304,20 @@ impl Inbox {
     }
 
     /// Returns a permission request, completed with earlier information about its tool call, and the
-    /// turn that it belongs to: that of the call, else the running one.
+    /// turn that it belongs to: that of the call, else the running one. The call was `announced` in
+    /// this session or in one of the agent's own.
     pub(crate) fn question(
         &self,
         request: RequestPermissionRequest,
+        announced: &Self,
     ) -> (PermissionRequest, Option<Arc<TurnState>>) {
+        let mut question = announced.lock().calls.question(request);
         let state = self.lock();
-        let prompt_id = state.calls.prompt_of(&request.tool_call.tool_call_id);
+        let prompt_id = state
+            .calls
+            .prompt_of(&question.request.tool_call.tool_call_id);
         let is_own = |turn: &&Arc<TurnState>| prompt_id.is_none_or(|id| turn.has(id));
         let turn = state.running().filter(is_own).cloned();
-        let mut question = state.calls.question(request);
         question.cwd = state.place.as_ref().map(|place| place.cwd().to_owned());
         (question, turn)
     }

@@ -7,7 +7,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use acp_sdk::Meta;
 use acp_sdk::v1::SessionId;
+use serde_json::Value;
 
 use super::Inbox;
 use crate::hooks::{ConnectionId, Place, SessionContext};
@@ -156,6 +158,24 @@ impl Sessions {
         Some(SessionContext::new(self.connection, id.clone(), place?))
     }
 
+    /// Returns the session that a request about session `id` belongs to. Agents make sessions of their
+    /// own for subagents: such a one belongs to the session that `_meta` names as its parent, else to
+    /// the only one with a running turn, else to the only one. `None` if there are several, or none.
+    pub(crate) fn owner(&self, id: &SessionId, meta: Option<&Meta>) -> Option<SessionId> {
+        let table = self.lock();
+        // The session may be the one that is being created.
+        if table.claimed.contains_key(id) || !table.creating.is_empty() {
+            return Some(id.clone());
+        }
+        let named = meta.and_then(parent);
+        let named = named.filter(|parent| table.claimed.contains_key(parent));
+        let running = table.claimed.iter();
+        let running = running.filter(|(_, inbox)| inbox.turn().is_some());
+        named
+            .or_else(|| only(running.map(|(id, _)| id)))
+            .or_else(|| only(table.claimed.keys()))
+    }
+
     /// Counts a call in flight, until the result is dropped.
     pub(crate) fn call(&self) -> Call<'_> {
         self.calls.fetch_add(1, Ordering::Relaxed);
@@ -173,9 +193,23 @@ impl Sessions {
     }
 }
 
+fn only<'a>(mut ids: impl Iterator<Item = &'a SessionId>) -> Option<SessionId> {
+    let first = ids.next()?;
+    ids.next().is_none().then(|| first.clone())
+}
+
+/// Returns the parent that the `_meta` of a session's request names, by itself or in the object of an
+/// agent.
+fn parent(meta: &Meta) -> Option<SessionId> {
+    let meta: Value = serde_json::from_str(meta.as_str()).ok()?;
+    let named = |value: &Value| Some(SessionId::from(value.get("parentSessionId")?.as_str()?));
+    named(&meta).or_else(|| meta.as_object()?.values().find_map(named))
+}
+
 #[cfg(test)]
 mod tests {
     use acp_sdk::v1::{ContentBlock, ContentChunk, SessionUpdate};
+    use serde_json::json;
 
     use super::super::{Event, Events, Origin};
     use super::*;
@@ -249,6 +283,33 @@ mod tests {
         assert_eq!(words(&mut events), ["again"]);
         let mut other = Events::new(sessions.claim(&"b".into()).unwrap());
         assert_eq!(words(&mut other), ["other"]);
+    }
+
+    #[test]
+    fn a_session_of_the_agent_belongs_to_its_parent() {
+        let sessions = Sessions::new();
+        let child = SessionId::from("child");
+        let named = |parent: &str| Meta::new().with("_vendor", &json!({"parentSessionId": parent}));
+        let owner = |meta: Option<Meta>| sessions.owner(&child, meta.as_ref());
+        assert_eq!(owner(None), None);
+        let (a, b) = (SessionId::from("a"), SessionId::from("b"));
+        let of_a = sessions.claim(&a).unwrap();
+        assert_eq!(sessions.owner(&a, None), Some(a.clone()));
+        assert_eq!(owner(None), Some(a.clone()));
+        let _of_b = sessions.claim(&b).unwrap();
+        assert_eq!(owner(None), None);
+        assert_eq!(owner(Some(named("b"))), Some(b.clone()));
+        let direct = Meta::new().with("parentSessionId", &json!("b"));
+        assert_eq!(owner(Some(direct)), Some(b.clone()));
+        assert_eq!(owner(Some(named("other"))), None);
+        let turn = of_a.begin(&[], None).unwrap();
+        assert_eq!(owner(Some(named("other"))), Some(a.clone()));
+        assert_eq!(owner(Some(named("b"))), Some(b));
+        of_a.end_turn(&turn, None);
+        assert_eq!(owner(None), None);
+        let place = Place::open("/", &[]);
+        let _creating = sessions.creating(&place);
+        assert_eq!(owner(None), Some(child.clone()));
     }
 
     #[test]

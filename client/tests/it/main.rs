@@ -34,6 +34,7 @@ pub mod script;
 mod sessions;
 #[cfg(unix)]
 mod terminals;
+mod subagents;
 mod turns;
 #[cfg(feature = "v2")]
 mod v2;

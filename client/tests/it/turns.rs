@@ -274,6 +274,53 @@ async fn what_an_agent_does_not_accept_is_not_sent() {
     );
 }
 
+/// Agents report the cost of the session, which other clients' turns are a part of.
+#[tokio::test]
+async fn the_cost_of_a_turn_is_what_it_has_added() {
+    let hello = serde_json::json!({"protocolVersion": 1, "agentCapabilities": {
+        "loadSession": true, "_meta": {"acp-sdk": {"promptId": true}}}});
+    let (client, mut raw) = Raw::connect_saying(Client::builder(), hello).await;
+    let (session, ()) = tokio::join!(client.load_session("s", "/"), async {
+        let load = raw.next().await;
+        spend(&mut raw, 1.0, None).await;
+        raw.send(serde_json::json!({"jsonrpc": "2.0", "id": load["id"], "result": {}}))
+            .await;
+    });
+    let session = session.unwrap();
+    let mut costs = Vec::new();
+    for (theirs, mine) in [(1.5, Some(3.5)), (4.0, None), (4.5, Some(6.0))] {
+        let turn = session.prompt("hi").await.unwrap();
+        let prompt = raw.next().await;
+        let id = prompt["params"]["_meta"]["acp-sdk"]["promptId"].as_str();
+        spend(&mut raw, theirs, Some("turn-1")).await;
+        if let Some(mine) = mine {
+            spend(&mut raw, mine, id).await;
+        }
+        let result = serde_json::json!({"stopReason": "end_turn"});
+        raw.send(serde_json::json!({"jsonrpc": "2.0", "id": prompt["id"], "result": result}))
+            .await;
+        let outcome = within(turn.outcome()).await.unwrap();
+        let amount = |cost: &acp_sdk::v1::Cost| cost.amount;
+        costs.push((
+            outcome.turn_cost.as_ref().map(amount),
+            outcome.cost().map(amount),
+        ));
+    }
+    let expected = [(Some(2.0), Some(3.5)), (None, None), (Some(1.5), Some(6.0))];
+    assert_eq!(costs, expected);
+}
+
+/// Reports the cost of the session so far.
+async fn spend(raw: &mut Raw, amount: f64, prompt: Option<&str>) {
+    let update = serde_json::json!({"sessionUpdate": "usage_update", "used": 1, "size": 9,
+        "cost": {"amount": amount, "currency": "EUR"}});
+    let params = serde_json::json!({"sessionId": "s", "update": update,
+        "_meta": {"acp-sdk": {"promptId": prompt}}});
+    let method = "session/update";
+    raw.send(serde_json::json!({"jsonrpc": "2.0", "method": method, "params": params}))
+        .await;
+}
+
 #[tokio::test]
 async fn text_can_be_had_piece_by_piece() {
     let session = session(&TestAgent::default()).await;

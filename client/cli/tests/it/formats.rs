@@ -117,6 +117,7 @@ async fn json_is_one_object_a_line_and_a_result_last() {
             "text": "First.\n\nSecond.", "thoughts": "Let me see.\nWell", "toolCalls": null,
             "plan": {"entries": [{"content": "Read", "priority": "high", "status": "in_progress"}]},
             "usage": {"used": 10, "size": 100, "cost": {"amount": 0.5, "currency": "EUR"}},
+            "turnCost": {"amount": 0.5, "currency": "EUR"},
             "truncated": false
         })
     );

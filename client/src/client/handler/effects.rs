@@ -2,6 +2,7 @@
 //! did by itself, afterwards.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use acp_sdk::v1::{
     ClientContext, ReadTextFileRequest, RequestPermissionOutcome, SessionId, WriteTextFileRequest,
@@ -9,25 +10,32 @@ use acp_sdk::v1::{
 use acp_sdk::{HandlerError, HandlerResult};
 
 use super::Handler;
-use crate::guard::{Effect, Unasked, cancelled};
+use crate::guard::{Effect, Limits, Unasked, cancelled};
 use crate::hooks::SessionContext;
 use crate::permission::{Action, PermissionRequest};
 use crate::session::{Answered, Inbox, Rest, TurnState};
 
 impl Handler {
-    /// Decides a request, until the agent cancels it or the turn is cancelled.
+    /// Decides a request, until the agent cancels it or the turn is cancelled, or up to `limit`.
     pub(super) async fn decide(
         &self,
         cx: &ClientContext,
         inbox: &Inbox,
         question: PermissionRequest,
         turn: Option<&TurnState>,
+        limit: Option<Duration>,
     ) -> Answered {
         let cancelled = cancelled(cx, turn);
+        let limits = self.limits(limit);
         let guard = &self.hooks.guard;
-        guard
-            .decide(inbox, question, turn, self.reader_timeout, cancelled)
-            .await
+        guard.decide(inbox, question, turn, limits, cancelled).await
+    }
+
+    fn limits(&self, answer: Option<Duration>) -> Limits {
+        Limits {
+            unread: self.reader_timeout,
+            answer,
+        }
     }
 
     /// Decides whether an effect may happen, unless it belongs to a tool call that was allowed.
@@ -59,7 +67,7 @@ impl Handler {
         }
         let turn = inbox.turn();
         let turn = turn.as_deref();
-        let answered = self.decide(cx, &inbox, question, turn).await;
+        let answered = self.decide(cx, &inbox, question, turn, None).await;
         let result = result(effect, &answered);
         // A file that is read without a rule or a question is no news.
         if !answered.question.is_read_by_client() || answered.reason.is_some() || result.is_err() {
@@ -117,9 +125,9 @@ impl Handler {
 
     async fn ask_afterwards(&self, inbox: &Inbox, question: PermissionRequest, turn: &TurnState) {
         let guard = &self.hooks.guard;
-        let (unread, cancelled) = (self.reader_timeout, turn.cancel.cancelled());
+        let (limits, cancelled) = (self.limits(None), turn.cancel.cancelled());
         let answered = guard
-            .decide(inbox, question, Some(turn), unread, cancelled)
+            .decide(inbox, question, Some(turn), limits, cancelled)
             .await;
         let is_allowed = answered.is_allowed();
         if !is_allowed && !turn.cancel.is_cancelled() {
