@@ -56,6 +56,8 @@ fn metadata(result: &TaskResult) -> MetaObject {
         "timedOut": metadata.timed_out,
         "toolCalls": calls.collect::<Vec<Value>>(),
         "cost": metadata.cost,
+        "turnCost": metadata.turn_cost,
+        "tokens": metadata.tokens,
         "usage": metadata.usage,
         "elapsedSeconds": metadata.elapsed.as_secs_f64(),
         "truncated": metadata.truncated,

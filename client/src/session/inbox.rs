@@ -5,6 +5,7 @@
 //! stops reading, which is backpressure on the agent. Events without a reader are kept for the
 //! first `Events`: the latest ones, up to a limit in bytes. No turn receives events of another one.
 
+mod delivery;
 #[cfg(feature = "v2")]
 mod v2;
 
@@ -14,24 +15,19 @@ use std::time::Duration;
 use acp_sdk::json::encoded_len;
 use acp_sdk::v1::{ContentBlock, RequestPermissionRequest, SessionUpdate, StopReason, UsageUpdate};
 
+use self::delivery::Kept;
+pub(crate) use self::delivery::{ReaderTimeout, Waiting};
 use super::calls::Calls;
 use super::event::Gap;
 use super::event::{Answered, Event, Origin, Phase, SessionEvent};
 use super::outcome::CostBefore;
-use super::reader::{OVERHEAD, Offer, Queue, Reader};
+use super::reader::{OVERHEAD, Reader};
 use super::settings::SessionSettings;
-use super::table::Sessions;
 use super::turn_state::TurnState;
 use super::weight::weight;
 use crate::guard::{Approvals, Ended, Unasked};
 use crate::hooks::Place;
 use crate::permission::PermissionRequest;
-
-/// Limit in bytes of the events kept for the first `Events`.
-const KEPT_BYTES: usize = 8 << 20;
-
-/// The same limit for a session whose id is not known yet.
-const UNCLAIMED_BYTES: usize = 256 << 10;
 
 /// Receives the updates of one session.
 #[derive(Debug, Default)]
@@ -60,13 +56,6 @@ struct State {
     ended: bool,
 }
 
-#[derive(Debug, Default)]
-struct Kept {
-    events: Queue<SessionEvent>,
-    /// The number of older events that were dropped.
-    dropped: u64,
-}
-
 /// What is left to do after an update was delivered.
 #[derive(Debug, Default)]
 #[must_use]
@@ -75,28 +64,6 @@ pub(crate) struct Rest {
     pub(crate) waiting: Option<Waiting>,
     /// A tool call that nobody allowed has completed.
     pub(crate) unasked: Option<Box<Unasked>>,
-}
-
-/// An event that some readers have no capacity for.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    /// The readers, each with its copy of the event.
-    readers: Vec<(Arc<Reader>, SessionEvent)>,
-    bytes: usize,
-}
-
-/// The maximum time that delivering an event waits for a reader.
-pub(crate) struct ReaderTimeout<'a> {
-    pub(crate) limit: Duration,
-    /// The limit applies while other sessions or requests need the connection; `None` if a request
-    /// of the agent waits, so that it always applies.
-    pub(crate) sessions: Option<&'a Sessions>,
-}
-
-impl ReaderTimeout<'_> {
-    fn may_wait(&self) -> bool {
-        self.sessions.is_some_and(|sessions| !sessions.is_shared())
-    }
 }
 
 impl Default for State {
@@ -241,18 +208,6 @@ impl Inbox {
         Rest {
             waiting: state.deliver(event, bytes, turn.as_deref()),
             unasked,
-        }
-    }
-
-    /// Waits for capacity and delivers the returned event.
-    pub(crate) async fn put_in(&self, waiting: Waiting, reader_timeout: &ReaderTimeout<'_>) {
-        let Waiting { readers, bytes } = waiting;
-        for (reader, event) in readers {
-            let may_wait = || reader_timeout.may_wait();
-            let limit = reader_timeout.limit;
-            if let Err(event) = reader.deliver(event, bytes, limit, &may_wait).await {
-                self.lock().keep(event, bytes);
-            }
         }
     }
 
@@ -408,71 +363,6 @@ impl State {
     fn running(&self) -> Option<&Arc<TurnState>> {
         let turn = self.turn.as_ref();
         turn.filter(|turn| !turn.ended.is_cancelled())
-    }
-
-    /// Delivers an event to its readers. Returns it for those without capacity.
-    fn deliver(
-        &mut self,
-        event: SessionEvent,
-        bytes: usize,
-        turn: Option<&TurnState>,
-    ) -> Option<Waiting> {
-        let mut waiting = Vec::new();
-        let mut offer = |reader: &Arc<Reader>, event| match reader.offer(event, bytes) {
-            Offer::Taken => None,
-            Offer::NoRoom(event) => {
-                waiting.push((reader.clone(), event));
-                None
-            }
-            Offer::Refused(event) => Some(event),
-        };
-        let rest = match (turn, self.readers.split_last()) {
-            (None, None) => Some(event),
-            (Some(turn), None) => offer(&turn.reader, event),
-            (turn, Some((last, others))) => {
-                let readers = others.iter().chain(turn.map(|turn| &turn.reader));
-                for reader in readers {
-                    offer(reader, event.clone());
-                }
-                offer(last, event)
-            }
-        };
-        if let Some(event) = rest {
-            self.keep(event, bytes);
-        }
-        (!waiting.is_empty()).then_some(Waiting {
-            readers: waiting,
-            bytes,
-        })
-    }
-
-    /// Delivers an event of this crate to the readers of all events immediately.
-    fn push_now(&mut self, event: Event, turn: Option<u64>) {
-        let event = SessionEvent {
-            event,
-            phase: Phase::Live,
-            turn,
-            number: None,
-            prompt_id: None,
-        };
-        if self.readers.is_empty() {
-            return self.keep(event, OVERHEAD);
-        }
-        for reader in &self.readers {
-            reader.offer_now(event.clone());
-        }
-    }
-
-    fn keep(&mut self, event: SessionEvent, bytes: usize) {
-        let Some(kept) = &mut self.kept else { return };
-        let most = match self.claimed {
-            true => KEPT_BYTES,
-            false => UNCLAIMED_BYTES,
-        };
-        kept.events.push(event, bytes);
-        while kept.events.bytes > most && kept.events.pop().is_some() {
-            kept.dropped += 1;
-        }
     }
 }
 

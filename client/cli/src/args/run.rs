@@ -207,10 +207,10 @@ Format json, one object per line, with the member \"type\":
               missing: loaded (the conversation follows from its beginning),
               truncated, or lost
   result      the last line, always: exitCode; once the turn has begun text,
-              thoughts, toolCalls (with their updates merged in), plan, usage,
-              truncated, notAllowed (what nobody had allowed); then
-              stopReason, or error: kind, message, and code of the agent's
-              error response
+              thoughts, toolCalls (with their updates merged in), plan, usage
+              (of the session), tokens and turnCost (of the turn), truncated,
+              notAllowed (what nobody had allowed); then stopReason, or error:
+              kind, message, and code of the agent's error response
 
 Exit codes:
   0    the agent ended its turn

@@ -3,8 +3,10 @@ use std::task::{Context, Poll, Waker};
 use acp_sdk::v1::{ContentChunk, SessionModeState, TextContent};
 
 use super::super::Events;
+use super::super::Sessions;
 use super::super::reader::HIGH_WATER;
 use super::super::set_opened;
+use super::delivery::{KEPT_BYTES, UNCLAIMED_BYTES};
 use super::*;
 
 fn text(text: impl Into<String>) -> SessionUpdate {
