@@ -314,39 +314,37 @@ mod tests {
         );
     }
 
-    /// What was replaced takes no place: neither the text nor a part of a call is left out.
+    /// Content that was replaced takes no place, so the last text is never left out for it.
     #[test]
     fn replaced_content_does_not_count() {
-        let big = "x".repeat(1 << 20);
-        let content = |text: &str| vec![ToolCallContent::Content(Content::new(block(text)))];
-        let input = acp_sdk::Json::new(&big).unwrap();
-        let rounds = (0..3 * (MOST_BYTES >> 20)).flat_map(|_| {
-            let entry = PlanEntry::new(&*big, PlanEntryPriority::Low, PlanEntryStatus::Pending);
-            let call = ToolCallUpdate::new("1")
-                .with_content(content(&big))
-                .with_raw_output(input.clone());
-            let text = [json!({"type": "text", "text": big})];
-            let whole = |kind| json!({"sessionUpdate": kind, "messageId": "m", "content": text});
-            [
-                SessionUpdate::ToolCallUpdate(call),
-                SessionUpdate::ToolCall(ToolCall::new("2", "Call").with_content(content(&big))),
-                SessionUpdate::Plan(Plan::new(vec![entry])),
-                serde_json::from_value(whole("agent_message")).unwrap(),
-                serde_json::from_value(whole("agent_thought")).unwrap(),
-            ]
-        });
-        let first = [said_in("0", "first")];
-        let last = [said_in("9", "last")];
-        let outcome = gathered(first.into_iter().chain(rounds).chain(last));
-        assert!(!outcome.truncated);
-        assert_eq!(outcome.text, format!("first\n\n{big}\n\nlast"));
-        assert_eq!(outcome.thoughts, big);
-        let contents: Vec<_> = outcome
-            .tool_calls
-            .into_iter()
-            .map(|call| call.content)
-            .collect();
-        assert_eq!(contents, [content(&big), content(&big)]);
+        let long = "x".repeat(1 << 10);
+        let content = || vec![ToolCallContent::Content(Content::new(block(&long)))];
+        let entry = PlanEntry::new(&*long, PlanEntryPriority::Low, PlanEntryStatus::Pending);
+        let text = [json!({"type": "text", "text": long})];
+        let whole = |kind| {
+            let update = json!({"sessionUpdate": kind, "messageId": "m", "content": text});
+            serde_json::from_value(update).unwrap()
+        };
+        let changed = ToolCallUpdate::new("1")
+            .with_content(content())
+            .with_raw_output(acp_sdk::Json::new(&long).unwrap());
+        let again = ToolCall::new("2", "Call").with_content(content());
+        for update in [
+            SessionUpdate::ToolCallUpdate(changed),
+            SessionUpdate::ToolCall(again),
+            SessionUpdate::Plan(Plan::new(vec![entry])),
+            whole("agent_message"),
+            whole("agent_thought"),
+        ] {
+            let mut gathering = Gathering::new(Instant::now(), CostBefore::Nothing);
+            gathering.update(&update);
+            let bytes = gathering.conversation.bytes();
+            assert!(bytes > long.len(), "{update:?}");
+            for _ in 0..100 {
+                gathering.update(&update);
+            }
+            assert_eq!(gathering.conversation.bytes(), bytes, "{update:?}");
+        }
     }
 
     #[test]
