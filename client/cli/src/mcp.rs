@@ -148,7 +148,8 @@ async fn end(agents: &[ExternalAgent], stop: &Stop, served: Result<(), McpError>
 /// Ends all agents at once.
 async fn cleanup(agents: &[ExternalAgent]) {
     let mut ending = tokio::task::JoinSet::new();
-    for agent in agents.iter().cloned() {
+    for agent in agents {
+        let agent = agent.clone();
         ending.spawn(async move { agent.cleanup().await });
     }
     ending.join_all().await;

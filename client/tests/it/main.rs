@@ -32,9 +32,9 @@ mod review;
 #[cfg(unix)]
 pub mod script;
 mod sessions;
+mod subagents;
 #[cfg(unix)]
 mod terminals;
-mod subagents;
 mod turns;
 #[cfg(feature = "v2")]
 mod v2;
