@@ -403,12 +403,10 @@ mod tests {
     fn output_of_other_prompts_is_told_apart() {
         let mut view = View::new(Paint { colours: false });
         let mut shown = String::new();
-        let event = |event, turn, prompt_id: Option<&str>| SessionEvent {
-            event,
-            phase: Phase::Live,
-            turn,
-            number: None,
-            prompt_id: prompt_id.map(Into::into),
+        let event = |event, turn, prompt_id: Option<&str>| {
+            let mut event = SessionEvent::live(event, turn);
+            event.prompt_id = prompt_id.map(Into::into);
+            event
         };
         let started = Event::TurnStarted { prompt: Vec::new() };
         let ended = Event::TurnEnded { stop_reason: None };

@@ -54,6 +54,8 @@ pub(super) struct Session {
     /// The connection that receives its events.
     pub(super) attached: u64,
     updates: Vec<Value>,
+    /// The `promptId` of the turn of each update.
+    names: Vec<Value>,
     turn: Option<Turn>,
     /// Calls without an answer.
     pub(super) open: Vec<Option<Call>>,
@@ -65,6 +67,8 @@ pub(super) struct Session {
 
 struct Turn {
     prompt: String,
+    /// Its `promptId`.
+    name: Value,
     is_cancelled: bool,
 }
 
@@ -229,6 +233,8 @@ impl Agent {
     fn update(&self, session: &str, update: Value) {
         let mut state = self.state();
         let of = state.sessions.get_mut(session).unwrap();
+        let name = of.turn.as_ref().map(|turn| turn.name.clone());
+        of.names.push(name.unwrap_or_default());
         of.updates.push(update);
         let (line, number) = (of.attached, of.updates.len());
         let is_own = of.updates[number - 1]["sessionUpdate"] == "user_message_chunk";
@@ -242,7 +248,8 @@ impl Agent {
         let update = &state.sessions[session].updates[number - 1];
         let mut params = json!({"sessionId": session, "update": update});
         if self.continued_by == ContinuedBy::Events {
-            params["_meta"] = json!({"acp-sdk": {"eventId": number}});
+            let name = &state.sessions[session].names[number - 1];
+            params["_meta"] = json!({"acp-sdk": {"eventId": number, "promptId": name}});
         }
         json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
     }
@@ -266,6 +273,7 @@ impl Agent {
         assert!(known.is_none(), "the prompt {prompt} came twice");
         of.turn = Some(Turn {
             prompt: prompt.clone(),
+            name: params["_meta"]["acp-sdk"]["promptId"].clone(),
             is_cancelled: false,
         });
         prompt
