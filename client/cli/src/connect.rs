@@ -75,7 +75,7 @@ pub(super) async fn connect<'a>(
         let builder = login::declare(prepare(open::builder()), &args.agent)
             .observer(Listener::new(args.verbose, notes.clone()));
         let builder = guarded(
-            builder,
+            builder.late_updates(args.late_updates.unwrap_or_default()),
             &rules,
             args.terminals,
             allows_all,

@@ -86,9 +86,10 @@ fn external(args: &McpArgs, rules: &Rules, offered: Offered) -> Result<ExternalA
     let sandbox = sandbox::prepare(&args.sandbox, &agent, &directory)?;
     let setup = Arc::new((agent, directory.clone()));
     let (verbose, terminals, rules) = (args.verbose, args.terminals, rules.clone());
+    let late_updates = args.late_updates.unwrap_or_default();
     let start = move || {
         let builder = guarded(
-            open::builder(),
+            open::builder().late_updates(late_updates),
             &rules,
             terminals,
             allows_all,

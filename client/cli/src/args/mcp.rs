@@ -61,6 +61,10 @@ pub(crate) struct McpArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<std::time::Duration>,
 
+    /// Wait this many seconds after a turn for updates that the agent sends too late, such as 0.1
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) late_updates: Option<std::time::Duration>,
+
     /// Maximum number of concurrent calls; further calls wait
     #[arg(long, value_name = "CALLS", default_value = "4", value_parser = calls)]
     pub(crate) max_concurrent: usize,

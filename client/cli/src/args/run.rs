@@ -81,6 +81,10 @@ pub(crate) struct SetupArgs {
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgs,
 
+    /// Wait this many seconds after a turn for updates that the agent sends too late, such as 0.1
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) late_updates: Option<std::time::Duration>,
+
     /// Authenticate first, by the agent's method with this id
     #[arg(long, value_name = "METHOD")]
     pub(crate) auth: Option<String>,

@@ -129,6 +129,22 @@ async fn a_configured_agent_is_offered_under_its_name() {
 }
 
 #[tokio::test]
+async fn late_updates_are_part_of_the_result_if_they_are_awaited() {
+    let agent = "start; prompt; say early; end end_turn; say late";
+    for args in [&["--late-updates", "30"][..], &[]] {
+        let (host, child) = start(args, agent).await;
+        let result = call(&host, "hi").await;
+        let result = result.unwrap();
+        // The end of the agent ends the wait.
+        match args.is_empty() {
+            false => assert_eq!(texts(&result)[0], "earlylate"),
+            true => assert!(texts(&result)[0].starts_with("early")),
+        }
+        assert_eq!(leave(host, child).await, Some(0));
+    }
+}
+
+#[tokio::test]
 async fn the_agents_of_a_file_are_a_tool_each() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("sub")).unwrap();
