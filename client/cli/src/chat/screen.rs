@@ -8,10 +8,10 @@ use unicode_width::UnicodeWidthStr as _;
 use super::style::{Paint, clean};
 
 /// A live line: its text and its width in columns.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Live {
-    shown: String,
-    columns: usize,
+    pub(super) shown: String,
+    pub(super) columns: usize,
 }
 
 impl Live {
@@ -20,6 +20,11 @@ impl Live {
             columns: plain.width(),
             shown: paint.text(face, &clean(plain)),
         }
+    }
+
+    /// Returns the number of lines of a terminal that it takes.
+    pub(super) fn rows(&self, width: usize) -> usize {
+        self.columns.div_ceil(width).max(1)
     }
 }
 
@@ -97,11 +102,7 @@ impl Screen {
         }
         // The terminal has wrapped them if it has become narrower.
         let width = Self::width();
-        let rows: usize = self
-            .live
-            .iter()
-            .map(|line| line.columns.div_ceil(width).max(1))
-            .sum();
+        let rows: usize = self.live.iter().map(|line| line.rows(width)).sum();
         self.gathered.push('\r');
         if rows > 1 {
             self.gathered.push_str(&format!("\u{1b}[{}A", rows - 1));

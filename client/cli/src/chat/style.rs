@@ -46,7 +46,7 @@ impl Face {
 }
 
 /// Applies styles to text, if colours are enabled.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Paint {
     pub(super) colours: bool,
 }

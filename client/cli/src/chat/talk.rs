@@ -199,10 +199,9 @@ impl<'a> Talk<'a> {
                     Some(event) => {
                         shown += &self.view.event(&event, Screen::width());
                         unfinished = true;
-                        if let Some(end) = shown.rfind('\n') {
-                            let rest = shown.split_off(end + 1);
-                            keyboard.show(&shown);
-                            shown = rest;
+                        // The mark of a user's message ends in no line feed.
+                        if shown.ends_with('\n') {
+                            keyboard.show(&std::mem::take(&mut shown));
                         }
                         if let Event::Update(SessionUpdate::AvailableCommandsUpdate(_)) = event.event {
                             let settings = self.session.settings();

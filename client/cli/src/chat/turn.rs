@@ -75,8 +75,6 @@ impl Talk<'_> {
                 outcome = turn.finish() => break outcome,
                 _ = clock.tick() => {
                     question = question.filter(Asked::is_open);
-                    let settled = self.view.settle();
-                    self.screen.print(&settled);
                 }
             }
             if ending.cancel.is_cancelled() && !ending.announced {
@@ -169,7 +167,10 @@ impl Talk<'_> {
             let line = format!("› {}", fit(&self.typed, width.saturating_sub(4)));
             lines.push(Live::new(paint, Face::default(), &line));
         }
-        self.screen.set_live(lines);
+        let rows: usize = lines.iter().map(|line| line.rows(width)).sum();
+        let mut all = self.view.preview(width, height.saturating_sub(rows + 1));
+        all.append(&mut lines);
+        self.screen.set_live(all);
     }
 
     fn input(

@@ -6,6 +6,7 @@ use acp_sdk::conversation::{Change, Conversation};
 use acp_sdk::v1::{ContentBlock, ContentChunk, PlanEntryStatus, SessionUpdate, StopReason};
 
 use super::markdown::Markdown;
+use super::screen::Live;
 use super::style::{Colour, Face, Paint, fit, wrap};
 use super::tools::{self, Tools, kind, seconds, spinner};
 use crate::text;
@@ -135,7 +136,9 @@ impl View {
             }
             SessionUpdate::UserMessageChunk(chunk) => {
                 let mut shown = self.turn_to(Last::User);
-                shown += &self.user.push(&in_words(&chunk.content), width);
+                shown += &self
+                    .user
+                    .push(&in_words(&chunk.content), width.saturating_sub(2));
                 shown
             }
             SessionUpdate::ToolCall(_) | SessionUpdate::ToolCallUpdate(_) => {
@@ -266,13 +269,20 @@ impl View {
         self.conversation.end_history();
     }
 
-    /// Returns an incomplete word, when no text has followed for a moment.
-    pub(super) fn settle(&mut self) -> String {
-        match self.last {
-            Last::Text => self.text.settle(),
-            Last::Thought => self.thought.settle(),
-            _ => String::new(),
-        }
+    /// Returns the last `rows` lines of the text that is not complete.
+    pub(super) fn preview(&self, width: usize, rows: usize) -> Vec<Live> {
+        let mut lines = match self.last {
+            Last::Text => self.text.preview(),
+            Last::Thought => self.thought.preview(),
+            _ => Vec::new(),
+        };
+        let mut left = rows;
+        let last = lines.iter().rev().take_while(|line| {
+            let fits = line.rows(width) <= left;
+            left = left.saturating_sub(line.rows(width));
+            fits
+        });
+        lines.split_off(lines.len() - last.count())
     }
 
     /// Ends the running turn or tool call.
@@ -465,6 +475,31 @@ mod tests {
         ]);
         let expected = "hm\n\na b c\n\n✓ Read 0.0 s\n✓ Read 0.0 s\n  x\n\nd\n\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_split_escape_sequence_shows_nothing() {
+        let text = shown(vec![
+            said("a\u{1b}[3"),
+            said("1mb"),
+            thought("c\u{1b}]0;t"),
+            thought("d\u{7}e"),
+        ]);
+        assert_eq!(text, "ab\n\nce\n\n");
+    }
+
+    #[test]
+    fn a_long_line_is_shown_in_parts() {
+        let mut view = View::new(Paint { colours: false });
+        let (mut shown, piece) = (String::new(), "word ".repeat(200));
+        for _ in 0..1 << 10 {
+            let event = SessionEvent::live(Event::Update(said(&piece)), Some(1));
+            shown += &view.event(&event, 80);
+            assert!(view.preview(80, 5).len() <= 5);
+        }
+        shown += &view.end(80);
+        assert_eq!(shown.matches("word").count(), 200 << 10);
+        assert!(shown.lines().all(|line| line.len() <= 80));
     }
 
     #[test]
