@@ -109,6 +109,7 @@ impl Talk<'_> {
         }
         self.screen.end_live();
         let width = Screen::width();
+        let held = ending.cancel.is_cancelled() || outcome.is_err();
         match outcome {
             Ok(outcome) => {
                 let shown = self.view.outcome(&outcome, width);
@@ -119,6 +120,12 @@ impl Talk<'_> {
                 self.screen.print(&shown);
                 self.complain(&error).await?;
             }
+        }
+        if held && !self.queued.is_empty() {
+            self.queued.push_back(std::mem::take(&mut self.typed));
+            self.typed = self.queued.drain(..).collect::<Vec<_>>().join("\n");
+            let line = "what was typed for later was not sent; it is in the line again";
+            self.say(Colour::Yellow, line).await?;
         }
         self.view.begin();
         self.lost |= events_end;
