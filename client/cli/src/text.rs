@@ -17,6 +17,9 @@ use acp_sdk::text::one_line;
 /// Maximum number of displayed characters of a title or line.
 const MOST_SHOWN: usize = 200;
 
+/// Maximum number of displayed characters of an explanation.
+const MOST_EXPLAINED: usize = 1000;
+
 /// Returns the line for an update that is neither text nor a tool call.
 pub(super) fn line(update: &SessionUpdate) -> Option<String> {
     match update {
@@ -26,8 +29,12 @@ pub(super) fn line(update: &SessionUpdate) -> Option<String> {
             one_line(mode.current_mode_id.as_str(), MOST_SHOWN)
         )),
         SessionUpdate::Notice(notice) => {
-            let title = one_line(&notice.title, MOST_SHOWN);
-            Some(format!("notice ({}): {title}", notice.severity))
+            let mut line = format!("notice ({}): ", notice.severity);
+            line += &one_line(&notice.title, MOST_SHOWN);
+            if let Some(description) = &notice.description {
+                let _ = write!(line, "\n  {}", one_line(description, MOST_EXPLAINED));
+            }
+            Some(line)
         }
         SessionUpdate::CompactionUpdate(compaction) => {
             Some(format!("compaction: {}", compaction.status))
@@ -347,6 +354,16 @@ mod tests {
         );
         assert_eq!(told(Some(Kind::RejectOnce)), "permission: Run it: refused");
         assert_eq!(told(None), "permission: Run it: cancelled");
+    }
+
+    #[test]
+    fn a_notice_is_shown_with_its_remedy() {
+        let mut notice = acp_sdk::v1::Notice::new("warning", "The quota is low");
+        let shown = |notice| line(&SessionUpdate::Notice(notice)).unwrap();
+        assert_eq!(shown(notice.clone()), "notice (warning): The quota is low");
+        notice.description = Some("Log in\nwith another account.".to_owned());
+        let expected = "notice (warning): The quota is low\n  Log in with another account.";
+        assert_eq!(shown(notice), expected);
     }
 
     #[test]
