@@ -13,6 +13,7 @@ use super::args::SetupArgs;
 use super::kept::Kept;
 use super::mcp_servers;
 use super::selection::{self, Selection};
+use super::text;
 use acp_client::Error;
 use acp_client::{Client, Session};
 use acp_client::{Event, Events};
@@ -80,30 +81,33 @@ impl Opening {
         })
     }
 
-    /// Opens the session, and sets what the user selects for it. Returns it with its events from now on.
+    /// Returns the session that is continued, if any.
+    pub(super) fn known(&self) -> Option<&SessionId> {
+        let kept = self.kept.as_ref().filter(|_| !self.is_new);
+        self.resume.as_ref().or(kept.and_then(Kept::session))
+    }
+
+    /// Opens the session. Returns it with its events from now on, or from its history on if `history`
+    /// and the agent sends it.
     pub(super) async fn open(
         &mut self,
         client: &Client,
         cwd: &Path,
+        history: bool,
     ) -> Result<(Session, Events), Failure> {
-        let (session, events) = self.open_as_it_is(client, cwd).await?;
-        self.selection.apply(&session).await?;
-        Ok((session, events))
+        mcp_servers::check(&self.servers, client.agent_info())?;
+        match self.known().cloned() {
+            Some(id) => self.again(client, id, cwd, history).await,
+            None => self.begin(client, cwd).await,
+        }
     }
 
-    async fn open_as_it_is(
+    /// Opens a new session, which takes the name.
+    pub(super) async fn begin(
         &mut self,
         client: &Client,
         cwd: &Path,
     ) -> Result<(Session, Events), Failure> {
-        mcp_servers::check(&self.servers, client.agent_info())?;
-        if let Some(id) = self.resume.clone() {
-            return self.again(client, id, cwd).await;
-        }
-        let known = self.kept.as_ref().and_then(Kept::session).cloned();
-        if let (Some(id), false) = (known, self.is_new) {
-            return self.again(client, id, cwd).await;
-        }
         if self.kept.is_some() && !can_continue(client) {
             return Err(Failure::Session(
                 "the agent offers neither session/resume nor session/load, so no later run could \
@@ -118,19 +122,22 @@ impl Opening {
             kept.keep(session.id()).map_err(Failure::Session)?;
         }
         let events = session.events();
+        self.selection.apply(&session).await?;
         Ok((session, events))
     }
 
-    /// Continues a session, without its history where the agent can.
+    /// Continues a session, with its history or without it where the agent can.
     pub(super) async fn again(
         &self,
         client: &Client,
         id: SessionId,
         cwd: &Path,
+        history: bool,
     ) -> Result<(Session, Events), Failure> {
         let cwd = utf8(cwd)?;
         let capabilities = &client.agent_info().agent_capabilities;
-        let resumes = capabilities.session_capabilities.resume.is_some();
+        let resumes = capabilities.session_capabilities.resume.is_some()
+            && !(history && capabilities.load_session);
         if !can_continue(client) {
             return Err(Failure::Session(
                 "the agent offers neither session/resume nor session/load: it cannot continue a \
@@ -148,7 +155,7 @@ impl Opening {
         };
         let session = opened.map_err(|error| self.refused(&id, error))?;
         let mut events = session.events();
-        if !resumes {
+        if !resumes && !history {
             // Earlier runs have printed the history.
             while let Some(event) = events.next().await {
                 if matches!(event.event, Event::HistoryEnd) {
@@ -156,6 +163,7 @@ impl Opening {
                 }
             }
         }
+        self.selection.apply(&session).await?;
         Ok((session, events))
     }
 
@@ -168,8 +176,10 @@ impl Opening {
             Some(_) => "Run again with --new-session to start a new one under this name",
             None => "`acp sessions list` shows the sessions that the agent knows",
         };
+        let details =
+            text::details(&error).map_or_else(String::new, |details| format!("; {details}"));
         Failure::Session(format!(
-            "the agent does not continue the session {id}: {error}. {remedy}"
+            "the agent does not continue the session {id}: {error}{details}. {remedy}"
         ))
     }
 }

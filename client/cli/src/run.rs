@@ -188,7 +188,7 @@ async fn begin(
         std::convert::identity,
     )
     .await?;
-    let (session, events) = opening.open(client, &cwd).await?;
+    let (session, events) = opening.open(client, &cwd, false).await?;
     let shown = cwd.to_string_lossy();
     let _ = output
         .session(session.id(), &shown, client.agent_info())

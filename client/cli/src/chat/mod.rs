@@ -99,7 +99,12 @@ pub(super) async fn chat(args: ChatArgs) -> Code {
     };
     input::restore(stop.reason().is_some());
     let code = match (&ended, stop.reason()) {
-        (Err(failure), _) => report(failure),
+        (Err(failure), _) => {
+            for line in failure.lines() {
+                complain(format_args!("acp: {line}"));
+            }
+            failure.code()
+        }
         (Ok(()), Some(reason)) => Code::of_reason(reason),
         (Ok(()), None) => Code::EndTurn,
     };
@@ -126,29 +131,24 @@ fn history() -> Option<std::path::PathBuf> {
     Some(file)
 }
 
-fn report(failure: &Failure) -> Code {
-    match failure {
-        Failure::Error(error) => {
-            for line in explained(error) {
-                complain(format_args!("acp: {line}"));
+impl Failure {
+    /// Returns the event and the remedy.
+    fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Error(error) => explained(error),
+            Self::Usage(message) | Self::Session(message) | Self::Login(message) => {
+                vec![style::clean(message)]
             }
-            Code::of_error(error)
+            Self::Terminal(message) => vec![format!("cannot use the terminal: {message}")],
         }
-        Failure::Usage(message) => {
-            complain(format_args!("acp: {}", acp_sdk::text::printable(message)));
-            Code::Usage
-        }
-        Failure::Session(message) => {
-            complain(format_args!("acp: {}", acp_sdk::text::printable(message)));
-            Code::Failed
-        }
-        Failure::Login(message) => {
-            complain(format_args!("acp: {}", acp_sdk::text::printable(message)));
-            Code::Refused
-        }
-        Failure::Terminal(message) => {
-            complain(format_args!("acp: cannot use the terminal: {message}"));
-            Code::Failed
+    }
+
+    fn code(&self) -> Code {
+        match self {
+            Self::Error(error) => Code::of_error(error),
+            Self::Usage(_) => Code::Usage,
+            Self::Login(_) => Code::Refused,
+            Self::Session(_) | Self::Terminal(_) => Code::Failed,
         }
     }
 }

@@ -70,7 +70,8 @@ impl<'a> Talk<'a> {
             elicits(&ask),
         )
         .await?;
-        let (session, events) = opening.open(client, &cwd).await?;
+        let known = opening.known().cloned();
+        let (session, events) = opening.open(client, &cwd, true).await?;
         let info = client.agent_info().agent_info.as_ref();
         let name = info.map_or_else(
             || "The agent".to_owned(),
@@ -89,6 +90,14 @@ impl<'a> Talk<'a> {
             paint.text(Face::DIM, help.trim_end())
         ));
         screen.print("\n\n");
+        let mut view = View::new(paint);
+        if let Some(id) = known {
+            let line = match client.agent_info().agent_capabilities.load_session {
+                true => format!("acp continues the session {id}"),
+                false => format!("acp continues the session {id}, without its history"),
+            };
+            screen.print(&view.dim(&line));
+        }
         Ok(Self {
             args,
             ask,
@@ -101,7 +110,7 @@ impl<'a> Talk<'a> {
             lost: false,
             paint,
             screen,
-            view: View::new(paint),
+            view,
             queued: VecDeque::new(),
             typed: String::new(),
         })
@@ -242,16 +251,10 @@ impl<'a> Talk<'a> {
         let opened = self.open_again().await;
         let (session, events, continued) = match opened {
             Ok(opened) => opened,
-            Err(opening::Failure::Error(error)) => {
-                self.complain(&error).await?;
-                return Ok(false);
-            }
-            Err(
-                opening::Failure::Session(message)
-                | opening::Failure::Usage(message)
-                | opening::Failure::Login(message),
-            ) => {
-                self.say(Colour::Red, &message).await?;
+            Err(failure) => {
+                for line in Failure::from(failure).lines() {
+                    self.say(Colour::Red, &line).await?;
+                }
                 return Ok(false);
             }
         };
@@ -282,11 +285,10 @@ impl<'a> Talk<'a> {
         )
         .await?;
         let id = self.session.id().clone();
-        match self.opening.again(client, id, &self.cwd).await {
+        match self.opening.again(client, id, &self.cwd, false).await {
             Ok((session, events)) => Ok((session, events, true)),
             Err(opening::Failure::Session(_)) => {
-                let session = client.new_session(&self.cwd).await?;
-                let events = session.events();
+                let (session, events) = self.opening.begin(client, &self.cwd).await?;
                 Ok((session, events, false))
             }
             Err(failure) => Err(failure),
@@ -348,14 +350,13 @@ impl<'a> Talk<'a> {
         let Some(client) = self.slot.as_ref().filter(|_| !self.lost) else {
             return "There is no agent; the next prompt starts it.\n".to_owned();
         };
-        match client.new_session(&self.cwd).await {
-            Ok(session) => {
-                self.events = session.events();
-                self.session = session;
+        match self.opening.begin(client, &self.cwd).await {
+            Ok((session, events)) => {
+                (self.session, self.events) = (session, events);
                 self.view = View::new(self.paint);
                 "A new session.\n".to_owned()
             }
-            Err(error) => explained(&error).join("\n") + "\n",
+            Err(failure) => Failure::from(failure).lines().join("\n") + "\n",
         }
     }
 }
