@@ -27,6 +27,9 @@ pub(super) async fn client(
         2 => builder.offer_v2(),
         _ => builder,
     };
+    if args.demo {
+        return Ok(builder.connect(super::chat::demo::start()).await?);
+    }
     match &args.remote.url {
         Some(url) => remote(url, args, builder).await,
         None => {

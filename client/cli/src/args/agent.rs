@@ -26,6 +26,10 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub(crate) protocol_version: u8,
 
+    /// Use the agent of `acp chat --demo`.
+    #[arg(skip)]
+    pub(crate) demo: bool,
+
     /// The agent's command line; no shell interprets it
     #[arg(
         id = "agent",
@@ -39,6 +43,9 @@ pub(crate) struct AgentArgs {
 impl AgentArgs {
     /// Returns a key that is equal for the same agent.
     pub(crate) fn identity(&self) -> String {
+        if self.demo {
+            return "demo".to_owned();
+        }
         if let Some(name) = &self.name {
             return format!("name {name}");
         }
@@ -51,7 +58,7 @@ impl AgentArgs {
 
     /// Returns whether an agent was given.
     pub(super) fn is_given(&self) -> bool {
-        self.name.is_some() || self.remote.url.is_some() || !self.command.is_empty()
+        self.demo || self.name.is_some() || self.remote.url.is_some() || !self.command.is_empty()
     }
 
     /// Validates the arguments as [`settle`](Self::settle) does, with an agent's name as a positional argument.

@@ -11,6 +11,10 @@ pub(crate) struct ChatArgs {
     #[arg(value_name = "NAME")]
     name: Option<String>,
 
+    /// Chat with an agent inside of acp that shows what a chat can display
+    #[arg(long, conflicts_with_all = ["name", "agent", "agent_name", "url"])]
+    demo: bool,
+
     #[command(flatten)]
     pub(crate) setup: SetupArgs,
 }
@@ -22,6 +26,7 @@ impl ChatArgs {
     ///
     /// Fails when no agent is given, or more than one.
     pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
+        self.setup.agent.demo = self.demo;
         self.setup.agent.settle_named(self.name.take())
     }
 }
@@ -29,14 +34,14 @@ impl ChatArgs {
 const CHAT_USAGE: &str = "\
 acp chat [OPTIONS] NAME
        acp chat [OPTIONS] -- AGENT [ARGUMENT]...
-       acp chat [OPTIONS] --url URL";
+       acp chat [OPTIONS] --url URL
+       acp chat --demo";
 
 const CHAT_HELP: &str = "\
 Keys:
-  Enter sends. Alt-Enter, Ctrl-J, or Enter after a backslash starts a new
-  line. Up and Down recall earlier prompts, Ctrl-R searches them, Tab
-  completes commands. Input during a turn is sent after it. Ctrl-C cancels the
-  turn. A second Ctrl-C, or Ctrl-D, quits acp.
+  Enter sends. Alt-Enter, Ctrl-J, or Enter after a backslash starts a new line. Up and Down
+  recall earlier prompts, Ctrl-R searches them, Tab completes commands. Input during a turn is sent after it. Ctrl-C cancels the
+  turn and returns such input to the line. A second Ctrl-C, or Ctrl-D, quits acp.
 
 Commands:
   /help lists the commands of acp and of the agent, such as /mode, /model,

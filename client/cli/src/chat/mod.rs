@@ -5,6 +5,7 @@
 
 mod ask;
 mod commands;
+pub(crate) mod demo;
 mod diff;
 mod elicitation;
 mod input;
