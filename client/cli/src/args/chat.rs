@@ -15,6 +15,10 @@ pub(crate) struct ChatArgs {
     #[arg(long, conflicts_with_all = ["name", "agent", "agent_name", "url"])]
     demo: bool,
 
+    /// Do not ring the terminal's bell when the agent asks
+    #[arg(long)]
+    pub(crate) no_bell: bool,
+
     #[command(flatten)]
     pub(crate) setup: SetupArgs,
 }
@@ -40,7 +44,8 @@ acp chat [OPTIONS] NAME
 const CHAT_HELP: &str = "\
 Keys:
   Enter sends. Alt-Enter, Ctrl-J, or Enter after a backslash starts a new line. Up and Down
-  recall earlier prompts, Ctrl-R searches them, Tab completes commands. Input during a turn is sent after it. Ctrl-C cancels the
+  recall earlier prompts, Ctrl-R searches them, Tab completes commands, and files after @. Shift-Tab
+  changes to the next mode of the agent. Input during a turn is sent after it. Ctrl-C cancels the
   turn and returns such input to the line. A second Ctrl-C, or Ctrl-D, quits acp.
 
 Commands:

@@ -96,6 +96,11 @@ impl Screen {
         }
     }
 
+    /// Rings the bell of the terminal.
+    pub(super) fn ring(&mut self) {
+        self.gathered.push('\u{7}');
+    }
+
     fn erase(&mut self) {
         if self.live.is_empty() {
             return;

@@ -25,7 +25,7 @@ use acp_client::{Event, Events, SessionSettings};
 
 /// A session and its agent.
 pub(super) struct Talk<'a> {
-    args: &'a ChatArgs,
+    pub(super) args: &'a ChatArgs,
     ask: Keys,
     notes: &'a Notes,
     slot: &'a mut Option<Client>,

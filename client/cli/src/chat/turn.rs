@@ -69,6 +69,9 @@ impl Talk<'_> {
                 Some(mut asked) = questions.recv(), if question.is_none() => {
                     let shown = asked.text(&mut self.view, Screen::width(), self.paint);
                     self.screen.print(&shown);
+                    if !self.args.no_bell {
+                        self.screen.ring();
+                    }
                     question = Some(asked);
                 }
                 // All events before the end of the turn were shown.
