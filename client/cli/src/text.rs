@@ -191,16 +191,17 @@ pub(super) fn not_allowed(outcome: &Outcome) -> Option<String> {
 /// Returns a line about tokens and cost.
 pub(super) fn usage(usage: &UsageUpdate) -> String {
     let mut line = format!("usage: {} of {} tokens", usage.used, usage.size);
-    if let Some(cost) = usage.cost.as_ref().filter(|cost| cost.amount != 0.0) {
-        let _ = write!(line, ", {}", self::cost(cost));
+    if let Some(cost) = cost(usage.cost.as_ref()) {
+        let _ = write!(line, ", {cost}");
     }
     line
 }
 
-/// Returns a cost with its currency.
-pub(super) fn cost(cost: &Cost) -> String {
+/// Returns a cost with its currency, if there is one.
+pub(super) fn cost(cost: Option<&Cost>) -> Option<String> {
+    let cost = cost.filter(|cost| cost.amount != 0.0)?;
     let currency = one_line(&cost.currency, 10);
-    format!("{} {currency}", amount(cost.amount))
+    Some(format!("{} {currency}", amount(cost.amount)))
 }
 
 /// Rounds an amount to six significant digits, because sums of binary fractions have up to

@@ -154,6 +154,8 @@ pub(super) fn help(settings: &SessionSettings, width: usize, paint: Paint) -> St
             "Tab, Up, Ctrl-R",
             "complete commands, recall prompts, search them",
         ),
+        ("@, then Tab", "completes a file of the working directory"),
+        ("Shift-Tab", "changes to the next mode of the agent"),
         ("Ctrl-C", "cancels the turn; a second one ends acp"),
         ("Ctrl-D", "ends acp"),
     ] {

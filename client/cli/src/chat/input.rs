@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc as sync};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc as sync};
 use std::time::Duration;
 
 use crossterm::event::{self, Event, KeyEvent, KeyEventKind};
@@ -16,6 +16,7 @@ use reedline::{
 };
 use tokio::sync::mpsc;
 
+use super::files;
 use super::style::clean;
 
 /// Maximum number of prompts in the history file.
@@ -44,6 +45,8 @@ pub(super) enum Input {
     Abandoned,
     /// Ctrl-D in an empty line.
     End,
+    /// Shift-Tab in the editor.
+    NextMode,
     Key(KeyEvent),
     Paste(String),
     /// The terminal cannot be read.
@@ -60,30 +63,42 @@ pub(super) struct Keyboard {
     orders: sync::Sender<Order>,
     pub(super) inputs: mpsc::Receiver<Input>,
     reads_keys: Arc<AtomicBool>,
-    completions: Arc<Mutex<Vec<(String, String)>>>,
+    shared: Arc<Mutex<Shared>>,
     messages: ExternalPrinter<String>,
+}
+
+/// What the editor shows.
+#[derive(Debug, Default)]
+struct Shared {
+    completions: Vec<(String, String)>,
+    status: String,
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Keyboard {
     /// Starts the thread. It is never joined, because a read from a terminal cannot be cancelled.
-    pub(super) fn start(history: Option<PathBuf>, colours: bool) -> Self {
+    pub(super) fn start(history: Option<PathBuf>, cwd: PathBuf, colours: bool) -> Self {
         let (orders, ordered) = sync::channel();
         let (sender, inputs) = mpsc::channel(WAITING);
         let keyboard = Self {
             orders,
             inputs,
             reads_keys: Arc::default(),
-            completions: Arc::default(),
+            shared: Arc::default(),
             messages: ExternalPrinter::new(MESSAGES),
         };
         let editor = editor(
             history,
             colours,
-            keyboard.completions.clone(),
+            Completions(keyboard.shared.clone(), cwd),
             keyboard.messages.clone(),
         );
         let reads_keys = keyboard.reads_keys.clone();
-        std::thread::spawn(move || read(editor, &ordered, &sender, &reads_keys));
+        let sign = Sign(Some(keyboard.shared.clone()));
+        std::thread::spawn(move || read(editor, &sign, &ordered, &sender, &reads_keys));
         keyboard
     }
 
@@ -105,10 +120,12 @@ impl Keyboard {
 
     /// Sets the completions for Tab.
     pub(super) fn set_completions(&self, list: Vec<(String, String)>) {
-        *self
-            .completions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = list;
+        lock(&self.shared).completions = list;
+    }
+
+    /// Sets the text at the right of the prompt.
+    pub(super) fn set_status(&self, status: String) {
+        lock(&self.shared).status = status;
     }
 
     /// Shows text above the line that is being edited.
@@ -138,6 +155,7 @@ pub(super) fn restore(below: bool) {
 
 fn read(
     mut editor: Reedline,
+    sign: &Sign,
     orders: &sync::Receiver<Order>,
     inputs: &mpsc::Sender<Input>,
     reads_keys: &AtomicBool,
@@ -148,7 +166,7 @@ fn read(
                 if !prefill.is_empty() {
                     editor.run_edit_commands(&[EditCommand::InsertString(prefill)]);
                 }
-                match read_line(&mut editor) {
+                match read_line(&mut editor, sign) {
                     Ok(Signal::Success(line)) => Input::Line(line),
                     Ok(Signal::CtrlC) => {
                         // The next line is read immediately; input until then must not be echoed.
@@ -156,6 +174,7 @@ fn read(
                         Input::Abandoned
                     }
                     Ok(Signal::CtrlD) => Input::End,
+                    Ok(Signal::HostCommand(_)) => Input::NextMode,
                     Ok(_) => Input::Line(String::new()),
                     Err(error) => Input::Failed(error.to_string()),
                 }
@@ -173,13 +192,13 @@ fn read(
 
 /// Reads a line. The editor requests the position of the cursor and waits two seconds. A terminal
 /// behind a slow connection responds to a later attempt.
-fn read_line(editor: &mut Reedline) -> reedline::Result<Signal> {
+fn read_line(editor: &mut Reedline, sign: &Sign) -> reedline::Result<Signal> {
     for _ in 1..TRIES {
-        if let Ok(signal) = editor.read_line(&Sign) {
+        if let Ok(signal) = editor.read_line(sign) {
             return Ok(signal);
         }
     }
-    Ok(editor.read_line(&Sign)?)
+    Ok(editor.read_line(sign)?)
 }
 
 /// Reads keys while they are wanted.
@@ -206,7 +225,7 @@ fn keys(inputs: &mpsc::Sender<Input>, wanted: &AtomicBool) -> std::io::Result<()
 fn editor(
     history: Option<PathBuf>,
     colours: bool,
-    completions: Arc<Mutex<Vec<(String, String)>>>,
+    completions: Completions,
     messages: ExternalPrinter<String>,
 ) -> Reedline {
     let mut bindings = default_emacs_keybindings();
@@ -215,6 +234,11 @@ fn editor(
         ReedlineEvent::MenuNext,
     ]);
     bindings.add_binding(KeyModifiers::NONE, KeyCode::Tab, complete);
+    let next_mode = ReedlineEvent::UntilFound(vec![
+        ReedlineEvent::MenuPrevious,
+        ReedlineEvent::ExecuteHostCommand("next mode".to_owned()),
+    ]);
+    bindings.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, next_mode);
     let new_line = ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
     for (modifier, key) in [
         (KeyModifiers::ALT, KeyCode::Enter),
@@ -229,7 +253,8 @@ fn editor(
         .with_marker("› ");
     let mut editor = Reedline::create()
         .with_edit_mode(Box::new(Emacs::new(bindings)))
-        .with_completer(Box::new(Completions(completions)))
+        .with_completer(Box::new(completions))
+        .with_transient_prompt(Box::new(Sign(None)))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
         .with_partial_completions(true)
         .with_quick_completions(true)
@@ -250,15 +275,26 @@ fn editor(
 
 const MENU: &str = "commands";
 
-/// Completes the whole line.
-struct Completions(Arc<Mutex<Vec<(String, String)>>>);
+/// Completes the whole line, or a file after `@`.
+struct Completions(Arc<Mutex<Shared>>, PathBuf);
 
 impl Completer for Completions {
     fn complete(&mut self, line: &str, pos: usize) -> Vec<Suggestion> {
-        let list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = line.get(..pos).unwrap_or(line);
+        let start = begun.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+        if let Some(path) = begun[start..].strip_prefix('@') {
+            let files = files::matching(&self.1, path).into_iter();
+            let suggested = |path: String| Suggestion {
+                append_whitespace: !path.ends_with('/'),
+                value: format!("@{path}"),
+                span: Span::new(start, pos),
+                ..Suggestion::default()
+            };
+            return files.map(suggested).collect();
+        }
         let words = begun.matches(' ').count();
-        let fitting = list.iter().filter(|(line, _)| {
+        let shared = lock(&self.0);
+        let fitting = shared.completions.iter().filter(|(line, _)| {
             begun.starts_with('/') && line.starts_with(begun) && line.matches(' ').count() == words
         });
         fitting
@@ -285,8 +321,8 @@ impl Validator for Lines {
     }
 }
 
-/// The mark before the typed text.
-struct Sign;
+/// The mark before the typed text, and the status until it is sent.
+struct Sign(Option<Arc<Mutex<Shared>>>);
 
 impl Prompt for Sign {
     fn render_prompt_left(&self) -> Cow<'_, str> {
@@ -294,7 +330,8 @@ impl Prompt for Sign {
     }
 
     fn render_prompt_right(&self) -> Cow<'_, str> {
-        Cow::Borrowed("")
+        let status = self.0.as_ref().map(|shared| lock(shared).status.clone());
+        Cow::Owned(status.unwrap_or_default())
     }
 
     fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {

@@ -8,9 +8,11 @@ mod commands;
 pub(crate) mod demo;
 mod diff;
 mod elicitation;
+mod files;
 mod input;
 mod markdown;
 mod screen;
+mod status;
 mod style;
 mod talk;
 mod tools;
@@ -119,7 +121,7 @@ async fn converse(
     stop: &Stop,
     paint: Paint,
 ) -> Result<(), Failure> {
-    let keyboard = Keyboard::start(history(), paint.colours);
+    let keyboard = Keyboard::start(history(), talk.cwd.clone(), paint.colours);
     talk.converse(keyboard, questions, stop).await
 }
 

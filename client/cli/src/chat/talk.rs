@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use acp_sdk::v1::{SessionConfigOption, SessionUpdate};
+use acp_sdk::v1::SessionConfigOption;
 use tokio::sync::mpsc;
 
 use super::ask::{Asked, Keys};
 use super::commands::{self, Typed};
 use super::input::{Input, Keyboard};
 use super::screen::Screen;
+use super::status::{self, Modes};
 use super::style::{Colour, Face, Paint, clean, fit};
 use super::view::View;
 use super::{Failure, explained, interrupt};
@@ -21,7 +22,7 @@ use crate::selection;
 use crate::stop::Stop;
 use acp_client::{Client, ClientBuilder, Session};
 use acp_client::{Error, Result};
-use acp_client::{Event, Events, SessionSettings};
+use acp_client::{Events, SessionSettings};
 
 /// A session and its agent.
 pub(super) struct Talk<'a> {
@@ -29,8 +30,10 @@ pub(super) struct Talk<'a> {
     ask: Keys,
     notes: &'a Notes,
     slot: &'a mut Option<Client>,
-    cwd: PathBuf,
+    pub(super) cwd: PathBuf,
     opening: Opening,
+    /// The name of the agent, for the status.
+    agent: String,
     pub(super) session: Session,
     pub(super) events: Events,
     /// Whether the connection to the agent has ended.
@@ -82,6 +85,8 @@ impl<'a> Talk<'a> {
         );
         let mut screen = Screen::new();
         let width = Screen::width();
+        let agent = info.map_or("", |info| info.title.as_deref().unwrap_or(&info.name));
+        let agent = agent.to_owned();
         let head = paint.text(Face::BOLD, &fit(&name, width / 2));
         let place = fit(&cwd.to_string_lossy(), width.saturating_sub(4));
         let help = format!("{place}\n/help lists commands and keys.\n\n");
@@ -105,6 +110,7 @@ impl<'a> Talk<'a> {
             slot,
             cwd,
             opening,
+            agent,
             session,
             events,
             lost: false,
@@ -149,6 +155,10 @@ impl<'a> Talk<'a> {
                 }
                 Input::End => return Ok(()),
                 Input::Failed(reason) => return Err(Failure::Terminal(reason)),
+                Input::NextMode => {
+                    self.next_mode().await?;
+                    continue;
+                }
                 Input::Key(_) | Input::Paste(_) => continue,
             };
             abandoned = 0;
@@ -187,7 +197,7 @@ impl<'a> Talk<'a> {
         self.screen.print(&shown);
         self.screen.hide_cursor(false);
         self.screen.flush().await?;
-        keyboard.set_completions(commands::completions(&self.session.settings()));
+        self.show_settings(keyboard);
         keyboard.read_line(std::mem::take(&mut self.typed));
         // Chunks of text are joined to lines.
         let mut shown = String::new();
@@ -212,10 +222,7 @@ impl<'a> Talk<'a> {
                         if shown.ends_with('\n') {
                             keyboard.show(&std::mem::take(&mut shown));
                         }
-                        if let Event::Update(SessionUpdate::AvailableCommandsUpdate(_)) = event.event {
-                            let settings = self.session.settings();
-                            keyboard.set_completions(commands::completions(&settings));
-                        }
+                        self.show_settings(keyboard);
                     }
                     None => {
                         self.lost = true;
@@ -235,6 +242,40 @@ impl<'a> Talk<'a> {
                     keyboard.show(&std::mem::take(&mut shown));
                 }
             }
+        }
+    }
+
+    /// Sets the completions and the status of the prompt.
+    fn show_settings(&self, keyboard: &Keyboard) {
+        let settings = self.session.settings();
+        keyboard.set_completions(commands::completions(&settings));
+        let columns = Screen::width() / 2;
+        let status = status::line(&self.agent, &settings, self.view.reported(), columns);
+        keyboard.set_status(status);
+    }
+
+    /// Changes to the next mode. The prompt shows it.
+    async fn next_mode(&mut self) -> Result<(), Failure> {
+        let modes = Modes::of(&self.session.settings());
+        let next = modes
+            .as_ref()
+            .and_then(|modes| Some((modes.option.as_ref(), modes.next()?)));
+        let Some((option, next)) = next.filter(|_| !self.lost) else {
+            return self
+                .say(Colour::Yellow, "the agent has no other mode")
+                .await;
+        };
+        let result = match option {
+            None => self.session.set_mode(next).await,
+            Some(option) => self
+                .session
+                .set_config_option(option.clone(), next)
+                .await
+                .map(drop),
+        };
+        match result {
+            Ok(()) => Ok(()),
+            Err(error) => self.complain(&error).await,
         }
     }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use acp_sdk::conversation::{Change, Conversation};
-use acp_sdk::v1::{ContentBlock, ContentChunk, PlanEntryStatus, SessionUpdate, StopReason};
+use acp_sdk::v1::{
+    ContentBlock, ContentChunk, PlanEntryStatus, SessionUpdate, StopReason, UsageUpdate,
+};
 
 use super::markdown::Markdown;
 use super::screen::Live;
@@ -313,9 +315,7 @@ impl View {
             let (input, output) = (tokens.input_tokens, tokens.output_tokens);
             parts.push(format!("{input} tokens in, {output} out"));
         }
-        if let Some(cost) = &outcome.turn_cost {
-            parts.push(text::cost(cost));
-        }
+        parts.extend(text::cost(outcome.turn_cost.as_ref()));
         if outcome.usage.is_some() {
             parts.push(self.usage());
         }
@@ -326,6 +326,11 @@ impl View {
         let line = fit(&parts.join(" · "), width.saturating_sub(1));
         shown += &format!("{}\n\n", self.paint.text(face, &line));
         shown
+    }
+
+    /// Returns the usage that the agent reported last.
+    pub(super) fn reported(&self) -> Option<&UsageUpdate> {
+        self.conversation.usage()
     }
 
     /// Returns the tokens and the cost so far.

@@ -249,6 +249,88 @@ async fn a_continued_session_shows_its_history() {
 }
 
 #[tokio::test]
+async fn the_prompt_has_a_status_and_changes_the_mode() {
+    let agent = super::script::script(
+        r#"answer '{"protocolVersion":1,"agentInfo":{"name":"tester","version":"1"}}'
+        answer '{"sessionId":"s","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Asking"},{"id":"plan","name":"Planning"}]}}'
+        answer '{}'; prompt; update '{"sessionUpdate":"usage_update","used":25,"size":100,"cost":{"amount":0.5,"currency":"EUR"}}'
+        end end_turn; message"#,
+    );
+    let mut terminal = Terminal::acp(&["chat", "--", "sh", "-c", &agent]);
+    terminal.shows("tester · Asking").await;
+    terminal.types("hi\u{1b}[Z");
+    terminal.shows("tester · Planning").await;
+    terminal.types(" there\r");
+    terminal.shows("25 of 100 tokens").await;
+    terminal.shows("Planning · 25 % context · 0.5 EUR").await;
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+}
+
+#[tokio::test]
+async fn files_are_completed_after_an_at() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("src")).unwrap();
+    std::fs::write(dir.path().join("src/words.rs"), "").unwrap();
+    let agent = super::script::script("start; prompt; say \"$(quoted)\"; end end_turn; message");
+    let cwd = dir.path().to_str().unwrap();
+    let mut terminal = Terminal::acp(&["chat", "--cwd", cwd, "--", "sh", "-c", &agent]);
+    terminal.shows("› ").await;
+    terminal.types("read @word\t");
+    terminal.shows("@src/words.rs").await;
+    terminal.types("now\r");
+    terminal.shows("@src/words.rs now'").await;
+    terminal.shows(" s\r\n").await;
+    terminal.shows("› ").await;
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_question_rings_unless_told_not_to() {
+    for (args, rings) in [
+        (&["chat", "--demo"][..], true),
+        (&["chat", "--demo", "--no-bell"], false),
+    ] {
+        let mut terminal = Terminal::acp(args);
+        terminal.shows("› ").await;
+        terminal.types("hi\r");
+        let before = terminal.shows("y  allow once").await;
+        assert_eq!(before.contains('\u{7}'), rings);
+        terminal.types("\u{3}");
+        terminal.shows("cancelled after").await;
+        terminal.shows("› ").await;
+        terminal.types("\u{4}");
+        assert_eq!(terminal.code().await, Some(0));
+    }
+}
+
+#[tokio::test]
+async fn the_demo_shows_what_a_chat_displays() {
+    let mut terminal = Terminal::acp(&["chat", "--demo"]);
+    terminal.shows("demo · Ask").await;
+    terminal.types("hi\r");
+    for shown in [
+        "What you see",
+        "Shift-Tab │ the next mode",
+        "• A plan",
+        "? May the agent",
+        "hello.rs +1 -1",
+    ] {
+        terminal.shows(shown).await;
+    }
+    terminal.shows("y  allow once: Yes").await;
+    terminal.types("y");
+    terminal.shows("✓ Change the greeting (edit)").await;
+    terminal.shows("You allowed it.").await;
+    terminal.shows("✓ Show text").await;
+    terminal.shows("0.0042 EUR\r\n").await;
+    terminal.shows("› ").await;
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+}
+
+#[tokio::test]
 async fn without_a_terminal_it_refuses() {
     let ended = Command::new(env!("CARGO_BIN_EXE_acp"))
         .args(["chat", "--", "sh"])

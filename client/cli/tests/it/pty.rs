@@ -96,12 +96,11 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits for a text in the output after the previous match.
-    pub async fn shows(&mut self, text: &str) {
+    /// Waits for a text in the output after the previous match. Returns the output up to its end.
+    pub async fn shows(&mut self, text: &str) -> String {
         loop {
             if let Some(at) = self.seen.find(text) {
-                self.seen.drain(..at + text.len());
-                return;
+                return self.seen.drain(..at + text.len()).collect();
             }
             let piece = within(self.shown.recv()).await;
             let piece = piece.unwrap_or_else(|| panic!("{text:?} is not in {:?}", self.seen));
