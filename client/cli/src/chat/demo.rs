@@ -2,16 +2,7 @@
 
 use std::time::Duration;
 
-use acp_sdk::v1::{
-    Agent, AgentContext, CancelNotification, ContentBlock, ContentChunk, Cost, Diff,
-    Implementation, InitializeRequest, InitializeResponse, NewSessionRequest, NewSessionResponse,
-    PermissionOption, PermissionOptionKind, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus,
-    PromptRequest, PromptResponse, ProtocolVersion, RequestPermissionOutcome,
-    RequestPermissionRequest, SessionMode, SessionModeState, SessionNotification, SessionUpdate,
-    SetSessionModeRequest, SetSessionModeResponse, StopReason, ToolCall, ToolCallStatus,
-    ToolCallUpdate, ToolKind, UsageUpdate,
-};
-use acp_sdk::{HandlerResult, Transport};
+use acp_sdk::{HandlerResult, Transport, v1::*};
 
 const INTRODUCTION: &str = "\
 # What you see
@@ -22,17 +13,16 @@ This agent is a **script** inside of `acp`: it has no model, and changes nothing
 |---|---|
 | Shift-Tab | the next mode of the agent |
 | Ctrl-C | cancels the turn |
-| `/help` | lists commands and keys |
 
 ```rust
-fn main() {
-    println!(\"Hello\");
-}
+println!(\"Hello\");
 ```
 
 - A plan, a tool call with its change, and a question follow.
-- Answer the question by one key.
+- Answer the question by one key. `/help` lists commands and keys.
 ";
+
+const END: &str = "That is all; every prompt shows the same.";
 
 struct Demo;
 
@@ -43,27 +33,41 @@ pub(crate) fn start() -> Transport {
     tokio::io::split(near).into()
 }
 
-/// Sends an update. Returns whether the turn goes on.
-async fn send(
-    ctx: &AgentContext,
-    req: &PromptRequest,
-    update: SessionUpdate,
-) -> HandlerResult<bool> {
-    let update = SessionNotification::new(req.session_id.clone(), update);
+/// Sends an update and waits for a moment, unless the turn is cancelled.
+async fn send(ctx: &AgentContext, id: &SessionId, update: SessionUpdate) -> HandlerResult<()> {
+    let update = SessionNotification::new(id.clone(), update);
     ctx.client().session_update(update).await?;
     tokio::select! {
-        () = tokio::time::sleep(Duration::from_millis(15)) => Ok(true),
-        () = ctx.cancelled() => Ok(false),
+        () = tokio::time::sleep(Duration::from_millis(15)) => {}
+        () = ctx.cancelled() => {}
     }
+    Ok(())
+}
+
+fn said(text: &str) -> SessionUpdate {
+    SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::from(text)))
 }
 
 fn plan(first: PlanEntryStatus, second: PlanEntryStatus) -> SessionUpdate {
-    let entry = |text, status| PlanEntry::new(text, PlanEntryPriority::Medium, status);
-    let entries = vec![
-        entry("Show text", first),
-        entry("Change the greeting", second),
+    let entries = [("Show text", first), ("Change the greeting", second)];
+    let entries =
+        entries.map(|(text, status)| PlanEntry::new(text, PlanEntryPriority::Low, status));
+    SessionUpdate::Plan(Plan::new(entries.to_vec()))
+}
+
+/// A change, and the question for it.
+fn change(id: &SessionId) -> (ToolCall, RequestPermissionRequest) {
+    let diff = Diff::new("hello.rs", "println!(\"Hello, world\");\n");
+    let diff = diff.with_old_text("println!(\"Hello\");\n");
+    let call = ToolCall::new("edit", "Change the greeting").with_kind(ToolKind::Edit);
+    let yes = "Yes (the file is not written)";
+    let options = vec![
+        PermissionOption::new("yes", yes, PermissionOptionKind::AllowOnce),
+        PermissionOption::new("no", "No", PermissionOptionKind::RejectOnce),
     ];
-    SessionUpdate::Plan(Plan::new(entries))
+    let about = ToolCallUpdate::new("edit");
+    let question = RequestPermissionRequest::new(id.clone(), about, options);
+    (call.with_content(vec![diff.into()]), question)
 }
 
 impl Agent for Demo {
@@ -100,55 +104,35 @@ impl Agent for Demo {
         req: PromptRequest,
     ) -> HandlerResult<PromptResponse> {
         use PlanEntryStatus::{Completed, InProgress, Pending};
-        let said = |text: &str| {
-            SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::from(text)))
-        };
+        let id = &req.session_id;
         let cancelled = Ok(PromptResponse::new(StopReason::Cancelled));
-        send(ctx, &req, plan(InProgress, Pending)).await?;
+        send(ctx, id, plan(InProgress, Pending)).await?;
         for word in INTRODUCTION.split_inclusive(' ') {
-            if !send(ctx, &req, said(word)).await? {
+            if ctx.is_cancelled() {
                 return cancelled;
             }
+            send(ctx, id, said(word)).await?;
         }
-        send(ctx, &req, plan(Completed, InProgress)).await?;
-        let diff = Diff::new("hello.rs", "println!(\"Hello, world\");\n");
-        let diff = diff.with_old_text("println!(\"Hello\");\n");
-        let call = ToolCall::new("edit", "Change the greeting").with_kind(ToolKind::Edit);
-        send(ctx, &req, call.with_content(vec![diff.into()]).into()).await?;
-        let options = vec![
-            PermissionOption::new(
-                "yes",
-                "Yes (the file is not written)",
-                PermissionOptionKind::AllowOnce,
-            ),
-            PermissionOption::new("no", "No", PermissionOptionKind::RejectOnce),
-        ];
-        let question = RequestPermissionRequest::new(
-            req.session_id.clone(),
-            ToolCallUpdate::new("edit"),
-            options,
-        );
-        let (status, words) = match ctx.client().request_permission(question).await?.outcome {
-            RequestPermissionOutcome::Selected(chosen) if chosen.option_id.as_str() == "yes" => (
-                ToolCallStatus::Completed,
-                "You allowed it. That is all; every prompt shows the same.",
-            ),
-            RequestPermissionOutcome::Selected(_) => (
-                ToolCallStatus::Failed,
-                "You refused it. That is all; every prompt shows the same.",
-            ),
+        let (call, question) = change(id);
+        send(ctx, id, plan(Completed, InProgress)).await?;
+        send(ctx, id, call.into()).await?;
+        let status = match ctx.client().request_permission(question).await?.outcome {
+            RequestPermissionOutcome::Selected(chosen) if chosen.option_id.as_str() == "yes" => {
+                ToolCallStatus::Completed
+            }
+            RequestPermissionOutcome::Selected(_) => ToolCallStatus::Failed,
             _ => return cancelled,
         };
-        send(
-            ctx,
-            &req,
-            ToolCallUpdate::new("edit").with_status(status).into(),
-        )
-        .await?;
-        send(ctx, &req, plan(Completed, Completed)).await?;
         let usage = UsageUpdate::new(1_200_u64, 10_000_u64).with_cost(Cost::new(0.0042, "EUR"));
-        send(ctx, &req, usage.into()).await?;
-        send(ctx, &req, said(words)).await?;
+        let call = ToolCallUpdate::new("edit").with_status(status);
+        for update in [
+            call.into(),
+            plan(Completed, Completed),
+            usage.into(),
+            said(END),
+        ] {
+            send(ctx, id, update).await?;
+        }
         Ok(PromptResponse::new(StopReason::EndTurn))
     }
 

@@ -322,7 +322,7 @@ async fn the_demo_shows_what_a_chat_displays() {
     terminal.shows("y  allow once: Yes").await;
     terminal.types("y");
     terminal.shows("✓ Change the greeting (edit)").await;
-    terminal.shows("You allowed it.").await;
+    terminal.shows("That is all").await;
     terminal.shows("✓ Show text").await;
     terminal.shows("0.0042 EUR\r\n").await;
     terminal.shows("› ").await;
