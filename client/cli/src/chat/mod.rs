@@ -8,6 +8,7 @@ mod commands;
 pub(crate) mod demo;
 mod diff;
 mod elicitation;
+mod execute;
 mod files;
 mod input;
 mod markdown;

@@ -3,14 +3,12 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use acp_sdk::v1::SessionConfigOption;
 use tokio::sync::mpsc;
 
 use super::ask::{Asked, Keys};
-use super::commands::{self, Typed};
+use super::commands::Typed;
 use super::input::{Input, Keyboard};
 use super::screen::Screen;
-use super::status::{self, Modes};
 use super::style::{Colour, Face, Paint, clean, fit};
 use super::view::View;
 use super::{Failure, explained, interrupt};
@@ -21,19 +19,18 @@ use crate::opening::{self, Opening};
 use crate::selection;
 use crate::stop::Stop;
 use acp_client::{Client, ClientBuilder, Session};
-use acp_client::{Error, Result};
-use acp_client::{Events, SessionSettings};
+use acp_client::{Error, Events};
 
 /// A session and its agent.
 pub(super) struct Talk<'a> {
     pub(super) args: &'a ChatArgs,
     ask: Keys,
     notes: &'a Notes,
-    slot: &'a mut Option<Client>,
+    pub(super) slot: &'a mut Option<Client>,
     pub(super) cwd: PathBuf,
-    opening: Opening,
+    pub(super) opening: Opening,
     /// The name of the agent, for the status.
-    agent: String,
+    pub(super) agent: String,
     pub(super) session: Session,
     pub(super) events: Events,
     /// Whether the connection to the agent has ended.
@@ -47,7 +44,7 @@ pub(super) struct Talk<'a> {
 }
 
 /// The next step after a line.
-enum Next {
+pub(super) enum Next {
     Goes,
     Quit,
 }
@@ -245,40 +242,6 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Sets the completions and the status of the prompt.
-    fn show_settings(&self, keyboard: &Keyboard) {
-        let settings = self.session.settings();
-        keyboard.set_completions(commands::completions(&settings));
-        let columns = Screen::width() / 2;
-        let status = status::line(&self.agent, &settings, self.view.reported(), columns);
-        keyboard.set_status(status);
-    }
-
-    /// Changes to the next mode. The prompt shows it.
-    async fn next_mode(&mut self) -> Result<(), Failure> {
-        let modes = Modes::of(&self.session.settings());
-        let next = modes
-            .as_ref()
-            .and_then(|modes| Some((modes.option.as_ref(), modes.next()?)));
-        let Some((option, next)) = next.filter(|_| !self.lost) else {
-            return self
-                .say(Colour::Yellow, "the agent has no other mode")
-                .await;
-        };
-        let result = match option {
-            None => self.session.set_mode(next).await,
-            Some(option) => self
-                .session
-                .set_config_option(option.clone(), next)
-                .await
-                .map(drop),
-        };
-        match result {
-            Ok(()) => Ok(()),
-            Err(error) => self.complain(&error).await,
-        }
-    }
-
     /// Reconnects if the connection has ended, and continues the session if the agent can. Returns
     /// whether there is a session.
     async fn reconnect(&mut self) -> Result<bool, Failure> {
@@ -350,56 +313,6 @@ impl<'a> Talk<'a> {
         self.screen.print("\n");
         Ok(())
     }
-
-    async fn command(&mut self, command: Typed, settings: &SessionSettings) -> Next {
-        let (width, paint) = (Screen::width(), self.paint);
-        let shown = match command {
-            Typed::Quit => return Next::Quit,
-            Typed::Help => commands::help(settings, width, paint),
-            Typed::Plan => self.view.plan(width),
-            Typed::Usage => self.view.usage() + "\n",
-            Typed::Session => format!("{}\n", clean(self.session.id().as_str())),
-            Typed::Cancel => "No turn is running.\n".to_owned(),
-            Typed::Mode(mode) if mode.is_empty() => commands::modes(settings, width),
-            Typed::Mode(mode) => done(selection::set_mode(&self.session, &mode).await, &mode),
-            Typed::Model(value) if value.is_empty() => {
-                commands::options(settings, selection::is_model, width)
-            }
-            Typed::Model(value) => done(selection::set_model(&self.session, &value).await, &value),
-            Typed::Option(id, value) if value.is_empty() => {
-                let wanted =
-                    |option: &SessionConfigOption| id.is_empty() || option.id.as_str() == id;
-                commands::options(settings, wanted, width)
-            }
-            Typed::Option(id, value) => {
-                let set = selection::set_option(&self.session, &id, &value).await;
-                done(set, &format!("{id}: {value}"))
-            }
-            Typed::New => self.new_session().await,
-            Typed::Unknown(name) => format!(
-                "There is no command /{}. /help lists them; //{0} sends it as it is.\n",
-                fit(&name, 40)
-            ),
-            Typed::Nothing | Typed::Prompt(_) => String::new(),
-        };
-        let shown = self.view.block(&shown);
-        self.screen.print(&shown);
-        Next::Goes
-    }
-
-    async fn new_session(&mut self) -> String {
-        let Some(client) = self.slot.as_ref().filter(|_| !self.lost) else {
-            return "There is no agent; the next prompt starts it.\n".to_owned();
-        };
-        match self.opening.begin(client, &self.cwd).await {
-            Ok((session, events)) => {
-                (self.session, self.events) = (session, events);
-                self.view = View::new(self.paint);
-                "A new session.\n".to_owned()
-            }
-            Err(failure) => Failure::from(failure).lines().join("\n") + "\n",
-        }
-    }
 }
 
 /// Shows elicitations in the conversation.
@@ -412,11 +325,3 @@ fn elicits(keys: &Keys) -> impl Fn(ClientBuilder) -> ClientBuilder + use<> {
 const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
 
 const LOST: &str = "the connection to the agent was lost; the next prompt connects again";
-
-fn done(result: Result<(), selection::Failure>, what: &str) -> String {
-    match result {
-        Ok(()) => format!("{}\n", fit(what, 100)),
-        Err(selection::Failure::Error(error)) => explained(&error).join("\n") + "\n",
-        Err(selection::Failure::Choice(message)) => clean(&message) + "\n",
-    }
-}
