@@ -75,8 +75,16 @@ impl Markdown {
             self.parsed = self.source.len();
         }
         if self.source.len() > LONGEST {
-            let breaks = self.source.rfind('\n').or_else(|| self.source.rfind(' '));
-            shown += &self.take(breaks.map_or(self.source.len(), |at| at + 1));
+            shown += &self.complete();
+        }
+        if self.source.len() > LONGEST {
+            let fenced =
+                matches!(parser(&self.source).next(), Some(Event::Start(tag)) if is_fenced(&tag));
+            let opening = opening(&self.source, fenced);
+            let rest = &self.source[opening.len()..];
+            let end = rest.rfind('\n').or_else(|| rest.rfind(' '));
+            let end = end.map_or(rest.len(), |at| at + 1);
+            shown += &self.take_code(opening.len() + end, &opening);
             self.parsed = self.source.len();
         }
         shown
@@ -112,7 +120,7 @@ impl Markdown {
         for (event, range) in parser(&self.source[..lines]).into_offset_iter() {
             let begins = match &event {
                 Event::Start(tag) if depth == 0 => {
-                    fenced = matches!(tag, Tag::CodeBlock(CodeBlockKind::Fenced(_)));
+                    fenced = is_fenced(tag);
                     listed = matches!(tag, Tag::List(_));
                     true
                 }
@@ -132,18 +140,24 @@ impl Markdown {
         }
         // The indent belongs to the block.
         last = self.source[..last].rfind('\n').map_or(0, |at| at + 1);
-        let opening = self.source[last..].split_inclusive('\n').next();
-        let opening = opening.filter(|_| fenced).unwrap_or_default().to_owned();
+        let opening = opening(&self.source[last..], fenced);
         let code = &self.source[last + opening.len()..lines];
         if code.is_empty() || opening.is_empty() {
             return self.take(last);
         }
-        // Lines of code are final. Unless the block ends, the rest is code as well.
-        let is_closed = is_closed(&opening, code);
-        let shown = self.take(lines);
-        if !is_closed {
+        // Lines of code are final.
+        match is_closed(&opening, code) {
+            true => self.take(lines),
+            false => self.take_code(lines, &opening),
+        }
+    }
+
+    /// Renders and removes the first bytes. The rest is in the block that `opening` began, too.
+    fn take_code(&mut self, length: usize, opening: &str) -> String {
+        let shown = self.take(length);
+        if !opening.is_empty() {
             self.breaks = 0;
-            self.source.insert_str(0, &opening);
+            self.source.insert_str(0, opening);
         }
         shown
     }
@@ -162,6 +176,18 @@ impl Markdown {
         let lines = lines.iter().map(|line| line.shown.as_str());
         lines.flat_map(|line| [line, "\n"]).collect()
     }
+}
+
+fn is_fenced(tag: &Tag<'_>) -> bool {
+    matches!(tag, Tag::CodeBlock(CodeBlockKind::Fenced(_)))
+}
+
+/// Returns the first line of a block of code, or nothing for another block. It is parsed again with each
+/// line, so a very long one is not code.
+fn opening(block: &str, fenced: bool) -> String {
+    let line = block.split_inclusive('\n').next();
+    let line = line.filter(|line| fenced && line.len() < LONGEST / 16);
+    line.unwrap_or_default().to_owned()
 }
 
 /// Returns whether a block of code ends.

@@ -133,6 +133,23 @@ fn the_rest_of_the_text_is_previewed() {
 }
 
 #[test]
+fn a_long_line_of_code_is_code_to_its_end() {
+    let mut markdown = Markdown::new(PLAIN, Face::default());
+    let mut text = markdown.push("```\n", 80);
+    for _ in 0..5000 {
+        text += &markdown.push("f(x); y", 80);
+    }
+    text += &markdown.push("\n```\nend\n", 80);
+    text += &markdown.finish();
+    let code = text.strip_suffix("\nend\n").unwrap();
+    assert!(
+        code.lines()
+            .all(|line| line.starts_with("    f") || line.starts_with("    y"))
+    );
+    assert_eq!(code.matches("f(x);").count(), 5000);
+}
+
+#[test]
 fn tables_fit_the_terminal() {
     let table =
         "| Name | Count | Note |\n|---|--:|---|\n| `a` | 7 | some long text |\n| b | 1234 | |\n";
