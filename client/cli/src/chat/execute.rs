@@ -57,8 +57,14 @@ impl Talk<'_> {
             Typed::Usage => self.view.usage() + "\n",
             Typed::Session => format!("{}\n", clean(self.session.id().as_str())),
             Typed::Cancel => "No turn is running.\n".to_owned(),
-            Typed::Mode(mode) if mode.is_empty() => commands::modes(settings, width),
-            Typed::Mode(mode) => done(self.session.set_mode(mode.clone()).await, &mode),
+            Typed::Mode(mode) => match Modes::of(settings).and_then(|modes| modes.option) {
+                Some(id) if mode.is_empty() => {
+                    commands::options(settings, |option| option.id == id, width)
+                }
+                Some(id) => self.set(settings, id.as_str(), &mode).await,
+                None if mode.is_empty() => commands::modes(settings, width),
+                None => done(self.session.set_mode(mode.clone()).await, &mode),
+            },
             Typed::Model(value) if value.is_empty() => {
                 commands::options(settings, commands::is_model, width)
             }

@@ -268,6 +268,29 @@ async fn the_prompt_has_a_status_and_changes_the_mode() {
 }
 
 #[tokio::test]
+async fn a_mode_may_be_an_option() {
+    let option = r#"{"id":"how","name":"How","category":"mode","type":"select","currentValue":"CURRENT","options":[{"value":"ask","name":"Asking"},{"value":"plan","name":"Planning"}]}"#;
+    let (ask, plan) = (
+        option.replace("CURRENT", "ask"),
+        option.replace("CURRENT", "plan"),
+    );
+    let agent = super::script::script(&format!(
+        r#"answer '{{"protocolVersion":1}}'; answer '{{"sessionId":"s","configOptions":[{ask}]}}'
+        answer '{{"configOptions":[{plan}]}}'; message"#
+    ));
+    let mut terminal = Terminal::acp(&["chat", "--", "sh", "-c", &agent]);
+    terminal.shows("Asking").await;
+    terminal.types("/mode\r");
+    terminal.shows("● ask").await;
+    terminal.shows("› ").await;
+    terminal.types("/mode plan\r");
+    terminal.shows("how: plan").await;
+    terminal.shows("Planning").await;
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+}
+
+#[tokio::test]
 async fn files_are_completed_after_an_at() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("src")).unwrap();
