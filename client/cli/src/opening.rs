@@ -52,7 +52,8 @@ pub(super) struct Opening {
     /// Held until the run ends.
     kept: Option<Kept>,
     is_new: bool,
-    selection: Selection,
+    /// What is set in each session that is opened.
+    pub(super) selection: Selection,
 }
 
 impl Opening {

@@ -1,6 +1,6 @@
 //! The mode, the model and other options of a session, as the user names them.
 
-use acp_client::{Error, Session, SessionSettings};
+use acp_client::{Error, Session};
 use acp_sdk::v1::{
     SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelect,
     SessionConfigSelectOption, SessionConfigSelectOptions,
@@ -45,7 +45,7 @@ impl Selection {
     /// Fails when the agent does not offer a value, or rejects it.
     pub(super) async fn apply(&self, session: &Session) -> Result<(), Failure> {
         if let Some(model) = &self.model {
-            set_model(session, model).await?;
+            set_found(session, "model", is_model, model).await?;
         }
         for (id, value) in &self.option {
             set_option(session, id, value).await?;
@@ -53,6 +53,49 @@ impl Selection {
         if let Some(mode) = &self.mode {
             set_mode(session, mode).await?;
         }
+        Ok(())
+    }
+
+    /// Sets the mode of a session, and of those that are opened later.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the agent has no such mode, or rejects it.
+    pub(super) async fn set_mode(&mut self, session: &Session, mode: &str) -> Result<(), Failure> {
+        set_mode(session, mode).await?;
+        self.mode = Some(mode.to_owned());
+        Ok(())
+    }
+
+    /// Sets the model of a session, and of those that are opened later.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the agent has no such model, or rejects it.
+    pub(super) async fn set_model(
+        &mut self,
+        session: &Session,
+        model: &str,
+    ) -> Result<(), Failure> {
+        set_found(session, "model", is_model, model).await?;
+        self.model = Some(model.to_owned());
+        Ok(())
+    }
+
+    /// Sets an option of a session, and of those that are opened later.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the agent has no such option or value, or rejects it.
+    pub(super) async fn set_option(
+        &mut self,
+        session: &Session,
+        id: &str,
+        value: &str,
+    ) -> Result<(), Failure> {
+        set_option(session, id, value).await?;
+        self.option.retain(|(known, _)| known != id);
+        self.option.push((id.to_owned(), value.to_owned()));
         Ok(())
     }
 }
@@ -67,53 +110,30 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 /// Sets the mode: by `session/set_mode`, or by the config option of this category.
-///
-/// # Errors
-///
-/// Fails when the agent has no such mode, or rejects it.
-pub(super) async fn set_mode(session: &Session, mode: &str) -> Result<(), Failure> {
-    let settings = session.settings();
-    if let Some(modes) = &settings.modes {
-        let known = modes.available_modes.iter().map(|mode| mode.id.as_str());
-        check("mode", mode, known)?;
-        return Ok(session.set_mode(mode).await?);
-    }
-    let is_mode = |option: &SessionConfigOption| {
-        option.category == Some(SessionConfigOptionCategory::Mode) || option.id.as_str() == "mode"
+async fn set_mode(session: &Session, mode: &str) -> Result<(), Failure> {
+    let Some(modes) = session.settings().modes else {
+        return set_found(session, "mode", is_mode, mode).await;
     };
-    set_found(session, &settings, "mode", is_mode, mode).await
+    let known = modes.available_modes.iter().map(|mode| mode.id.as_str());
+    check("mode", mode, known)?;
+    Ok(session.set_mode(mode).await?)
 }
 
-/// Sets the config option that selects the model.
-///
-/// # Errors
-///
-/// Fails when the agent has no such model, or rejects it.
-pub(super) async fn set_model(session: &Session, model: &str) -> Result<(), Failure> {
-    set_found(session, &session.settings(), "model", is_model, model).await
-}
-
-/// Sets the config option with this id.
-///
-/// # Errors
-///
-/// Fails when the agent has no such option or value, or rejects it.
-pub(super) async fn set_option(session: &Session, id: &str, value: &str) -> Result<(), Failure> {
+async fn set_option(session: &Session, id: &str, value: &str) -> Result<(), Failure> {
     let settings = session.settings();
     let ids = settings.config_options.iter().flatten();
     check("option", id, ids.map(|option| option.id.as_str()))?;
-    let is_named = |option: &SessionConfigOption| option.id.as_str() == id;
-    set_found(session, &settings, id, is_named, value).await
+    set_found(session, id, |option| option.id.as_str() == id, value).await
 }
 
 /// Sets the first option that is `wanted`.
 async fn set_found(
     session: &Session,
-    settings: &SessionSettings,
     what: &str,
     wanted: impl Fn(&SessionConfigOption) -> bool,
     value: &str,
 ) -> Result<(), Failure> {
+    let settings = session.settings();
     let mut options = settings.config_options.iter().flatten();
     let Some(option) = options.find(|option| wanted(option)) else {
         let message = format!("the agent offers no choice of a {what}");
@@ -143,6 +163,11 @@ fn check<'a>(what: &str, value: &str, known: impl Iterator<Item = &'a str>) -> R
     Err(Failure::Choice(format!(
         "the agent has no {what} {value}. It offers: {offered}"
     )))
+}
+
+/// Returns whether an option selects the mode.
+pub(super) fn is_mode(option: &SessionConfigOption) -> bool {
+    option.category == Some(SessionConfigOptionCategory::Mode) || option.id.as_str() == "mode"
 }
 
 /// Returns whether an option selects the model.

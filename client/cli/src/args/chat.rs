@@ -43,10 +43,11 @@ acp chat [OPTIONS] NAME
 
 const CHAT_HELP: &str = "\
 Keys:
-  Enter sends. Alt-Enter, Ctrl-J, or Enter after a backslash starts a new line. Up and Down
-  recall earlier prompts, Ctrl-R searches them, Tab completes commands, and files after @. Shift-Tab
-  changes to the next mode of the agent. Input during a turn is sent after it. Ctrl-C cancels the
-  turn and returns such input to the line. A second Ctrl-C, or Ctrl-D, quits acp.
+  Enter sends. Alt-Enter, Ctrl-J, or Enter after a backslash starts a new
+  line. Up and Down recall earlier prompts, Ctrl-R searches them, Tab
+  completes commands, and files after @. Shift-Tab changes to the next mode of
+  the agent. Input during a turn is sent after it. Ctrl-C cancels the turn and
+  returns such input to the line. A second Ctrl-C, or Ctrl-D, quits acp.
 
 Commands:
   /help lists the commands of acp and of the agent, such as /mode, /model,

@@ -1,6 +1,6 @@
 //! Executes the commands of a conversation.
 
-use acp_sdk::v1::{SessionConfigKind, SessionConfigOption};
+use acp_sdk::v1::SessionConfigOption;
 
 use super::commands::{self, Typed};
 use super::input::Keyboard;
@@ -10,7 +10,8 @@ use super::style::{Colour, clean, fit};
 use super::talk::{Next, Talk};
 use super::view::View;
 use super::{Failure, explained};
-use acp_client::{Result, SessionSettings};
+use crate::selection::{self, is_model};
+use acp_client::SessionSettings;
 
 impl Talk<'_> {
     /// Sets the completions and the status of the prompt.
@@ -25,25 +26,17 @@ impl Talk<'_> {
     /// Changes to the next mode. The prompt shows it.
     pub(super) async fn next_mode(&mut self) -> Result<(), Failure> {
         let modes = Modes::of(&self.session.settings());
-        let next = modes
-            .as_ref()
-            .and_then(|modes| Some((modes.option.as_ref(), modes.next()?)));
-        let Some((option, next)) = next.filter(|_| !self.lost) else {
+        let next = modes.as_ref().and_then(Modes::next);
+        let Some(next) = next.filter(|_| !self.lost) else {
             return self
                 .say(Colour::Yellow, "the agent has no other mode")
                 .await;
         };
-        let result = match option {
-            None => self.session.set_mode(next).await,
-            Some(option) => self
-                .session
-                .set_config_option(option.clone(), next)
-                .await
-                .map(drop),
-        };
-        match result {
+        let set = self.opening.selection.set_mode(&self.session, next).await;
+        match set {
             Ok(()) => Ok(()),
-            Err(error) => self.complain(&error).await,
+            Err(selection::Failure::Error(error)) => self.complain(&error).await,
+            Err(selection::Failure::Choice(message)) => self.say(Colour::Red, &message).await,
         }
     }
 
@@ -57,30 +50,31 @@ impl Talk<'_> {
             Typed::Usage => self.view.usage() + "\n",
             Typed::Session => format!("{}\n", clean(self.session.id().as_str())),
             Typed::Cancel => "No turn is running.\n".to_owned(),
-            Typed::Mode(mode) => match Modes::of(settings).and_then(|modes| modes.option) {
-                Some(id) if mode.is_empty() => {
-                    commands::options(settings, |option| option.id == id, width)
-                }
-                Some(id) => self.set(settings, id.as_str(), &mode).await,
-                None if mode.is_empty() => commands::modes(settings, width),
-                None => done(self.session.set_mode(mode.clone()).await, &mode),
+            Typed::Mode(mode) if mode.is_empty() => match Modes::of(settings) {
+                Some(Modes {
+                    option: Some(id), ..
+                }) => commands::options(settings, |option| option.id == id, width),
+                _ => commands::modes(settings, width),
             },
-            Typed::Model(value) if value.is_empty() => {
-                commands::options(settings, commands::is_model, width)
+            Typed::Mode(mode) => {
+                let set = self.opening.selection.set_mode(&self.session, &mode);
+                done(set.await, &mode)
             }
-            Typed::Model(value) => {
-                let mut options = settings.config_options.iter().flatten();
-                match options.find(|option| commands::is_model(option)) {
-                    Some(option) => self.set(settings, option.id.as_str(), &value).await,
-                    None => "The agent offers no choice of models.\n".to_owned(),
-                }
+            Typed::Model(model) if model.is_empty() => commands::options(settings, is_model, width),
+            Typed::Model(model) => {
+                let set = self.opening.selection.set_model(&self.session, &model);
+                done(set.await, &model)
             }
             Typed::Option(id, value) if value.is_empty() => {
                 let wanted =
                     |option: &SessionConfigOption| id.is_empty() || option.id.as_str() == id;
                 commands::options(settings, wanted, width)
             }
-            Typed::Option(id, value) => self.set(settings, &id, &value).await,
+            Typed::Option(id, value) => {
+                let selection = &mut self.opening.selection;
+                let set = selection.set_option(&self.session, &id, &value).await;
+                done(set, &format!("{id}: {value}"))
+            }
             Typed::New => self.new_session().await,
             Typed::Unknown(name) => format!(
                 "There is no command /{}. /help lists them; //{0} sends it as it is.\n",
@@ -91,21 +85,6 @@ impl Talk<'_> {
         let shown = self.view.block(&shown);
         self.screen.print(&shown);
         Next::Goes
-    }
-
-    async fn set(&self, settings: &SessionSettings, id: &str, value: &str) -> String {
-        let mut options = settings.config_options.iter().flatten();
-        let Some(option) = options.find(|option| option.id.as_str() == id) else {
-            return format!("The agent has no option {}.\n", fit(id, 40));
-        };
-        let result = match &option.kind {
-            SessionConfigKind::Boolean(_) => match value {
-                "on" | "off" => self.session.set_config_option(id, value == "on").await,
-                _ => return "Expected on or off.\n".to_owned(),
-            },
-            _ => self.session.set_config_option(id, value).await,
-        };
-        done(result.map(drop), &format!("{id}: {value}"))
     }
 
     async fn new_session(&mut self) -> String {
@@ -123,9 +102,10 @@ impl Talk<'_> {
     }
 }
 
-fn done(result: Result<()>, what: &str) -> String {
+fn done(result: Result<(), selection::Failure>, what: &str) -> String {
     match result {
         Ok(()) => format!("{}\n", fit(what, 100)),
-        Err(error) => explained(&error).join("\n") + "\n",
+        Err(selection::Failure::Error(error)) => explained(&error).join("\n") + "\n",
+        Err(selection::Failure::Choice(message)) => clean(&message) + "\n",
     }
 }

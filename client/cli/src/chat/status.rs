@@ -1,13 +1,12 @@
 //! The status beside the prompt, and the modes of a session.
 
 use acp_sdk::v1::{
-    SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
-    SessionConfigSelect, UsageUpdate,
+    SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigSelect, UsageUpdate,
 };
 use unicode_width::UnicodeWidthStr as _;
 
-use super::commands::{choices, is_model};
 use super::style::fit;
+use crate::selection::{choices, is_mode, is_model};
 use crate::text;
 use acp_client::SessionSettings;
 
@@ -33,10 +32,6 @@ impl Modes {
                     .collect(),
             });
         }
-        let is_mode = |option: &SessionConfigOption| {
-            option.category == Some(SessionConfigOptionCategory::Mode)
-                || option.id.as_str() == "mode"
-        };
         let (option, select) = select(settings, is_mode)?;
         let all = choices(select).into_iter();
         Some(Self {

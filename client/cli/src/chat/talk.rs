@@ -16,7 +16,6 @@ use crate::args::ChatArgs;
 use crate::connect::{connect, directory};
 use crate::notes::Notes;
 use crate::opening::{self, Opening};
-use crate::selection;
 use crate::stop::Stop;
 use acp_client::{Client, ClientBuilder, Session};
 use acp_client::{Error, Events};

@@ -284,7 +284,31 @@ async fn a_mode_may_be_an_option() {
     terminal.shows("● ask").await;
     terminal.shows("› ").await;
     terminal.types("/mode plan\r");
-    terminal.shows("how: plan").await;
+    terminal.shows("Planning").await;
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_chosen_mode_is_that_of_later_sessions_too() {
+    let modes = r#""modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Asking"},{"id":"plan","name":"Planning"}]}"#;
+    let agent = super::script::script(&format!(
+        r#"answer '{{"protocolVersion":1}}'; answer '{{"sessionId":"s",{modes}}}'; answer '{{}}'
+        answer '{{"sessionId":"t",{modes}}}'; message; heard=$(quoted)
+        send '{{"jsonrpc":"2.0","id":'"$id"',"result":{{}}}}'; prompt
+        send '{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"t","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"'"$heard"'"}}}}}}}}'
+        end end_turn; message"#
+    ));
+    let mut terminal = Terminal::acp(&["chat", "--", "sh", "-c", &agent]);
+    terminal.shows("Asking").await;
+    terminal.types("/mode plan\r");
+    terminal.shows("Planning").await;
+    terminal.types("/new\r");
+    terminal.shows("A new session.").await;
+    terminal.shows("Planning").await;
+    terminal.types("hi\r");
+    terminal.shows("'session/set_mode'").await;
+    terminal.shows("'modeId':'plan'").await;
     terminal.shows("Planning").await;
     terminal.types("\u{4}");
     assert_eq!(terminal.code().await, Some(0));
