@@ -13,6 +13,9 @@ use super::ReviewError;
 /// Timeout of one command. The first snapshot of a large directory takes longest.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
+/// Files are kept byte for byte, whatever `.gitattributes` in the directory say.
+const ATTRIBUTES: &str = "* -text -ident !eol !filter !working-tree-encoding\n";
+
 /// A store of objects beside a directory whose files it keeps.
 #[derive(Debug)]
 pub(super) struct Git {
@@ -23,10 +26,21 @@ pub(super) struct Git {
 impl Git {
     /// Creates the store. Objects of a repository in the directory are read, and not written again.
     pub(super) async fn create(directory: PathBuf) -> Result<Self, ReviewError> {
-        let folder = tempfile::tempdir().map_err(ReviewError::Folder)?;
+        let mut builder = tempfile::Builder::new();
+        // It has copies of the user's files.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = builder.prefix("acp-review-").tempdir();
+        let folder = folder.map_err(ReviewError::Folder)?;
         let git = Self { folder, directory };
         git.run(&["init", "-q", "--bare", "--template=", "."], b"")
             .await?;
+        let info = git.folder.path().join("info");
+        let written = async {
+            tokio::fs::create_dir_all(&info).await?;
+            tokio::fs::write(info.join("attributes"), ATTRIBUTES).await
+        };
+        written.await.map_err(ReviewError::Folder)?;
         let objects = git.directory.join(".git/objects");
         if objects.is_dir()
             && let Some(path) = objects.to_str()

@@ -147,7 +147,10 @@ async fn a_repository_is_left_as_it_is_and_its_settings_run_nothing() {
         "#!/bin/sh\nexit 1\n",
     )
     .unwrap();
-    fs::write(dir.path().join(".gitattributes"), "* filter=evil\n").unwrap();
+    let attributes = "* filter=evil text eol=lf ident\n";
+    fs::write(dir.path().join(".gitattributes"), attributes).unwrap();
+    let exact = "$Id$\r\n\n";
+    fs::write(dir.path().join("b c"), exact).unwrap();
     let objects = || {
         let folder = fs::read_dir(dir.path().join(".git/objects")).unwrap();
         folder.count()
@@ -157,9 +160,11 @@ async fn a_repository_is_left_as_it_is_and_its_settings_run_nothing() {
     let mut turns = undo_stack(dir.path()).await;
     within(turns.begin()).await.unwrap();
     fs::write(dir.path().join("a"), "agent").unwrap();
+    fs::remove_file(dir.path().join("b c")).unwrap();
     within(turns.end()).await.unwrap().unwrap();
     within(turns.undo()).await.unwrap().unwrap();
     assert_eq!(read(dir.path(), "a").as_deref(), Some("1\n2\n3\n"));
+    assert_eq!(read(dir.path(), "b c").as_deref(), Some(exact));
     assert!(!ran.exists());
     assert_eq!(fs::read(dir.path().join(".git/index")).unwrap(), index);
     assert_eq!(objects(), count);
@@ -188,6 +193,33 @@ async fn what_is_too_large_is_named_and_left_alone() {
     large.set_len(30 << 20).unwrap();
     fs::write(dir.path().join("other/x"), "y").unwrap();
     assert!(within(turns.end()).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn copies_are_readable_for_the_user_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let (dir, temporary) = (directory(), std::env::temp_dir());
+    let folders = || {
+        let all = fs::read_dir(&temporary).unwrap().filter_map(Result::ok);
+        let ours = all.filter(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("acp-review-")
+        });
+        ours.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let snapshots = within(Snapshots::of(dir.path())).await.unwrap();
+    let folders_of_tests = folders();
+    assert_ne!(folders_of_tests, [] as [PathBuf; 0]);
+    for folder in folders_of_tests {
+        // Another test may have removed its own.
+        if let Ok(metadata) = fs::metadata(&folder) {
+            assert_eq!(metadata.permissions().mode() & 0o777, 0o700, "{folder:?}");
+        }
+    }
+    drop(snapshots);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The arguments of `acp chat`.
 
+use clap::ValueEnum;
 use clap::error::ErrorKind;
 
 use super::run::SetupArgs;
@@ -15,12 +16,28 @@ pub(crate) struct ChatArgs {
     #[arg(long, conflicts_with_all = ["name", "agent", "agent_name", "url"])]
     demo: bool,
 
+    /// Where /undo brings back what a turn has changed: snapshots before and after each turn need
+    /// the program git
+    #[arg(long, value_enum, default_value = "repositories")]
+    pub(crate) undo: UndoIn,
+
     /// Do not ring the terminal's bell when the agent asks
     #[arg(long)]
     pub(crate) no_bell: bool,
 
     #[command(flatten)]
     pub(crate) setup: SetupArgs,
+}
+
+/// The directories in which turns can be undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UndoIn {
+    /// Roots of git repositories
+    Repositories,
+    /// Every directory; all of its files are copied to a temporary folder
+    Always,
+    /// No directory
+    Never,
 }
 
 impl ChatArgs {

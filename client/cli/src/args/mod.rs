@@ -20,7 +20,7 @@ pub(super) use self::agent::AgentArgs;
 #[cfg(feature = "remote")]
 pub(super) use self::agent::RemoteArgs;
 pub(super) use self::agents::{AgentsArgs, AgentsCommand, InstallArgs, ListFormat};
-pub(super) use self::chat::ChatArgs;
+pub(super) use self::chat::{ChatArgs, UndoIn};
 pub(super) use self::login::LoginArgs;
 #[cfg(feature = "mcp")]
 pub(super) use self::mcp::{McpArgs, mcp_name};

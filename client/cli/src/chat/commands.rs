@@ -7,7 +7,7 @@ use crate::selection::{choices, is_model, values};
 use acp_client::SessionSettings;
 
 /// The commands of `acp`: names, arguments, descriptions.
-const OWN: [(&str, &str, &str); 11] = [
+const OWN: [(&str, &str, &str); 13] = [
     ("help", "", "lists the commands and keys"),
     ("mode", "[MODE]", "shows the modes, or changes to one"),
     ("model", "[MODEL]", "shows the models, or chooses one"),
@@ -16,6 +16,12 @@ const OWN: [(&str, &str, &str); 11] = [
         "[OPTION [VALUE]]",
         "shows the options, or changes one",
     ),
+    (
+        "undo",
+        "",
+        "brings back the files that the last turn changed",
+    ),
+    ("redo", "", "changes them again"),
     ("plan", "", "shows the plan"),
     ("usage", "", "shows tokens and cost"),
     (
@@ -39,6 +45,8 @@ pub(super) enum Typed {
     Mode(String),
     Model(String),
     Option(String, String),
+    Undo,
+    Redo,
     Plan,
     Usage,
     Session,
@@ -76,6 +84,8 @@ impl Typed {
                     .unwrap_or((argument, ""));
                 Self::Option(id.to_owned(), value.trim().to_owned())
             }
+            "undo" => Self::Undo,
+            "redo" => Self::Redo,
             "plan" => Self::Plan,
             "usage" => Self::Usage,
             "session" => Self::Session,

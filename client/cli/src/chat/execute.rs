@@ -46,6 +46,8 @@ impl Talk<'_> {
         let shown = match command {
             Typed::Quit => return Next::Quit,
             Typed::Help => commands::help(settings, width, paint),
+            Typed::Undo => self.undo_or_redo(true).await,
+            Typed::Redo => self.undo_or_redo(false).await,
             Typed::Plan => self.view.plan(width),
             Typed::Usage => self.view.usage() + "\n",
             Typed::Session => format!("{}\n", clean(self.session.id().as_str())),

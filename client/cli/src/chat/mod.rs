@@ -18,6 +18,7 @@ mod style;
 mod talk;
 mod tools;
 mod turn;
+mod undo;
 mod view;
 
 use std::io::{self, IsTerminal as _};

@@ -10,6 +10,7 @@ use super::commands::Typed;
 use super::input::{Input, Keyboard};
 use super::screen::Screen;
 use super::style::{Colour, Face, Paint, clean, fit};
+use super::undo::Undo;
 use super::view::View;
 use super::{Failure, explained, interrupt};
 use crate::args::ChatArgs;
@@ -37,6 +38,7 @@ pub(super) struct Talk<'a> {
     pub(super) paint: Paint,
     pub(super) screen: Screen,
     pub(super) view: View,
+    pub(super) undo: Undo,
     /// Input typed during a turn: complete lines and the start of one.
     pub(super) queued: VecDeque<String>,
     pub(super) typed: String,
@@ -100,6 +102,7 @@ impl<'a> Talk<'a> {
             screen.print(&view.dim(&line));
         }
         Ok(Self {
+            undo: Undo::new(args, &cwd),
             args,
             ask,
             notes,

@@ -40,6 +40,7 @@ impl Talk<'_> {
         questions: &mut mpsc::Receiver<Asked>,
         stop: &Stop,
     ) -> Result<(), Failure> {
+        self.before_turn().await?;
         let mut turn = match self.session.prompt(prompt).await {
             Ok(turn) => turn,
             Err(error) => return self.complain(&error).await,
@@ -124,6 +125,7 @@ impl Talk<'_> {
                 self.complain(&error).await?;
             }
         }
+        self.after_turn().await?;
         if held && !self.queued.is_empty() {
             self.queued.push_back(std::mem::take(&mut self.typed));
             self.typed = self.queued.drain(..).collect::<Vec<_>>().join("\n");

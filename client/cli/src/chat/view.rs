@@ -318,7 +318,13 @@ impl View {
             let (input, output) = (tokens.input_tokens, tokens.output_tokens);
             parts.push(format!("{input} tokens in, {output} out"));
         }
-        parts.extend(text::cost(outcome.turn_cost.as_ref()));
+        // The session's cost follows, which is the same in its first turn.
+        let session = outcome.usage.as_ref().and_then(|usage| usage.cost.as_ref());
+        let turn = outcome
+            .turn_cost
+            .as_ref()
+            .filter(|cost| session != Some(cost));
+        parts.extend(text::cost(turn));
         if outcome.usage.is_some() {
             parts.push(self.usage());
         }

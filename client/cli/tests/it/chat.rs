@@ -315,6 +315,52 @@ async fn a_chosen_mode_is_that_of_later_sessions_too() {
 }
 
 #[tokio::test]
+async fn what_a_turn_changed_is_undone_and_redone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, cwd) = (dir.path().join("a"), dir.path().to_str().unwrap());
+    std::fs::write(&file, "before").unwrap();
+    let agent = super::script::script("start; prompt; printf after >a; end end_turn; message");
+    let end = ["--cwd", cwd, "--", "sh", "-c", &agent];
+    let read = || std::fs::read_to_string(&file).unwrap();
+
+    let mut terminal = Terminal::acp(&[&["chat", "--undo", "always"][..], &end].concat());
+    terminal.shows("› ").await;
+    terminal.types("/undo\r");
+    terminal.shows("No turn has changed a file.").await;
+    terminal.shows("› ").await;
+    terminal.types("hi\r");
+    terminal.shows("changed: a · /undo brings them back").await;
+    assert_eq!(read(), "after");
+    terminal.shows("› ").await;
+    terminal.types("/undo\r");
+    terminal.shows("Restored: a.").await;
+    assert_eq!(read(), "before");
+    terminal.shows("› ").await;
+    terminal.types("/undo\r");
+    terminal.shows("There is nothing left.").await;
+    terminal.shows("› ").await;
+    terminal.types("/redo\r");
+    terminal.shows("Restored: a.").await;
+    assert_eq!(read(), "after");
+    std::fs::write(&file, "mine").unwrap();
+    terminal.shows("› ").await;
+    terminal.types("/undo\r");
+    terminal.shows("Changed since, and kept: a.").await;
+    assert_eq!(read(), "mine");
+    terminal.shows("› ").await;
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+
+    let mut terminal = Terminal::acp(&[&["chat"][..], &end].concat());
+    terminal.shows("› ").await;
+    terminal.types("/undo\r");
+    terminal.shows("is no git repository").await;
+    terminal.shows("› ").await;
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+}
+
+#[tokio::test]
 async fn files_are_completed_after_an_at() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("src")).unwrap();
