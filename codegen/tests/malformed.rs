@@ -244,34 +244,48 @@ fn damages() -> Vec<Value> {
 /// What takes the place of each name in turn.
 const NAMES: [&str; 3] = ["", "self", "a/b~c"];
 
+/// Returns whether the generator panics for a document, or generates code without vectors for it.
+fn panics(text: &str) -> bool {
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        if let Ok(document) = Document::parse("damaged.json", text) {
+            let generated = generate(&document, &Options::other());
+            // What can be generated has vectors.
+            let vectors = vectors(&document);
+            assert!(
+                generated.is_err() || vectors.is_ok(),
+                "no vectors: {vectors:?}"
+            );
+        }
+    }));
+    outcome.is_err()
+}
+
 #[test]
 fn no_damage_to_a_document_makes_the_generator_panic() {
     let cases = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases")).unwrap();
-    let mut panics = Vec::new();
-    let mut tried = 0;
+    let mut texts = Vec::new();
     for case in cases {
         let text = std::fs::read_to_string(case.unwrap().path().join("schema.json")).unwrap();
         let document: Value = serde_json::from_str(&text).unwrap();
         // Each third is enough to meet every pass with every damage.
-        for damaged in all_damages(&document).into_iter().step_by(3) {
-            tried += 1;
-            let text = damaged.to_string();
-            let outcome = catch_unwind(AssertUnwindSafe(|| {
-                if let Ok(document) = Document::parse("damaged.json", &text) {
-                    let generated = generate(&document, &Options::other());
-                    // What can be generated has vectors.
-                    let vectors = vectors(&document);
-                    assert!(
-                        generated.is_err() || vectors.is_ok(),
-                        "no vectors: {vectors:?}"
-                    );
-                }
-            }));
-            if outcome.is_err() {
-                panics.push(text);
-            }
-        }
+        let damaged = all_damages(&document).into_iter().step_by(3);
+        texts.extend(damaged.map(|damaged| damaged.to_string()));
     }
+    let tried = texts.len();
+    // No other test runs for this long, so it takes all cores.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let panics: Vec<&String> = std::thread::scope(|scope| {
+        let texts = &texts;
+        let panicking = move |first| {
+            let part = texts.iter().skip(first).step_by(threads);
+            part.filter(|text| panics(text)).collect::<Vec<_>>()
+        };
+        let started: Vec<_> = (0..threads)
+            .map(|first| scope.spawn(move || panicking(first)))
+            .collect();
+        let ended = started.into_iter();
+        ended.flat_map(|part| part.join().unwrap()).collect()
+    });
     assert!(tried > 1_000, "only {tried}");
     assert!(
         panics.is_empty(),
@@ -280,7 +294,7 @@ fn no_damage_to_a_document_makes_the_generator_panic() {
         panics
             .iter()
             .take(20)
-            .cloned()
+            .map(|text| text.as_str())
             .collect::<Vec<_>>()
             .join("\n")
     );

@@ -140,7 +140,9 @@ async fn set_found(
         return Err(Failure::Choice(message));
     };
     let values = values(option);
-    check(what, value, values.iter().map(|(value, _)| value.as_str()))?;
+    if !values.is_empty() {
+        check(what, value, values.iter().map(|(value, _)| value.as_str()))?;
+    }
     let id = option.id.clone();
     let set = match option.kind {
         SessionConfigKind::Boolean(_) => session.set_config_option(id, value == "on").await,
@@ -150,10 +152,10 @@ async fn set_found(
     Ok(())
 }
 
-/// Checks that a value is one of the known ones, if any are known.
+/// Checks that a value is one of the known ones.
 fn check<'a>(what: &str, value: &str, known: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
     let known: Vec<&str> = known.collect();
-    if known.is_empty() && what != "option" || known.contains(&value) {
+    if known.contains(&value) {
         return Ok(());
     }
     let offered = match known.is_empty() {
