@@ -253,8 +253,10 @@ async fn take(git: &Git) -> Result<(Snapshot, Vec<LeftAlone>), ReviewError> {
             present.push(0);
         }
     }
-    let remove = ["update-index", "-z", "--index-info"];
-    git.run(&remove, &removed).await?;
+    if !removed.is_empty() {
+        let remove = ["update-index", "-z", "--index-info"];
+        git.run(&remove, &removed).await?;
+    }
     // A file may be deleted in this moment.
     let add = [
         "update-index",
@@ -264,7 +266,9 @@ async fn take(git: &Git) -> Result<(Snapshot, Vec<LeftAlone>), ReviewError> {
         "--replace",
         "--stdin",
     ];
-    git.run(&add, &present).await?;
+    if !present.is_empty() {
+        git.run(&add, &present).await?;
+    }
     let tree = text(git.run(&["write-tree"], b"").await?);
     Ok((Snapshot(tree.into()), left_alone))
 }

@@ -22,8 +22,7 @@ const MOST_NAMED: usize = 5;
 pub(super) enum Undo {
     /// Snapshots are taken from the first prompt on.
     Wanted,
-    /// Boxed, because it is rare that one is needed.
-    Ready(Box<UndoStack>),
+    Ready(UndoStack),
     /// Nothing, for this reason.
     Off(String),
 }
@@ -47,7 +46,7 @@ impl Undo {
     async fn begin(&mut self, directory: &Path) -> Result<(), ReviewError> {
         if let Self::Wanted = self {
             let snapshots = Snapshots::of(directory).await?;
-            *self = Self::Ready(Box::new(UndoStack::new(snapshots)));
+            *self = Self::Ready(UndoStack::new(snapshots));
         }
         if let Self::Ready(turns) = self {
             turns.begin().await?;
@@ -69,17 +68,19 @@ impl Undo {
 }
 
 impl Talk<'_> {
-    /// Prepares a turn to be undone. A failure is shown, and the turn cannot be undone.
+    /// Prepares a turn to be undone. A failure is shown, and turns cannot be undone any more.
     pub(super) async fn before_turn(&mut self) -> Result<(), Failure> {
-        let begun = timeout(LONGEST, self.undo.begin(&self.cwd)).await;
-        self.keep_undo(begun.map(|begun| begun.map(drop))).await
+        match in_time(self.undo.begin(&self.cwd)).await {
+            Ok(()) => Ok(()),
+            Err(reason) => self.undo_off(reason).await,
+        }
     }
 
     /// Names the files that a turn has changed.
     pub(super) async fn after_turn(&mut self) -> Result<(), Failure> {
-        let changed = match timeout(LONGEST, self.undo.end()).await {
-            Ok(Ok(changed)) => changed,
-            failed => return self.keep_undo(failed.map(|failed| failed.map(drop))).await,
+        let changed = match in_time(self.undo.end()).await {
+            Ok(changed) => changed,
+            Err(reason) => return self.undo_off(reason).await,
         };
         if changed.is_empty() {
             return Ok(());
@@ -90,16 +91,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Turns undoing off after a failure.
-    async fn keep_undo(
-        &mut self,
-        result: Result<Result<(), ReviewError>, tokio::time::error::Elapsed>,
-    ) -> Result<(), Failure> {
-        let reason = match result {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("a snapshot takes longer than {} s", LONGEST.as_secs()),
-        };
+    async fn undo_off(&mut self, reason: String) -> Result<(), Failure> {
         let line = format!("turns cannot be undone: {reason}");
         self.undo = Undo::Off(reason);
         self.say(Colour::Yellow, &line).await
@@ -117,14 +109,26 @@ impl Talk<'_> {
             false => turns.redo().await,
         };
         match restored {
-            Ok(Some(restored)) => told(&restored),
+            Ok(Some(restored)) => lines(&restored),
             Ok(None) => "There is nothing left.\n".to_owned(),
             Err(error) => format!("{}\n", clean(&error.to_string())),
         }
     }
 }
 
-fn told(restored: &Restored) -> String {
+/// Returns the result of a snapshot, or why there is none.
+async fn in_time<T>(work: impl Future<Output = Result<T, ReviewError>>) -> Result<T, String> {
+    match timeout(LONGEST, work).await {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(_) => Err(format!(
+            "a snapshot takes longer than {} s",
+            LONGEST.as_secs()
+        )),
+    }
+}
+
+/// Returns what was restored and kept, as lines.
+fn lines(restored: &Restored) -> String {
     let mut text = match restored.restored.is_empty() {
         true => "Nothing was changed.\n".to_owned(),
         false => format!(
