@@ -7,11 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::agents::text_up_to;
-use super::args::{AgentArgs, McpArgs, mcp_name};
+use super::args::{AgentArgs, LONGEST_NAME, McpArgs, is_in_names, mcp_name};
 use super::launch::{Launch, expanded};
-
-/// Maximum length of a tool name that hosts accept, in bytes.
-const LONGEST_NAME: usize = 64;
 
 /// Maximum size of a file of agents, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
@@ -152,12 +149,9 @@ fn directory(path: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Derives a tool name from an agent's name: hosts accept letters, digits, `_` and `-`.
+/// Derives a tool name from an agent's name.
 fn tool_name(name: &str) -> String {
-    let accepted = |c: char| match c {
-        c if c.is_ascii_alphanumeric() || c == '-' => c,
-        _ => '_',
-    };
+    let accepted = |c| if is_in_names(c) { c } else { '_' };
     let name: String = name.chars().map(accepted).take(LONGEST_NAME).collect();
     match name.is_empty() {
         true => "agent".to_owned(),

@@ -1,10 +1,9 @@
 //! The mode, the model and other options of a session, as the user names them.
 
 use acp_client::{Error, Session};
-use acp_sdk::v1::{
-    SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelect,
-    SessionConfigSelectOption, SessionConfigSelectOptions,
-};
+
+pub(super) use acp_client::internal::{choices, is_mode};
+use acp_sdk::v1::{SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory};
 
 /// The reason why a value is not set.
 #[derive(Debug)]
@@ -167,11 +166,6 @@ fn check<'a>(what: &str, value: &str, known: impl Iterator<Item = &'a str>) -> R
     )))
 }
 
-/// Returns whether an option selects the mode.
-pub(super) fn is_mode(option: &SessionConfigOption) -> bool {
-    option.category == Some(SessionConfigOptionCategory::Mode) || option.id.as_str() == "mode"
-}
-
 /// Returns whether an option selects the model.
 pub(super) fn is_model(option: &SessionConfigOption) -> bool {
     option.category == Some(SessionConfigOptionCategory::Model) || option.id.as_str() == "model"
@@ -187,17 +181,6 @@ pub(super) fn values(option: &SessionConfigOption) -> Vec<(String, String)> {
         SessionConfigKind::Boolean(_) => ["on", "off"]
             .map(|value| (value.to_owned(), String::new()))
             .to_vec(),
-        _ => Vec::new(),
-    }
-}
-
-/// Returns the values of an option, without groups.
-pub(super) fn choices(select: &SessionConfigSelect) -> Vec<&SessionConfigSelectOption> {
-    match &select.options {
-        SessionConfigSelectOptions::Ungrouped(options) => options.iter().collect(),
-        SessionConfigSelectOptions::Grouped(groups) => {
-            groups.iter().flat_map(|group| &group.options).collect()
-        }
         _ => Vec::new(),
     }
 }

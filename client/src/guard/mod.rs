@@ -20,6 +20,7 @@ use tokio::time::timeout;
 pub(crate) use self::approvals::{Approvals, Ended, Unasked};
 pub(crate) use self::effect::{ALL_CHANGES, Effect};
 pub(crate) use self::modes::{AskFirst, never_asks};
+pub use self::modes::{choices, is_mode};
 use crate::permission::{AnyPermissions, Decision, PermissionRequest, Reason};
 use crate::session::{Answered, Inbox, TurnState};
 

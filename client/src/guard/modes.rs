@@ -4,7 +4,7 @@
 
 use acp_sdk::v1::{
     SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
-    SessionConfigSelectOption, SessionConfigSelectOptions,
+    SessionConfigSelect, SessionConfigSelectOption, SessionConfigSelectOptions,
 };
 
 use crate::session::SessionSettings;
@@ -49,6 +49,22 @@ fn is_in(list: &[&str], mode: &str) -> bool {
     list.contains(&mode.to_ascii_lowercase().as_str())
 }
 
+/// Returns whether an option selects the mode.
+pub fn is_mode(option: &SessionConfigOption) -> bool {
+    option.category == Some(SessionConfigOptionCategory::Mode) || option.id.as_str() == "mode"
+}
+
+/// Returns the values of an option, without groups.
+pub fn choices(select: &SessionConfigSelect) -> Vec<&SessionConfigSelectOption> {
+    match &select.options {
+        SessionConfigSelectOptions::Ungrouped(all) => all.iter().collect(),
+        SessionConfigSelectOptions::Grouped(groups) => {
+            groups.iter().flat_map(|group| &group.options).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// What must be done so that the agent asks.
 #[derive(Debug, PartialEq)]
 pub(crate) enum AskFirst {
@@ -67,23 +83,13 @@ impl AskFirst {
             return Self::choose(modes.current_mode_id.as_str(), all, Self::SetMode);
         }
         let options = settings.config_options.as_deref().unwrap_or_default();
-        let is_mode = |option: &&SessionConfigOption| {
-            option.category == Some(SessionConfigOptionCategory::Mode)
-                || option.id.as_str() == "mode"
-        };
-        let Some(option) = options.iter().find(is_mode) else {
+        let Some(option) = options.iter().find(|option| is_mode(option)) else {
             return Self::Keep;
         };
         let SessionConfigKind::Select(select) = &option.kind else {
             return Self::Keep;
         };
-        let choices: Vec<&SessionConfigSelectOption> = match &select.options {
-            SessionConfigSelectOptions::Ungrouped(all) => all.iter().collect(),
-            SessionConfigSelectOptions::Grouped(groups) => {
-                groups.iter().flat_map(|group| &group.options).collect()
-            }
-            _ => Vec::new(),
-        };
+        let choices = choices(select);
         let all = choices.iter().map(|choice| choice.value.as_str());
         let set = |mode| Self::SetOption(option.id.clone(), mode);
         Self::choose(select.current_value.as_str(), all, set)

@@ -151,12 +151,19 @@ Examples:
   acp mcp --agents agents.toml --deny-all
   acp mcp --name reviewer --description 'Reviews changes' --cwd ~/project -- codex-acp";
 
+/// Maximum length of a tool name that hosts accept, in bytes.
+pub(crate) const LONGEST_NAME: usize = 64;
+
+/// Returns whether hosts accept a character in the name of a tool.
+pub(crate) fn is_in_names(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+}
+
 pub(crate) fn mcp_name(text: &str) -> Result<String, String> {
-    let accepted = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     match text {
         "" => Err("it is empty".to_owned()),
-        text if text.len() > 64 => Err("expected at most 64 characters".to_owned()),
-        text if text.chars().all(accepted) => Ok(text.to_owned()),
+        text if text.len() > LONGEST_NAME => Err("expected at most 64 characters".to_owned()),
+        text if text.chars().all(is_in_names) => Ok(text.to_owned()),
         _ => Err("expected letters, digits, `_` and `-`".to_owned()),
     }
 }

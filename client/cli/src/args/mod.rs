@@ -23,7 +23,7 @@ pub(super) use self::agents::{AgentsArgs, AgentsCommand, InstallArgs, ListFormat
 pub(super) use self::chat::{ChatArgs, UndoIn};
 pub(super) use self::login::LoginArgs;
 #[cfg(feature = "mcp")]
-pub(super) use self::mcp::{McpArgs, mcp_name};
+pub(super) use self::mcp::{LONGEST_NAME, McpArgs, is_in_names, mcp_name};
 pub(super) use self::record::RecordArgs;
 pub(super) use self::run::{Format, Offered, PermissionArgs, RunArgs, SetupArgs};
 
