@@ -1,7 +1,8 @@
 //! The client for programs without async: every call blocks the calling thread.
 //!
 //! A background thread runs the connection between calls, so messages of the agent are read and its
-//! requests are answered at any time.
+//! requests are answered at any time. Each async method has a twin of the same name. For any other
+//! future of this crate there is [`Client::block_on`].
 //!
 //! ```no_run
 //! use acp_client::{AgentCommand, Client, Policy, Workspace, blocking};
@@ -22,12 +23,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use acp_sdk::v1::{SessionId, SessionInfo};
+use acp_sdk::{Json, Transport};
+
+use acp_sdk::v1::{
+    AuthMethodId, InitializeResponse, LoadSessionRequest, NewSessionRequest, ResumeSessionRequest,
+    SessionConfigId, SessionConfigOption, SessionId, SessionInfo, SessionModeId,
+};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::{
-    AgentCommand, ClientBuilder, Error, Exit, Outcome, Prompt, Result, SessionEvent,
-    SessionSettings,
+    AgentCommand, ClientBuilder, ConfigValue, Error, Exit, LoginCommand, Outcome, Prompt, Result,
+    SessionEvent, SessionSettings,
 };
 
 /// A client of one agent. See [`acp_client::Client`](crate::Client).
@@ -56,6 +62,15 @@ pub struct Turn {
 #[derive(Debug)]
 pub struct Events {
     inner: crate::Events,
+    threads: Threads,
+}
+
+/// An iterator over the agent's sessions. See [`acp_client::SessionList`](crate::SessionList).
+///
+/// An error is the last item.
+#[derive(Debug)]
+pub struct SessionList {
+    inner: Option<crate::SessionList>,
     threads: Threads,
 }
 
@@ -104,16 +119,65 @@ impl Threads {
     }
 }
 
+/// Writes the blocking twins of async methods, in the block of their type.
+///
+/// A row has the receiver in brackets, and after the result the blocking type that wraps it.
+macro_rules! twins {
+    ($Type:literal: $(
+        $(#[$attr:meta])*
+        fn $name:ident($by:tt $(, $arg:ident: $Arg:ty)*) -> $Out:ty $(as $Wrap:ident)?;
+    )*) => {$(
+        twins! { @$by $Type [$(#[$attr])*] $name ($($arg: $Arg),*) $Out [$($Wrap)?] }
+    )*};
+    (@[&self] $($row:tt)*) => { twins! { @row [&self] self $($row)* } };
+    (@[&mut self] $($row:tt)*) => { twins! { @row [&mut self] self $($row)* } };
+    (@[self] $($row:tt)*) => { twins! { @row [self] self $($row)* } };
+    (@row [$($by:tt)+] $this:ident $Type:literal [$(#[$attr:meta])*]
+        $name:ident ($($arg:ident: $Arg:ty),*) $Out:ty [$($Wrap:ident)?]) => {
+        $(#[$attr])*
+        ///
+        /// # Errors
+        ///
+        #[doc = concat!("As [`", $Type, "::", stringify!($name), "`](crate::", $Type, "::", stringify!($name), ").")]
+        /// [`Error::Blocking`] in an async function.
+        pub fn $name($($by)+ $(, $arg: $Arg)*) -> Result<$Out> {
+            let threads = $this.threads.clone();
+            let done = threads.block_on($this.inner.$name($($arg),*))?;
+            $(let done = $Wrap { inner: done, threads };)?
+            Ok(done)
+        }
+    };
+}
+
 impl Client {
+    fn open<F>(connecting: F) -> Result<Self>
+    where
+        F: Future<Output = Result<crate::Client>>,
+    {
+        let threads = Threads::new()?;
+        let inner = threads.block_on(connecting)?;
+        Ok(Self { inner, threads })
+    }
+
     /// Starts an agent and connects to it.
     ///
     /// # Errors
     ///
     /// As [`ClientBuilder::spawn`]; [`Error::Blocking`] in an async function.
     pub fn spawn(builder: ClientBuilder, agent: AgentCommand) -> Result<Self> {
-        let threads = Threads::new()?;
-        let inner = threads.block_on(builder.spawn(agent))?;
-        Ok(Self { inner, threads })
+        Self::open(builder.spawn(agent))
+    }
+
+    /// Connects to an agent through a transport.
+    ///
+    /// # Errors
+    ///
+    /// As [`ClientBuilder::connect`]; [`Error::Blocking`] in an async function.
+    pub fn connect_transport(
+        builder: ClientBuilder,
+        transport: impl Into<Transport>,
+    ) -> Result<Self> {
+        Self::open(builder.connect(transport))
     }
 
     /// Connects to a remote agent: a URL, or a [`RemoteAgent`](crate::remote::RemoteAgent).
@@ -127,68 +191,91 @@ impl Client {
         A: TryInto<crate::remote::RemoteAgent>,
         crate::remote::RemoteError: From<A::Error>,
     {
-        let threads = Threads::new()?;
-        let inner = threads.block_on(builder.connect_remote(agent))?;
-        Ok(Self { inner, threads })
+        Self::open(builder.connect_remote(agent))
     }
 
-    /// Returns the async client, for methods that are missing here.
+    /// Connects to the agent at a URL with default settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::connect`](crate::Client::connect); [`Error::Blocking`] in an async function.
+    #[cfg(feature = "remote")]
+    pub fn connect(url: impl AsRef<str>) -> Result<Self> {
+        Self::open(crate::Client::connect(url))
+    }
+
+    /// Returns the async client.
     #[must_use]
     pub fn inner(&self) -> &crate::Client {
         &self.inner
     }
 
-    /// Sends `session/new` for a directory and returns the session.
+    /// Waits for a future of the async API, which the background thread serves meanwhile.
     ///
     /// # Errors
     ///
-    /// As [`Client::new_session`](crate::Client::new_session). [`Error::Blocking`] in an async
-    /// function, like all methods.
-    pub fn new_session(&self, cwd: impl AsRef<Path>) -> Result<Session> {
-        self.session(self.inner.new_session(cwd))
+    /// [`Error::Blocking`] in an async function.
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> Result<T> {
+        self.threads.block_on(async { Ok(future.await) })
     }
 
-    /// Sends `session/load` and returns the session, with its history.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::load_session`](crate::Client::load_session).
-    pub fn load_session(&self, id: impl Into<SessionId>, cwd: impl AsRef<Path>) -> Result<Session> {
-        self.session(self.inner.load_session(id, cwd))
+    /// Returns the agent's response to `initialize`.
+    #[must_use]
+    pub fn agent_info(&self) -> &InitializeResponse {
+        self.inner.agent_info()
     }
 
-    /// Sends `session/resume` and returns the session, without its history.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::resume_session`](crate::Client::resume_session).
-    pub fn resume_session(
-        &self,
-        id: impl Into<SessionId>,
-        cwd: impl AsRef<Path>,
-    ) -> Result<Session> {
-        self.session(self.inner.resume_session(id, cwd))
+    /// Returns the command of an authentication method that requires a terminal. See
+    /// [`Client::login_command`](crate::Client::login_command).
+    #[must_use]
+    pub fn login_command(&self, method: &str) -> Option<LoginCommand> {
+        self.inner.login_command(method)
     }
 
-    /// Returns the agent's sessions.
+    /// Returns an iterator over the agent's sessions, which requests page by page.
     ///
     /// # Errors
     ///
-    /// As [`Client::list_sessions`](crate::Client::list_sessions).
-    pub fn list_sessions(&self, cwd: Option<&Path>) -> Result<Vec<SessionInfo>> {
-        self.threads.block_on(self.inner.list_sessions(cwd))
+    /// As [`Client::sessions`](crate::Client::sessions).
+    pub fn sessions(&self, cwd: Option<&Path>) -> Result<SessionList> {
+        let inner = Some(self.inner.sessions(cwd)?);
+        let threads = self.threads.clone();
+        Ok(SessionList { inner, threads })
     }
 
     /// Closes the connection and shuts down an agent that this client started.
     pub fn shutdown(&self) -> Option<Exit> {
-        let ended = async { Ok(self.inner.shutdown().await) };
-        self.threads.block_on(ended).ok().flatten()
+        self.block_on(self.inner.shutdown()).ok().flatten()
     }
 
-    fn session(&self, opening: impl Future<Output = Result<crate::Session>>) -> Result<Session> {
-        let inner = self.threads.block_on(opening)?;
-        let threads = self.threads.clone();
-        Ok(Session { inner, threads })
+    twins! { "Client":
+        /// Sends `session/new` for a directory and returns the session.
+        fn new_session([&self], cwd: impl AsRef<Path>) -> Session as Session;
+        /// Sends `session/new` with all its parameters, such as MCP servers.
+        fn new_session_with([&self], request: NewSessionRequest) -> Session as Session;
+        /// Sends `session/load` and returns the session, with its history.
+        fn load_session([&self], id: impl Into<SessionId>, cwd: impl AsRef<Path>) -> Session as Session;
+        /// Sends `session/load` with all its parameters, such as MCP servers.
+        fn load_session_with([&self], request: LoadSessionRequest) -> Session as Session;
+        /// Sends `session/resume` and returns the session, without its history.
+        fn resume_session([&self], id: impl Into<SessionId>, cwd: impl AsRef<Path>) -> Session as Session;
+        /// Sends `session/resume` with all its parameters, such as MCP servers.
+        fn resume_session_with([&self], request: ResumeSessionRequest) -> Session as Session;
+        /// Sends `session/fork`, a proposal, and returns the copy. Its history is not replayed.
+        fn fork_session([&self], id: impl Into<SessionId>, cwd: impl AsRef<Path>) -> Session as Session;
+        /// Returns up to 10,000 of the agent's sessions; `cwd` restricts them to one directory.
+        fn list_sessions([&self], cwd: Option<&Path>) -> Vec<SessionInfo>;
+        /// Sends `session/delete`: the agent deletes the session and its history.
+        fn delete_session([&self], id: impl Into<SessionId>) -> ();
+        /// Sends `authenticate`, in version 2 `auth/login`, with one of the agent's authentication
+        /// methods.
+        fn authenticate([&self], method: impl Into<AuthMethodId>) -> ();
+        /// Sends `logout`, in version 2 `auth/logout`.
+        fn logout([&self]) -> ();
+        /// Sends a request of a method that the protocol does not define, and returns its result.
+        fn extension_request([&self], method: &str, params: Option<&Json>) -> Json;
+        /// Sends a notification of a method that the protocol does not define.
+        fn extension_notification([&self], method: &str, params: Option<&Json>) -> ();
     }
 }
 
@@ -199,21 +286,10 @@ impl Session {
         self.inner.id()
     }
 
-    /// Returns the async session, for methods that are missing here.
+    /// Returns the async session.
     #[must_use]
     pub fn inner(&self) -> &crate::Session {
         &self.inner
-    }
-
-    /// Sends `session/prompt` and returns the running turn.
-    ///
-    /// # Errors
-    ///
-    /// As [`Session::prompt`](crate::Session::prompt).
-    pub fn prompt(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
-        let inner = self.threads.block_on(self.inner.prompt(prompt))?;
-        let threads = self.threads.clone();
-        Ok(Turn { inner, threads })
     }
 
     /// Cancels the running turn, if any. Does not block.
@@ -235,6 +311,21 @@ impl Session {
     pub fn settings(&self) -> SessionSettings {
         self.inner.settings()
     }
+
+    twins! { "Session":
+        /// Sends `session/prompt` and returns the running turn.
+        fn prompt([&self], prompt: impl Into<Prompt>) -> Turn as Turn;
+        /// Sends `session/set_mode`.
+        fn set_mode([&self], mode: impl Into<SessionModeId>) -> ();
+        /// Sends `session/set_config_option`, such as that of the model, and returns all options.
+        fn set_config_option(
+            [&self],
+            option: impl Into<SessionConfigId>,
+            value: impl Into<ConfigValue>
+        ) -> Vec<SessionConfigOption>;
+        /// Sends `session/close`: the agent releases the resources of the session.
+        fn close([self]) -> ();
+    }
 }
 
 impl Turn {
@@ -243,22 +334,35 @@ impl Turn {
         self.inner.cancel();
     }
 
-    /// Waits for the end of the turn and returns its outcome.
-    ///
-    /// # Errors
-    ///
-    /// As [`Turn::outcome`](crate::Turn::outcome).
-    pub fn outcome(self) -> Result<Outcome> {
-        self.threads.block_on(self.inner.outcome())
+    /// Returns the next event if one is queued, without waiting.
+    pub fn next_ready(&mut self) -> Option<SessionEvent> {
+        self.inner.next_ready()
     }
 
-    /// As [`outcome`](Self::outcome), and calls `on_text` with each chunk of the agent's text.
-    ///
-    /// # Errors
-    ///
-    /// As [`outcome`](Self::outcome).
-    pub fn on_text(self, on_text: impl FnMut(&str)) -> Result<Outcome> {
-        self.threads.block_on(self.inner.on_text(on_text))
+    /// Returns the outcome so far. Its stop reason is not valid yet.
+    #[must_use]
+    pub fn so_far(&self) -> Outcome {
+        self.inner.so_far()
+    }
+
+    twins! { "Turn":
+        /// Waits for the end of the turn and returns its outcome.
+        fn outcome([self]) -> Outcome;
+        /// Waits for the outcome, and then until all [`Events`] of the session were read to the end of
+        /// the turn. Another thread must read them.
+        fn outcome_when_read([self]) -> Outcome;
+        /// As [`outcome`](Self::outcome), without consuming the turn: after a failure,
+        /// [`so_far`](Self::so_far) returns the output until then.
+        fn finish([&mut self]) -> Outcome;
+        /// As [`outcome`](Self::outcome), and calls `on_text` with each chunk of the agent's text.
+        fn on_text([self], on_text: impl FnMut(&str)) -> Outcome;
+    }
+}
+
+impl Events {
+    /// Returns the next event if one is queued, without waiting.
+    pub fn next_ready(&mut self) -> Option<SessionEvent> {
+        self.inner.next_ready()
     }
 }
 
@@ -277,5 +381,17 @@ impl Iterator for Events {
     fn next(&mut self) -> Option<SessionEvent> {
         let next = async { Ok(self.inner.next().await) };
         self.threads.block_on(next).ok().flatten()
+    }
+}
+
+impl Iterator for SessionList {
+    type Item = Result<SessionInfo>;
+
+    fn next(&mut self) -> Option<Result<SessionInfo>> {
+        let next = self.threads.block_on(self.inner.as_mut()?.next());
+        if next.is_err() {
+            self.inner = None;
+        }
+        next.transpose()
     }
 }

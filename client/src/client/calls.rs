@@ -14,7 +14,7 @@ impl Inner {
     /// Waits for a response within the timeout.
     pub(crate) async fn answer<T>(
         &self,
-        method: &'static str,
+        method: &str,
         call: impl IntoFuture<Output = acp_sdk::Result<T>>,
     ) -> Result<T> {
         let _call = self.sessions.call();
@@ -25,7 +25,7 @@ impl Inner {
     }
 
     /// Completes the error of a call without a timeout.
-    pub(crate) async fn explain(&self, method: &'static str, error: acp_sdk::Error) -> Error {
+    pub(crate) async fn explain(&self, method: &str, error: acp_sdk::Error) -> Error {
         self.with_auth_methods(self.wire.explain(method, error).await)
     }
 
@@ -56,7 +56,7 @@ impl Wire {
     /// Waits for a response within the timeout.
     pub(super) async fn answer<T>(
         &self,
-        method: &'static str,
+        method: &str,
         call: impl IntoFuture<Output = acp_sdk::Result<T>>,
     ) -> Result<T> {
         let limit = self.limits.answer;
@@ -80,7 +80,7 @@ impl Wire {
         }
     }
 
-    async fn explain(&self, method: &'static str, error: acp_sdk::Error) -> Error {
+    async fn explain(&self, method: &str, error: acp_sdk::Error) -> Error {
         if error.code() == Some(ErrorCode::AUTHENTICATION_REQUIRED) {
             return Error::AuthenticationRequired {
                 method: method.to_owned(),

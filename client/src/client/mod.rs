@@ -13,6 +13,7 @@ mod stray_output;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_sdk::Json;
 use acp_sdk::v1::{
     AgentHandle, AuthMethodId, AuthenticateRequest, InitializeResponse, LogoutRequest,
     ProtocolVersion, methods,
@@ -254,6 +255,28 @@ impl Client {
         }
         let request = LogoutRequest::new();
         self.inner.send::<methods::Logout>(&request).await.map(drop)
+    }
+
+    /// Sends a request of a method that the protocol does not define, and returns its result.
+    ///
+    /// Spec: <https://agentclientprotocol.com/protocol/v1/extensibility>
+    ///
+    /// # Errors
+    ///
+    /// Fails when the agent rejects the request, does not answer in time, or has disconnected.
+    pub async fn extension_request(&self, method: &str, params: Option<&Json>) -> Result<Json> {
+        let call = self.inner.agent.peer().call_ext(method, params);
+        self.inner.answer(method, call).await
+    }
+
+    /// Sends a notification of a method that the protocol does not define.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the agent has disconnected, or does not read for the time of a response.
+    pub async fn extension_notification(&self, method: &str, params: Option<&Json>) -> Result<()> {
+        let sending = self.inner.agent.peer().notify_ext(method, params);
+        self.inner.answer(method, sending).await
     }
 
     /// Closes the connection and returns the exit status of an agent that this client started.

@@ -106,8 +106,7 @@ impl Client {
         let place = Place::open(&cwd, &[]);
         let _creating = self.inner.sessions.creating(&place);
         let params = Json::from(json!({"sessionId": id, "cwd": cwd, "mcpServers": []}));
-        let call = self.inner.agent.peer().call_ext(METHOD, Some(&params));
-        let answer = self.inner.answer(METHOD, call).await;
+        let answer = self.extension_request(METHOD, Some(&params)).await;
         let answer = answer.map_err(|error| match error.code() {
             Some(ErrorCode::METHOD_NOT_FOUND) => {
                 Error::unsupported(METHOD, "sessionCapabilities.fork")
