@@ -385,12 +385,12 @@ impl ClientBuilder {
 }
 
 /// Ends the terminals of a connection when it is dropped, with the connection.
-struct EndTerminals(Option<Arc<dyn AnyTerminals>>, ConnectionId);
+struct EndTerminals(Option<Arc<AnyTerminals>>, ConnectionId);
 
 impl Drop for EndTerminals {
     fn drop(&mut self) {
         if let Some(terminals) = &self.0 {
-            terminals.connection_ended(self.1);
+            terminals.end_connection(self.1);
         }
     }
 }
@@ -406,10 +406,10 @@ fn capabilities(hooks: &Hooks) -> ClientCapabilities {
     let terminals = hooks.terminals.as_ref();
     let mut capabilities = ClientCapabilities::new()
         .with_session(session)
-        .with_terminal(terminals.is_some_and(|terminals| terminals.declared()));
+        .with_terminal(terminals.is_some_and(|terminals| terminals.is_offered()));
     if let Some(files) = &hooks.files {
-        capabilities.fs = files.declared();
+        capabilities.fs = files.capabilities();
     }
-    capabilities.elicitation = hooks.elicitation.as_ref().map(|hook| hook.declared());
+    capabilities.elicitation = hooks.elicitation.as_ref().map(|hook| hook.capabilities());
     capabilities
 }

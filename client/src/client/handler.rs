@@ -33,11 +33,11 @@ pub(super) struct Handler {
 /// The hooks for the agent's requests.
 #[derive(Clone)]
 pub(super) struct Hooks {
-    pub(super) files: Option<Arc<dyn AnyFiles>>,
-    pub(super) terminals: Option<Arc<dyn AnyTerminals>>,
+    pub(super) files: Option<Arc<AnyFiles>>,
+    pub(super) terminals: Option<Arc<AnyTerminals>>,
     pub(super) guard: Guard,
-    pub(super) elicitation: Option<Arc<dyn AnyElicitation>>,
-    pub(super) extensions: Option<Arc<dyn AnyExtensions>>,
+    pub(super) elicitation: Option<Arc<AnyElicitation>>,
+    pub(super) extensions: Option<Arc<AnyExtensions>>,
 }
 
 impl Hooks {
@@ -45,9 +45,12 @@ impl Hooks {
     fn is_unguarded(&self, effect: Effect<'_>) -> bool {
         match effect {
             Effect::Read(_) | Effect::Write(_) => {
-                self.files.as_ref().is_some_and(|hook| !hook.guarded())
+                self.files.as_ref().is_some_and(|hook| !hook.is_guarded())
             }
-            Effect::Run(_) => self.terminals.as_ref().is_some_and(|hook| !hook.guarded()),
+            Effect::Run(_) => self
+                .terminals
+                .as_ref()
+                .is_some_and(|hook| !hook.is_guarded()),
         }
     }
 }
@@ -87,7 +90,7 @@ impl Handler {
     /// Kills the terminals of an agent that was restarted, because the new process does not know them.
     fn end_terminals(&self) {
         if let Some(terminals) = &self.hooks.terminals {
-            terminals.connection_ended(self.sessions.connection());
+            terminals.end_connection(self.sessions.connection());
         }
     }
 
@@ -122,8 +125,12 @@ impl v1::Client for Handler {
     ) -> HandlerResult<()> {
         let inbox = self.sessions.inbox(&note.session_id);
         let origin = session::Origin::of(note.meta.as_ref());
-        self.finish(&note.session_id, &inbox, inbox.take_in(note.update, origin))
-            .await;
+        self.finish(
+            &note.session_id,
+            &inbox,
+            inbox.take_in(note.update, origin),
+        )
+        .await;
         Ok(())
     }
 
@@ -157,7 +164,7 @@ impl v1::Client for Handler {
         let files = hook::<methods::ReadTextFile, _>(self.hooks.files.as_ref())?;
         let session = self.session(&req.session_id)?;
         self.allow(cx, &session, Effect::Read(&req)).await?;
-        files.read_boxed(&session, req).await
+        files.read(&session, req).await
     }
 
     async fn write_text_file(
@@ -168,7 +175,7 @@ impl v1::Client for Handler {
         let files = hook::<methods::WriteTextFile, _>(self.hooks.files.as_ref())?;
         let session = self.session(&req.session_id)?;
         self.allow(cx, &session, Effect::Write(&req)).await?;
-        files.write_boxed(&session, req).await
+        files.write(&session, req).await
     }
 
     async fn create_terminal(
@@ -179,7 +186,7 @@ impl v1::Client for Handler {
         let terminals = hook::<methods::CreateTerminal, _>(self.hooks.terminals.as_ref())?;
         let session = self.session(&req.session_id)?;
         self.allow(cx, &session, Effect::Run(&req)).await?;
-        terminals.create_boxed(&session, req).await
+        terminals.create(&session, req).await
     }
 
     async fn terminal_output(
@@ -189,7 +196,7 @@ impl v1::Client for Handler {
     ) -> HandlerResult<TerminalOutputResponse> {
         let terminals = hook::<methods::TerminalOutput, _>(self.hooks.terminals.as_ref())?;
         let session = self.session(&req.session_id)?;
-        terminals.output_boxed(&session, req).await
+        terminals.output(&session, req).await
     }
 
     async fn wait_for_terminal_exit(
@@ -200,7 +207,7 @@ impl v1::Client for Handler {
         let terminals = hook::<methods::WaitForTerminalExit, _>(self.hooks.terminals.as_ref())?;
         let session = self.session(&req.session_id)?;
         tokio::select! {
-            exit = terminals.wait_boxed(&session, req) => exit,
+            exit = terminals.wait_for_exit(&session, req) => exit,
             () = cx.cancelled() => Err(HandlerError::cancelled()),
         }
     }
@@ -212,7 +219,7 @@ impl v1::Client for Handler {
     ) -> HandlerResult<KillTerminalResponse> {
         let terminals = hook::<methods::KillTerminal, _>(self.hooks.terminals.as_ref())?;
         let session = self.session(&req.session_id)?;
-        terminals.kill_boxed(&session, req).await
+        terminals.kill(&session, req).await
     }
 
     async fn release_terminal(
@@ -222,7 +229,7 @@ impl v1::Client for Handler {
     ) -> HandlerResult<ReleaseTerminalResponse> {
         let terminals = hook::<methods::ReleaseTerminal, _>(self.hooks.terminals.as_ref())?;
         let session = self.session(&req.session_id)?;
-        terminals.release_boxed(&session, req).await
+        terminals.release(&session, req).await
     }
 
     async fn create_elicitation(
@@ -258,7 +265,7 @@ impl v1::Client for Handler {
         note: CompleteElicitationNotification,
     ) -> HandlerResult<()> {
         if let Some(hook) = &self.hooks.elicitation {
-            hook.is_completed(&note.elicitation_id);
+            hook.completed(&note.elicitation_id);
         }
         Ok(())
     }
@@ -270,7 +277,7 @@ impl v1::Client for Handler {
         params: Option<Json>,
     ) -> HandlerResult<Json> {
         match &self.hooks.extensions {
-            Some(hook) => hook.request_boxed(method, params).await,
+            Some(hook) => hook.request(method, params).await,
             None => Err(HandlerError::method_not_found(method)),
         }
     }
@@ -291,7 +298,7 @@ impl v1::Client for Handler {
             (RESTARTED, Some(_)) => self.end_terminals(),
             _ => {
                 if let Some(hook) = &self.hooks.extensions {
-                    hook.notification_boxed(method, params).await;
+                    hook.notification(method, params).await;
                 }
             }
         }

@@ -62,7 +62,7 @@ pub(crate) struct Inner {
     agent: AgentHandle,
     agent_info: InitializeResponse,
     sessions: Arc<Sessions>,
-    terminals: Option<Arc<dyn AnyTerminals>>,
+    terminals: Option<Arc<AnyTerminals>>,
     /// Whether sessions are put in a mode in which the agent asks.
     asks_first: bool,
     /// The agent is a process in a sandbox.

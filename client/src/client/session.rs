@@ -42,7 +42,7 @@ impl Drop for Open {
         let session = self.client.sessions.context(&self.id);
         self.client.sessions.release(&self.id);
         if let (Some(terminals), Some(session)) = (&self.client.terminals, session) {
-            terminals.session_ended(&session);
+            terminals.end_session(&session);
         }
     }
 }

@@ -21,7 +21,8 @@ pub(crate) use self::approvals::{Approvals, Ended, Unasked};
 pub(crate) use self::effect::{ALL_CHANGES, Effect};
 pub(crate) use self::modes::{AskFirst, never_asks};
 pub use self::modes::{choices, is_mode};
-use crate::permission::{AnyPermissions, Decision, PermissionRequest, Reason};
+use crate::hooks::AnyPermissions;
+use crate::permission::{Decision, PermissionRequest, Reason};
 use crate::session::{Answered, Inbox, TurnState};
 
 /// The limits in time of a decision.
@@ -35,21 +36,21 @@ pub(crate) struct Limits {
 
 /// Decides what an agent may do.
 #[derive(Clone)]
-pub(crate) struct Guard(Arc<dyn AnyPermissions>);
+pub(crate) struct Guard(Arc<AnyPermissions>);
 
 impl Guard {
-    pub(crate) fn new(permissions: Arc<dyn AnyPermissions>) -> Self {
+    pub(crate) fn new(permissions: Arc<AnyPermissions>) -> Self {
         Self(permissions)
     }
 
     /// Returns whether a person may see the requests.
     pub(crate) fn is_shown(&self) -> bool {
-        self.0.is_in_order()
+        self.0.in_order()
     }
 
     /// Returns whether a person decides.
     pub(crate) fn asks_person(&self) -> bool {
-        self.0.does_ask_person()
+        self.0.asks_person()
     }
 
     /// Decides a request of a turn, until it is cancelled.
@@ -69,10 +70,10 @@ impl Guard {
             (Decision::Reject, Some(reason))
         };
         let decided = async {
-            if self.0.is_in_order() && !inbox.caught_up(turn, limits.unread).await {
+            if self.0.in_order() && !inbox.caught_up(turn, limits.unread).await {
                 return rejected(Reason::NotRead(limits.unread));
             }
-            let decided = self.0.decide_boxed(&question);
+            let decided = self.0.decide_with_reason(&question);
             let Some(limit) = limits.answer else {
                 return decided.await;
             };

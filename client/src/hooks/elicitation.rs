@@ -6,7 +6,7 @@ use acp_sdk::v1::{
 };
 use acp_sdk::{HandlerError, HandlerResult};
 
-use super::{Boxed, SessionContext, check_form};
+use super::{AnyElicitation, SessionContext, check_form};
 
 /// Asks the user for the input that an agent requests.
 ///
@@ -39,37 +39,6 @@ pub trait Elicitation: Send + Sync + 'static {
     }
 }
 
-/// An object-safe form of [`Elicitation`].
-pub(crate) trait AnyElicitation: Send + Sync + 'static {
-    fn ask_boxed<'a>(
-        &'a self,
-        session: Option<&'a SessionContext>,
-        request: &'a CreateElicitationRequest,
-    ) -> Boxed<'a, ElicitationAction>;
-
-    fn is_completed(&self, id: &ElicitationId);
-
-    fn declared(&self) -> ElicitationCapabilities;
-}
-
-impl<T: Elicitation> AnyElicitation for T {
-    fn ask_boxed<'a>(
-        &'a self,
-        session: Option<&'a SessionContext>,
-        request: &'a CreateElicitationRequest,
-    ) -> Boxed<'a, ElicitationAction> {
-        Box::pin(self.ask(session, request))
-    }
-
-    fn is_completed(&self, id: &ElicitationId) {
-        self.completed(id);
-    }
-
-    fn declared(&self) -> ElicitationCapabilities {
-        self.capabilities()
-    }
-}
-
 /// Asks the user, and checks the request and the answer.
 ///
 /// # Errors
@@ -77,11 +46,11 @@ impl<T: Elicitation> AnyElicitation for T {
 /// -32602 for a mode that was not declared or a URL that must not be opened; -32603 when the
 /// answer does not fit the form.
 pub(crate) async fn elicit(
-    hook: &dyn AnyElicitation,
+    hook: &AnyElicitation,
     session: Option<&SessionContext>,
     request: &CreateElicitationRequest,
 ) -> HandlerResult<ElicitationAction> {
-    let declared = hook.declared();
+    let declared = hook.capabilities();
     let is_declared = match &request.mode {
         ElicitationMode::Form(_) => declared.form.is_some(),
         ElicitationMode::Url(mode) => {
@@ -94,7 +63,7 @@ pub(crate) async fn elicit(
         let reason = "this client does not offer this mode of elicitation";
         return Err(HandlerError::invalid_params("/mode", reason));
     }
-    let action = hook.ask_boxed(session, request).await;
+    let action = hook.ask(session, request).await;
     if let (ElicitationMode::Form(form), ElicitationAction::Accept(accepted)) =
         (&request.mode, &action)
     {

@@ -2,8 +2,6 @@
 
 use acp_sdk::{HandlerError, HandlerResult, Json};
 
-use super::Boxed;
-
 /// Handles requests and notifications of methods that the protocol does not define.
 ///
 /// Spec: <https://agentclientprotocol.com/protocol/v1/extensibility>
@@ -23,30 +21,5 @@ pub trait Extensions: Send + Sync + 'static {
     fn notification(&self, method: &str, params: Option<Json>) -> impl Future<Output = ()> + Send {
         let _ = (method, params);
         async {}
-    }
-}
-
-/// An object-safe form of [`Extensions`].
-pub(crate) trait AnyExtensions: Send + Sync + 'static {
-    fn request_boxed<'a>(
-        &'a self,
-        method: &'a str,
-        params: Option<Json>,
-    ) -> Boxed<'a, HandlerResult<Json>>;
-
-    fn notification_boxed<'a>(&'a self, method: &'a str, params: Option<Json>) -> Boxed<'a, ()>;
-}
-
-impl<T: Extensions> AnyExtensions for T {
-    fn request_boxed<'a>(
-        &'a self,
-        method: &'a str,
-        params: Option<Json>,
-    ) -> Boxed<'a, HandlerResult<Json>> {
-        Box::pin(self.request(method, params))
-    }
-
-    fn notification_boxed<'a>(&'a self, method: &'a str, params: Option<Json>) -> Boxed<'a, ()> {
-        Box::pin(self.notification(method, params))
     }
 }

@@ -6,7 +6,7 @@ use acp_sdk::v1::{
     WriteTextFileResponse,
 };
 
-use super::{Boxed, SessionContext};
+use super::SessionContext;
 
 /// Answers `fs/read_text_file` and `fs/write_text_file`.
 ///
@@ -40,50 +40,5 @@ pub trait Files: Send + Sync + 'static {
         FileSystemCapabilities::new()
             .with_read_text_file(true)
             .with_write_text_file(true)
-    }
-}
-
-/// An object-safe form of [`Files`].
-pub(crate) trait AnyFiles: Send + Sync + 'static {
-    fn read_boxed<'a>(
-        &'a self,
-        session: &'a SessionContext,
-        request: ReadTextFileRequest,
-    ) -> Boxed<'a, HandlerResult<ReadTextFileResponse>>;
-
-    fn write_boxed<'a>(
-        &'a self,
-        session: &'a SessionContext,
-        request: WriteTextFileRequest,
-    ) -> Boxed<'a, HandlerResult<WriteTextFileResponse>>;
-
-    fn guarded(&self) -> bool;
-
-    fn declared(&self) -> FileSystemCapabilities;
-}
-
-impl<T: Files> AnyFiles for T {
-    fn read_boxed<'a>(
-        &'a self,
-        session: &'a SessionContext,
-        request: ReadTextFileRequest,
-    ) -> Boxed<'a, HandlerResult<ReadTextFileResponse>> {
-        Box::pin(self.read(session, request))
-    }
-
-    fn write_boxed<'a>(
-        &'a self,
-        session: &'a SessionContext,
-        request: WriteTextFileRequest,
-    ) -> Boxed<'a, HandlerResult<WriteTextFileResponse>> {
-        Box::pin(self.write(session, request))
-    }
-
-    fn guarded(&self) -> bool {
-        self.is_guarded()
-    }
-
-    fn declared(&self) -> FileSystemCapabilities {
-        self.capabilities()
     }
 }

@@ -7,7 +7,7 @@ use acp_sdk::v1::{
     WaitForTerminalExitRequest, WaitForTerminalExitResponse,
 };
 
-use super::{Boxed, ConnectionId, SessionContext};
+use super::{ConnectionId, SessionContext};
 
 /// Answers `terminal/*`.
 ///
@@ -74,104 +74,5 @@ pub trait Terminals: Send + Sync + 'static {
     /// Returns whether the client declares terminals (default `true`).
     fn is_offered(&self) -> bool {
         true
-    }
-}
-
-/// An object-safe form of [`Terminals`].
-pub(crate) trait AnyTerminals: Send + Sync + 'static {
-    fn create_boxed<'a>(
-        &'a self,
-        session: &'a SessionContext,
-        request: CreateTerminalRequest,
-    ) -> Boxed<'a, HandlerResult<CreateTerminalResponse>>;
-
-    fn output_boxed<'a>(
-        &'a self,
-        session: &'a SessionContext,
-        request: TerminalOutputRequest,
-    ) -> Boxed<'a, HandlerResult<TerminalOutputResponse>>;
-
-    fn wait_boxed<'a>(
-        &'a self,
-        session: &'a SessionContext,
-        request: WaitForTerminalExitRequest,
-    ) -> Boxed<'a, HandlerResult<WaitForTerminalExitResponse>>;
-
-    fn kill_boxed<'a>(
-        &'a self,
-        session: &'a SessionContext,
-        request: KillTerminalRequest,
-    ) -> Boxed<'a, HandlerResult<KillTerminalResponse>>;
-
-    fn release_boxed<'a>(
-        &'a self,
-        session: &'a SessionContext,
-        request: ReleaseTerminalRequest,
-    ) -> Boxed<'a, HandlerResult<ReleaseTerminalResponse>>;
-
-    fn session_ended(&self, session: &SessionContext);
-
-    fn connection_ended(&self, connection: ConnectionId);
-
-    fn guarded(&self) -> bool;
-
-    fn declared(&self) -> bool;
-}
-
-impl<T: Terminals> AnyTerminals for T {
-    fn create_boxed<'a>(
-        &'a self,
-        session: &'a SessionContext,
-        request: CreateTerminalRequest,
-    ) -> Boxed<'a, HandlerResult<CreateTerminalResponse>> {
-        Box::pin(self.create(session, request))
-    }
-
-    fn output_boxed<'a>(
-        &'a self,
-        session: &'a SessionContext,
-        request: TerminalOutputRequest,
-    ) -> Boxed<'a, HandlerResult<TerminalOutputResponse>> {
-        Box::pin(self.output(session, request))
-    }
-
-    fn wait_boxed<'a>(
-        &'a self,
-        session: &'a SessionContext,
-        request: WaitForTerminalExitRequest,
-    ) -> Boxed<'a, HandlerResult<WaitForTerminalExitResponse>> {
-        Box::pin(self.wait_for_exit(session, request))
-    }
-
-    fn kill_boxed<'a>(
-        &'a self,
-        session: &'a SessionContext,
-        request: KillTerminalRequest,
-    ) -> Boxed<'a, HandlerResult<KillTerminalResponse>> {
-        Box::pin(self.kill(session, request))
-    }
-
-    fn release_boxed<'a>(
-        &'a self,
-        session: &'a SessionContext,
-        request: ReleaseTerminalRequest,
-    ) -> Boxed<'a, HandlerResult<ReleaseTerminalResponse>> {
-        Box::pin(self.release(session, request))
-    }
-
-    fn session_ended(&self, session: &SessionContext) {
-        self.end_session(session);
-    }
-
-    fn connection_ended(&self, connection: ConnectionId) {
-        self.end_connection(connection);
-    }
-
-    fn guarded(&self) -> bool {
-        self.is_guarded()
-    }
-
-    fn declared(&self) -> bool {
-        self.is_offered()
     }
 }

@@ -13,7 +13,6 @@ mod rules;
 mod shown;
 
 use std::path::PathBuf;
-use std::pin::Pin;
 
 use acp_sdk::Json;
 use acp_sdk::v1::{
@@ -269,35 +268,6 @@ impl Policy {
 impl Permissions for Policy {
     async fn decide(&self, question: &PermissionRequest) -> Decision {
         self.rule(question)
-    }
-}
-
-/// An object-safe form of [`Permissions`].
-pub(crate) trait AnyPermissions: Send + Sync + 'static {
-    fn decide_boxed<'a>(
-        &'a self,
-        question: &'a PermissionRequest,
-    ) -> Pin<Box<dyn Future<Output = (Decision, Option<Reason>)> + Send + 'a>>;
-
-    fn is_in_order(&self) -> bool;
-
-    fn does_ask_person(&self) -> bool;
-}
-
-impl<T: Permissions> AnyPermissions for T {
-    fn decide_boxed<'a>(
-        &'a self,
-        question: &'a PermissionRequest,
-    ) -> Pin<Box<dyn Future<Output = (Decision, Option<Reason>)> + Send + 'a>> {
-        Box::pin(self.decide_with_reason(question))
-    }
-
-    fn is_in_order(&self) -> bool {
-        self.in_order()
-    }
-
-    fn does_ask_person(&self) -> bool {
-        self.asks_person()
     }
 }
 

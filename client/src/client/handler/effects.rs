@@ -85,7 +85,7 @@ impl Handler {
     ) -> Option<String> {
         let files = self.hooks.files.as_ref()?;
         let read = ReadTextFileRequest::new(request.session_id.clone(), request.path.clone());
-        let read = files.read_boxed(session, read).await;
+        let read = files.read(session, read).await;
         read.ok().map(|response| response.content)
     }
 

@@ -69,7 +69,7 @@ impl Client for HandlerV2 {
         note: CompleteElicitationNotification,
     ) -> HandlerResult<()> {
         if let Some(hook) = &self.0.hooks.elicitation {
-            hook.is_completed(&note.elicitation_id.as_str().into());
+            hook.completed(&note.elicitation_id.as_str().into());
         }
         Ok(())
     }

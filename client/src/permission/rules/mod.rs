@@ -31,11 +31,9 @@ use self::memory::Memory;
 use self::own_file::OwnFile;
 pub use self::rule::Rule;
 use self::rule::{Effect, Match};
-use super::{
-    AnyPermissions, Asker, Decision, PermissionRequest, Permissions, Policy, Reason, RuleId,
-    RuleSource,
-};
+use super::{Asker, Decision, PermissionRequest, Permissions, Policy, Reason, RuleId, RuleSource};
 use crate::guard::ALL_CHANGES;
+use crate::hooks::AnyPermissions;
 
 /// Storage of rules for answers that are final: `allow_always` and `reject_always`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,7 +73,7 @@ pub struct Rules {
     of_program: Vec<Rule>,
     remember: Remember,
     memory: Arc<Memory>,
-    fallback: Arc<dyn AnyPermissions>,
+    fallback: Arc<AnyPermissions>,
 }
 
 impl std::fmt::Debug for Rules {
@@ -225,15 +223,15 @@ impl Rules {
         }
         let (decision, reason) = match unclear {
             // No policy may allow what a rule may deny.
-            Some(_) if !self.fallback.does_ask_person() => (Decision::Reject, None),
+            Some(_) if !self.fallback.asks_person() => (Decision::Reject, None),
             Some(_) => {
                 let question = PermissionRequest {
                     may_be_denied: true,
                     ..question.clone()
                 };
-                self.fallback.decide_boxed(&question).await
+                self.fallback.decide_with_reason(&question).await
             }
-            None => self.fallback.decide_boxed(question).await,
+            None => self.fallback.decide_with_reason(question).await,
         };
         let always = match &decision {
             Decision::Option(id) if is_all_changes(question, id) => {
@@ -336,10 +334,10 @@ impl Permissions for Rules {
     }
 
     fn in_order(&self) -> bool {
-        self.fallback.is_in_order()
+        self.fallback.in_order()
     }
 
     fn asks_person(&self) -> bool {
-        self.fallback.does_ask_person()
+        self.fallback.asks_person()
     }
 }
