@@ -128,7 +128,7 @@ impl v1::Client for Handler {
         self.finish(
             &note.session_id,
             &inbox,
-            inbox.take_in(note.update, origin),
+            inbox.push_update(note.update, origin),
         )
         .await;
         Ok(())

@@ -13,7 +13,7 @@ use super::request::{Request, Response};
 use super::{Client, Session};
 use crate::error::{Error, Result};
 use crate::guard::AskFirst;
-use crate::hooks::Place;
+use crate::hooks::Directories;
 use crate::session::{Inbox, OpenedState, set_opened};
 
 impl Client {
@@ -35,14 +35,14 @@ impl Client {
     ///
     /// Fails under the conditions of [`new_session`](Self::new_session).
     pub async fn new_session_with(&self, request: NewSessionRequest) -> Result<Session> {
-        let place = Place::open(&request.cwd, &request.additional_directories);
-        let _creating = self.inner.sessions.creating(&place);
-        let (sessions, place_of_new) = (self.inner.sessions.clone(), place.clone());
+        let directories = Directories::open(&request.cwd, &request.additional_directories);
+        let _creating = self.inner.sessions.creating(&directories);
+        let (sessions, directories_of_new) = (self.inner.sessions.clone(), directories.clone());
         let opened = move |response: Option<Response<NewSessionResponse>>| {
             // In the order of messages, so that a later update is not overwritten.
             if let Some(Response { result, commands }) = response {
                 let inbox = sessions.inbox(&result.session_id);
-                inbox.set_place(place_of_new);
+                inbox.set_directories(directories_of_new);
                 let state = (result.modes, result.config_options);
                 inbox.change_settings(|settings| set_opened(settings, state, commands));
             }
@@ -51,7 +51,7 @@ impl Client {
             .inner
             .send_then::<methods::NewSession>(&request, opened);
         let id = call.await?.session_id;
-        let inbox = self.claim(&id, place)?;
+        let inbox = self.claim(&id, directories)?;
         self.asking(Session::new(self.inner.clone(), id, inbox))
             .await
     }
@@ -89,9 +89,9 @@ impl Client {
         if !self.agent_info().agent_capabilities.load_session {
             return Err(Error::unsupported("session/load", "loadSession"));
         }
-        let place = Place::open(&request.cwd, &request.additional_directories);
+        let directories = Directories::open(&request.cwd, &request.additional_directories);
         self.inner.sessions.forget_early(&request.session_id);
-        let inbox = self.claim(&request.session_id, place)?;
+        let inbox = self.claim(&request.session_id, directories)?;
         inbox.begin_history();
         let state = |response: LoadSessionResponse| (response.modes, response.config_options);
         let id = request.session_id.clone();
@@ -128,8 +128,8 @@ impl Client {
                 "sessionCapabilities.resume",
             ));
         }
-        let place = Place::open(&request.cwd, &request.additional_directories);
-        let inbox = self.claim(&request.session_id, place)?;
+        let directories = Directories::open(&request.cwd, &request.additional_directories);
+        let inbox = self.claim(&request.session_id, directories)?;
         let state = |response: ResumeSessionResponse| (response.modes, response.config_options);
         let id = request.session_id.clone();
         self.open_again::<methods::ResumeSession>(id, inbox, &request, state)
@@ -178,12 +178,16 @@ impl Client {
     }
 
     /// Registers a session and its directories.
-    pub(super) fn claim(&self, id: &SessionId, place: Arc<Place>) -> Result<Arc<Inbox>> {
+    pub(super) fn claim(
+        &self,
+        id: &SessionId,
+        directories: Arc<Directories>,
+    ) -> Result<Arc<Inbox>> {
         let claimed = self.inner.sessions.claim(id);
         let inbox = claimed.ok_or_else(|| Error::SessionOpen {
             session: id.clone(),
         })?;
-        inbox.set_place(place);
+        inbox.set_directories(directories);
         Ok(inbox)
     }
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::calls::utf8_directory;
 use super::{Client, Session};
 use crate::error::{Error, Result};
-use crate::hooks::Place;
+use crate::hooks::Directories;
 use crate::session::set_opened;
 
 /// The sessions of an agent, requested page by page. Created by [`Client::sessions`].
@@ -103,8 +103,8 @@ impl Client {
     ) -> Result<Session> {
         const METHOD: &str = "session/fork";
         let (id, cwd) = (id.into(), utf8_directory(cwd.as_ref())?);
-        let place = Place::open(&cwd, &[]);
-        let _creating = self.inner.sessions.creating(&place);
+        let directories = Directories::open(&cwd, &[]);
+        let _creating = self.inner.sessions.creating(&directories);
         let params = Json::from(json!({"sessionId": id, "cwd": cwd, "mcpServers": []}));
         let answer = self.extension_request(METHOD, Some(&params)).await;
         let answer = answer.map_err(|error| match error.code() {
@@ -120,7 +120,7 @@ impl Client {
                 reason: error.to_string(),
             })
         })?;
-        let inbox = self.claim(&forked.session_id, place)?;
+        let inbox = self.claim(&forked.session_id, directories)?;
         inbox.continues();
         let state = (forked.modes, forked.config_options);
         inbox.change_settings(|settings| set_opened(settings, state, commands));

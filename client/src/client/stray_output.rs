@@ -17,12 +17,12 @@ const MAX_CHARACTERS: usize = 200;
 
 /// Counts and keeps stray output, and forwards all callbacks to the application's observer.
 pub(super) struct StrayOutput {
-    kept: Mutex<Kept>,
+    first: Mutex<FirstLines>,
     observer: Option<Box<dyn Observer>>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct FirstLines {
     lines: Vec<String>,
     count: u64,
 }
@@ -36,16 +36,16 @@ impl std::fmt::Debug for StrayOutput {
 impl StrayOutput {
     pub(super) fn new(observer: Option<Box<dyn Observer>>) -> Self {
         Self {
-            kept: Mutex::default(),
+            first: Mutex::default(),
             observer,
         }
     }
 
     /// Returns the first lines, sanitized, and a note on the number of further lines.
     pub(super) fn lines(&self) -> Vec<String> {
-        let kept = self.lock();
-        let mut lines = kept.lines.clone();
-        let more = kept.count - lines.len() as u64;
+        let first = self.lock();
+        let mut lines = first.lines.clone();
+        let more = first.count - lines.len() as u64;
         if more > 0 {
             lines.push(format!("… and {more} more"));
         }
@@ -53,17 +53,17 @@ impl StrayOutput {
     }
 
     fn record(&self, line: impl FnOnce() -> String) {
-        let mut kept = self.lock();
-        kept.count += 1;
-        if kept.lines.len() < MAX_LINES {
+        let mut first = self.lock();
+        first.count += 1;
+        if first.lines.len() < MAX_LINES {
             let line = line();
-            kept.lines.push(line);
+            first.lines.push(line);
         }
     }
 
     /// A std mutex suffices: it is held for a few instructions and never across an await.
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, FirstLines> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

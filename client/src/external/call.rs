@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::event::Announcer;
-use super::place::Place;
+use super::session::CallSession;
 use super::{ExternalAgent, TaskResult};
 use crate::error::{Error, Result};
 use crate::session::{Event, Outcome, Prompt, SessionEvent, Turn};
@@ -108,24 +108,24 @@ impl Call {
                 .and_then(|timeout| Instant::now().checked_add(timeout)),
             cancel: self.cancel.clone(),
         };
-        let places = self.agent.places.clone();
+        let permits = self.agent.permits.clone();
         let permit = limits.before_turn("one of the concurrent calls to end", async {
-            let permit = places.acquire_owned().await;
+            let permit = permits.acquire_owned().await;
             permit.map_err(|_| Error::TurnLost)
         });
         let permit = permit.await?;
         let directory = self.directory.as_ref();
         let directory = directory.unwrap_or(&self.agent.config.directory).clone();
         let slot = self.agent.slot.clone();
-        let opening = Place::open(&slot, &directory, permit);
+        let opening = CallSession::open(&slot, &directory, permit);
         let opening = limits.before_turn("the agent to open a session", opening);
-        let place = opening.await?;
+        let opened = opening.await?;
         let task = std::mem::replace(&mut self.task, String::new().into());
-        let turn = place.session().prompt(task).await?;
+        let turn = opened.session().prompt(task).await?;
         let (outcome, timed_out) = self.take_turn(turn, &limits, announcer).await?;
-        let session = place.session().id().clone();
+        let session = opened.session().id().clone();
         // After the wait, closing continues in the background.
-        let _ = timeout(CLOSE_WAIT, place.close()).await;
+        let _ = timeout(CLOSE_WAIT, opened.close()).await;
         let elapsed = announcer.elapsed();
         let result = TaskResult::new(limits.agent, session, outcome, timed_out, elapsed);
         Ok(result)

@@ -106,7 +106,7 @@ impl Announcer {
         self.begun.elapsed()
     }
 
-    /// Sends an update of a tool call as it is: this keeps no tool calls, so it merges nothing.
+    /// Sends an update of a tool call unmerged, because no tool calls are stored here.
     pub(super) fn update(&self, update: &SessionUpdate) {
         let title = |title: &String| beginning(title, LONGEST_TITLE);
         match update {

@@ -6,7 +6,7 @@ use crate::permission::{Decision, PermissionRequest, Permissions};
 
 /// Forwards the permission requests of an external agent to the delegating agent's client.
 ///
-/// The request has the session id of the delegating agent, and what is known of its tool call.
+/// The request has the delegating agent's session id and all known data of the tool call.
 #[derive(Debug, Clone)]
 pub struct Forward {
     client: ClientHandle,

@@ -7,8 +7,8 @@
 mod call;
 mod event;
 mod forward;
-mod place;
 mod result;
+mod session;
 mod slot;
 
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ const MAX_CONCURRENT: usize = 8;
 #[must_use]
 pub struct ExternalAgent {
     slot: Slot,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     events: broadcast::Sender<ExternalAgentEvent>,
     calls: Arc<AtomicU64>,
     config: Arc<Config>,
@@ -112,7 +112,7 @@ impl ExternalAgent {
     fn with_slot(slot: Slot) -> Self {
         Self {
             slot,
-            places: Arc::new(Semaphore::new(MAX_CONCURRENT)),
+            permits: Arc::new(Semaphore::new(MAX_CONCURRENT)),
             events: broadcast::Sender::new(EVENTS_KEPT),
             calls: Arc::default(),
             config: Arc::new(Config {
@@ -159,8 +159,8 @@ impl ExternalAgent {
     ///
     /// Further calls wait in order. A call ends when its session is closed.
     pub fn max_concurrent(mut self, calls: usize) -> Self {
-        let places = calls.clamp(1, Semaphore::MAX_PERMITS);
-        self.places = Arc::new(Semaphore::new(places));
+        let permits = calls.clamp(1, Semaphore::MAX_PERMITS);
+        self.permits = Arc::new(Semaphore::new(permits));
         self
     }
 

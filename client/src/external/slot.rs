@@ -11,7 +11,7 @@ use crate::error::Result;
 
 type Connecting = Pin<Box<dyn Future<Output = Result<Client>> + Send>>;
 
-/// At most one connection. Clones share it.
+/// Holds at most one connection. Clones share it.
 #[derive(Clone)]
 pub(super) enum Slot {
     /// The application's connection, which is not replaced.

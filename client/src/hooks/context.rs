@@ -25,18 +25,18 @@ impl ConnectionId {
 pub struct SessionContext {
     connection: ConnectionId,
     id: SessionId,
-    place: Arc<Place>,
+    directories: Arc<Directories>,
 }
 
 /// The directories of a session.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Directories {
     cwd: PathBuf,
     additional: Vec<PathBuf>,
     roots: Roots,
 }
 
-impl Place {
+impl Directories {
     /// Opens the directories before the request is sent, so that a directory that later replaces
     /// one of them is not used. A directory that cannot be opened, such as one of a remote agent,
     /// contains nothing. Blocks.
@@ -57,18 +57,22 @@ impl Place {
     }
 }
 
-impl Place {
+impl Directories {
     pub(crate) fn cwd(&self) -> &Path {
         &self.cwd
     }
 }
 
 impl SessionContext {
-    pub(crate) fn new(connection: ConnectionId, id: SessionId, place: Arc<Place>) -> Self {
+    pub(crate) fn new(
+        connection: ConnectionId,
+        id: SessionId,
+        directories: Arc<Directories>,
+    ) -> Self {
         Self {
             connection,
             id,
-            place,
+            directories,
         }
     }
 
@@ -88,19 +92,19 @@ impl SessionContext {
     /// Returns the working directory, as sent to the agent.
     #[must_use]
     pub fn cwd(&self) -> &Path {
-        &self.place.cwd
+        &self.directories.cwd
     }
 
     /// Returns the additional directories, as sent to the agent.
     #[must_use]
     pub fn additional_directories(&self) -> &[PathBuf] {
-        &self.place.additional
+        &self.directories.additional
     }
 
     /// Returns the directories, held open since the session was opened: the working directory
     /// first, then the additional ones. Omits directories that do not exist on this machine.
     #[must_use]
     pub fn roots(&self) -> &Roots {
-        &self.place.roots
+        &self.directories.roots
     }
 }

@@ -15,7 +15,7 @@ mod object_safe;
 mod terminals;
 
 pub use self::buffers::{Buffers, OpenFiles};
-pub(crate) use self::context::Place;
+pub(crate) use self::context::Directories;
 pub use self::context::{ConnectionId, SessionContext};
 pub use self::elicitation::Elicitation;
 pub(crate) use self::elicitation::elicit;

@@ -9,13 +9,14 @@ mod delivery;
 #[cfg(feature = "v2")]
 mod v2;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use acp_sdk::json::encoded_len;
 use acp_sdk::v1::{ContentBlock, RequestPermissionRequest, SessionUpdate, StopReason, UsageUpdate};
 
-use self::delivery::Kept;
+use self::delivery::Backlog;
 pub(crate) use self::delivery::{ReaderTimeout, Waiting};
 use super::calls::Calls;
 use super::event::Gap;
@@ -26,7 +27,7 @@ use super::settings::SessionSettings;
 use super::turn_state::TurnState;
 use super::weight::weight;
 use crate::guard::{Approvals, Ended, Unasked};
-use crate::hooks::Place;
+use crate::hooks::Directories;
 use crate::permission::PermissionRequest;
 
 /// Receives the updates of one session.
@@ -41,10 +42,10 @@ struct State {
     turn: Option<Arc<TurnState>>,
     turns: u64,
     /// The directories of the session, once they are known.
-    place: Option<Arc<Place>>,
+    directories: Option<Arc<Directories>>,
     readers: Vec<Arc<Reader>>,
     /// Events without a reader; `None` after the first `Events`.
-    kept: Option<Kept>,
+    backlog: Option<Backlog>,
     settings: SessionSettings,
     /// The cost of the session before the next turn.
     cost: CostBefore,
@@ -73,9 +74,9 @@ impl Default for State {
             phase: Phase::Live,
             turn: None,
             turns: 0,
-            place: None,
+            directories: None,
             readers: Vec::new(),
-            kept: Some(Kept::default()),
+            backlog: Some(Backlog::default()),
             settings: SessionSettings::default(),
             cost: CostBefore::default(),
             calls: Calls::default(),
@@ -171,7 +172,7 @@ impl Inbox {
     /// Delivers an update. Returns an event that some readers have no capacity for, to be
     /// [delivered later](Self::put_in). The methods are separate, because this case is rare and
     /// would add the state of the wait to every update.
-    pub(crate) fn take_in(&self, update: SessionUpdate, origin: Origin) -> Rest {
+    pub(crate) fn push_update(&self, update: SessionUpdate, origin: Origin) -> Rest {
         let bytes = weight(&update);
         let mut state = self.lock();
         let ended = state.calls.remember(&update, origin.prompt_id.as_ref());
@@ -211,14 +212,9 @@ impl Inbox {
         }
     }
 
-    /// Queues an entry other than an update, as [`take_in`](Self::take_in) does.
+    /// Queues an entry other than an update, as [`push_update`](Self::push_update) does.
     #[must_use]
-    fn take_in_other(
-        &self,
-        event: Event,
-        bytes: usize,
-        turn: Option<&TurnState>,
-    ) -> Option<Waiting> {
+    fn push_event(&self, event: Event, bytes: usize, turn: Option<&TurnState>) -> Option<Waiting> {
         let mut state = self.lock();
         let event = SessionEvent {
             event,
@@ -233,7 +229,7 @@ impl Inbox {
     /// Delivers the event of a gap.
     pub(crate) async fn missing(&self, gap: Gap, reader_timeout: &ReaderTimeout<'_>) {
         let turn = self.turn();
-        if let Some(waiting) = self.take_in_other(Event::Gap(gap), OVERHEAD, turn.as_deref()) {
+        if let Some(waiting) = self.push_event(Event::Gap(gap), OVERHEAD, turn.as_deref()) {
             self.put_in(waiting, reader_timeout).await;
         }
     }
@@ -248,7 +244,7 @@ impl Inbox {
         self.lock().approvals.answered(&answered);
         let bytes = OVERHEAD + encoded_len(&answered.question.request);
         let event = Event::Permission(answered);
-        if let Some(waiting) = self.take_in_other(event, bytes, turn) {
+        if let Some(waiting) = self.push_event(event, bytes, turn) {
             self.put_in(waiting, reader_timeout).await;
         }
     }
@@ -273,7 +269,7 @@ impl Inbox {
             .prompt_of(&question.request.tool_call.tool_call_id);
         let is_own = |turn: &&Arc<TurnState>| prompt_id.is_none_or(|id| turn.has(id));
         let turn = state.running().filter(is_own).cloned();
-        question.cwd = state.place.as_ref().map(|place| place.cwd().to_owned());
+        question.cwd = state.cwd();
         (question, turn)
     }
 
@@ -302,8 +298,8 @@ impl Inbox {
     /// Adds a reader of all events. The first receives the kept events.
     pub(crate) fn add_reader(&self) -> Arc<Reader> {
         let mut state = self.lock();
-        let reader = Arc::new(match state.kept.take() {
-            Some(kept) => Reader::starting_with(kept.events, kept.dropped),
+        let reader = Arc::new(match state.backlog.take() {
+            Some(backlog) => Reader::starting_with(backlog.events, backlog.dropped),
             None => Reader::default(),
         });
         if state.ended {
@@ -330,12 +326,12 @@ impl Inbox {
         }
     }
 
-    pub(crate) fn set_place(&self, place: Arc<Place>) {
-        self.lock().place = Some(place);
+    pub(crate) fn set_directories(&self, directories: Arc<Directories>) {
+        self.lock().directories = Some(directories);
     }
 
-    pub(crate) fn place(&self) -> Option<Arc<Place>> {
-        self.lock().place.clone()
+    pub(crate) fn directories(&self) -> Option<Arc<Directories>> {
+        self.lock().directories.clone()
     }
 
     /// Returns the current modes, config options, commands and title.
@@ -356,8 +352,12 @@ impl Inbox {
 impl State {
     /// Returns a tool call that has completed if nobody allowed it.
     fn unasked(&mut self, mut ended: Ended, turn: Arc<TurnState>) -> Option<Box<Unasked>> {
-        ended.call.cwd = self.place.as_ref().map(|place| place.cwd().to_owned());
+        ended.call.cwd = self.cwd();
         self.approvals.ended(ended, turn).map(Box::new)
+    }
+
+    fn cwd(&self) -> Option<PathBuf> {
+        Some(self.directories.as_ref()?.cwd().to_owned())
     }
 
     fn running(&self) -> Option<&Arc<TurnState>> {

@@ -12,7 +12,7 @@ use acp_sdk::v1::SessionId;
 use serde_json::Value;
 
 use super::Inbox;
-use crate::hooks::{ConnectionId, Place, SessionContext};
+use crate::hooks::{ConnectionId, Directories, SessionContext};
 
 /// Maximum number of unknown sessions whose updates are kept.
 const UNCLAIMED: usize = 16;
@@ -28,7 +28,7 @@ pub(crate) struct Sessions {
 /// A session that is being created: its id is not known yet.
 pub(crate) struct Creating<'a> {
     sessions: &'a Sessions,
-    place: Arc<Place>,
+    directories: Arc<Directories>,
 }
 
 impl Drop for Creating<'_> {
@@ -37,7 +37,7 @@ impl Drop for Creating<'_> {
         let at = table
             .creating
             .iter()
-            .position(|other| Arc::ptr_eq(other, &self.place));
+            .position(|other| Arc::ptr_eq(other, &self.directories));
         if let Some(at) = at {
             table.creating.swap_remove(at);
         }
@@ -47,7 +47,7 @@ impl Drop for Creating<'_> {
 #[derive(Debug, Default)]
 struct Table {
     /// The directories of sessions whose ids are not known yet.
-    creating: Vec<Arc<Place>>,
+    creating: Vec<Arc<Directories>>,
     claimed: HashMap<SessionId, Arc<Inbox>>,
     unclaimed: VecDeque<(SessionId, Arc<Inbox>)>,
     ended: bool,
@@ -133,11 +133,11 @@ impl Sessions {
     }
 
     /// Records the directories of a session that is being created, until the result is dropped.
-    pub(crate) fn creating(&self, place: &Arc<Place>) -> Creating<'_> {
-        self.lock().creating.push(place.clone());
+    pub(crate) fn creating(&self, directories: &Arc<Directories>) -> Creating<'_> {
+        self.lock().creating.push(directories.clone());
         Creating {
             sessions: self,
-            place: place.clone(),
+            directories: directories.clone(),
         }
     }
 
@@ -147,15 +147,19 @@ impl Sessions {
     pub(crate) fn context(&self, id: &SessionId) -> Option<SessionContext> {
         let table = self.lock();
         let unclaimed = || table.unclaimed.iter().find(|(known, _)| known == id);
-        let place = match (table.claimed.get(id), &table.creating[..]) {
-            (Some(inbox), _) => inbox.place(),
+        let directories = match (table.claimed.get(id), &table.creating[..]) {
+            (Some(inbox), _) => inbox.directories(),
             (None, creating) => {
-                let answered = unclaimed().and_then(|(_, inbox)| inbox.place());
+                let answered = unclaimed().and_then(|(_, inbox)| inbox.directories());
                 let only = creating.first().filter(|_| creating.len() == 1);
                 answered.or_else(|| only.cloned())
             }
         };
-        Some(SessionContext::new(self.connection, id.clone(), place?))
+        Some(SessionContext::new(
+            self.connection,
+            id.clone(),
+            directories?,
+        ))
     }
 
     /// Returns the session that a request about session `id` belongs to. Agents make sessions of their
@@ -219,7 +223,7 @@ mod tests {
         let update = SessionUpdate::AgentMessageChunk(chunk);
         let waiting = sessions
             .inbox(id)
-            .take_in(update, Origin::default())
+            .push_update(update, Origin::default())
             .waiting;
         assert!(
             waiting.is_none(),
@@ -307,8 +311,8 @@ mod tests {
         assert_eq!(owner(Some(named("b"))), Some(b));
         of_a.end_turn(&turn, None);
         assert_eq!(owner(None), None);
-        let place = Place::open("/", &[]);
-        let _creating = sessions.creating(&place);
+        let directories = Directories::open("/", &[]);
+        let _creating = sessions.creating(&directories);
         assert_eq!(owner(None), Some(child.clone()));
     }
 

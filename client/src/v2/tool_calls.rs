@@ -47,7 +47,7 @@ struct Call {
 impl ToolCalls {
     /// Converts an update of a tool call. Returns it after pending updates of other calls.
     pub(super) fn update(&mut self, update: v2::ToolCallUpdate) -> Vec<v1::SessionUpdate> {
-        let mut said = Vec::new();
+        let mut updates = Vec::new();
         let (known, mut call) = self.take(&update.tool_call_id);
         let has_ended = has_ended(&update.status);
         let converted = match known {
@@ -55,13 +55,13 @@ impl ToolCalls {
             false => convert_logged(update).map(v1::SessionUpdate::ToolCall),
         };
         let Some(mut converted) = converted else {
-            self.put(call, &mut said);
-            return said;
+            self.put(call, &mut updates);
+            return updates;
         };
         if let v1::SessionUpdate::ToolCallUpdate(update) = &mut converted {
             match &update.content {
                 Some(content) => call.replace(content),
-                None => update.content = call.unsaid(),
+                None => update.content = call.take_pending_content(),
             }
         }
         if let v1::SessionUpdate::ToolCall(new) = &converted {
@@ -71,37 +71,48 @@ impl ToolCalls {
             // No further chunks are expected.
             (call.content, call.bytes, call.shown) = (None, 0, 0);
         }
-        said.push(converted);
-        self.put(call, &mut said);
-        said
+        updates.push(converted);
+        self.put(call, &mut updates);
+        updates
     }
 
     /// Records a chunk of content.
     pub(super) fn chunk(&mut self, chunk: v2::ToolCallContentChunk) -> Vec<v1::SessionUpdate> {
         let (_, mut call) = self.take(&chunk.tool_call_id);
         let items: Vec<_> = convert_logged(vec![chunk.content.clone()]).unwrap_or_default();
-        let mut said = Vec::new();
+        let mut updates = Vec::new();
         let added: usize = items.iter().map(weight).sum();
         if call.content.is_none() || call.bytes + added > MOST_BYTES {
-            said.extend(call.unsaid().map(|content| say(&call.id, content)));
+            updates.extend(
+                call.take_pending_content()
+                    .map(|content| content_update(&call.id, content)),
+            );
             (call.content, call.bytes, call.shown) = (None, 0, 0);
-            said.extend(stateless(v2::SessionUpdate::ToolCallContentChunk(chunk)));
-            self.put(call, &mut said);
-            return said;
+            updates.extend(stateless(v2::SessionUpdate::ToolCallContentChunk(chunk)));
+            self.put(call, &mut updates);
+            return updates;
         }
         call.keep(&items);
         if call.bytes <= SHORT || call.bytes - call.shown >= call.shown / 8 {
-            said.extend(call.unsaid().map(|content| say(&call.id, content)));
+            updates.extend(
+                call.take_pending_content()
+                    .map(|content| content_update(&call.id, content)),
+            );
         }
-        self.put(call, &mut said);
-        said
+        self.put(call, &mut updates);
+        updates
     }
 
     /// Returns updates with all pending content.
     pub(super) fn flush(&mut self) -> Vec<v1::SessionUpdate> {
         let calls = self.calls.iter_mut();
-        let unsaid = calls.filter_map(|call| Some(say(&call.id.clone(), call.unsaid()?)));
-        unsaid.collect()
+        let pending = calls.filter_map(|call| {
+            Some(content_update(
+                &call.id.clone(),
+                call.take_pending_content()?,
+            ))
+        });
+        pending.collect()
     }
 
     /// Clears the state.
@@ -132,11 +143,14 @@ impl ToolCalls {
     }
 
     /// Returns a call to the table. Appends pending updates of calls that are dropped for it.
-    fn put(&mut self, call: Call, said: &mut Vec<v1::SessionUpdate>) {
+    fn put(&mut self, call: Call, updates: &mut Vec<v1::SessionUpdate>) {
         self.bytes += call.bytes;
         self.calls.push_back(call);
         let mut forget = |call: &mut Call| {
-            said.extend(call.unsaid().map(|content| say(&call.id, content)));
+            updates.extend(
+                call.take_pending_content()
+                    .map(|content| content_update(&call.id, content)),
+            );
         };
         while self.calls.len() > MOST_CALLS {
             let Some(mut oldest) = self.calls.pop_front() else {
@@ -178,13 +192,13 @@ impl Call {
     }
 
     /// Returns the complete content if some of it is pending.
-    fn unsaid(&mut self) -> Option<Vec<v1::ToolCallContent>> {
+    fn take_pending_content(&mut self) -> Option<Vec<v1::ToolCallContent>> {
         let shown = mem::replace(&mut self.shown, self.bytes);
         self.content.clone().filter(|_| self.bytes > shown)
     }
 }
 
-fn say(id: &v1::ToolCallId, content: Vec<v1::ToolCallContent>) -> v1::SessionUpdate {
+fn content_update(id: &v1::ToolCallId, content: Vec<v1::ToolCallContent>) -> v1::SessionUpdate {
     let update = v1::ToolCallUpdate::new(id.clone());
     v1::SessionUpdate::ToolCallUpdate(update.with_content(content))
 }

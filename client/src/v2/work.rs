@@ -62,14 +62,14 @@ struct Prompt {
     /// Whether the session is running for another client.
     is_for_others: bool,
     /// Whether the agent has sent a message since the prompt.
-    has_spoken: bool,
+    has_agent_message: bool,
 }
 
 /// An event that affects the work for a prompt.
 #[derive(Debug, Clone, PartialEq)]
 enum Mark {
-    User(u64),
-    Spoken,
+    UserMessage(u64),
+    AgentMessage,
     Busy,
     Idle(Option<v2::StopReason>, Option<acp_sdk::Meta>),
 }
@@ -78,12 +78,12 @@ impl Mark {
     fn of(update: &v2::SessionUpdate) -> Option<Self> {
         use v2::SessionUpdate as V2;
         Some(match update {
-            V2::UserMessage(message) => Self::User(digest(message.message_id.as_str())),
-            V2::UserMessageChunk(chunk) => Self::User(digest(chunk.message_id.as_str())),
+            V2::UserMessage(message) => Self::UserMessage(digest(message.message_id.as_str())),
+            V2::UserMessageChunk(chunk) => Self::UserMessage(digest(chunk.message_id.as_str())),
             V2::AgentMessage(_)
             | V2::AgentMessageChunk(_)
             | V2::AgentThought(_)
-            | V2::AgentThoughtChunk(_) => Self::Spoken,
+            | V2::AgentThoughtChunk(_) => Self::AgentMessage,
             V2::StateUpdate(v2::StateUpdate::Idle(idle)) => {
                 Self::Idle(idle.stop_reason.clone(), idle.meta.clone())
             }
@@ -102,7 +102,7 @@ impl Work {
             waiting: VecDeque::new(),
             is_inserted: false,
             is_for_others: matches!(self.state, State::Busy),
-            has_spoken: false,
+            has_agent_message: false,
         });
     }
 
@@ -135,7 +135,7 @@ impl Work {
         match &mut self.prompt {
             Some(prompt) if !prompt.is_accepted => {
                 prompt.waiting.clear();
-                (prompt.is_for_others, prompt.has_spoken) = (false, false);
+                (prompt.is_for_others, prompt.has_agent_message) = (false, false);
                 false
             }
             prompt => prompt.take().is_some(),
@@ -161,7 +161,7 @@ impl Work {
 
     fn step(&mut self, mark: Mark) -> Option<End> {
         let (reason, meta) = match mark {
-            Mark::User(message) => {
+            Mark::UserMessage(message) => {
                 if let Some(prompt) = &mut self.prompt {
                     // Without a message id in the response, any message may be the prompt's.
                     prompt.is_inserted |= prompt.message.is_none_or(|own| own == message);
@@ -169,9 +169,9 @@ impl Work {
                 }
                 return None;
             }
-            Mark::Spoken => {
+            Mark::AgentMessage => {
                 if let Some(prompt) = &mut self.prompt {
-                    prompt.has_spoken = true;
+                    prompt.has_agent_message = true;
                 }
                 return None;
             }
@@ -186,7 +186,8 @@ impl Work {
         let is_end = match before {
             State::Busy => true,
             State::Idle(before) => {
-                let is_repeated = before == reason && !prompt.is_inserted && !prompt.has_spoken;
+                let is_repeated =
+                    before == reason && !prompt.is_inserted && !prompt.has_agent_message;
                 reason.is_some() && !is_repeated
             }
         };
@@ -194,7 +195,7 @@ impl Work {
             return None;
         }
         if prompt.is_for_others {
-            (prompt.is_for_others, prompt.has_spoken) = (false, false);
+            (prompt.is_for_others, prompt.has_agent_message) = (false, false);
             return None;
         }
         self.prompt = None;

@@ -372,10 +372,10 @@ mod tests {
     use acp_files::Roots;
 
     use super::*;
-    use crate::hooks::Place;
+    use crate::hooks::Directories;
 
     fn session() -> SessionContext {
-        SessionContext::new(ConnectionId::new(), "s".into(), Place::open("/", &[]))
+        SessionContext::new(ConnectionId::new(), "s".into(), Directories::open("/", &[]))
     }
 
     fn directory(path: &Path) -> Directory {

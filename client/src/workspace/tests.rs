@@ -4,7 +4,7 @@ use acp_sdk::v1::{EnvVariable, ErrorCode, TerminalId};
 use tokio::time::timeout;
 
 use super::*;
-use crate::hooks::{ConnectionId, Place, Terminals as _};
+use crate::hooks::{ConnectionId, Directories, Terminals as _};
 use crate::lifeline::{GUARD, Lifeline};
 
 struct Case {
@@ -17,8 +17,8 @@ struct Case {
 
 /// The session `s` in a directory.
 fn session(dir: &Path) -> SessionContext {
-    let place = Place::open(dir.to_str().unwrap(), &[]);
-    SessionContext::new(ConnectionId::new(), "s".into(), place)
+    let directories = Directories::open(dir.to_str().unwrap(), &[]);
+    SessionContext::new(ConnectionId::new(), "s".into(), directories)
 }
 
 impl Case {
@@ -34,8 +34,8 @@ impl Case {
 
     /// The session `other` of the same connection.
     fn other(&self) -> SessionContext {
-        let place = Place::open(self.dir.to_str().unwrap(), &[]);
-        SessionContext::new(self.session.connection(), "other".into(), place)
+        let directories = Directories::open(self.dir.to_str().unwrap(), &[]);
+        SessionContext::new(self.session.connection(), "other".into(), directories)
     }
 
     fn path(&self, name: &str) -> String {

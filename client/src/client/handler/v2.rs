@@ -28,7 +28,7 @@ impl Client for HandlerV2 {
         let origin = session::Origin::of(note.meta.as_ref());
         let (updates, end) = inbox.convert(note.update);
         for update in updates {
-            let rest = inbox.take_in(update, origin.clone());
+            let rest = inbox.push_update(update, origin.clone());
             self.0.finish(&session, &inbox, rest).await;
         }
         if let Some(end) = end {

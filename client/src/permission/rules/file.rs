@@ -27,17 +27,9 @@ const LOCK_POLL: Duration = Duration::from_millis(10);
 #[serde(deny_unknown_fields)]
 struct Document {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    remember: Option<Place>,
+    remember: Option<Remember>,
     #[serde(default)]
     rule: Vec<Entry>,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Place {
-    Session,
-    File,
-    No,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -157,14 +149,9 @@ fn parse(path: &Path, text: &str) -> Result<Content, RulesError> {
         let rule = entry.into_rule();
         rule.map_err(|error| invalid(format!("rule {}: {error}", index + 1)))
     });
-    let remember = document.remember.map(|place| match place {
-        Place::Session => Remember::Session,
-        Place::File => Remember::File,
-        Place::No => Remember::No,
-    });
     Ok(Content {
         rules: rules.collect::<Result<_, _>>()?,
-        remember,
+        remember: document.remember,
     })
 }
 

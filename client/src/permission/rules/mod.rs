@@ -23,6 +23,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::{PermissionOptionId, PermissionOptionKind, ToolKind};
+use serde::{Deserialize, Serialize};
 
 pub(crate) use self::belongs::Action;
 use self::call::Call;
@@ -36,7 +37,8 @@ use crate::guard::ALL_CHANGES;
 use crate::hooks::AnyPermissions;
 
 /// Storage of rules for answers that are final: `allow_always` and `reject_always`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Remember {
     /// Adds a rule that lasts as long as the session.

@@ -17,7 +17,7 @@ pub(super) const UNCLAIMED_BYTES: usize = 256 << 10;
 
 /// Events without a reader.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct Backlog {
     pub(super) events: Queue<SessionEvent>,
     /// The number of older events that were dropped.
     pub(super) dropped: u64,
@@ -114,14 +114,16 @@ impl State {
     }
 
     pub(super) fn keep(&mut self, event: SessionEvent, bytes: usize) {
-        let Some(kept) = &mut self.kept else { return };
+        let Some(backlog) = &mut self.backlog else {
+            return;
+        };
         let most = match self.claimed {
             true => KEPT_BYTES,
             false => UNCLAIMED_BYTES,
         };
-        kept.events.push(event, bytes);
-        while kept.events.bytes > most && kept.events.pop().is_some() {
-            kept.dropped += 1;
+        backlog.events.push(event, bytes);
+        while backlog.events.bytes > most && backlog.events.pop().is_some() {
+            backlog.dropped += 1;
         }
     }
 }

@@ -28,7 +28,7 @@ fn reader_timeout(sessions: &Sessions) -> ReaderTimeout<'_> {
 }
 
 async fn update(inbox: &Inbox, update: SessionUpdate) {
-    if let Some(waiting) = inbox.take_in(update, Origin::default()).waiting {
+    if let Some(waiting) = inbox.push_update(update, Origin::default()).waiting {
         // Nothing else needs the connection.
         inbox
             .put_in(waiting, &reader_timeout(&Sessions::new()))
@@ -128,7 +128,7 @@ async fn what_nobody_reads_is_bounded() {
         for _ in 0..count {
             update(&inbox, text(kilobyte.as_str())).await;
         }
-        assert!(inbox.lock().kept.as_ref().unwrap().events.bytes <= most);
+        assert!(inbox.lock().backlog.as_ref().unwrap().events.bytes <= most);
         let words = words(&inbox.add_reader());
         let missed = count - (words.len() - 1);
         assert_eq!(words[0], format!("missed {missed}"));
@@ -176,13 +176,13 @@ async fn a_reader_that_takes_nothing_is_left_behind_when_others_wait() {
     let reader_timeout = reader_timeout(&sessions);
     assert!(
         inbox
-            .take_in(text("x".repeat(HIGH_WATER)), Origin::default())
+            .push_update(text("x".repeat(HIGH_WATER)), Origin::default())
             .waiting
             .is_none()
     );
     assert_eq!(words(&events).len(), 1);
     let waiting = inbox
-        .take_in(text("second"), Origin::default())
+        .push_update(text("second"), Origin::default())
         .waiting
         .unwrap();
     assert_eq!(words(&events), ["0 second"], "the other one has it");
@@ -195,7 +195,7 @@ async fn a_reader_that_takes_nothing_is_left_behind_when_others_wait() {
     // From here on it costs no time.
     assert!(
         inbox
-            .take_in(text("third"), Origin::default())
+            .push_update(text("third"), Origin::default())
             .waiting
             .is_none()
     );
@@ -204,7 +204,7 @@ async fn a_reader_that_takes_nothing_is_left_behind_when_others_wait() {
     assert_eq!((read.len(), read[1].as_str()), (2, "missed 2"));
     assert!(
         inbox
-            .take_in(text("fourth"), Origin::default())
+            .push_update(text("fourth"), Origin::default())
             .waiting
             .is_none()
     );
@@ -241,7 +241,7 @@ fn a_reader_on_another_thread_misses_no_event() {
             for _ in 0..20_000 {
                 assert!(
                     inbox
-                        .take_in(text("ping"), Origin::default())
+                        .push_update(text("ping"), Origin::default())
                         .waiting
                         .is_none()
                 );

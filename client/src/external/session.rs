@@ -14,13 +14,13 @@ use crate::error::{Error, Result};
 /// Dropping it closes the session if the agent supports that. The permit is released afterwards, so
 /// the limit also bounds the agent's open sessions.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct CallSession {
     session: Session,
     can_close: bool,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Place {
+impl CallSession {
     /// Opens a session in a separate task, and starts the agent if necessary. If this future is
     /// dropped, the task closes the new session.
     pub(super) async fn open(
@@ -32,13 +32,13 @@ impl Place {
         let (mut caller, opened) = oneshot::channel();
         tokio::spawn(async move {
             let session = open(&slot, cwd, &mut caller).await;
-            let place = session.map(|session| Self {
+            let session = session.map(|session| Self {
                 can_close: session.can_close(),
                 session,
                 permit: Some(permit),
             });
             // If the caller was dropped, the value returns and is dropped here.
-            let _ = caller.send(place);
+            let _ = caller.send(session);
         });
         opened.await.unwrap_or(Err(Error::TurnLost))
     }
@@ -64,7 +64,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for CallSession {
     fn drop(&mut self) {
         // Without a runtime the connection has ended.
         if let Ok(runtime) = Handle::try_current()
@@ -87,11 +87,10 @@ async fn close(session: Session) {
 ///
 /// Starting an agent is aborted when the caller is dropped. A `session/new` in flight is awaited even
 /// then, because otherwise the session would stay open.
-/// awaited even then, or it would stay open.
 async fn open(
     slot: &Slot,
     cwd: PathBuf,
-    caller: &mut oneshot::Sender<Result<Place>>,
+    caller: &mut oneshot::Sender<Result<CallSession>>,
 ) -> Result<Session> {
     let mut may_restart = true;
     loop {
