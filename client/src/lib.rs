@@ -79,7 +79,7 @@ pub use crate::session::{
     Answered, ConfigValue, Event, Events, Gap, Outcome, Phase, Prompt, SessionEvent,
     SessionSettings, TokenUsage, Turn,
 };
-pub use crate::workspace::Workspace;
+pub use crate::workspace::{OutputChunk, OutputStream, Workspace};
 /// A sandbox for [`AgentCommand::sandbox`] and [`Workspace::sandbox`].
 pub use acp_sandbox::{Mechanism, Sandbox, SandboxError, SandboxErrorKind, SandboxSettings};
 

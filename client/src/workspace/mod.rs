@@ -10,6 +10,9 @@
 
 mod hooks;
 mod output;
+#[cfg(all(unix, feature = "pty"))]
+mod pty;
+mod stream;
 mod terminal;
 #[cfg(all(test, unix))]
 mod tests;
@@ -22,14 +25,15 @@ use acp_sandbox::Sandbox;
 use acp_sdk::v1::{
     CreateTerminalRequest, CreateTerminalResponse, KillTerminalRequest, KillTerminalResponse,
     ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
-    TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
+    TerminalId, TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
     WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
 };
 use acp_sdk::{HandlerError, HandlerResult, RpcError};
 
 use tokio::sync::Semaphore;
 
-use self::terminal::Terminals;
+pub use self::stream::{OutputChunk, OutputStream};
+use self::terminal::{Launch, Terminals};
 use crate::error::{Error, Result};
 use crate::hooks::{ConnectionId, SessionContext};
 
@@ -45,7 +49,7 @@ pub struct Workspace {
     workers: Arc<Semaphore>,
     is_guarded: bool,
     terminals_declared: bool,
-    sandbox: Option<Sandbox>,
+    launch: Launch,
 }
 
 /// Maximum number of concurrent file operations.
@@ -68,7 +72,7 @@ impl Workspace {
             workers: Arc::new(Semaphore::new(WORKERS)),
             is_guarded: true,
             terminals_declared: true,
-            sandbox: None,
+            launch: Launch::default(),
         }
     }
 
@@ -107,8 +111,46 @@ impl Workspace {
     /// [`AgentCommand::sandbox`](crate::AgentCommand::sandbox) confines the agent.
     #[must_use]
     pub fn sandbox(mut self, sandbox: impl Into<Option<Sandbox>>) -> Self {
-        self.sandbox = sandbox.into();
+        self.launch.sandbox = sandbox.into();
         self
+    }
+
+    /// Starts commands in pseudo-terminals of this size, so that they print colours and progress
+    /// (default: in pipes).
+    ///
+    /// Standard output and error are the terminal. Standard input is empty, and the command has no controlling
+    /// terminal. The output has the escape sequences of the command and `\r\n` as line endings, for the agent
+    /// too. `TERM` is `xterm-256color`, and `PAGER` and `GIT_PAGER` are `cat`, unless the request sets them.
+    #[cfg(all(unix, feature = "pty"))]
+    #[must_use]
+    pub fn pseudo_terminals(mut self, columns: u16, rows: u16) -> Self {
+        self.launch.pty = Some(pty::Size { columns, rows });
+        self
+    }
+
+    /// Returns the output of a terminal from a position in bytes on, as it is printed; `None` if the
+    /// terminal does not exist or was released.
+    ///
+    /// The agent names the terminal in the content of a tool call.
+    ///
+    /// ```no_run
+    /// use acp_client::Workspace;
+    /// use acp_sdk::v1::TerminalId;
+    ///
+    /// # async fn example(workspace: &Workspace, shown: &TerminalId) {
+    /// if let Some(mut output) = workspace.output_stream(shown, 0) {
+    ///     while let Some(chunk) = output.next().await {
+    ///         if chunk.missed > 0 {
+    ///             println!("[{} bytes are missing]", chunk.missed);
+    ///         }
+    ///         print!("{}", String::from_utf8_lossy(&chunk.bytes));
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn output_stream(&self, id: &TerminalId, position: u64) -> Option<OutputStream> {
+        Some(self.terminals.get(id)?.stream(position))
     }
 
     /// Handles `fs/read_text_file`.
@@ -175,8 +217,8 @@ impl Workspace {
                 HandlerError::internal(reason)
             })?,
         };
-        let sandbox = self.sandbox.as_ref();
-        let id = self.terminals.create(session, &request, &cwd, sandbox)?;
+        let launch = &self.launch;
+        let id = self.terminals.create(session, &request, &cwd, launch)?;
         Ok(CreateTerminalResponse::new(id))
     }
 

@@ -1,17 +1,26 @@
 //! The bounded output of a terminal.
 //!
-//! Guarantees: keeps the latest bytes up to the limit. Returned text starts and ends at character
-//! boundaries and does not exceed the limit.
+//! Guarantees: keeps the latest bytes up to the limit, and for streams at least [`SHORTEST`]. Returned
+//! text starts and ends at character boundaries and does not exceed the limit.
 
 use std::collections::VecDeque;
+
+use super::stream::OutputChunk;
+
+/// The number of bytes that are kept for streams even if the limit is lower, because the agent chooses
+/// the limit.
+const SHORTEST: usize = 64 << 10;
+
+/// The maximum number of bytes of a chunk.
+const LONGEST_CHUNK: usize = 64 << 10;
 
 /// The end of a stream of text.
 #[derive(Debug)]
 pub(crate) struct Output {
     bytes: VecDeque<u8>,
     limit: usize,
-    /// Whether the start of the output was dropped.
-    truncated: bool,
+    /// The number of bytes so far, dropped ones included.
+    total: u64,
     /// Whether the stream has ended, so that an incomplete character at the end stays incomplete.
     ended: bool,
 }
@@ -21,15 +30,16 @@ impl Output {
         Self {
             bytes: VecDeque::new(),
             limit,
-            truncated: false,
+            total: 0,
             ended: false,
         }
     }
 
     pub(crate) fn push(&mut self, chunk: &[u8]) {
-        let kept = &chunk[chunk.len().saturating_sub(self.limit)..];
-        let excess = (self.bytes.len() + chunk.len()).saturating_sub(self.limit);
-        self.truncated |= excess > 0;
+        let most = self.limit.max(SHORTEST);
+        let kept = &chunk[chunk.len().saturating_sub(most)..];
+        let excess = (self.bytes.len() + chunk.len()).saturating_sub(most);
+        self.total += chunk.len() as u64;
         self.bytes.drain(..excess.min(self.bytes.len()));
         self.bytes.extend(kept);
     }
@@ -39,14 +49,37 @@ impl Output {
         self.ended = true;
     }
 
-    /// Returns the kept text, and whether earlier text was dropped.
+    /// Returns the bytes from `position` on as far as they are kept; `None` if there are none yet.
+    pub(crate) fn chunk(&self, position: u64) -> Option<OutputChunk> {
+        if self.total <= position {
+            return None;
+        }
+        let first = self.total - self.bytes.len() as u64;
+        let start = position.max(first);
+        let skipped = usize::try_from(start - first).unwrap_or(usize::MAX);
+        let bytes = self.bytes.iter().skip(skipped).take(LONGEST_CHUNK);
+        Some(OutputChunk {
+            position: start,
+            bytes: bytes.copied().collect(),
+            missed: start - position,
+        })
+    }
+
+    /// Returns whether a reader at `position` need not wait.
+    pub(crate) fn is_ready(&self, position: u64) -> bool {
+        self.ended || self.total > position
+    }
+
+    /// Returns the kept text up to the limit, and whether earlier text was dropped.
     ///
     /// Invalid UTF-8 is replaced by U+FFFD. A character whose last bytes have not been received yet is
     /// omitted.
     pub(crate) fn text(&self) -> (String, bool) {
-        let bytes: Vec<u8> = self.bytes.iter().copied().collect();
+        let over = self.bytes.len().saturating_sub(self.limit);
+        let bytes: Vec<u8> = self.bytes.range(over..).copied().collect();
+        let mut truncated = self.total > bytes.len() as u64;
         let mut bytes = &bytes[..];
-        if self.truncated {
+        if truncated {
             // An incomplete character has at most three bytes.
             let rest = bytes
                 .iter()
@@ -58,7 +91,6 @@ impl Output {
             bytes = without_unfinished_character(bytes);
         }
         let mut text = String::from_utf8_lossy(bytes).into_owned();
-        let mut truncated = self.truncated;
         // U+FFFD has three bytes and may replace a single one.
         if text.len() > self.limit {
             let excess = text.len() - self.limit;
@@ -103,6 +135,21 @@ mod tests {
         );
         assert_eq!(printed(0, &[b"a"]), (String::new(), true));
         assert_eq!(printed(0, &[]), (String::new(), false));
+    }
+
+    #[test]
+    fn a_low_limit_leaves_enough_for_streams() {
+        let mut output = Output::new(5);
+        output.push(b"0123456789");
+        assert_eq!(output.text(), ("56789".to_owned(), true));
+        let chunk = output.chunk(2).unwrap();
+        assert_eq!((&chunk.bytes[..], chunk.missed), (&b"23456789"[..], 0));
+        assert_eq!(output.chunk(10), None);
+        output.push(&[0; SHORTEST]);
+        let chunk = output.chunk(2).unwrap();
+        let expected = (10, LONGEST_CHUNK, 8);
+        let found = (chunk.position, chunk.bytes.len(), chunk.missed);
+        assert_eq!(found, expected);
     }
 
     #[test]

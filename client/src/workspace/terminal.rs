@@ -1,7 +1,7 @@
 //! Commands that an agent runs through the client (`terminal/*`).
 //!
-//! A terminal here is a process group with pipes, not a pseudo-terminal. Standard input is empty.
-//! Standard output and error share one pipe, so their order is kept. A command is a program with
+//! A terminal here is a process group whose standard output and error share one pipe, or one
+//! pseudo-terminal, so their order is kept. Standard input is empty. A command is a program with
 //! arguments, without a shell.
 //!
 //! Guarantees: output is bounded by the limit. The exit is reported after all output of the command
@@ -29,6 +29,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::output::Output;
+#[cfg(all(unix, feature = "pty"))]
+use super::pty;
+use super::stream::OutputStream;
 use crate::hooks::{ConnectionId, SessionContext};
 use crate::process::group::{Group, Request};
 use crate::process::sweep::{Mark, Sweeper};
@@ -48,6 +51,38 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// The time that dropping the last handle waits for sweeps.
 const SWEEP: Duration = Duration::from_secs(1);
+
+/// How commands are started.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Launch {
+    pub(crate) sandbox: Option<Sandbox>,
+    /// The size of their pseudo-terminals; `None` for pipes.
+    #[cfg(all(unix, feature = "pty"))]
+    pub(crate) pty: Option<pty::Size>,
+}
+
+/// Our end of a command's output, and the command's ends for standard output and error.
+type Streams = (Box<dyn pipe::Pipe + Send>, Stdio, Stdio);
+
+impl Launch {
+    fn streams(&self) -> io::Result<Streams> {
+        #[cfg(all(unix, feature = "pty"))]
+        if let Some(size) = self.pty {
+            let (master, stdout, stderr) = pty::open(size)?;
+            return Ok((Box::new(master), stdout, stderr));
+        }
+        let (pipe, stdout, stderr) = shared_pipe()?;
+        Ok((Box::new(pipe), stdout, stderr))
+    }
+
+    fn variables(&self) -> &'static [(&'static str, &'static str)] {
+        #[cfg(all(unix, feature = "pty"))]
+        if self.pty.is_some() {
+            return &pty::VARIABLES;
+        }
+        &[]
+    }
+}
 
 /// The terminals of a workspace. Dropping them kills their processes.
 #[derive(Debug, Default)]
@@ -84,11 +119,11 @@ impl Terminals {
         session: &SessionContext,
         request: &CreateTerminalRequest,
         cwd: &Directory,
-        sandbox: Option<&Sandbox>,
+        launch: &Launch,
     ) -> HandlerResult<TerminalId> {
         let id = self.reserve(session)?;
         // Without the lock, because starting a process takes a while.
-        let started = Terminal::start(request, cwd, &self.sweeper, sandbox);
+        let started = Terminal::start(request, cwd, &self.sweeper, launch);
         if started.is_err() {
             self.lock().remove(&id);
         }
@@ -146,6 +181,11 @@ impl Terminals {
         let slot = open.get(id).filter(|slot| slot.is_of(session));
         let found = slot.and_then(|slot| slot.terminal.clone());
         found.ok_or_else(|| unknown(session.id(), id))
+    }
+
+    /// Returns a terminal of any session.
+    pub(crate) fn get(&self, id: &TerminalId) -> Option<Arc<Terminal>> {
+        self.lock().get(id)?.terminal.clone()
     }
 
     /// Removes a terminal from its session and returns it.
@@ -209,7 +249,7 @@ fn unknown(session: &SessionId, id: &TerminalId) -> HandlerError {
 #[derive(Debug)]
 pub(crate) struct Terminal {
     group: Group,
-    output: Arc<Mutex<Output>>,
+    output: watch::Receiver<Output>,
     /// The exit of the command, set after all its output is read.
     done: watch::Receiver<Option<Exit>>,
     reader: JoinHandle<()>,
@@ -223,16 +263,18 @@ impl Terminal {
         request: &CreateTerminalRequest,
         cwd: &Directory,
         sweeper: &Arc<Sweeper>,
-        sandbox: Option<&Sandbox>,
+        launch: &Launch,
     ) -> HandlerResult<Self> {
         let cannot = |error: &io::Error| {
             let reason = why_not(request.command.as_ref(), Some(cwd.path()), error);
             HandlerError::invalid_params("/command", format!("{reason}{}", hint(request)))
         };
-        let (pipe, stdout, stderr) = shared_pipe().map_err(|error| cannot(&error))?;
+        let (pipe, stdout, stderr) = launch.streams().map_err(|error| cannot(&error))?;
+        let sandbox = launch.sandbox.as_ref();
         let mut command = confined(request.command.as_ref(), sandbox);
         command
             .args(&request.args)
+            .envs(launch.variables().iter().copied())
             .envs(request.env.iter().map(|var| (&var.name, &var.value)))
             .current_dir(cwd.start_path())
             .stdin(Stdio::null())
@@ -241,15 +283,15 @@ impl Terminal {
         let mark = Mark::new();
         mark.put(&mut command);
         let (group, _) = Group::spawn(&mut command, sandbox).map_err(|error| cannot(&error))?;
-        // The command holds our write ends of the pipe; the pipe ends when all of them are closed.
+        // The command holds our write ends of the output; it ends when all of them are closed.
         drop(command);
 
         let limit = request.output_byte_limit.unwrap_or(DEFAULT_LIMIT);
         let limit = usize::try_from(limit.min(LARGEST_LIMIT)).unwrap_or(usize::MAX);
-        let output = Arc::new(Mutex::new(Output::new(limit)));
+        let (collected, output) = watch::channel(Output::new(limit));
         let (sender, done) = watch::channel(None);
         let exit = group.exit().clone();
-        let reader = tokio::spawn(collect(pipe, exit, output.clone(), sender));
+        let reader = tokio::spawn(collect(pipe, exit, collected, sender));
         Ok(Self {
             group,
             output,
@@ -264,10 +306,19 @@ impl Terminal {
     pub(crate) fn output(&self) -> TerminalOutputResponse {
         // Read before the output, so that the output is complete if the exit is set.
         let exit = *self.done.borrow();
-        let (text, truncated) = lock(&self.output).text();
+        let (text, truncated) = self.output.borrow().text();
         let mut response = TerminalOutputResponse::new(text, truncated);
         response.exit_status = exit.as_ref().map(exit_status);
         response
+    }
+
+    /// Returns the output from a position on.
+    pub(crate) fn stream(&self, position: u64) -> OutputStream {
+        OutputStream {
+            output: self.output.clone(),
+            done: self.done.clone(),
+            position,
+        }
     }
 
     /// Waits for the command's exit.
@@ -312,26 +363,22 @@ impl Drop for Terminal {
     }
 }
 
-fn lock(output: &Mutex<Output>) -> MutexGuard<'_, Output> {
-    output.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 async fn collect(
-    mut pipe: impl pipe::Pipe,
+    mut pipe: Box<dyn pipe::Pipe + Send>,
     exit: crate::process::group::ExitWatch,
-    output: Arc<Mutex<Output>>,
+    output: watch::Sender<Output>,
     sender: watch::Sender<Option<Exit>>,
 ) {
-    let mut take = |chunk: &[u8]| lock(&output).push(chunk);
+    let mut take = |chunk: &[u8]| output.send_modify(|output| output.push(chunk));
     let open = pipe::read_until_exit(&mut pipe, exit.clone(), &mut take).await;
     sender.send_replace(exit.now());
     if open {
         pipe::read_to_end(&mut pipe, &mut take).await;
     }
-    lock(&output).end();
+    output.send_modify(Output::end);
 }
 
-fn exit_status(exit: &Exit) -> TerminalExitStatus {
+pub(super) fn exit_status(exit: &Exit) -> TerminalExitStatus {
     let mut status = TerminalExitStatus::new();
     status.exit_code = exit.code.and_then(|code| u32::try_from(code).ok());
     status.signal = exit.signal_name();
@@ -398,7 +445,8 @@ mod tests {
         let session = session();
         let id = terminals.reserve(&session).unwrap();
         let cwd = directory(dir.path());
-        let terminal = Terminal::start(&request, &cwd, &terminals.sweeper, None).unwrap();
+        let terminal =
+            Terminal::start(&request, &cwd, &terminals.sweeper, &Launch::default()).unwrap();
         // Opened once the command has opened it, too.
         let (opened, is_open) = tokio::sync::oneshot::channel();
         let end = tokio::task::spawn_blocking(move || {
@@ -424,7 +472,7 @@ mod tests {
         let request = CreateTerminalRequest::new("s", "/no/such/program");
         let cwd = directory(Path::new("/"));
         for _ in 0..=MOST_TERMINALS {
-            let created = terminals.create(&session(), &request, &cwd, None);
+            let created = terminals.create(&session(), &request, &cwd, &Launch::default());
             let error = created.unwrap_err();
             assert!(error.to_string().contains("/no/such/program"), "{error}");
         }

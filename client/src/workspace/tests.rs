@@ -1,5 +1,9 @@
 //! Terminals as an agent uses them: through requests.
 
+#[cfg(feature = "pty")]
+mod pty;
+mod streams;
+
 use acp_sdk::v1::{EnvVariable, ErrorCode, TerminalId};
 use tokio::time::timeout;
 
