@@ -76,7 +76,7 @@ pub use crate::permission::{
 pub use crate::process::{AgentCommand, AgentInput, AgentOutput, AgentProcess, Exit};
 pub use crate::reconnect::{ConnectionState, Reconnect};
 pub use crate::session::{
-    Answered, ConfigValue, Event, Events, Gap, Outcome, Phase, Prompt, SessionEvent,
+    Answered, ChildUpdate, ConfigValue, Event, Events, Gap, Outcome, Phase, Prompt, SessionEvent,
     SessionSettings, TokenUsage, Turn,
 };
 pub use crate::workspace::{OutputChunk, OutputStream, Workspace};

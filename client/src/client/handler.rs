@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use acp_sdk::runtime::Method;
 use acp_sdk::v1::{self, *};
-use acp_sdk::{HandlerError, HandlerResult, Json};
+use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
 use serde_json::Value;
 
 #[cfg(feature = "v2")]
@@ -56,9 +56,9 @@ impl Hooks {
 }
 
 impl Handler {
-    /// Returns the context of the session that a request names.
-    fn session(&self, id: &SessionId) -> HandlerResult<SessionContext> {
-        self.sessions.context(id).ok_or_else(|| {
+    /// Returns the context of the session in which a request of session `id` is served.
+    fn session(&self, id: &SessionId, meta: Option<&Meta>) -> HandlerResult<SessionContext> {
+        self.sessions.serving(id, meta).ok_or_else(|| {
             let reason = format!("no session {id} is open in this client");
             HandlerError::invalid_params("/sessionId", reason)
         })
@@ -123,14 +123,10 @@ impl v1::Client for Handler {
         _: &ClientContext,
         note: SessionNotification,
     ) -> HandlerResult<()> {
-        let inbox = self.sessions.inbox(&note.session_id);
+        let receiver = self.sessions.receiver(&note.session_id, note.meta.as_ref());
         let origin = session::Origin::of(note.meta.as_ref());
-        self.finish(
-            &note.session_id,
-            &inbox,
-            inbox.push_update(note.update, origin),
-        )
-        .await;
+        self.deliver(&note.session_id, &receiver, note.update, origin)
+            .await;
         Ok(())
     }
 
@@ -162,7 +158,7 @@ impl v1::Client for Handler {
         req: ReadTextFileRequest,
     ) -> HandlerResult<ReadTextFileResponse> {
         let files = hook::<methods::ReadTextFile, _>(self.hooks.files.as_ref())?;
-        let session = self.session(&req.session_id)?;
+        let session = self.session(&req.session_id, req.meta.as_ref())?;
         self.allow(cx, &session, Effect::Read(&req)).await?;
         files.read(&session, req).await
     }
@@ -173,7 +169,7 @@ impl v1::Client for Handler {
         req: WriteTextFileRequest,
     ) -> HandlerResult<WriteTextFileResponse> {
         let files = hook::<methods::WriteTextFile, _>(self.hooks.files.as_ref())?;
-        let session = self.session(&req.session_id)?;
+        let session = self.session(&req.session_id, req.meta.as_ref())?;
         self.allow(cx, &session, Effect::Write(&req)).await?;
         files.write(&session, req).await
     }
@@ -184,7 +180,7 @@ impl v1::Client for Handler {
         req: CreateTerminalRequest,
     ) -> HandlerResult<CreateTerminalResponse> {
         let terminals = hook::<methods::CreateTerminal, _>(self.hooks.terminals.as_ref())?;
-        let session = self.session(&req.session_id)?;
+        let session = self.session(&req.session_id, req.meta.as_ref())?;
         self.allow(cx, &session, Effect::Run(&req)).await?;
         terminals.create(&session, req).await
     }
@@ -195,7 +191,7 @@ impl v1::Client for Handler {
         req: TerminalOutputRequest,
     ) -> HandlerResult<TerminalOutputResponse> {
         let terminals = hook::<methods::TerminalOutput, _>(self.hooks.terminals.as_ref())?;
-        let session = self.session(&req.session_id)?;
+        let session = self.session(&req.session_id, req.meta.as_ref())?;
         terminals.output(&session, req).await
     }
 
@@ -205,7 +201,7 @@ impl v1::Client for Handler {
         req: WaitForTerminalExitRequest,
     ) -> HandlerResult<WaitForTerminalExitResponse> {
         let terminals = hook::<methods::WaitForTerminalExit, _>(self.hooks.terminals.as_ref())?;
-        let session = self.session(&req.session_id)?;
+        let session = self.session(&req.session_id, req.meta.as_ref())?;
         tokio::select! {
             exit = terminals.wait_for_exit(&session, req) => exit,
             () = cx.cancelled() => Err(HandlerError::cancelled()),
@@ -218,7 +214,7 @@ impl v1::Client for Handler {
         req: KillTerminalRequest,
     ) -> HandlerResult<KillTerminalResponse> {
         let terminals = hook::<methods::KillTerminal, _>(self.hooks.terminals.as_ref())?;
-        let session = self.session(&req.session_id)?;
+        let session = self.session(&req.session_id, req.meta.as_ref())?;
         terminals.kill(&session, req).await
     }
 
@@ -228,7 +224,7 @@ impl v1::Client for Handler {
         req: ReleaseTerminalRequest,
     ) -> HandlerResult<ReleaseTerminalResponse> {
         let terminals = hook::<methods::ReleaseTerminal, _>(self.hooks.terminals.as_ref())?;
-        let session = self.session(&req.session_id)?;
+        let session = self.session(&req.session_id, req.meta.as_ref())?;
         terminals.release(&session, req).await
     }
 
@@ -249,7 +245,7 @@ impl v1::Client for Handler {
         };
         let owner = id.and_then(|id| self.sessions.owner(id, req.meta.as_ref()));
         let id = owner.as_ref().or(id);
-        let session = id.map(|id| self.session(id)).transpose()?;
+        let session = id.map(|id| self.session(id, None)).transpose()?;
         let turn = id.and_then(|id| self.sessions.inbox(id).turn());
         let action = tokio::select! {
             biased;

@@ -10,6 +10,7 @@ use acp_sdk::v1::{
 };
 use serde::Deserialize;
 
+use super::children::ChildUpdate;
 use crate::permission::{PermissionRequest, Reason};
 
 /// An event of a session, with its phase and turn.
@@ -76,6 +77,11 @@ pub enum Phase {
 pub enum Event {
     /// The agent reported progress.
     Update(SessionUpdate),
+    /// A child session of the agent, such as that of a subagent, reported progress.
+    ///
+    /// It is not part of the [`Outcome`](crate::Outcome). A user interface has a [`Conversation`] for each
+    /// child session.
+    ChildSession(Box<ChildUpdate>),
     /// A permission request was answered.
     Permission(Answered),
     /// The history of a loaded session is complete. Later events are live.
@@ -101,7 +107,7 @@ pub enum Event {
 impl Event {
     /// Applies the event to a conversation. Returns what a user interface must redraw.
     ///
-    /// Answered permission requests are not part of a conversation.
+    /// Answered permission requests and updates of child sessions are not part of a conversation.
     ///
     /// ```no_run
     /// use acp_sdk::conversation::Conversation;
@@ -130,7 +136,9 @@ impl Event {
             // The whole history follows.
             Self::Gap(Gap::Loaded) => conversation.restart(),
             Self::Gap(Gap::Resumed | Gap::Truncated) => conversation.missed(None),
-            Self::Gap(Gap::Lost) | Self::Permission(_) => Changes::default(),
+            Self::Gap(Gap::Lost) | Self::Permission(_) | Self::ChildSession(_) => {
+                Changes::default()
+            }
         }
     }
 }

@@ -14,11 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use acp_sdk::json::encoded_len;
-use acp_sdk::v1::{ContentBlock, RequestPermissionRequest, SessionUpdate, StopReason, UsageUpdate};
+use acp_sdk::v1::{
+    ContentBlock, RequestPermissionRequest, SessionId, SessionUpdate, StopReason, UsageUpdate,
+};
 
 use self::delivery::Backlog;
 pub(crate) use self::delivery::{ReaderTimeout, Waiting};
 use super::calls::Calls;
+use super::children::ChildUpdate;
 use super::event::Gap;
 use super::event::{Answered, Event, Origin, Phase, SessionEvent};
 use super::outcome::CostBefore;
@@ -205,6 +208,38 @@ impl Inbox {
             turn: turn.as_ref().map(|turn| turn.number),
             number: origin.number,
             prompt_id: origin.prompt_id,
+        };
+        Rest {
+            waiting: state.deliver(event, bytes, turn.as_deref()),
+            unasked,
+        }
+    }
+
+    /// Delivers an update of a child session, whose tool calls `child` remembers. Tool calls that nobody
+    /// allowed belong to the running turn.
+    pub(crate) fn push_child_update(
+        &self,
+        child: &Self,
+        session: &SessionId,
+        update: SessionUpdate,
+        origin: &Origin,
+    ) -> Rest {
+        let bytes = weight(&update);
+        let ended = child.lock().calls.remember(&update, None);
+        let mut state = self.lock();
+        let prompt_id = origin.prompt_id.as_deref();
+        let is_own = |turn: &&Arc<TurnState>| prompt_id.is_none() || turn.has(prompt_id);
+        let turn = state.running().filter(is_own).cloned();
+        let unasked = match (ended, &turn) {
+            (Some(ended), Some(turn)) => state.unasked(ended, turn.clone()),
+            _ => None,
+        };
+        let session = session.clone();
+        let event = Event::ChildSession(Box::new(ChildUpdate { session, update }));
+        let event = SessionEvent {
+            turn: turn.as_ref().map(|turn| turn.number),
+            prompt_id: origin.prompt_id.clone(),
+            ..SessionEvent::live(event, None)
         };
         Rest {
             waiting: state.deliver(event, bytes, turn.as_deref()),

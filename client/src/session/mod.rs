@@ -1,6 +1,7 @@
 //! Sessions: events, their readers, turns and outcomes.
 
 mod calls;
+mod children;
 mod event;
 mod events;
 mod inbox;
@@ -13,6 +14,8 @@ mod turn;
 mod turn_state;
 mod weight;
 
+pub use self::children::ChildUpdate;
+pub(crate) use self::children::announced_child;
 pub(crate) use self::event::Origin;
 pub use self::event::{Answered, Event, Gap, Phase, SessionEvent};
 pub use self::events::Events;
@@ -22,6 +25,6 @@ pub use self::outcome::{Outcome, TokenUsage};
 pub use self::prompt::Prompt;
 pub use self::settings::{ConfigValue, SessionSettings};
 pub(crate) use self::settings::{OpenedState, set_opened};
-pub(crate) use self::table::Sessions;
+pub(crate) use self::table::{Receiver, Sessions};
 pub use self::turn::Turn;
 pub(crate) use self::turn_state::TurnState;

@@ -9,13 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::Meta;
 use acp_sdk::v1::SessionId;
-use serde_json::Value;
 
 use super::Inbox;
+use super::children::{Children, named_parent};
 use crate::hooks::{ConnectionId, Directories, SessionContext};
 
 /// Maximum number of unknown sessions whose updates are kept.
 const UNCLAIMED: usize = 16;
+
+/// Maximum number of sessions from a child session to that of the client.
+const DEEPEST: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Sessions {
@@ -50,7 +53,15 @@ struct Table {
     creating: Vec<Arc<Directories>>,
     claimed: HashMap<SessionId, Arc<Inbox>>,
     unclaimed: VecDeque<(SessionId, Arc<Inbox>)>,
+    children: Children,
     ended: bool,
+}
+
+/// The inbox of a session that has sent an update.
+pub(crate) struct Receiver {
+    pub(crate) inbox: Arc<Inbox>,
+    /// The inbox of the session of this client that a child session belongs to.
+    pub(crate) parent: Option<Arc<Inbox>>,
 }
 
 /// A call in flight.
@@ -73,19 +84,32 @@ impl Sessions {
 
     /// Returns the inbox of a session, known or not.
     pub(crate) fn inbox(&self, id: &SessionId) -> Arc<Inbox> {
+        self.lock().inbox(id)
+    }
+
+    /// Returns the inbox of a session that has sent an update, and that of its parent if the agent has
+    /// named one. The parent is never guessed, unlike that of a [request](Self::owner).
+    pub(crate) fn receiver(&self, id: &SessionId, meta: Option<&Meta>) -> Receiver {
         let mut table = self.lock();
         if let Some(inbox) = table.claimed.get(id) {
-            return inbox.clone();
+            return Receiver {
+                inbox: inbox.clone(),
+                parent: None,
+            };
         }
-        if let Some((_, inbox)) = table.unclaimed.iter().find(|(known, _)| known == id) {
-            return inbox.clone();
+        if let Some(named) = meta.and_then(named_parent) {
+            table.children.adopt(id, &named);
         }
-        if table.unclaimed.len() == UNCLAIMED {
-            table.unclaimed.pop_front();
+        let parent = table.ancestor(id);
+        Receiver {
+            parent: parent.map(|parent| table.inbox(&parent)),
+            inbox: table.inbox(id),
         }
-        let inbox = Arc::new(Inbox::default());
-        table.unclaimed.push_back((id.clone(), inbox.clone()));
-        inbox
+    }
+
+    /// Records that a session has announced a child session.
+    pub(crate) fn adopt(&self, child: &SessionId, parent: &SessionId) {
+        self.lock().children.adopt(child, parent);
     }
 
     /// Registers a session with the updates received so far; `None` if it is registered already.
@@ -98,6 +122,7 @@ impl Sessions {
         let early = early.and_then(|index| table.unclaimed.remove(index));
         let inbox = early.map_or_else(Arc::default, |(_, inbox)| inbox);
         inbox.claim();
+        table.children.claim(id);
         if table.ended {
             inbox.end();
         }
@@ -116,7 +141,11 @@ impl Sessions {
 
     /// Removes a session; its readers receive no more events.
     pub(crate) fn release(&self, id: &SessionId) {
-        let inbox = self.lock().claimed.remove(id);
+        let inbox = {
+            let mut table = self.lock();
+            table.children.release(id);
+            table.claimed.remove(id)
+        };
         if let Some(inbox) = inbox {
             inbox.end();
         }
@@ -162,22 +191,41 @@ impl Sessions {
         ))
     }
 
+    /// Returns the session in which a file or a terminal is served to a session: its own context, or
+    /// for a child session that of its [owner](Self::owner), which then remains its parent.
+    pub(crate) fn serving(&self, id: &SessionId, meta: Option<&Meta>) -> Option<SessionContext> {
+        let owner = self.owner(id, meta).unwrap_or_else(|| id.clone());
+        let context = self.context(&owner)?;
+        if owner != *id {
+            self.adopt(id, &owner);
+        }
+        Some(context)
+    }
+
     /// Returns the session that a request about session `id` belongs to. Agents make sessions of their
-    /// own for subagents: such a one belongs to the session that `_meta` names as its parent, else to
-    /// the only one with a running turn, else to the only one. `None` if there are several, or none.
+    /// own for subagents: such a one belongs to the session that `_meta` names as its parent or that is
+    /// known as such, else to the only one with a running turn, else to the only one. `None` if there are
+    /// several, or none, or for a session that this client has released.
     pub(crate) fn owner(&self, id: &SessionId, meta: Option<&Meta>) -> Option<SessionId> {
         let table = self.lock();
-        // The session may be the one that is being created.
-        if table.claimed.contains_key(id) || !table.creating.is_empty() {
+        if table.claimed.contains_key(id) {
             return Some(id.clone());
         }
-        let named = meta.and_then(parent);
-        let named = named.filter(|parent| table.claimed.contains_key(parent));
+        let named = meta.and_then(named_parent);
+        let named = named.and_then(|named| table.claimed_or_ancestor(named));
+        if let Some(parent) = named.or_else(|| table.ancestor(id)) {
+            return Some(parent);
+        }
+        // The session may be the one that is being created, or was created for a caller that is gone.
+        if !table.creating.is_empty() || table.is_answered(id) {
+            return Some(id.clone());
+        }
+        if table.children.is_released(id) {
+            return None;
+        }
         let running = table.claimed.iter();
         let running = running.filter(|(_, inbox)| inbox.turn().is_some());
-        named
-            .or_else(|| only(running.map(|(id, _)| id)))
-            .or_else(|| only(table.claimed.keys()))
+        only(running.map(|(id, _)| id)).or_else(|| only(table.claimed.keys()))
     }
 
     /// Counts a call in flight, until the result is dropped.
@@ -197,17 +245,50 @@ impl Sessions {
     }
 }
 
+impl Table {
+    /// Returns the inbox of a session, known or not.
+    fn inbox(&mut self, id: &SessionId) -> Arc<Inbox> {
+        if let Some(inbox) = self.claimed.get(id) {
+            return inbox.clone();
+        }
+        if let Some((_, inbox)) = self.unclaimed.iter().find(|(known, _)| known == id) {
+            return inbox.clone();
+        }
+        if self.unclaimed.len() == UNCLAIMED {
+            self.unclaimed.pop_front();
+        }
+        let inbox = Arc::new(Inbox::default());
+        self.unclaimed.push_back((id.clone(), inbox.clone()));
+        inbox
+    }
+
+    /// Returns the open session that a child session is known to belong to.
+    fn ancestor(&self, child: &SessionId) -> Option<SessionId> {
+        self.claimed_or_ancestor(self.children.parent(child)?.clone())
+    }
+
+    fn claimed_or_ancestor(&self, mut id: SessionId) -> Option<SessionId> {
+        // An agent may name parents in a circle.
+        for _ in 0..DEEPEST {
+            if self.claimed.contains_key(&id) {
+                return Some(id);
+            }
+            id = self.children.parent(&id)?.clone();
+        }
+        None
+    }
+
+    /// Returns whether the agent has answered the request that creates a session.
+    fn is_answered(&self, id: &SessionId) -> bool {
+        let mut unclaimed = self.unclaimed.iter();
+        let found = unclaimed.find(|(known, _)| known == id);
+        found.is_some_and(|(_, inbox)| inbox.directories().is_some())
+    }
+}
+
 fn only<'a>(mut ids: impl Iterator<Item = &'a SessionId>) -> Option<SessionId> {
     let first = ids.next()?;
     ids.next().is_none().then(|| first.clone())
-}
-
-/// Returns the parent that the `_meta` of a session's request names, by itself or in the object of an
-/// agent.
-fn parent(meta: &Meta) -> Option<SessionId> {
-    let meta: Value = serde_json::from_str(meta.as_str()).ok()?;
-    let named = |value: &Value| Some(SessionId::from(value.get("parentSessionId")?.as_str()?));
-    named(&meta).or_else(|| meta.as_object()?.values().find_map(named))
 }
 
 #[cfg(test)]
@@ -308,9 +389,27 @@ mod tests {
         assert_eq!(owner(Some(named("other"))), None);
         let turn = of_a.begin(&[], None).unwrap();
         assert_eq!(owner(Some(named("other"))), Some(a.clone()));
-        assert_eq!(owner(Some(named("b"))), Some(b));
+        assert_eq!(owner(Some(named("b"))), Some(b.clone()));
         of_a.end_turn(&turn, None);
         assert_eq!(owner(None), None);
+        sessions.adopt(&child, &b);
+        assert_eq!(owner(None), Some(b.clone()));
+        let grandchild = SessionId::from("grandchild");
+        sessions.adopt(&grandchild, &child);
+        assert_eq!(sessions.owner(&grandchild, None), Some(b.clone()));
+        sessions.adopt(&child, &grandchild);
+        assert_eq!(owner(None), None, "parents in a circle");
+        sessions.adopt(&child, &b);
+        sessions.release(&b);
+        for id in [&b, &child, &grandchild] {
+            assert_eq!(
+                sessions.owner(id, None),
+                None,
+                "{id}: not that of the other session"
+            );
+        }
+        let child = SessionId::from("late");
+        let owner = |meta: Option<Meta>| sessions.owner(&child, meta.as_ref());
         let directories = Directories::open("/", &[]);
         let _creating = sessions.creating(&directories);
         assert_eq!(owner(None), Some(child.clone()));

@@ -10,6 +10,7 @@
 mod agent;
 #[cfg(all(unix, feature = "blocking"))]
 mod blocking;
+mod child_sessions;
 #[cfg(unix)]
 mod continuing;
 mod external;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_sdk::v1::{
-    ClientContext, ReadTextFileRequest, RequestPermissionOutcome, SessionId, WriteTextFileRequest,
+    ClientContext, ReadTextFileRequest, RequestPermissionOutcome, SessionId, SessionUpdate,
+    WriteTextFileRequest,
 };
 use acp_sdk::{HandlerError, HandlerResult};
 
@@ -13,7 +14,7 @@ use super::Handler;
 use crate::guard::{Effect, Limits, Unasked, cancelled};
 use crate::hooks::SessionContext;
 use crate::permission::{Action, PermissionRequest};
-use crate::session::{Answered, Inbox, Rest, TurnState};
+use crate::session::{Answered, Inbox, Origin, Receiver, Rest, TurnState, announced_child};
 
 impl Handler {
     /// Decides a request, until the agent cancels it or the turn is cancelled, or up to `limit`.
@@ -89,8 +90,32 @@ impl Handler {
         read.ok().map(|response| response.content)
     }
 
+    /// Delivers an update of session `id`: to its readers, or to those of its parent.
+    pub(super) async fn deliver(
+        &self,
+        id: &SessionId,
+        receiver: &Receiver,
+        update: SessionUpdate,
+        origin: Origin,
+    ) {
+        if let Some(child) = announced_child(&update) {
+            self.sessions.adopt(&child, id);
+        }
+        let Receiver { inbox, parent } = receiver;
+        match parent {
+            None => {
+                let rest = inbox.push_update(update, origin);
+                self.finish(id, inbox, rest).await;
+            }
+            Some(parent) => {
+                let rest = parent.push_child_update(inbox, id, update, &origin);
+                self.finish(id, parent, rest).await;
+            }
+        }
+    }
+
     /// Does what is left after an update was delivered.
-    pub(super) async fn finish(&self, id: &SessionId, inbox: &Arc<Inbox>, rest: Rest) {
+    async fn finish(&self, id: &SessionId, inbox: &Arc<Inbox>, rest: Rest) {
         if let Some(waiting) = rest.waiting {
             Box::pin(inbox.put_in(waiting, &self.reader_timeout())).await;
         }

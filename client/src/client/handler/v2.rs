@@ -24,15 +24,15 @@ impl Client for HandlerV2 {
         note: UpdateSessionNotification,
     ) -> HandlerResult<()> {
         let session = note.session_id.as_str().into();
-        let inbox = self.0.sessions.inbox(&session);
+        let receiver = self.0.sessions.receiver(&session, note.meta.as_ref());
         let origin = session::Origin::of(note.meta.as_ref());
-        let (updates, end) = inbox.convert(note.update);
+        let (updates, end) = receiver.inbox.convert(note.update);
         for update in updates {
-            let rest = inbox.push_update(update, origin.clone());
-            self.0.finish(&session, &inbox, rest).await;
+            let deliver = self.0.deliver(&session, &receiver, update, origin.clone());
+            deliver.await;
         }
         if let Some(end) = end {
-            inbox.end_work(end);
+            receiver.inbox.end_work(end);
         }
         Ok(())
     }
