@@ -89,6 +89,14 @@ pub enum Error {
         /// The agent's name.
         agent: String,
     },
+    /// An agent was restarted too often, see [`ExternalAgent::max_restarts`](crate::ExternalAgent::max_restarts).
+    #[error("the agent was restarted {restarts} times within {} s and failed each time; it is not started again now", .within.as_secs_f32())]
+    RestartLimit {
+        /// The number of restarts.
+        restarts: usize,
+        /// The time within which they were made.
+        within: Duration,
+    },
     /// The task of the turn was dropped, as when its runtime shuts down.
     #[error("the turn was dropped before the agent answered")]
     TurnLost,

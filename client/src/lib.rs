@@ -59,8 +59,8 @@ mod workspace;
 pub use crate::client::{Client, ClientBuilder, Session, SessionList};
 pub use crate::error::{Error, Result};
 pub use crate::external::{
-    Call, ExternalAgent, ExternalAgentEvent, ExternalAgentEventKind, Forward, TaskInput,
-    TaskMetadata, TaskResult,
+    Call, ExternalAgent, ExternalAgentEvent, ExternalAgentEventKind, Forward, Supervisor,
+    TaskInput, TaskMetadata, TaskResult,
 };
 pub use crate::hooks::{
     Buffers, ConnectionId, Elicitation, Extensions, Files, InvalidAnswer, OpenFiles,

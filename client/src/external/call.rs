@@ -107,6 +107,7 @@ impl Call {
                 .timeout
                 .and_then(|timeout| Instant::now().checked_add(timeout)),
             cancel: self.cancel.clone(),
+            parent: self.agent.parent.clone(),
         };
         let permits = self.agent.permits.clone();
         let permit = limits.before_turn("one of the concurrent calls to end", async {
@@ -116,8 +117,8 @@ impl Call {
         let permit = permit.await?;
         let directory = self.directory.as_ref();
         let directory = directory.unwrap_or(&self.agent.config.directory).clone();
-        let slot = self.agent.slot.clone();
-        let opening = CallSession::open(&slot, &directory, permit);
+        let agent = self.agent.clone();
+        let opening = CallSession::open(&agent, &directory, permit);
         let opening = limits.before_turn("the agent to open a session", opening);
         let opened = opening.await?;
         let task = std::mem::replace(&mut self.task, String::new().into());
@@ -182,15 +183,22 @@ struct Limits {
     timeout: Duration,
     deadline: Option<Instant>,
     cancel: CancellationToken,
+    parent: CancellationToken,
 }
 
 impl Limits {
     async fn reached(&self) -> Stopped {
+        let cancelled = async {
+            tokio::select! {
+                () = self.cancel.cancelled() => {}
+                () = self.parent.cancelled() => {}
+            }
+        };
         let Some(deadline) = self.deadline else {
-            self.cancel.cancelled().await;
+            cancelled.await;
             return Stopped::Cancelled;
         };
-        match timeout_at(deadline, self.cancel.cancelled()).await {
+        match timeout_at(deadline, cancelled).await {
             Ok(()) => Stopped::Cancelled,
             Err(_) => Stopped::TimedOut,
         }

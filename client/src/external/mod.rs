@@ -7,9 +7,12 @@
 mod call;
 mod event;
 mod forward;
+mod lifetime;
 mod result;
+mod retry;
 mod session;
 mod slot;
+mod supervisor;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,12 +22,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, broadcast};
+use tokio_util::sync::CancellationToken;
 
 pub use self::call::Call;
 pub use self::event::{ExternalAgentEvent, ExternalAgentEventKind};
 pub use self::forward::Forward;
+use self::lifetime::{RestartLimit, Use, Users};
 pub use self::result::{TaskMetadata, TaskResult};
 use self::slot::Slot;
+pub use self::supervisor::Supervisor;
 use crate::client::Client;
 use crate::error::Result;
 use crate::session::Prompt;
@@ -70,6 +76,9 @@ pub struct ExternalAgent {
     permits: Arc<Semaphore>,
     events: broadcast::Sender<ExternalAgentEvent>,
     calls: Arc<AtomicU64>,
+    users: Arc<Users>,
+    /// Cancels all calls.
+    parent: CancellationToken,
     config: Arc<Config>,
 }
 
@@ -79,6 +88,9 @@ struct Config {
     description: String,
     directory: PathBuf,
     timeout: Option<Duration>,
+    idle: Option<Duration>,
+    restarts: Option<RestartLimit>,
+    retries: usize,
 }
 
 /// The input of the tool.
@@ -115,6 +127,8 @@ impl ExternalAgent {
             permits: Arc::new(Semaphore::new(MAX_CONCURRENT)),
             events: broadcast::Sender::new(EVENTS_KEPT),
             calls: Arc::default(),
+            users: Arc::default(),
+            parent: CancellationToken::new(),
             config: Arc::new(Config {
                 name: "agent".to_owned(),
                 description: "Delegates a task to another agent. It has no access to this \
@@ -122,6 +136,9 @@ impl ExternalAgent {
                     .to_owned(),
                 directory: PathBuf::from("."),
                 timeout: None,
+                idle: None,
+                restarts: None,
+                retries: 0,
             }),
         }
     }
@@ -161,6 +178,46 @@ impl ExternalAgent {
     pub fn max_concurrent(mut self, calls: usize) -> Self {
         let permits = calls.clamp(1, Semaphore::MAX_PERMITS);
         self.permits = Arc::new(Semaphore::new(permits));
+        self
+    }
+
+    /// Sets the maximum number of further attempts of a call to start the agent and to open its session
+    /// (default 0).
+    ///
+    /// The pauses between them grow from 250 ms to 15 s; the [`timeout`](Self::timeout) includes them. An
+    /// attempt is repeated only where that has no second effect: the agent could not be started or
+    /// reached, its process has ended, or it has answered that it failed. A `session/new` without an
+    /// answer and a prompt are never sent twice. In any case, an agent whose process has died is restarted
+    /// once per call.
+    pub fn retries(self, retries: usize) -> Self {
+        self.configure(|config| config.retries = retries)
+    }
+
+    /// Shuts the agent down when no call has used it for this time (default: never). The next call
+    /// starts it again.
+    pub fn idle_timeout(self, timeout: Duration) -> Self {
+        self.configure(|config| config.idle = Some(timeout))
+    }
+
+    /// Sets the maximum number of restarts after failures within a time (default: unlimited).
+    ///
+    /// Further calls fail with [`Error::RestartLimit`](crate::Error::RestartLimit) until the oldest of
+    /// these restarts is longer ago. Starts after an [idle time](Self::idle_timeout) do not count.
+    pub fn max_restarts(self, restarts: usize, within: Duration) -> Self {
+        let limit = RestartLimit {
+            most: restarts,
+            within,
+        };
+        self.configure(|config| config.restarts = Some(limit))
+    }
+
+    /// Cancels all calls when this token is cancelled, and closes their sessions.
+    ///
+    /// For an agent that delegates: the token of its turn, or of its session. Later calls fail with
+    /// [`Error::CallCancelled`](crate::Error::CallCancelled). Applies to this value and its clones from now
+    /// on.
+    pub fn closed_with(mut self, parent: CancellationToken) -> Self {
+        self.parent = parent;
         self
     }
 
@@ -210,7 +267,12 @@ impl ExternalAgent {
     /// Fails with the error of the connecting function. With an agent from [`new`](Self::new) it does
     /// nothing.
     pub async fn setup(&self) -> Result<()> {
-        self.slot.client().await.map(drop)
+        let _use = self.begin_use();
+        self.slot.client(self.config.restarts).await.map(drop)
+    }
+
+    fn begin_use(&self) -> Use {
+        Use::begin(self.users.clone(), self.slot.clone(), self.config.idle)
     }
 
     /// Creates a call with a task. The call starts when it is awaited.

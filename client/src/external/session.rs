@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::time::sleep;
 
-use super::slot::Slot;
+use super::ExternalAgent;
+use super::lifetime::Use;
+use super::retry::{Pauses, is_closed};
 use crate::client::Session;
 use crate::error::{Error, Result};
 
@@ -17,25 +20,27 @@ use crate::error::{Error, Result};
 pub(super) struct CallSession {
     session: Session,
     can_close: bool,
-    permit: Option<OwnedSemaphorePermit>,
+    /// Dropped when the session is closed.
+    held: Option<(OwnedSemaphorePermit, Use)>,
 }
 
 impl CallSession {
     /// Opens a session in a separate task, and starts the agent if necessary. If this future is
     /// dropped, the task closes the new session.
     pub(super) async fn open(
-        slot: &Slot,
+        agent: &ExternalAgent,
         cwd: &Path,
         permit: OwnedSemaphorePermit,
     ) -> Result<Self> {
-        let (slot, cwd) = (slot.clone(), cwd.to_owned());
+        let (agent, cwd) = (agent.clone(), cwd.to_owned());
+        let held = (permit, agent.begin_use());
         let (mut caller, opened) = oneshot::channel();
         tokio::spawn(async move {
-            let session = open(&slot, cwd, &mut caller).await;
+            let session = open(&agent, cwd, &mut caller).await;
             let session = session.map(|session| Self {
                 can_close: session.can_close(),
                 session,
-                permit: Some(permit),
+                held: Some(held),
             });
             // If the caller was dropped, the value returns and is dropped here.
             let _ = caller.send(session);
@@ -55,11 +60,11 @@ impl CallSession {
     }
 
     fn closing(&mut self) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let permit = self.permit.take();
+        let held = self.held.take();
         let session = self.session.clone();
         std::mem::take(&mut self.can_close).then_some(async move {
             close(session).await;
-            drop(permit);
+            drop(held);
         })
     }
 }
@@ -83,35 +88,44 @@ async fn close(session: Session) {
     }
 }
 
-/// Opens a session, and retries once with a restarted agent if the process has died.
+/// Opens a session, and restarts an agent whose process has died once. Other failures are repeated
+/// as often as [`ExternalAgent::retries`] says.
 ///
 /// Starting an agent is aborted when the caller is dropped. A `session/new` in flight is awaited even
 /// then, because otherwise the session would stay open.
 async fn open(
-    slot: &Slot,
+    agent: &ExternalAgent,
     cwd: PathBuf,
     caller: &mut oneshot::Sender<Result<CallSession>>,
 ) -> Result<Session> {
+    let (slot, limit) = (&agent.slot, agent.config.restarts);
     let mut may_restart = true;
+    let mut pauses = Pauses::new(agent.config.retries);
     loop {
-        let (client, number) = tokio::select! {
+        let client = tokio::select! {
             biased;
             () = caller.closed() => return Err(Error::TurnLost),
-            client = slot.client() => client?,
+            client = slot.client(limit) => client,
         };
-        match client.new_session(&cwd).await {
-            Err(error) if may_restart && is_closed(&error) && slot.replace(number).await => {
-                may_restart = false;
-            }
-            opened => return opened,
+        let error = match client {
+            Err(error) => error,
+            Ok((client, number)) => match client.new_session(&cwd).await {
+                Ok(session) => return Ok(session),
+                Err(error) if is_closed(&error) && slot.replace(number).await && may_restart => {
+                    may_restart = false;
+                    continue;
+                }
+                Err(error) => error,
+            },
+        };
+        let Some(pause) = pauses.after(&error) else {
+            return Err(error);
+        };
+        tracing::debug!(%error, ?pause, "an agent is tried again");
+        tokio::select! {
+            biased;
+            () = caller.closed() => return Err(Error::TurnLost),
+            () = sleep(pause) => {}
         }
-    }
-}
-
-fn is_closed(error: &Error) -> bool {
-    match error {
-        Error::AgentExited { .. } | Error::AgentHungUp { .. } => true,
-        Error::Sdk(error) => error.is_closed(),
-        _ => false,
     }
 }

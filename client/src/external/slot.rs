@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tokio::sync::Mutex;
 
+use super::lifetime::{RestartLimit, Restarts};
 use crate::client::Client;
 use crate::error::Result;
 
@@ -29,6 +30,7 @@ pub(super) struct Current {
     client: Option<Client>,
     /// The number of connections so far.
     generation: u64,
+    restarts: Restarts,
 }
 
 impl fmt::Debug for Slot {
@@ -52,7 +54,7 @@ impl Slot {
     }
 
     /// Returns the connection and its number; opens one if there is none.
-    pub(super) async fn client(&self) -> Result<(Client, u64)> {
+    pub(super) async fn client(&self, limit: Option<RestartLimit>) -> Result<(Client, u64)> {
         let (connect, current) = match self {
             Self::Connected(client) => return Ok((client.clone(), 0)),
             Self::Connecting { connect, current } => (connect, current),
@@ -61,11 +63,15 @@ impl Slot {
         if let Some(client) = current.client.take_if(|client| client.has_ended()) {
             // Dropping the last handle kills a process that is still running.
             drop(client);
+            current.restarts.has_failed = true;
         }
         let client = match &current.client {
             Some(client) => client.clone(),
             None => {
-                let client = connect().await?;
+                current.restarts.count(limit)?;
+                let connected = connect().await;
+                current.restarts.has_failed = connected.is_err();
+                let client = connected?;
                 current.generation += 1;
                 current.client.insert(client).clone()
             }
@@ -82,6 +88,7 @@ impl Slot {
         let mut current = current.lock().await;
         if current.generation == failed {
             current.client = None;
+            current.restarts.has_failed = true;
         }
         true
     }
@@ -93,4 +100,22 @@ impl Slot {
             Self::Connecting { current, .. } => current.lock().await.client.take(),
         }
     }
+
+    /// Returns a reference to the connections of a function that keeps none of them open.
+    pub(super) fn downgrade(&self) -> Option<Weak<Mutex<Current>>> {
+        match self {
+            Self::Connected(_) => None,
+            Self::Connecting { current, .. } => Some(Arc::downgrade(current)),
+        }
+    }
+}
+
+/// Takes the connection, if there is one and the condition holds while none is opened.
+pub(super) async fn take_if(
+    current: &Weak<Mutex<Current>>,
+    condition: impl FnOnce() -> bool,
+) -> Option<Client> {
+    let current = current.upgrade()?;
+    let mut current = current.lock().await;
+    current.client.take_if(|_| condition())
 }

@@ -19,7 +19,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::watch;
 
-#[cfg(feature = "remote")]
 pub(crate) use self::backoff::Backoff;
 pub(crate) use self::bridge::Bridge;
 pub(crate) use self::own::{OWN, is_own, mark};

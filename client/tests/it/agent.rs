@@ -8,7 +8,8 @@ use acp_sdk::v1::*;
 use acp_sdk::{HandlerError, HandlerResult, Json};
 use serde_json::{Value, json};
 use tokio::io::{
-    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf,
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf,
+    WriteHalf,
 };
 use tokio::sync::Notify;
 
@@ -269,6 +270,13 @@ impl Raw {
     pub async fn is_over(&mut self) -> bool {
         let mut line = String::new();
         within(self.reader.read_line(&mut line)).await.unwrap() == 0
+    }
+
+    /// Returns all messages up to the end of the client's side.
+    pub async fn rest(&mut self) -> String {
+        let mut rest = String::new();
+        within(self.reader.read_to_string(&mut rest)).await.unwrap();
+        rest
     }
 
     pub async fn send(&mut self, message: Value) {

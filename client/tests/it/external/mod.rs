@@ -4,6 +4,8 @@ mod calls;
 mod delegation;
 mod dropped;
 mod events;
+mod lifetime;
+mod retries;
 mod starts;
 
 use acp_client::{Client, ExternalAgent};

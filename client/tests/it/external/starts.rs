@@ -12,14 +12,14 @@ use crate::agent::{TestAgent, within};
 
 /// An agent that is started in memory and can be killed.
 #[derive(Clone, Default)]
-struct Startable {
-    agent: TestAgent,
-    starts: Arc<AtomicUsize>,
+pub(super) struct Startable {
+    pub(super) agent: TestAgent,
+    pub(super) starts: Arc<AtomicUsize>,
     running: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
 impl Startable {
-    fn tool(&self) -> ExternalAgent {
+    pub(super) fn tool(&self) -> ExternalAgent {
         let this = self.clone();
         let start = move || {
             let this = this.clone();
@@ -39,7 +39,13 @@ impl Startable {
         ExternalAgent::start_with(start).directory("/")
     }
 
-    async fn die(&self) {
+    /// Waits until the agent that runs has ended by itself.
+    pub(super) async fn ended(&self) {
+        let running = self.running.lock().unwrap().take().unwrap();
+        within(running).await.unwrap();
+    }
+
+    pub(super) async fn die(&self) {
         let running = self.running.lock().unwrap().take().unwrap();
         running.abort();
         let _ = running.await;
