@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use acp_sandbox::Sandbox;
 use acp_sdk::Observer;
 
-use super::args::{Offered, PermissionArgs, SetupArgs};
+use super::answers::Answers;
+use super::args::{Offered, SetupArgs};
 use super::login;
 use super::notes::Notes;
 use super::open;
@@ -15,8 +16,8 @@ use super::sandbox;
 use acp_client::AgentCommand;
 use acp_client::Workspace;
 use acp_client::{Client, ClientBuilder};
-use acp_client::{Decision, PermissionRequest, Permissions, Policy, Rules};
 use acp_client::{Error, Result};
+use acp_client::{Permissions, Rules};
 use acp_sdk::text::one_line;
 
 /// Maximum number of reported lines of invalid output.
@@ -130,51 +131,6 @@ pub(super) fn guarded(
     match allows_all {
         true => builder,
         false => builder.ask_first(),
-    }
-}
-
-/// The permission handler.
-enum Answers<A> {
-    Policy(Policy),
-    /// Without somebody to ask, everything but reading is rejected.
-    Ask {
-        ask: Option<A>,
-        approve_reads: bool,
-    },
-}
-
-impl<A> Answers<A> {
-    fn new(args: &PermissionArgs, ask: Option<A>) -> Self {
-        match args {
-            PermissionArgs {
-                approve_all: true, ..
-            } => Self::Policy(Policy::ApproveAll),
-            PermissionArgs { deny_all: true, .. } => Self::Policy(Policy::DenyAll),
-            args => Self::Ask {
-                ask,
-                approve_reads: args.approve_reads,
-            },
-        }
-    }
-}
-
-impl<A: Permissions> Permissions for Answers<A> {
-    async fn decide(&self, question: &PermissionRequest) -> Decision {
-        match self {
-            Self::Policy(policy) => policy.decide(question).await,
-            Self::Ask { approve_reads, .. } if question.asks_nobody(*approve_reads) => {
-                Decision::AllowOnce
-            }
-            Self::Ask { ask: Some(ask), .. } => ask.decide(question).await,
-            Self::Ask { ask: None, .. } => Decision::Reject,
-        }
-    }
-
-    fn in_order(&self) -> bool {
-        match self {
-            Self::Policy(policy) => policy.in_order(),
-            Self::Ask { ask, .. } => ask.as_ref().is_some_and(Permissions::in_order),
-        }
     }
 }
 

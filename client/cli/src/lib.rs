@@ -9,6 +9,7 @@
 )]
 
 mod agents;
+mod answers;
 mod args;
 mod attachments;
 mod chat;

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
+use super::answers::Answers;
 use super::args::McpArgs;
 use super::connect::guarded;
 use super::exit::Code;
@@ -11,7 +12,7 @@ use super::mcp_http::Http;
 use super::opening::Failure;
 use super::stop::Stop;
 use super::{complain, open, sandbox};
-use acp_client::{AgentCommand, Error, ExternalAgent, McpError, McpServer, Policy, Rules};
+use acp_client::{AgentCommand, Ask, Error, ExternalAgent, McpError, McpServer, Rules};
 
 /// Serves a host until it disconnects.
 pub(super) async fn mcp(args: McpArgs) -> Code {
@@ -59,12 +60,16 @@ pub(super) async fn mcp(args: McpArgs) -> Code {
 fn agents(args: &McpArgs) -> Result<Vec<ExternalAgent>, String> {
     let rules = args.rules.as_deref().map(Rules::read).transpose();
     let rules = rules.map_err(|error| error.to_string())?;
-    let policy = match (args.approve_all, args.deny_all) {
-        (true, _) => Policy::ApproveAll,
-        (_, true) => Policy::DenyAll,
-        _ => Policy::ApproveReads,
+    let answers: Answers<Ask> = match (args.approve_all, args.deny_all) {
+        (true, _) => Answers::ApproveAll,
+        (_, true) => Answers::DenyAll,
+        _ => Answers::Ask {
+            ask: None,
+            approve_reads: true,
+            refusal: "acp mcp allows reading only: use its --approve-all or --rules FILE",
+        },
     };
-    let rules = rules.unwrap_or_default().fallback(policy);
+    let rules = rules.unwrap_or_default().fallback(answers);
     let offered = mcp_agents::offered(args)?;
     let external = |offered| external(args, &rules, offered);
     offered.into_iter().map(external).collect()

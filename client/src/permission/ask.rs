@@ -8,11 +8,14 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::shown::{Shown, patches};
-use super::{Asker, Decision, PermissionRequest, Permissions};
+use super::{Asker, Decision, PermissionRequest, Permissions, Reason};
 use acp_sdk::text::one_line;
 
 /// The longest line that is read as an answer, in bytes.
 const LONGEST_ANSWER: u64 = 1024;
+
+/// The reason for rejecting without a valid answer.
+const UNANSWERED: &str = "the question on the terminal got no valid answer";
 
 /// The maximum number of prompts until a valid answer.
 const MAX_ATTEMPTS: usize = 3;
@@ -77,10 +80,17 @@ impl Ask {
 
 impl Permissions for Ask {
     async fn decide(&self, question: &PermissionRequest) -> Decision {
+        self.decide_with_reason(question).await.0
+    }
+
+    async fn decide_with_reason(&self, question: &PermissionRequest) -> (Decision, Option<Reason>) {
         if question.asks_nobody(self.approve_reads) {
-            return Decision::AllowOnce;
+            return (Decision::AllowOnce, None);
         }
-        self.dialog.lock().await.ask(question).await
+        match self.dialog.lock().await.ask(question).await {
+            Some(decision) => (decision, None),
+            None => (Decision::Reject, Some(Reason::Program(UNANSWERED.into()))),
+        }
     }
 
     fn in_order(&self) -> bool {
@@ -107,7 +117,8 @@ impl std::fmt::Debug for Dialog {
 }
 
 impl Dialog {
-    async fn ask(&mut self, question: &PermissionRequest) -> Decision {
+    /// Returns the answer; `None` if there is none that is valid.
+    async fn ask(&mut self, question: &PermissionRequest) -> Option<Decision> {
         // Discards input from before the prompt, which cannot be an answer to it.
         if let Some(terminal) = &self.terminal {
             discard_input(terminal);
@@ -142,7 +153,7 @@ impl Dialog {
             match answer(&line, question) {
                 // Whoever cannot read it cannot allow it.
                 Some(decision) if shown.too_long.is_none() || decision == Decision::Reject => {
-                    return decision;
+                    return Some(decision);
                 }
                 _ => {}
             }
@@ -150,7 +161,7 @@ impl Dialog {
             text = format!("{:?} is no answer. ", line.trim());
             text += &choices(question, more.len());
         }
-        Decision::Reject
+        None
     }
 
     /// Displays a text in a thread of its own: a stopped terminal may block for long, and cancellation

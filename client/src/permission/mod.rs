@@ -263,11 +263,27 @@ impl Policy {
             Self::ApproveReads | Self::DenyAll => Decision::Reject,
         }
     }
+
+    fn refusal(self) -> &'static str {
+        match self {
+            Self::ApproveReads => "the client's policy allows reading only",
+            _ => "the client's policy rejects everything",
+        }
+    }
 }
 
 impl Permissions for Policy {
     async fn decide(&self, question: &PermissionRequest) -> Decision {
         self.rule(question)
+    }
+
+    async fn decide_with_reason(&self, question: &PermissionRequest) -> (Decision, Option<Reason>) {
+        let decision = self.rule(question);
+        let rejects = decision == Decision::Reject;
+        (
+            decision,
+            rejects.then(|| Reason::Program(self.refusal().into())),
+        )
     }
 }
 

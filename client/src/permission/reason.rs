@@ -1,10 +1,11 @@
 //! The reason for the answer to a permission request.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The rule that decided a permission request, or the reason why none did.
+/// What decided a permission request without a person, or why no rule did.
 ///
 /// `Display` writes a phrase such as `rule 2 of /project/rules.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +30,20 @@ pub enum Reason {
     /// Rejected without a decision: a reader of the session took none of the earlier events for this
     /// time, the [`reader_timeout`](crate::ClientBuilder::reader_timeout).
     NotRead(Duration),
+    /// A policy or the program decided, without a person or a rule. The text names what decided, and the
+    /// remedy if there is one.
+    Program(Cow<'static, str>),
+}
+
+impl Reason {
+    /// Returns whether a person decided, if one `is_asked` for what no rule decides.
+    pub(crate) fn is_person(reason: Option<&Self>, is_asked: bool) -> bool {
+        match reason {
+            None | Some(Self::Unclear(_)) => is_asked,
+            Some(Self::Remembered(_) | Self::NotRemembered(_)) => true,
+            Some(_) => false,
+        }
+    }
 }
 
 /// Identifies a rule for display.
@@ -88,6 +103,7 @@ impl fmt::Display for Reason {
                 f,
                 "the events before the request were not read for {limit:?}, so nobody was asked"
             ),
+            Self::Program(why) => f.write_str(why),
         }
     }
 }

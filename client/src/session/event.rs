@@ -164,7 +164,7 @@ pub struct Answered {
     pub question: PermissionRequest,
     /// The answer.
     pub outcome: RequestPermissionOutcome,
-    /// The reason, unless a policy or the user decided without one.
+    /// The reason, unless a person or the program's handler decided without one.
     pub reason: Option<Box<Reason>>,
 }
 

@@ -231,7 +231,7 @@ async fn without_a_word_of_the_program_nothing_is_served() {
     let mut case = Case::new(Client::builder().workspace(Workspace::new())).await;
     let refused = case.read("file").await.unwrap_err();
     assert!(
-        refused.contains("file is not allowed by the user"),
+        refused.contains("file is not allowed: the client's policy rejects everything"),
         "{refused}"
     );
     assert!(case.write("file").await.is_err());

@@ -206,7 +206,7 @@ Format json, one object per line, with the member \"type\":
   permission  sessionId, toolCall, kind, options, asker: agent (before a tool
               call), client (before acp serves a file or a command) or
               afterwards (nobody had allowed the call), outcome: the answer,
-              and reason: the rule that decided, if any
+              and reason: what decided, if it was no person
   gap         the connection to a remote agent was lost, and updates are
               missing: loaded (the conversation follows from its beginning),
               truncated, or lost

@@ -8,7 +8,7 @@ use super::elicitation::{Elicited, Step};
 use super::style::{Colour, Face, Paint, fit, wrap};
 use super::view::View;
 use acp_client::internal::Shown;
-use acp_client::{Asker, Decision, PermissionRequest, Permissions};
+use acp_client::{Asker, Decision, PermissionRequest, Permissions, Reason};
 use acp_client::{Elicitation, SessionContext};
 
 /// Passes requests to the conversation.
@@ -58,12 +58,19 @@ impl Keys {
 
 impl Permissions for Keys {
     async fn decide(&self, question: &PermissionRequest) -> Decision {
+        self.decide_with_reason(question).await.0
+    }
+
+    async fn decide_with_reason(&self, question: &PermissionRequest) -> (Decision, Option<Reason>) {
         let (answer, answered) = oneshot::channel();
         let question = Box::new(question.clone());
         let what = What::Permission { question, answer };
         // Fails when the conversation has ended.
         let _ = self.0.send(Asked::new(what)).await;
-        answered.await.unwrap_or(Decision::Reject)
+        match answered.await {
+            Ok(decision) => (decision, None),
+            Err(_) => (Decision::Reject, Some(Reason::Program(OUTSIDE.into()))),
+        }
     }
 
     fn in_order(&self) -> bool {
@@ -208,6 +215,9 @@ impl Asked {
         }
     }
 }
+
+/// The reason for a refusal that nobody decided.
+const OUTSIDE: &str = "acp asks during a turn only; a rule of --rules FILE can allow it";
 
 /// Maximum number of lines shown of an elicitation's message.
 const MESSAGE: usize = 100;

@@ -236,8 +236,7 @@ impl<'a> Talk<'a> {
                 }
                 // Dropping a request rejects it.
                 Some(_) = questions.recv() => {
-                    let note = "the agent asked something outside of a turn, and was refused";
-                    shown += &self.view.note(Colour::Yellow, note);
+                    shown += &self.view.note(Colour::Yellow, REFUSED);
                     keyboard.show(&std::mem::take(&mut shown));
                 }
             }
@@ -325,5 +324,8 @@ fn elicits(keys: &Keys) -> impl Fn(ClientBuilder) -> ClientBuilder + use<> {
 
 /// The time without new text after which an incomplete line is shown above the editor.
 const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
+
+const REFUSED: &str = "the agent asked something outside of a turn, and was refused; only a rule of \
+    --rules FILE can allow it then";
 
 const LOST: &str = "the connection to the agent was lost; the next prompt connects again";

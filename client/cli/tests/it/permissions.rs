@@ -67,10 +67,17 @@ async fn rules_decide_before_flags_and_are_shown() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn where_nobody_can_be_asked_only_reads_are_approved_and_only_if_so_wanted() {
-    for (flag, kind, id) in [
-        (Some("--approve-reads"), "search", 2),
-        (Some("--approve-reads"), "fetch", 1),
-        (None, "read", 1),
+    let no_terminal = "there is no terminal to ask on: use --approve-all";
+    for (flag, kind, id, reason) in [
+        (Some("--approve-reads"), "search", 2, "allowed once\n"),
+        (Some("--approve-reads"), "fetch", 1, no_terminal),
+        (
+            Some("--deny-all"),
+            "read",
+            1,
+            "refused; --deny-all rejects everything\n",
+        ),
+        (None, "read", 1, no_terminal),
     ] {
         let agent = format!("start; prompt; ask {kind}; say \"$(quoted)\"; end end_turn");
         let mut command = tokio::process::Command::new("setsid");
@@ -80,6 +87,7 @@ async fn where_nobody_can_be_asked_only_reads_are_approved_and_only_if_so_wanted
         let ended = Acp::spawn(command).end().await;
         let chosen = format!("'outcome':'selected','optionId':'{id}'");
         assert!(ended.stdout.contains(&chosen), "{flag:?} {kind}: {ended:?}");
+        assert!(ended.stderr.contains(reason), "{flag:?} {kind}: {ended:?}");
     }
 }
 
@@ -161,7 +169,12 @@ async fn achieved(options: &[&str], rules: &str) -> [bool; 4] {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let lines: Vec<_> = ended.stdout.lines().collect();
     for line in &lines {
-        let is_refused = line.contains("not allowed by the user");
+        // A person has seen none of it.
+        let (flag, rule) = (
+            "not allowed: --deny-all rejects everything",
+            "not allowed: rule 1 of ",
+        );
+        let is_refused = line.contains(flag) || line.contains(rule);
         assert!(is_refused || line.contains("'result'"), "{line}");
     }
     let read = |at: usize| lines[at].contains("secret");
@@ -221,6 +234,9 @@ async fn where_nobody_can_be_asked_acp_only_reads() {
             .current_dir(dir.path());
         let ended = Acp::spawn(command).end().await;
         assert_eq!(ended.stdout.matches("secret").count(), 2, "{ended:?}");
+        let why = "there is no terminal to ask on: use --approve-all";
+        assert_eq!(ended.stdout.matches(why).count(), 2, "{ended:?}");
+        assert!(!ended.stdout.contains("by the user"), "{ended:?}");
         assert!(!dir.path().join("new").exists() && !dir.path().join("ran").exists());
     }
 }

@@ -13,7 +13,7 @@ use acp_sdk::{HandlerError, HandlerResult};
 use super::Handler;
 use crate::guard::{Effect, Limits, Unasked, cancelled};
 use crate::hooks::SessionContext;
-use crate::permission::{Action, PermissionRequest};
+use crate::permission::{Action, PermissionRequest, Reason};
 use crate::session::{Answered, Inbox, Origin, Receiver, Rest, TurnState, announced_child};
 
 impl Handler {
@@ -69,7 +69,7 @@ impl Handler {
         let turn = inbox.turn();
         let turn = turn.as_deref();
         let answered = self.decide(cx, &inbox, question, turn, None).await;
-        let result = result(effect, &answered);
+        let result = result(effect, &answered, self.hooks.guard.asks_person());
         // A file that is read without a rule or a question is no news.
         if !answered.question.is_read_by_client() || answered.reason.is_some() || result.is_err() {
             self.answered(&inbox, answered, turn).await;
@@ -186,8 +186,8 @@ async fn is_covered(inbox: &Inbox, effect: &PermissionRequest) -> bool {
     inbox.approvals(|approvals| approvals.take(&call, effect))
 }
 
-/// Returns the answer to the agent.
-fn result(effect: Effect<'_>, answered: &Answered) -> HandlerResult<()> {
+/// Returns the answer to the agent, which names who decided.
+fn result(effect: Effect<'_>, answered: &Answered, asks_person: bool) -> HandlerResult<()> {
     if answered.outcome == RequestPermissionOutcome::Cancelled {
         return Err(HandlerError::cancelled());
     }
@@ -195,9 +195,14 @@ fn result(effect: Effect<'_>, answered: &Answered) -> HandlerResult<()> {
         return Ok(());
     }
     let what = effect.what();
-    let reason = match &answered.reason {
-        Some(reason) => format!("{what} is not allowed by the user: {reason}"),
-        None => format!("{what} is not allowed by the user"),
+    let reason = answered.reason.as_deref();
+    let who = match (Reason::is_person(reason, asks_person), reason) {
+        (true, _) => " by the user",
+        (false, None) => " by the client",
+        (false, Some(_)) => "",
     };
-    Err(HandlerError::internal(reason))
+    let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    Err(HandlerError::internal(format!(
+        "{what} is not allowed{who}{why}"
+    )))
 }
