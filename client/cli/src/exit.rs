@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use acp_sdk::v1::StopReason;
 
 use super::stop::Reason;
+use super::text;
 use acp_client::Error;
 use acp_client::Outcome;
 #[cfg(feature = "remote")]
@@ -125,8 +126,20 @@ pub(super) fn kind(error: &Error) -> &'static str {
     }
 }
 
+/// Returns an error as lines: the event, the agent's details and the remedy, without what would control
+/// a terminal.
+pub(super) fn explained(error: &Error) -> Vec<String> {
+    let lines = [
+        Some(error.to_string()),
+        text::details(error),
+        hint(error).map(str::to_owned),
+    ];
+    let lines = lines.iter().flatten();
+    lines.map(|line| acp_sdk::text::printable(line)).collect()
+}
+
 /// Returns the remedy for an error.
-pub(super) fn hint(error: &Error) -> Option<&'static str> {
+fn hint(error: &Error) -> Option<&'static str> {
     Some(match error {
         Error::Spawn { .. } => {
             "is the agent installed, and its command right? It stands after `--`"

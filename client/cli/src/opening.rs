@@ -5,11 +5,13 @@
 
 use std::path::Path;
 
+use acp_sdk::text::printable;
 use acp_sdk::v1::{
     LoadSessionRequest, McpServer, NewSessionRequest, ResumeSessionRequest, SessionId,
 };
 
 use super::args::SetupArgs;
+use super::exit::{Code, explained};
 use super::kept::Kept;
 use super::mcp_servers;
 use super::selection::{self, Selection};
@@ -18,7 +20,8 @@ use acp_client::Error;
 use acp_client::{Client, Session};
 use acp_client::{Event, Events};
 
-/// The error of opening a session.
+/// The error of starting an agent or opening a session.
+#[derive(Debug)]
 pub(super) enum Failure {
     Error(Error),
     /// The requested session is not available; the message has the remedy.
@@ -27,6 +30,27 @@ pub(super) enum Failure {
     Usage(String),
     /// Authentication failed.
     Login(String),
+}
+
+impl Failure {
+    pub(super) fn code(&self) -> Code {
+        match self {
+            Self::Error(error) => Code::of_error(error),
+            Self::Session(_) => Code::Failed,
+            Self::Usage(_) => Code::Usage,
+            Self::Login(_) => Code::Refused,
+        }
+    }
+
+    /// Returns the event and the remedy, without what would control a terminal.
+    pub(super) fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Error(error) => explained(error),
+            Self::Session(message) | Self::Usage(message) | Self::Login(message) => {
+                vec![printable(message)]
+            }
+        }
+    }
 }
 
 impl From<Error> for Failure {

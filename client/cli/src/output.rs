@@ -10,7 +10,7 @@ use acp_sdk::v1::{
 use tokio::io::{AsyncWriteExt as _, Stderr, Stdout};
 
 use super::args::Format;
-use super::exit::{Code, hint};
+use super::exit::{Code, explained};
 use super::json::{Line, escaped};
 use super::text;
 use acp_client::Error;
@@ -166,12 +166,8 @@ impl Output {
     /// Prints the error of a failed run.
     pub(super) async fn error(&mut self, code: Code, error: &Error) -> io::Result<()> {
         self.interrupt().await;
-        self.complain(&error.to_string()).await;
-        if let Some(details) = text::details(error) {
-            self.complain(&details).await;
-        }
-        if let Some(hint) = hint(error) {
-            self.complain(hint).await;
+        for line in explained(error) {
+            self.complain(&line).await;
         }
         let (session, partial) = (self.session.clone(), self.partial.take());
         let line = Line::error(code, session.as_ref(), partial.as_ref(), error);

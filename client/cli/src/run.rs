@@ -23,33 +23,22 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The error of a run without an outcome.
 enum Failure {
-    Error(Error),
+    Opening(opening::Failure),
     /// The run was stopped before there was a turn to cancel.
     Stopped,
     /// Standard input cannot be read as a prompt.
     Prompt(String),
-    /// The requested session is not available.
-    Session(String),
-    /// An option is invalid.
-    Usage(String),
-    /// Authentication failed.
-    Login(String),
 }
 
 impl From<opening::Failure> for Failure {
     fn from(failure: opening::Failure) -> Self {
-        match failure {
-            opening::Failure::Error(error) => Self::Error(error),
-            opening::Failure::Session(message) => Self::Session(message),
-            opening::Failure::Usage(message) => Self::Usage(message),
-            opening::Failure::Login(message) => Self::Login(message),
-        }
+        Self::Opening(failure)
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::Error(error)
+        Self::Opening(error.into())
     }
 }
 
@@ -176,7 +165,7 @@ async fn begin(
     opening: &mut Option<Opening>,
 ) -> Result<(Session, Events, Vec<ContentBlock>), Failure> {
     let cwd = directory(&args.setup)?;
-    let attachments = Attachments::read(&args.attachments).map_err(Failure::Usage)?;
+    let attachments = Attachments::read(&args.attachments).map_err(opening::Failure::Usage)?;
     let opening = opening.insert(Opening::prepare(&args.setup, &cwd)?);
     let client = connect(
         &args.setup,
@@ -196,7 +185,7 @@ async fn begin(
     let _ = output.flush().await;
     let capabilities = &client.agent_info().agent_capabilities.prompt_capabilities;
     let attached = attachments.blocks(capabilities, args.setup.agent.remote.url.is_none());
-    Ok((session, events, attached.map_err(Failure::Usage)?))
+    Ok((session, events, attached.map_err(opening::Failure::Usage)?))
 }
 
 /// Returns the prompt, read from standard input if requested.
@@ -243,14 +232,16 @@ fn code(turn: &Result<Outcome, Failure>, stop: &Stop) -> Code {
             Code::of_reason(reason)
         }
         (Ok(outcome), _) => Code::of_outcome(outcome),
-        (Err(Failure::Error(Error::NotCancelled { .. }) | Failure::Stopped), Some(reason)) => {
-            Code::of_reason(reason)
-        }
-        (Err(Failure::Error(error)), _) => Code::of_error(error),
+        (
+            Err(
+                Failure::Opening(opening::Failure::Error(Error::NotCancelled { .. }))
+                | Failure::Stopped,
+            ),
+            Some(reason),
+        ) => Code::of_reason(reason),
+        (Err(Failure::Opening(failure)), _) => failure.code(),
         (Err(Failure::Stopped), None) => Code::Failed,
-        (Err(Failure::Session(_)), _) => Code::Failed,
-        (Err(Failure::Login(_)), _) => Code::Refused,
-        (Err(Failure::Prompt(_) | Failure::Usage(_)), _) => Code::Usage,
+        (Err(Failure::Prompt(_)), _) => Code::Usage,
     }
 }
 
@@ -262,11 +253,13 @@ async fn tell(
 ) -> io::Result<()> {
     match turn {
         Ok(outcome) => output.outcome(code, outcome).await?,
-        Err(Failure::Error(error)) => output.error(code, error).await?,
+        Err(Failure::Opening(failure)) => match failure {
+            opening::Failure::Error(error) => output.error(code, error).await?,
+            opening::Failure::Session(message) => output.failure(code, "session", message).await?,
+            opening::Failure::Login(message) => output.failure(code, "login", message).await?,
+            opening::Failure::Usage(message) => output.failure(code, "usage", message).await?,
+        },
         Err(Failure::Prompt(message)) => output.failure(code, "prompt", message).await?,
-        Err(Failure::Session(message)) => output.failure(code, "session", message).await?,
-        Err(Failure::Login(message)) => output.failure(code, "login", message).await?,
-        Err(Failure::Usage(message)) => output.failure(code, "usage", message).await?,
         Err(Failure::Stopped) => {
             let reason = stop.reason().unwrap_or(Reason::Interrupt);
             let message = format!("{reason}; the agent was ended");

@@ -4,18 +4,17 @@ use std::io::{self, IsTerminal as _};
 
 use tokio::io::{AsyncWriteExt as _, Stdout};
 
-use super::exit::{Code, hint};
+use super::exit::Code;
 use super::json::escaped;
 use super::opening;
 use super::stop::{Reason, Stop};
-use super::text;
 use acp_client::Error;
 
 /// The error of a command.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// A call of the agent failed.
-    Error(Error),
+    /// The agent could not be started, or a call failed.
+    Opening(opening::Failure),
     /// Another step failed; the message has the remedy.
     Message(Code, String),
     /// Standard output cannot be written.
@@ -34,18 +33,13 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::Error(error)
+        Self::Opening(error.into())
     }
 }
 
 impl From<opening::Failure> for Failure {
     fn from(failure: opening::Failure) -> Self {
-        match failure {
-            opening::Failure::Error(error) => Self::Error(error),
-            opening::Failure::Session(message) => Self::failed(message),
-            opening::Failure::Usage(message) => Self::usage(message),
-            opening::Failure::Login(message) => Self::Message(Code::Refused, message),
-        }
+        Self::Opening(failure)
     }
 }
 
@@ -123,15 +117,11 @@ pub(super) async fn until_stopped(
 
 async fn report(failure: Failure) -> Code {
     match failure {
-        Failure::Error(error) => {
-            say(&error.to_string()).await;
-            if let Some(details) = text::details(&error) {
-                say(&details).await;
+        Failure::Opening(failure) => {
+            for line in failure.lines() {
+                say(&line).await;
             }
-            if let Some(hint) = hint(&error) {
-                say(hint).await;
-            }
-            Code::of_error(&error)
+            failure.code()
         }
         Failure::Message(code, message) => {
             say(&message).await;

@@ -2,6 +2,7 @@
 
 use acp_sdk::v1::SessionConfigOption;
 
+use super::Failure;
 use super::commands::{self, Typed};
 use super::input::Keyboard;
 use super::screen::Screen;
@@ -9,7 +10,7 @@ use super::status::{self, Modes};
 use super::style::{Colour, clean, fit};
 use super::talk::{Next, Talk};
 use super::view::View;
-use super::{Failure, explained};
+use crate::exit::explained;
 use crate::selection::{self, is_model};
 use acp_client::SessionSettings;
 
@@ -99,7 +100,7 @@ impl Talk<'_> {
                 self.view = View::new(self.paint);
                 "A new session.\n".to_owned()
             }
-            Err(failure) => Failure::from(failure).lines().join("\n") + "\n",
+            Err(failure) => failure.lines().join("\n") + "\n",
         }
     }
 }

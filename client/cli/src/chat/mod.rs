@@ -30,28 +30,23 @@ use self::input::Keyboard;
 use self::style::Paint;
 use self::talk::Talk;
 use super::args::ChatArgs;
-use super::exit::{Code, hint};
+use super::exit::Code;
 use super::notes::Notes;
 use super::opening;
 use super::stop::{Reason, Stop};
-use super::{complain, folders, run, text};
+use super::{complain, folders, run};
 use acp_client::Error;
 
 /// The error that ends a conversation.
 enum Failure {
-    Error(Error),
-    Usage(String),
-    /// The requested session is not available.
-    Session(String),
-    /// Authentication failed.
-    Login(String),
+    Opening(opening::Failure),
     /// The terminal cannot be used.
     Terminal(String),
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::Error(error)
+        Self::Opening(error.into())
     }
 }
 
@@ -63,12 +58,7 @@ impl From<io::Error> for Failure {
 
 impl From<opening::Failure> for Failure {
     fn from(failure: opening::Failure) -> Self {
-        match failure {
-            opening::Failure::Error(error) => Self::Error(error),
-            opening::Failure::Session(message) => Self::Session(message),
-            opening::Failure::Usage(message) => Self::Usage(message),
-            opening::Failure::Login(message) => Self::Login(message),
-        }
+        Self::Opening(failure)
     }
 }
 
@@ -140,30 +130,17 @@ impl Failure {
     /// Returns the event and the remedy.
     fn lines(&self) -> Vec<String> {
         match self {
-            Self::Error(error) => explained(error),
-            Self::Usage(message) | Self::Session(message) | Self::Login(message) => {
-                vec![style::clean(message)]
-            }
+            Self::Opening(failure) => failure.lines(),
             Self::Terminal(message) => vec![format!("cannot use the terminal: {message}")],
         }
     }
 
     fn code(&self) -> Code {
         match self {
-            Self::Error(error) => Code::of_error(error),
-            Self::Usage(_) => Code::Usage,
-            Self::Login(_) => Code::Refused,
-            Self::Session(_) | Self::Terminal(_) => Code::Failed,
+            Self::Opening(failure) => failure.code(),
+            Self::Terminal(_) => Code::Failed,
         }
     }
-}
-
-/// Returns an error as lines: the event and the remedy.
-fn explained(error: &Error) -> Vec<String> {
-    let mut lines = vec![style::clean(&error.to_string())];
-    lines.extend(text::details(error).map(|details| style::clean(&details)));
-    lines.extend(hint(error).map(str::to_owned));
-    lines
 }
 
 /// Ends the conversation because of Ctrl-C.

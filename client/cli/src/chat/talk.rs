@@ -12,7 +12,7 @@ use super::screen::Screen;
 use super::style::{Colour, Face, Paint, clean, fit};
 use super::undo::Undo;
 use super::view::View;
-use super::{Failure, explained, interrupt};
+use super::{Failure, interrupt};
 use crate::args::ChatArgs;
 use crate::connect::{connect, directory};
 use crate::notes::Notes;
@@ -257,7 +257,7 @@ impl<'a> Talk<'a> {
         let (session, events, continued) = match opened {
             Ok(opened) => opened,
             Err(failure) => {
-                for line in Failure::from(failure).lines() {
+                for line in failure.lines() {
                     self.say(Colour::Red, &line).await?;
                 }
                 return Ok(false);
@@ -308,7 +308,7 @@ impl<'a> Talk<'a> {
     }
 
     pub(super) async fn complain(&mut self, error: &Error) -> Result<(), Failure> {
-        for line in explained(error) {
+        for line in crate::exit::explained(error) {
             self.say(Colour::Red, &line).await?;
         }
         self.screen.print("\n");
