@@ -106,6 +106,11 @@ impl Opening {
         })
     }
 
+    /// Continues this session.
+    pub(super) fn resume(&mut self, id: SessionId) {
+        self.resume = Some(id);
+    }
+
     /// Returns the session that is continued, if any.
     pub(super) fn known(&self) -> Option<&SessionId> {
         let kept = self.kept.as_ref().filter(|_| !self.is_new);
@@ -123,17 +128,20 @@ impl Opening {
         mcp_servers::check(&self.servers, client.agent_info())?;
         match self.known().cloned() {
             Some(id) => self.again(client, id, cwd, history).await,
-            None => self.begin(client, cwd).await,
+            None => self.begin(client, cwd, None).await,
         }
     }
 
-    /// Opens a new session, which takes the name.
+    /// Opens a new session. It takes the name, unless it comes after a session without the name.
     pub(super) async fn begin(
         &mut self,
         client: &Client,
         cwd: &Path,
+        after: Option<&SessionId>,
     ) -> Result<(Session, Events), Failure> {
-        if self.kept.is_some() && !can_continue(client) {
+        let kept = self.kept.as_mut();
+        let kept = kept.filter(|kept| after.is_none_or(|id| kept.session() == Some(id)));
+        if kept.is_some() && !can_continue(client) {
             return Err(Failure::Session(
                 "the agent offers neither session/resume nor session/load, so no later run could \
                  continue the session. Leave out --session"
@@ -143,9 +151,23 @@ impl Opening {
         let cwd = utf8(cwd)?;
         let request = NewSessionRequest::new(cwd, self.servers.clone());
         let session = client.new_session_with(request).await?;
-        if let Some(kept) = &mut self.kept {
+        if let Some(kept) = kept {
             kept.keep(session.id()).map_err(Failure::Session)?;
         }
+        let events = session.events();
+        self.selection.apply(&session).await?;
+        Ok((session, events))
+    }
+
+    /// Opens a copy of a session.
+    pub(super) async fn fork(
+        &self,
+        client: &Client,
+        id: &SessionId,
+        cwd: &Path,
+    ) -> Result<(Session, Events), Failure> {
+        let servers = self.servers.clone();
+        let session = client.fork_session_with(id.clone(), cwd, servers).await?;
         let events = session.events();
         self.selection.apply(&session).await?;
         Ok((session, events))
@@ -198,8 +220,10 @@ impl Opening {
             return Failure::Error(error);
         }
         let remedy = match &self.kept {
-            Some(_) => "Run again with --new-session to start a new one under this name",
-            None => "`acp sessions list` shows the sessions that the agent knows",
+            Some(kept) if kept.session() == Some(id) => {
+                "Run again with --new-session to start a new one under this name"
+            }
+            _ => "`acp sessions list` shows the sessions that the agent knows",
         };
         let details =
             text::details(&error).map_or_else(String::new, |details| format!("; {details}"));

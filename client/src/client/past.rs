@@ -5,8 +5,8 @@ use std::path::Path;
 
 use acp_sdk::Json;
 use acp_sdk::v1::{
-    AvailableCommand, DeleteSessionRequest, ErrorCode, ListSessionsRequest, NewSessionResponse,
-    SessionId, SessionInfo, methods,
+    AvailableCommand, DeleteSessionRequest, ErrorCode, ListSessionsRequest, McpServer,
+    NewSessionResponse, SessionId, SessionInfo, methods,
 };
 use serde_json::json;
 
@@ -101,11 +101,25 @@ impl Client {
         id: impl Into<SessionId>,
         cwd: impl AsRef<Path>,
     ) -> Result<Session> {
+        self.fork_session_with(id, cwd, Vec::new()).await
+    }
+
+    /// Sends `session/fork` with MCP servers, and returns the copy.
+    ///
+    /// # Errors
+    ///
+    /// Fails under the conditions of [`fork_session`](Self::fork_session).
+    pub async fn fork_session_with(
+        &self,
+        id: impl Into<SessionId>,
+        cwd: impl AsRef<Path>,
+        mcp_servers: Vec<McpServer>,
+    ) -> Result<Session> {
         const METHOD: &str = "session/fork";
         let (id, cwd) = (id.into(), utf8_directory(cwd.as_ref())?);
         let directories = Directories::open(&cwd, &[]);
         let _creating = self.inner.sessions.creating(&directories);
-        let params = Json::from(json!({"sessionId": id, "cwd": cwd, "mcpServers": []}));
+        let params = Json::from(json!({"sessionId": id, "cwd": cwd, "mcpServers": mcp_servers}));
         let answer = self.extension_request(METHOD, Some(&params)).await;
         let answer = answer.map_err(|error| match error.code() {
             Some(ErrorCode::METHOD_NOT_FOUND) => {

@@ -25,6 +25,10 @@ pub(crate) struct ChatArgs {
     #[arg(long)]
     pub(crate) no_bell: bool,
 
+    /// Choose one of the agent's sessions of this directory, and continue it
+    #[arg(long, conflicts_with_all = ["session", "resume"])]
+    pub(crate) choose_session: bool,
+
     #[command(flatten)]
     pub(crate) setup: SetupArgs,
 }
@@ -68,7 +72,7 @@ Keys:
 
 Commands:
   /help lists the commands of acp and of the agent, such as /mode, /model,
-  /option, /plan, /new and /quit.
+  /option, /sessions, /switch, /plan, /new and /quit.
 
 Permissions:
   Without a flag, acp asks for each request, and one key answers. The flags

@@ -2,12 +2,12 @@
 
 use acp_sdk::v1::{SessionConfigKind, SessionConfigOption};
 
-use super::style::{Face, Paint, fit};
+use super::style::{Face, Paint, fit, wrap};
 use crate::selection::{choices, is_model, values};
 use acp_client::SessionSettings;
 
 /// The commands of `acp`: names, arguments, descriptions.
-const OWN: [(&str, &str, &str); 13] = [
+const OWN: [(&str, &str, &str); 17] = [
     ("help", "", "lists the commands and keys"),
     ("mode", "[MODE]", "shows the modes, or changes to one"),
     ("model", "[MODEL]", "shows the models, or chooses one"),
@@ -30,10 +30,21 @@ const OWN: [(&str, &str, &str); 13] = [
         "shows the session's id, with which it can be resumed",
     ),
     ("new", "", "begins a new session"),
+    ("sessions", "", "chooses a stored session of this directory"),
+    (
+        "resume",
+        "[SESSION]",
+        "continues a session: its number in /sessions, name or id",
+    ),
+    ("switch", "[NUMBER]", "changes to another open session"),
+    ("fork", "", "goes on in a copy of the session"),
     ("cancel", "", "cancels the turn, as Ctrl-C does"),
     ("quit", "", "ends acp, as Ctrl-D does"),
     ("exit", "", "the same"),
 ];
+
+/// In fewer columns, `/help` has descriptions below the names.
+const NARROW: usize = 60;
 
 /// A typed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +62,11 @@ pub(super) enum Typed {
     Usage,
     Session,
     New,
+    /// A session by its number, name or id; to be chosen if it is empty.
+    Resume(String),
+    /// The number of an open session; to be chosen if it is empty.
+    Switch(String),
+    Fork,
     Cancel,
     Quit,
     /// Neither `acp` nor the agent has this command.
@@ -90,6 +106,10 @@ impl Typed {
             "usage" => Self::Usage,
             "session" => Self::Session,
             "new" => Self::New,
+            "sessions" => Self::Resume(String::new()),
+            "resume" => Self::Resume(argument.to_owned()),
+            "switch" => Self::Switch(argument.to_owned()),
+            "fork" => Self::Fork,
             "cancel" => Self::Cancel,
             "quit" | "exit" => Self::Quit,
             name if settings.commands.iter().any(|command| command.name == name) => {
@@ -142,6 +162,14 @@ pub(super) fn completions(settings: &SessionSettings) -> Vec<(String, String)> {
 pub(super) fn help(settings: &SessionSettings, width: usize, paint: Paint) -> String {
     let mut text = String::new();
     let mut row = |name: &str, what: &str| {
+        if width < NARROW {
+            let name = fit(name, width.saturating_sub(3));
+            text += &format!("  {}\n", paint.text(Face::BOLD, &name));
+            for line in wrap(what, width.saturating_sub(7)) {
+                text += &format!("      {line}\n");
+            }
+            return;
+        }
         let name = fit(name, 26);
         let space = " "
             .repeat(28_usize.saturating_sub(unicode_width::UnicodeWidthStr::width(name.as_str())));
@@ -289,7 +317,11 @@ mod tests {
             text.contains("  /review                     agent: Reviews\n"),
             "{text}"
         );
-        let lines = text.lines().map(unicode_width::UnicodeWidthStr::width);
-        assert!(lines.max() < Some(80));
+        for width in [40, 80] {
+            let text = help(&settings(), width, Paint { colours: false });
+            let lines = text.lines().map(unicode_width::UnicodeWidthStr::width);
+            assert!(lines.max() < Some(width), "{text}");
+            assert!(text.contains("begins a new session"), "{text}");
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! The agent of `acp chat --demo`: a script that shows what a chat displays, without a model.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use acp_sdk::{HandlerResult, Transport, v1::*};
+use acp_sdk::{HandlerError, HandlerResult, Transport, v1::*};
 
 const INTRODUCTION: &str = "\
 # What you see
@@ -24,12 +25,34 @@ println!(\"Hello\");
 
 const END: &str = "That is all; every prompt shows the same.";
 
-struct Demo;
+/// The sessions that the agent stores: id, title, time of the last activity.
+const STORED: [(&str, &str, &str); 3] = [
+    (
+        "demo-a",
+        "Raise the limit of the parser",
+        "2026-11-26T20:51:07Z",
+    ),
+    (
+        "demo-b",
+        "Explain the error of the build",
+        "2026-11-25T09:12:44Z",
+    ),
+    ("demo-c", "Rename a module", "2026-11-20T16:30:00Z"),
+];
+
+/// The agent, with the number of its new sessions.
+#[derive(Default)]
+struct Demo(AtomicUsize);
+
+fn modes() -> SessionModeState {
+    let modes = [("ask", "Ask"), ("plan", "Plan")].map(|(id, name)| SessionMode::new(id, name));
+    SessionModeState::new("ask", modes.to_vec())
+}
 
 /// Starts the agent, and returns the connection to it.
 pub(crate) fn start() -> Transport {
     let (near, far) = tokio::io::duplex(1 << 16);
-    tokio::spawn(acp_sdk::serve(Demo, tokio::io::split(far)));
+    tokio::spawn(acp_sdk::serve(Demo::default(), tokio::io::split(far)));
     tokio::io::split(near).into()
 }
 
@@ -77,7 +100,11 @@ impl Agent for Demo {
         _: InitializeRequest,
     ) -> HandlerResult<InitializeResponse> {
         let info = Implementation::new("demo", env!("CARGO_PKG_VERSION"));
-        Ok(InitializeResponse::new(ProtocolVersion::V1).with_agent_info(info))
+        let lists = SessionCapabilities::new().with_list(SessionListCapabilities::new());
+        let capabilities = AgentCapabilities::new().with_load_session(true);
+        let capabilities = capabilities.with_session_capabilities(lists);
+        let response = InitializeResponse::new(ProtocolVersion::V1).with_agent_info(info);
+        Ok(response.with_agent_capabilities(capabilities))
     }
 
     async fn new_session(
@@ -85,9 +112,44 @@ impl Agent for Demo {
         _: &AgentContext,
         _: NewSessionRequest,
     ) -> HandlerResult<NewSessionResponse> {
-        let modes = [("ask", "Ask"), ("plan", "Plan")].map(|(id, name)| SessionMode::new(id, name));
-        let modes = SessionModeState::new("ask", modes.to_vec());
-        Ok(NewSessionResponse::new("demo").with_modes(modes))
+        let number = self.0.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(NewSessionResponse::new(format!("demo-{number}")).with_modes(modes()))
+    }
+
+    async fn list_sessions(
+        &self,
+        _: &AgentContext,
+        req: ListSessionsRequest,
+    ) -> HandlerResult<ListSessionsResponse> {
+        let cwd = req.cwd.unwrap_or_default();
+        let stored = STORED.map(|(id, title, time)| {
+            let session = SessionInfo::new(id, cwd.clone());
+            session
+                .with_title(title.to_owned())
+                .with_updated_at(time.to_owned())
+        });
+        Ok(ListSessionsResponse::new(stored.to_vec()))
+    }
+
+    async fn load_session(
+        &self,
+        ctx: &AgentContext,
+        req: LoadSessionRequest,
+    ) -> HandlerResult<LoadSessionResponse> {
+        let mut stored = STORED.iter();
+        let (_, title, _) = stored
+            .find(|(id, ..)| *id == req.session_id.as_str())
+            .ok_or_else(|| HandlerError::invalid_params("/sessionId", "no such session"))?;
+        let prompt = ContentChunk::new(ContentBlock::from(*title));
+        let named = SessionInfoUpdate::new().with_title((*title).to_owned());
+        for update in [
+            SessionUpdate::UserMessageChunk(prompt),
+            said("It is done."),
+            SessionUpdate::SessionInfoUpdate(named),
+        ] {
+            send(ctx, &req.session_id, update).await?;
+        }
+        Ok(LoadSessionResponse::new().with_modes(modes()))
     }
 
     async fn set_session_mode(

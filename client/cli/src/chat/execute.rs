@@ -9,7 +9,6 @@ use super::screen::Screen;
 use super::status::{self, Modes};
 use super::style::{Colour, clean, fit};
 use super::talk::{Next, Talk};
-use super::view::View;
 use crate::exit::explained;
 use crate::selection::{self, is_model};
 use acp_client::SessionSettings;
@@ -42,10 +41,19 @@ impl Talk<'_> {
     }
 
     /// Executes a command.
-    pub(super) async fn command(&mut self, command: Typed, settings: &SessionSettings) -> Next {
+    ///
+    /// # Errors
+    ///
+    /// Fails when the terminal cannot be used.
+    pub(super) async fn command(
+        &mut self,
+        command: Typed,
+        settings: &SessionSettings,
+        keyboard: &mut Keyboard,
+    ) -> Result<Next, Failure> {
         let (width, paint) = (Screen::width(), self.paint);
         let shown = match command {
-            Typed::Quit => return Next::Quit,
+            Typed::Quit => return Ok(Next::Quit),
             Typed::Help => commands::help(settings, width, paint),
             Typed::Undo => self.undo_or_redo(true).await,
             Typed::Redo => self.undo_or_redo(false).await,
@@ -79,6 +87,9 @@ impl Talk<'_> {
                 done(set, &format!("{id}: {value}"))
             }
             Typed::New => self.new_session().await,
+            Typed::Resume(wanted) => self.resume(&wanted, keyboard).await?,
+            Typed::Switch(wanted) => self.switch(&wanted, keyboard).await?,
+            Typed::Fork => self.fork().await,
             Typed::Unknown(name) => format!(
                 "There is no command /{}. /help lists them; //{0} sends it as it is.\n",
                 fit(&name, 40)
@@ -87,21 +98,7 @@ impl Talk<'_> {
         };
         let shown = self.view.block(&shown);
         self.screen.print(&shown);
-        Next::Goes
-    }
-
-    async fn new_session(&mut self) -> String {
-        let Some(client) = self.slot.as_ref().filter(|_| !self.lost) else {
-            return "There is no agent; the next prompt starts it.\n".to_owned();
-        };
-        match self.opening.begin(client, &self.cwd).await {
-            Ok((session, events)) => {
-                (self.session, self.events) = (session, events);
-                self.view = View::new(self.paint);
-                "A new session.\n".to_owned()
-            }
-            Err(failure) => failure.lines().join("\n") + "\n",
-        }
+        Ok(Next::Goes)
     }
 }
 

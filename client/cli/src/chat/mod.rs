@@ -12,7 +12,9 @@ mod execute;
 mod files;
 mod input;
 mod markdown;
+mod pick;
 mod screen;
+mod sessions;
 mod status;
 mod style;
 mod talk;
@@ -23,10 +25,7 @@ mod view;
 
 use std::io::{self, IsTerminal as _};
 
-use tokio::sync::mpsc;
-
 use self::ask::Keys;
-use self::input::Keyboard;
 use self::style::Paint;
 use self::talk::Talk;
 use super::args::ChatArgs;
@@ -85,8 +84,8 @@ pub(super) async fn chat(args: ChatArgs) -> Code {
     let mut client = None;
     let conversation = async {
         let notes = Notes::new();
-        let talk = Talk::begin(&args, ask, &notes, paint, &mut client).await?;
-        converse(talk, questions, &stop, paint).await
+        let (mut talk, keyboard) = Talk::begin(&args, ask, &notes, paint, &mut client).await?;
+        talk.converse(keyboard, questions, &stop).await
     };
     let ended = tokio::select! {
         ended = conversation => ended,
@@ -105,16 +104,6 @@ pub(super) async fn chat(args: ChatArgs) -> Code {
     };
     run::end(client, &stop, true).await;
     code
-}
-
-async fn converse(
-    mut talk: Talk<'_>,
-    questions: mpsc::Receiver<ask::Asked>,
-    stop: &Stop,
-    paint: Paint,
-) -> Result<(), Failure> {
-    let keyboard = Keyboard::start(history(), talk.cwd.clone(), paint.colours);
-    talk.converse(keyboard, questions, stop).await
 }
 
 /// Returns the file of earlier prompts. Creates it and its folder with access for this user only.

@@ -3,18 +3,22 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
+use acp_sdk::v1::SessionId;
 use tokio::sync::mpsc;
 
 use super::ask::{Asked, Keys};
 use super::commands::Typed;
 use super::input::{Input, Keyboard};
+use super::pick::{Row, pick};
 use super::screen::Screen;
+use super::sessions::{Open, continues, next_of, stored};
 use super::style::{Colour, Face, Paint, clean, fit};
 use super::undo::Undo;
 use super::view::View;
 use super::{Failure, interrupt};
 use crate::args::ChatArgs;
 use crate::connect::{connect, directory};
+use crate::kept::Kept;
 use crate::notes::Notes;
 use crate::opening::{self, Opening};
 use crate::stop::Stop;
@@ -33,6 +37,16 @@ pub(super) struct Talk<'a> {
     pub(super) agent: String,
     pub(super) session: Session,
     pub(super) events: Events,
+    /// The number of the session, for `/switch`.
+    pub(super) number: usize,
+    /// The lock of its name, if it was continued by its name.
+    pub(super) name: Option<Kept>,
+    /// The open sessions in the background.
+    pub(super) others: Vec<Open>,
+    /// How many sessions were opened.
+    pub(super) opened: usize,
+    /// The sessions that were listed last.
+    pub(super) listed: Vec<Row>,
     /// Whether the connection to the agent has ended.
     pub(super) lost: bool,
     pub(super) paint: Paint,
@@ -58,7 +72,7 @@ impl<'a> Talk<'a> {
         notes: &'a Notes,
         paint: Paint,
         slot: &'a mut Option<Client>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<(Self, Keyboard), Failure> {
         let cwd = directory(&args.setup)?;
         let mut opening = Opening::prepare(&args.setup, &cwd)?;
         let client = connect(
@@ -71,6 +85,16 @@ impl<'a> Talk<'a> {
             elicits(&ask),
         )
         .await?;
+        let mut screen = Screen::new();
+        let mut keyboard = Keyboard::start(super::history(), cwd.clone(), paint.colours);
+        if args.choose_session {
+            let agent = args.setup.agent.identity();
+            let rows = stored(client, &cwd, &agent).await?;
+            let chosen = pick(&rows, &mut keyboard, &mut screen, paint).await?;
+            let row = chosen.and_then(|index| rows.get(index));
+            let row = row.ok_or_else(|| opening::Failure::Session(NOT_CHOSEN.to_owned()))?;
+            opening.resume(SessionId::from(row.id.as_str()));
+        }
         let known = opening.known().cloned();
         let (session, events) = opening.open(client, &cwd, true).await?;
         let info = client.agent_info().agent_info.as_ref();
@@ -81,7 +105,6 @@ impl<'a> Talk<'a> {
                 format!("{} {}", fit(title, 60), fit(&info.version, 20))
             },
         );
-        let mut screen = Screen::new();
         let width = Screen::width();
         let agent = info.map_or("", |info| info.title.as_deref().unwrap_or(&info.name));
         let agent = agent.to_owned();
@@ -95,13 +118,9 @@ impl<'a> Talk<'a> {
         screen.print("\n\n");
         let mut view = View::new(paint);
         if let Some(id) = known {
-            let line = match client.agent_info().agent_capabilities.load_session {
-                true => format!("acp continues the session {id}"),
-                false => format!("acp continues the session {id}, without its history"),
-            };
-            screen.print(&view.dim(&line));
+            screen.print(&view.dim(&continues(client, &id)));
         }
-        Ok(Self {
+        let talk = Self {
             undo: Undo::new(args, &cwd),
             args,
             ask,
@@ -112,13 +131,19 @@ impl<'a> Talk<'a> {
             agent,
             session,
             events,
+            number: 1,
+            name: None,
+            others: Vec::new(),
+            opened: 1,
+            listed: Vec::new(),
             lost: false,
             paint,
             screen,
             view,
             queued: VecDeque::new(),
             typed: String::new(),
-        })
+        };
+        Ok((talk, keyboard))
     }
 
     /// Runs the conversation until the user ends it.
@@ -172,7 +197,7 @@ impl<'a> Talk<'a> {
                             .await?;
                     }
                 }
-                command => match self.command(command, &settings).await {
+                command => match self.command(command, &settings, &mut keyboard).await? {
                     Next::Goes => {}
                     Next::Quit => return Ok(()),
                 },
@@ -229,6 +254,12 @@ impl<'a> Talk<'a> {
                         keyboard.show(&std::mem::take(&mut shown));
                     }
                 },
+                (place, event) = next_of(&mut self.others) => {
+                    if let Some(news) = self.others[place].take(event, Screen::width()) {
+                        shown += &self.view.dim(&news);
+                        keyboard.show(&std::mem::take(&mut shown));
+                    }
+                }
                 () = tokio::time::sleep(QUIET), if unfinished => {
                     unfinished = false;
                     shown += &self.view.end(Screen::width());
@@ -264,6 +295,11 @@ impl<'a> Talk<'a> {
             }
         };
         (self.session, self.events, self.lost) = (session, events, false);
+        if !self.others.is_empty() {
+            self.others.clear();
+            let line = "the other sessions are not open any more; /sessions continues them";
+            self.say(Colour::Yellow, line).await?;
+        }
         let line = match continued {
             true => "the session continues",
             false => {
@@ -293,7 +329,8 @@ impl<'a> Talk<'a> {
         match self.opening.again(client, id, &self.cwd, false).await {
             Ok((session, events)) => Ok((session, events, true)),
             Err(opening::Failure::Session(_)) => {
-                let (session, events) = self.opening.begin(client, &self.cwd).await?;
+                let before = Some(self.session.id());
+                let (session, events) = self.opening.begin(client, &self.cwd, before).await?;
                 Ok((session, events, false))
             }
             Err(failure) => Err(failure),
@@ -324,6 +361,8 @@ fn elicits(keys: &Keys) -> impl Fn(ClientBuilder) -> ClientBuilder + use<> {
 
 /// The time without new text after which an incomplete line is shown above the editor.
 const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
+
+const NOT_CHOSEN: &str = "no session was chosen; without --choose-session, acp begins a new one";
 
 const REFUSED: &str = "the agent asked something outside of a turn, and was refused; only a rule of \
     --rules FILE can allow it then";

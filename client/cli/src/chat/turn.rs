@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::ask::{Asked, Next};
 use super::input::{Input, Keyboard};
 use super::screen::{Live, Screen};
+use super::sessions::next_of;
 use super::style::{Colour, Face, fit};
 use super::talk::Talk;
 use super::{Failure, interrupt};
@@ -67,6 +68,13 @@ impl Talk<'_> {
                     Some(event) => self.show(&event),
                     None => events_end = true,
                 },
+                (place, event) = next_of(&mut self.others) => {
+                    let width = Screen::width();
+                    if let Some(news) = self.others[place].take(event, width) {
+                        let news = self.view.dim(&news);
+                        self.screen.print(&news);
+                    }
+                }
                 Some(mut asked) = questions.recv(), if question.is_none() => {
                     let shown = asked.text(&mut self.view, Screen::width(), self.paint);
                     self.screen.print(&shown);

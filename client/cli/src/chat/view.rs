@@ -103,19 +103,8 @@ impl View {
     /// Returns a line before output of something else than the running turn, and before the turn
     /// continues.
     fn separate(&mut self, event: &SessionEvent, update: &SessionUpdate) -> String {
-        use SessionUpdate::{
-            AgentMessageChunk, AgentThoughtChunk, ToolCall, ToolCallUpdate, UserMessageChunk,
-        };
-        let is_output = matches!(
-            update,
-            AgentMessageChunk(_)
-                | AgentThoughtChunk(_)
-                | ToolCall(_)
-                | ToolCallUpdate(_)
-                | UserMessageChunk(_)
-        );
         let is_own = event.turn.is_some();
-        if !is_output || self.in_turn.is_none_or(|was_own| was_own == is_own) {
+        if !is_output(update) || self.in_turn.is_none_or(|was_own| was_own == is_own) {
             return String::new();
         }
         self.in_turn = Some(is_own);
@@ -395,6 +384,21 @@ impl View {
         lines.push(format!("{} {task}{tail}", spinner(elapsed)));
         lines
     }
+}
+
+/// Returns whether an update is text or a tool call.
+pub(super) fn is_output(update: &SessionUpdate) -> bool {
+    use SessionUpdate::{
+        AgentMessageChunk, AgentThoughtChunk, ToolCall, ToolCallUpdate, UserMessageChunk,
+    };
+    matches!(
+        update,
+        AgentMessageChunk(_)
+            | AgentThoughtChunk(_)
+            | ToolCall(_)
+            | ToolCallUpdate(_)
+            | UserMessageChunk(_)
+    )
 }
 
 fn in_words(block: &ContentBlock) -> String {

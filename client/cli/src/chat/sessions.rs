@@ -1,0 +1,354 @@
+//! The sessions of a chat: those that it has opened, and those that the agent stores.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+use acp_sdk::v1::{SessionId, SessionInfo};
+
+use super::Failure;
+use super::input::Keyboard;
+use super::pick::{Row, pick};
+use super::screen::Screen;
+use super::style::{clean, fit};
+use super::talk::Talk;
+use super::view::{View, is_output};
+use crate::kept::{self, Kept};
+use crate::opening;
+use acp_client::{Client, Error, Event, Events, Session, SessionEvent};
+
+/// Maximum number of stored sessions that are requested.
+const MOST_LISTED: usize = 500;
+
+/// Maximum number of entries that stay on the terminal.
+const MOST_PRINTED: usize = 20;
+
+/// Maximum number of sessions that are open; the first one that is in the background is left for a new one.
+const MOST_OPEN: usize = 8;
+
+/// Maximum size of the text of a session in the background, in bytes. The latest is kept.
+const MOST_UNSEEN: usize = 256 << 10;
+
+/// An open session in the background.
+pub(super) struct Open {
+    pub(super) number: usize,
+    pub(super) session: Session,
+    events: Events,
+    view: View,
+    /// The lock of its name, if it was continued by its name.
+    name: Option<Kept>,
+    /// The text since it is in the background.
+    unseen: String,
+    has_news: bool,
+    has_ended: bool,
+}
+
+impl Open {
+    fn label(&self) -> String {
+        label(&self.session)
+    }
+
+    /// Takes an event in. Returns the line that announces it, if it is the first to be seen.
+    pub(super) fn take(&mut self, event: Option<SessionEvent>, width: usize) -> Option<String> {
+        let Some(event) = event else {
+            self.has_ended = true;
+            return None;
+        };
+        let is_news = matches!(&event.event, Event::Update(update) if is_output(update));
+        self.unseen += &self.view.event(&event, width);
+        let too_long = self.unseen.len().saturating_sub(MOST_UNSEEN);
+        if too_long > 0 {
+            let rest = self.unseen.as_bytes().iter().skip(too_long);
+            let line = rest.take_while(|byte| **byte != b'\n').count();
+            self.unseen
+                .drain(..(too_long + line + 1).min(self.unseen.len()));
+        }
+        let is_first = is_news && !self.has_news;
+        self.has_news |= is_news;
+        is_first.then(|| {
+            let (number, label) = (self.number, fit(&self.label(), 40));
+            format!("session {number} has news: {label} · /switch {number}")
+        })
+    }
+}
+
+fn label(session: &Session) -> String {
+    let title = session.settings().title;
+    title.unwrap_or_else(|| session.id().to_string())
+}
+
+/// Returns the next event of a session in the background, and its place.
+pub(super) async fn next_of(open: &mut [Open]) -> (usize, Option<SessionEvent>) {
+    poll_fn(|cx| {
+        let open = open.iter_mut().enumerate();
+        for (place, open) in open.filter(|(_, open)| !open.has_ended) {
+            if let Poll::Ready(event) = pin!(open.events.next()).poll(cx) {
+                return Poll::Ready((place, event));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Returns the agent's sessions of a directory, the latest first.
+pub(super) async fn stored(
+    client: &Client,
+    cwd: &std::path::Path,
+    agent: &str,
+) -> Result<Vec<Row>, Error> {
+    let (mut list, mut found) = (client.sessions(Some(cwd))?, Vec::<SessionInfo>::new());
+    while found.len() < MOST_LISTED
+        && let Some(session) = list.next().await?
+    {
+        found.push(session);
+    }
+    // Times are of the form of RFC 3339; the order of equal ones is that of the agent.
+    found.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
+    let names = kept::names(agent);
+    let rows = (1..).zip(found).map(|(number, session)| {
+        let names = names.get(&session.session_id);
+        let name = names.map_or_else(String::new, |names| format!("[{}] ", names.join(", ")));
+        let title = session.title.unwrap_or_default();
+        Row {
+            number,
+            title: format!("{name}{title}"),
+            time: session.updated_at.unwrap_or_default(),
+            id: session.session_id.to_string(),
+        }
+    });
+    Ok(rows.collect())
+}
+
+/// Returns the line about a session that is continued.
+pub(super) fn continues(client: &Client, id: &SessionId) -> String {
+    match client.agent_info().agent_capabilities.load_session {
+        true => format!("acp continues the session {id}"),
+        false => format!("acp continues the session {id}, without its history"),
+    }
+}
+
+impl Talk<'_> {
+    /// Executes `/resume` and `/sessions`. Without a session, the user chooses one.
+    pub(super) async fn resume(
+        &mut self,
+        wanted: &str,
+        keyboard: &mut Keyboard,
+    ) -> Result<String, Failure> {
+        let Some(client) = self.slot.as_ref().filter(|_| !self.lost) else {
+            return Ok(NO_AGENT.to_owned());
+        };
+        let identity = self.args.setup.agent.identity();
+        if !wanted.is_empty() {
+            return Ok(match self.named(wanted, &identity) {
+                Ok((id, name)) => self.continue_session(id, name).await,
+                Err(reason) => clean(&reason) + "\n",
+            });
+        }
+        self.listed = match stored(client, &self.cwd, &identity).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                let failure = opening::Failure::from(error);
+                return Ok(failure.lines().join("\n") + "\n");
+            }
+        };
+        if self.listed.is_empty() {
+            return Ok("The agent has no stored session of this directory.\n".to_owned());
+        }
+        let chosen = pick(&self.listed, keyboard, &mut self.screen, self.paint).await?;
+        let Some(row) = chosen.and_then(|index| self.listed.get(index)) else {
+            return Ok(self.list());
+        };
+        let id = SessionId::from(row.id.as_str());
+        Ok(self.continue_session(id, None).await)
+    }
+
+    /// Returns the numbered list, to which the argument of `/resume` refers.
+    fn list(&self) -> String {
+        let width = Screen::width();
+        let rows = self.listed.iter().take(MOST_PRINTED);
+        let mut text: String = rows.map(|row| row.line(width) + "\n").collect();
+        let more = self.listed.len().saturating_sub(MOST_PRINTED);
+        if more > 0 {
+            text += &format!("     {more} more\n");
+        }
+        text + "/resume NUMBER continues one of them.\n"
+    }
+
+    /// Returns the session of a name, else of a number of the last list, else of an id; and the lock of
+    /// the name.
+    fn named(&self, wanted: &str, agent: &str) -> Result<(SessionId, Option<Kept>), String> {
+        let directory = self.cwd.to_string_lossy();
+        if let Some(id) = Kept::find(wanted, agent, &directory)? {
+            let is_open = *self.session.id() == id || self.place_of(&id).is_some();
+            let name = match is_open {
+                true => None,
+                false => Some(Kept::take(wanted, agent, &directory)?),
+            };
+            return Ok((id, name));
+        }
+        let number = wanted.parse::<usize>().ok();
+        let row = number.and_then(|number| self.listed.get(number.checked_sub(1)?));
+        Ok((SessionId::from(row.map_or(wanted, |row| &row.id)), None))
+    }
+
+    fn place_of(&self, id: &SessionId) -> Option<usize> {
+        let mut others = self.others.iter();
+        others.position(|open| open.session.id() == id)
+    }
+
+    async fn continue_session(&mut self, id: SessionId, name: Option<Kept>) -> String {
+        if *self.session.id() == id {
+            return "This session is the current one.\n".to_owned();
+        }
+        if let Some(place) = self.place_of(&id) {
+            return self.change_to(place);
+        }
+        let Some(client) = &self.slot else {
+            return NO_AGENT.to_owned();
+        };
+        let line = continues(client, &id);
+        match self.opening.again(client, id, &self.cwd, true).await {
+            Ok((session, events)) => {
+                self.enter(session, events);
+                self.name = name;
+                clean(&line) + "\n"
+            }
+            Err(failure) => failure.lines().join("\n") + "\n",
+        }
+    }
+
+    /// Executes `/new`.
+    pub(super) async fn new_session(&mut self) -> String {
+        let Some(client) = self.slot.as_ref().filter(|_| !self.lost) else {
+            return NO_AGENT.to_owned();
+        };
+        let before = Some(self.session.id());
+        match self.opening.begin(client, &self.cwd, before).await {
+            Ok((session, events)) => {
+                self.enter(session, events);
+                "A new session.\n".to_owned()
+            }
+            Err(failure) => failure.lines().join("\n") + "\n",
+        }
+    }
+
+    /// Executes `/fork`.
+    pub(super) async fn fork(&mut self) -> String {
+        let Some(client) = self.slot.as_ref().filter(|_| !self.lost) else {
+            return NO_AGENT.to_owned();
+        };
+        let forked = self.opening.fork(client, self.session.id(), &self.cwd);
+        match forked.await {
+            Ok((session, events)) => {
+                let before = self.number;
+                self.enter(session, events);
+                format!(
+                    "The chat goes on in a copy of session {before}. /switch {before} goes back.\n"
+                )
+            }
+            Err(opening::Failure::Error(Error::Unsupported { .. })) => {
+                "The agent cannot fork sessions. /new begins a new one.\n".to_owned()
+            }
+            Err(failure) => failure.lines().join("\n") + "\n",
+        }
+    }
+
+    /// Executes `/switch`.
+    pub(super) async fn switch(
+        &mut self,
+        wanted: &str,
+        keyboard: &mut Keyboard,
+    ) -> Result<String, Failure> {
+        let number = match wanted.parse::<usize>() {
+            Ok(number) => number,
+            Err(_) if wanted.is_empty() && self.others.is_empty() => {
+                return Ok(
+                    "No other session is open. /sessions continues a stored one.\n".to_owned(),
+                );
+            }
+            Err(_) if wanted.is_empty() => {
+                let rows: Vec<_> = self.others.iter().map(Open::row).collect();
+                let chosen = pick(&rows, keyboard, &mut self.screen, self.paint).await?;
+                match chosen.and_then(|index| rows.get(index)) {
+                    Some(row) => row.number,
+                    None => return Ok(String::new()),
+                }
+            }
+            Err(_) => 0,
+        };
+        if number == self.number {
+            return Ok("This session is the current one.\n".to_owned());
+        }
+        let place = self.others.iter().position(|open| open.number == number);
+        Ok(match place {
+            Some(place) => self.change_to(place),
+            None => format!(
+                "No session {} is open. /switch lists those that are.\n",
+                fit(wanted, 20)
+            ),
+        })
+    }
+
+    /// Goes on in a session that was opened, and sets the current one aside.
+    fn enter(&mut self, session: Session, events: Events) {
+        if self.others.len() + 1 >= MOST_OPEN {
+            self.others.remove(0);
+        }
+        self.opened += 1;
+        let open = Open {
+            number: self.opened,
+            session,
+            events,
+            view: View::new(self.paint),
+            name: None,
+            unseen: String::new(),
+            has_news: false,
+            has_ended: false,
+        };
+        self.swap(open);
+    }
+
+    fn swap(&mut self, next: Open) {
+        let before = Open {
+            number: std::mem::replace(&mut self.number, next.number),
+            session: std::mem::replace(&mut self.session, next.session),
+            events: std::mem::replace(&mut self.events, next.events),
+            view: std::mem::replace(&mut self.view, next.view),
+            name: std::mem::replace(&mut self.name, next.name),
+            unseen: String::new(),
+            has_news: false,
+            has_ended: false,
+        };
+        self.others.push(before);
+        self.view.begin();
+    }
+
+    /// Goes on in an open session. Returns what happened in it meanwhile.
+    fn change_to(&mut self, place: usize) -> String {
+        let mut next = self.others.remove(place);
+        let mut unseen = std::mem::take(&mut next.unseen);
+        unseen += &next.view.end(Screen::width());
+        self.swap(next);
+        let title = fit(&label(&self.session), Screen::width().saturating_sub(16));
+        format!("Session {}: {title}\n{unseen}", self.number)
+    }
+}
+
+impl Open {
+    fn row(&self) -> Row {
+        let news = if self.unseen.is_empty() {
+            ""
+        } else {
+            "has news"
+        };
+        Row {
+            number: self.number,
+            title: self.session.settings().title.unwrap_or_default(),
+            time: news.to_owned(),
+            id: self.session.id().to_string(),
+        }
+    }
+}
+
+const NO_AGENT: &str = "There is no agent; the next prompt starts it.\n";

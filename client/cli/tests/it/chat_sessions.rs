@@ -1,0 +1,145 @@
+//! The sessions of `acp chat`: chosen from a list, continued, forked and switched.
+
+use super::pty::Terminal;
+
+async fn leave(mut terminal: Terminal) {
+    terminal.shows("› ").await;
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_stored_session_is_chosen_and_left_again() {
+    let mut terminal = Terminal::acp(&["chat", "--demo"]);
+    terminal.shows("› ").await;
+    terminal.types("/sessions\r");
+    terminal.shows("▸  1  Raise the limit of the parser").await;
+    terminal.shows("3 of 3").await;
+    terminal.types("build");
+    terminal.shows("▸  2  Explain the error of the build").await;
+    terminal.shows("1 of 3").await;
+    terminal.types("\r");
+    terminal.shows("continues the session demo-b").await;
+    terminal.shows("› Explain the error of the build").await;
+    terminal.shows("It is done.").await;
+    terminal.shows("end of the history").await;
+    terminal.shows("› ").await;
+    terminal.types("/session\r");
+    terminal.shows("demo-b").await;
+    terminal.shows("› ").await;
+    terminal.types("/switch 1\r");
+    terminal.shows("Session 1: demo-1").await;
+    terminal.shows("› ").await;
+    terminal.types("/switch\r");
+    terminal.shows("▸  2  Explain the error of the build").await;
+    terminal.types("\r");
+    terminal.shows("Session 2: Explain the error").await;
+    terminal.shows("› ").await;
+    terminal.types("/switch 7\r");
+    terminal.shows("No session 7 is open.").await;
+    terminal.shows("› ").await;
+    terminal.types("/fork\r");
+    terminal.shows("cannot fork").await;
+    leave(terminal).await;
+}
+
+#[tokio::test]
+async fn a_list_that_is_left_can_be_referred_to() {
+    let mut terminal = Terminal::acp(&["chat", "--demo"]);
+    terminal.shows("› ").await;
+    terminal.types("/resume\r");
+    terminal.shows("3 of 3").await;
+    terminal.types("\u{1b}");
+    terminal.shows("  3  Rename a module").await;
+    terminal.shows("/resume NUMBER").await;
+    terminal.shows("› ").await;
+    terminal.types("/resume 3\r");
+    terminal.shows("continues the session demo-c").await;
+    terminal.shows("end of the history").await;
+    terminal.shows("› ").await;
+    terminal.types("/resume demo-c\r");
+    terminal.shows("is the current one").await;
+    terminal.shows("› ").await;
+    terminal.types("/resume none\r");
+    terminal.shows("does not continue the session none").await;
+    leave(terminal).await;
+}
+
+#[tokio::test]
+async fn a_chat_begins_with_a_chosen_session() {
+    let mut terminal = Terminal::acp(&["chat", "--demo", "--choose-session"]);
+    terminal.shows("3 of 3").await;
+    terminal.types("\u{1b}[B\r");
+    terminal.shows("continues the session demo-b").await;
+    terminal.shows("end of the history").await;
+    leave(terminal).await;
+    let mut terminal = Terminal::acp(&["chat", "--demo", "--choose-session"]);
+    terminal.shows("3 of 3").await;
+    terminal.types("\u{1b}");
+    terminal.shows("no session was chosen").await;
+    assert_eq!(terminal.code().await, Some(1));
+}
+
+/// What happens in a session in the background is announced once, and shown when it is changed to.
+#[tokio::test]
+async fn a_fork_goes_on_and_the_session_before_it_is_announced() {
+    let late = |session: &str, text: &str| {
+        format!(
+            r#"send '{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{text}\n\n"}}}}}}}}'"#
+        )
+    };
+    let agent = format!(
+        r#"answer '{{"protocolVersion":1}}'; answer '{{"sessionId":"s"}}'
+        message; heard=$(quoted); send '{{"jsonrpc":"2.0","id":'"$id"',"result":{{"sessionId":"t"}}}}'
+        {}; prompt; {}; {}; end end_turn; message"#,
+        late("s", "First news."),
+        late("s", "More news."),
+        late("t", "'\"$heard\"'"),
+    );
+    let agent = super::script::script(&agent);
+    let args = ["chat", "--mcp-server", "files=sh", "--", "sh", "-c", &agent];
+    let mut terminal = Terminal::acp(&args);
+    terminal.shows("› ").await;
+    terminal.types("/fork\r");
+    terminal.shows("a copy of session 1").await;
+    terminal.shows("session 1 has news: s · /switch 1").await;
+    terminal.shows("› ").await;
+    terminal.types("hi\r");
+    let before = terminal.shows("'name':'files'").await;
+    assert!(
+        !before.contains("has news"),
+        "it is announced once: {before}"
+    );
+    assert!(
+        before.contains("session/fork") && !before.contains("First news"),
+        "{before}"
+    );
+    terminal.shows(" s\r\n").await;
+    terminal.shows("› ").await;
+    terminal.types("/switch 1\r");
+    terminal.shows("Session 1: s").await;
+    terminal.shows("First news.").await;
+    terminal.shows("More news.").await;
+    leave(terminal).await;
+}
+
+#[tokio::test]
+async fn a_name_stays_with_its_session() {
+    let mut terminal = Terminal::acp(&["chat", "--demo", "--session", "work"]);
+    for (line, shown, named) in [
+        ("/new\r", "A new session.", "demo-2"),
+        ("/resume demo-a\r", "end of the history", "demo-2"),
+        ("/new\r", "A new session.", "demo-2"),
+        ("/resume work\r", "Session 2: demo-2", "demo-2"),
+        ("/new\r", "A new session.", "demo-4"),
+    ] {
+        terminal.shows("› ").await;
+        terminal.types(line);
+        terminal.shows(shown).await;
+        let names = terminal.data().join("acp/sessions").read_dir().unwrap();
+        let files = names.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+        let files: String = files.collect();
+        assert!(files.contains(&format!("\"{named}\"")), "{line}: {files}");
+    }
+    leave(terminal).await;
+}
