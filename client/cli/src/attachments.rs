@@ -18,6 +18,8 @@ const LARGEST_IMAGE: u64 = 10 << 20;
 /// Maximum size of a file whose contents are sent, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
 
+const NO_IMAGES: &str = "the agent takes no images: it lacks promptCapabilities.image";
+
 /// The files that the user names.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
@@ -80,13 +82,59 @@ impl Attachments {
             Attachment::Image { data, kind } if capabilities.image => {
                 Ok(ContentBlock::Image(ImageContent::new(data, kind)))
             }
-            Attachment::Image { .. } => {
-                Err("the agent takes no images: it lacks promptCapabilities.image".to_owned())
-            }
+            Attachment::Image { .. } => Err(NO_IMAGES.to_owned()),
             Attachment::File(file) => file.block(capabilities.embedded_context, local),
         };
         self.0.into_iter().map(block).collect()
     }
+}
+
+/// What a prompt gets for a file.
+pub(super) struct Attached {
+    pub(super) block: ContentBlock,
+    /// A word for the form: image, contents or link.
+    pub(super) how: &'static str,
+    /// Why it is a link although it is an image.
+    pub(super) note: Option<String>,
+}
+
+/// Returns the block for a file or directory in the form that the agent takes: an image, the contents, or a
+/// link. Blocks for as long as the file system takes.
+///
+/// # Errors
+///
+/// Fails when the file cannot be read, or the agent takes it in no form; the message names it.
+pub(super) fn attach(
+    path: &Path,
+    capabilities: &PromptCapabilities,
+    local: bool,
+) -> Result<Attached, String> {
+    let failed = |error: std::io::Error| format!("cannot attach {}: {error}", path.display());
+    let kind = std::fs::metadata(path).map_err(failed)?;
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(format!(
+            "cannot attach {}: it is neither a file nor a directory",
+            path.display()
+        ));
+    }
+    let is_image = kind.is_file() && image_kind(&beginning(path).map_err(failed)?).is_some();
+    if is_image && capabilities.image {
+        let block = Attachments(vec![image(path)?]).blocks(capabilities, local)?;
+        let block = block.into_iter().next().ok_or("an image is a block")?;
+        return Ok(Attached {
+            block,
+            how: "image",
+            note: None,
+        });
+    }
+    let embeds = capabilities.embedded_context && !is_image;
+    let block = Resource::read(path)?.block(embeds, local)?;
+    let how = match &block {
+        ContentBlock::Resource(_) => "contents",
+        _ => "link",
+    };
+    let note = is_image.then(|| format!("{}: {NO_IMAGES}", path.display()));
+    Ok(Attached { block, how, note })
 }
 
 impl Resource {
@@ -149,35 +197,33 @@ fn limited(path: &Path, limit: u64) -> std::io::Result<Option<Vec<u8>>> {
     Ok((bytes.len() as u64 <= limit).then_some(bytes))
 }
 
+/// Returns the first bytes of a file, by which an image is known.
+fn beginning(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(12).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn image(path: &Path) -> Result<Attachment, String> {
     let failed = |reason: &str| format!("cannot attach {}: {reason}", path.display());
     let bytes = limited(path, LARGEST_IMAGE).map_err(|error| failed(&error.to_string()))?;
     let bytes = bytes.ok_or_else(|| failed("it is larger than 10 MiB"))?;
-    let kind = match &bytes[..] {
-        [0x89, b'P', b'N', b'G', ..] => "image/png",
-        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
-        [b'G', b'I', b'F', b'8', ..] => "image/gif",
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => "image/webp",
-        _ => return Err(failed("expected a PNG, JPEG, GIF or WebP image")),
-    };
+    let kind =
+        image_kind(&bytes).ok_or_else(|| failed("expected a PNG, JPEG, GIF or WebP image"))?;
     Ok(Attachment::Image {
         data: STANDARD.encode(bytes),
         kind,
     })
+}
+
+fn image_kind(bytes: &[u8]) -> Option<&'static str> {
+    let webp = bytes.get(..4) == Some(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        _ => webp.then_some("image/webp"),
+    }
 }
 
 #[cfg(test)]

@@ -66,9 +66,11 @@ const CHAT_HELP: &str = "\
 Keys:
   Enter sends. Alt-Enter, Ctrl-J, or Enter after a backslash starts a new
   line. Up and Down recall earlier prompts, Ctrl-R searches them, Tab
-  completes commands, and files after @. Shift-Tab changes to the next mode of
-  the agent. Input during a turn is sent after it. Ctrl-C cancels the turn and
-  returns such input to the line. A second Ctrl-C, or Ctrl-D, quits acp.
+  completes commands, and files after @, which are attached. Ctrl-X Ctrl-E
+  writes the prompt in $VISUAL or $EDITOR. Ctrl-O shows the whole output of
+  the last tool call that was cut. Shift-Tab changes to the next mode of the
+  agent. Input during a turn is sent after it. Esc or Ctrl-C cancels the turn
+  and returns such input to the line. A second Ctrl-C, or Ctrl-D, quits acp.
 
 Commands:
   /help lists the commands of acp and of the agent, such as /mode, /model,

@@ -7,7 +7,7 @@ use crate::selection::{choices, is_model, values};
 use acp_client::SessionSettings;
 
 /// The commands of `acp`: names, arguments, descriptions.
-const OWN: [(&str, &str, &str); 17] = [
+const OWN: [(&str, &str, &str); 21] = [
     ("help", "", "lists the commands and keys"),
     ("mode", "[MODE]", "shows the modes, or changes to one"),
     ("model", "[MODEL]", "shows the models, or chooses one"),
@@ -22,6 +22,18 @@ const OWN: [(&str, &str, &str); 17] = [
         "brings back the files that the last turn changed",
     ),
     ("redo", "", "changes them again"),
+    (
+        "output",
+        "[NUMBER]",
+        "shows the whole output of a tool call, as Ctrl-O does",
+    ),
+    ("copy", "", "copies the last answer to the clipboard"),
+    (
+        "edit",
+        "[TEXT]",
+        "writes the prompt in $VISUAL or $EDITOR, as Ctrl-X Ctrl-E does",
+    ),
+    ("image", "FILE", "attaches an image to the next prompt"),
     ("plan", "", "shows the plan"),
     ("usage", "", "shows tokens and cost"),
     (
@@ -38,7 +50,7 @@ const OWN: [(&str, &str, &str); 17] = [
     ),
     ("switch", "[NUMBER]", "changes to another open session"),
     ("fork", "", "goes on in a copy of the session"),
-    ("cancel", "", "cancels the turn, as Ctrl-C does"),
+    ("cancel", "", "cancels the turn, as Esc does"),
     ("quit", "", "ends acp, as Ctrl-D does"),
     ("exit", "", "the same"),
 ];
@@ -58,6 +70,11 @@ pub(super) enum Typed {
     Option(String, String),
     Undo,
     Redo,
+    /// The number of a cut output; the last one if it is empty.
+    Output(String),
+    Copy,
+    Edit(String),
+    Image(String),
     Plan,
     Usage,
     Session,
@@ -102,6 +119,10 @@ impl Typed {
             }
             "undo" => Self::Undo,
             "redo" => Self::Redo,
+            "output" => Self::Output(argument.to_owned()),
+            "copy" => Self::Copy,
+            "edit" => Self::Edit(argument.to_owned()),
+            "image" => Self::Image(argument.to_owned()),
             "plan" => Self::Plan,
             "usage" => Self::Usage,
             "session" => Self::Session,
@@ -192,9 +213,11 @@ pub(super) fn help(settings: &SessionSettings, width: usize, paint: Paint) -> St
             "Tab, Up, Ctrl-R",
             "complete commands, recall prompts, search them",
         ),
-        ("@, then Tab", "completes a file of the working directory"),
+        ("@, then Tab", "attaches a file, completed by Tab"),
+        ("Ctrl-O", "shows the whole output of the last cut tool call"),
+        ("Ctrl-X Ctrl-E", "writes the prompt in $VISUAL or $EDITOR"),
         ("Shift-Tab", "changes to the next mode of the agent"),
-        ("Ctrl-C", "cancels the turn; a second one ends acp"),
+        ("Esc, Ctrl-C", "cancel the turn; a second Ctrl-C ends acp"),
         ("Ctrl-D", "ends acp"),
     ] {
         row(keys, what);

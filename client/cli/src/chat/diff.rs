@@ -5,6 +5,7 @@ use std::time::Duration;
 use similar::{ChangeTag, TextDiff};
 
 use super::style::{Colour, Face, Paint, fit, wrap};
+use super::tools::more;
 
 /// Maximum number of displayed lines of a diff that nobody asked to see.
 const MOST_LINES: usize = 40;
@@ -15,13 +16,13 @@ const MOST_BYTES: usize = 2 << 20;
 /// Time limit of the comparison; after it, the diff is coarser.
 const COMPARING: Duration = Duration::from_millis(100);
 
-/// Returns lines that begin with two spaces, of at most `width` columns. Unless it is to be the `whole`
-/// diff, there are at most 40, and each is cut.
+/// Returns lines that begin with two spaces, of at most `width` columns. With `cut` there are at most
+/// 40, each is cut, and the line for the others ends in it.
 pub(super) fn lines(
     path: &str,
     old: Option<&str>,
     new: &str,
-    whole: bool,
+    cut: Option<&str>,
     width: usize,
     paint: Paint,
 ) -> Vec<String> {
@@ -41,7 +42,7 @@ pub(super) fn lines(
         .diff_lines(old, new);
     let (mut added, mut removed, mut left_out) = (0, 0, 0);
     let mut lines = Vec::new();
-    let mut show = |line: String| match whole || lines.len() < MOST_LINES {
+    let mut show = |line: String| match cut.is_none() || lines.len() < MOST_LINES {
         true => lines.push(line),
         false => left_out += 1,
     };
@@ -61,7 +62,7 @@ pub(super) fn lines(
                 ChangeTag::Insert => added += 1,
             }
             let text = change.value().replace('\n', "");
-            let parts = match whole {
+            let parts = match cut.is_none() {
                 true if !text.trim().is_empty() => wrap(&text, columns - 2),
                 _ => vec![fit(&text, columns - 2)],
             };
@@ -82,7 +83,7 @@ pub(super) fn lines(
     );
     lines.insert(0, head);
     if left_out > 0 {
-        let more = format!("… {left_out} more lines");
+        let more = more(left_out, cut.unwrap_or_default(), width);
         lines.push(format!("    {}", paint.text(Face::DIM, &more)));
     }
     lines
@@ -100,7 +101,7 @@ mod tests {
     fn changes_have_their_neighbours() {
         let old = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
         let new = old.replace("b\n", "B\n").replace("k\n", "");
-        let shown = lines("/x", Some(old), &new, false, 80, PLAIN);
+        let shown = lines("/x", Some(old), &new, Some(" · all"), 80, PLAIN);
         let expected = [
             "  /x +1 -2",
             "      a",
@@ -119,25 +120,32 @@ mod tests {
     #[test]
     fn a_new_file_is_all_additions() {
         assert_eq!(
-            lines("/x", None, "a\u{1b}[2Jb\n", false, 80, PLAIN),
+            lines("/x", None, "a\u{1b}[2Jb\n", Some(" · all"), 80, PLAIN),
             ["  /x +1 -0", "    + ab"]
         );
-        let red = lines("/x", Some("a\n"), "", false, 80, Paint { colours: true });
+        let red = lines(
+            "/x",
+            Some("a\n"),
+            "",
+            Some(" · all"),
+            80,
+            Paint { colours: true },
+        );
         assert_eq!(red[1], "    \u{1b}[31m- a\u{1b}[0m");
     }
 
     #[test]
     fn long_diffs_and_long_lines_are_cut() {
         let new = "x".repeat(300) + "\n" + &"y\n".repeat(100);
-        let shown = lines("/x", None, &new, false, 80, PLAIN);
+        let shown = lines("/x", None, &new, Some(" · all"), 80, PLAIN);
         assert_eq!(shown.len(), MOST_LINES + 2);
-        assert_eq!(shown.last().unwrap(), "    … 61 more lines");
+        assert_eq!(shown.last().unwrap(), "    … 61 more lines · all");
         assert!(shown.iter().all(|line| line.width() <= 80));
-        let shown = lines("/x", None, &new, true, 80, PLAIN);
+        let shown = lines("/x", None, &new, None, 80, PLAIN);
         let whole: String = shown.concat();
         assert_eq!(whole.matches('y').count(), 100);
         assert_eq!(whole.matches('x').count(), 301);
         let huge = "x\n".repeat(MOST_BYTES);
-        assert_eq!(lines("/x", None, &huge, false, 80, PLAIN).len(), 1);
+        assert_eq!(lines("/x", None, &huge, Some(" · all"), 80, PLAIN).len(), 1);
     }
 }

@@ -4,7 +4,7 @@ use acp_sdk::v1::SessionConfigOption;
 
 use super::Failure;
 use super::commands::{self, Typed};
-use super::input::Keyboard;
+use super::input::{Input, Keyboard};
 use super::screen::Screen;
 use super::status::{self, Modes};
 use super::style::{Colour, clean, fit};
@@ -57,6 +57,13 @@ impl Talk<'_> {
             Typed::Help => commands::help(settings, width, paint),
             Typed::Undo => self.undo_or_redo(true).await,
             Typed::Redo => self.undo_or_redo(false).await,
+            Typed::Output(number) => self.view.output(&number, width),
+            Typed::Copy => self.copy(),
+            Typed::Edit(text) => {
+                self.edit(text, keyboard).await?;
+                return Ok(Next::Goes);
+            }
+            Typed::Image(file) => self.image(&file).await,
             Typed::Plan => self.view.plan(width),
             Typed::Usage => self.view.usage() + "\n",
             Typed::Session => format!("{}\n", clean(self.session.id().as_str())),
@@ -101,6 +108,66 @@ impl Talk<'_> {
         Ok(Next::Goes)
     }
 }
+
+impl Talk<'_> {
+    /// Executes `/edit`: the edited text is in the next line.
+    pub(super) async fn edit(
+        &mut self,
+        text: String,
+        keyboard: &mut Keyboard,
+    ) -> Result<(), Failure> {
+        self.screen.flush().await?;
+        keyboard.edit(text.clone());
+        let edited = loop {
+            match keyboard.inputs.recv().await {
+                Some(Input::Edited(edited)) => break edited,
+                Some(_) => {}
+                None => return Ok(()),
+            }
+        };
+        match edited {
+            Ok(text) => self.typed = text,
+            Err(reason) => {
+                self.typed = text;
+                // The line may still be on the terminal.
+                self.screen.print("\n");
+                self.say(Colour::Red, &reason).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the last output that was cut. The line that is being edited stays.
+    pub(super) fn last_output(&mut self) {
+        let shown = self.view.output("", Screen::width());
+        let shown = self.view.block(&shown);
+        self.screen.print(&format!("\n{shown}\n"));
+    }
+
+    /// Copies the last answer by OSC 52, which the terminal does not confirm.
+    fn copy(&mut self) -> String {
+        let answer = self.view.answer();
+        if answer.is_empty() {
+            return "There is no answer yet.\n".to_owned();
+        }
+        if answer.len() > MOST_COPIED {
+            return format!(
+                "The answer has {} bytes; terminals copy up to {MOST_COPIED}.\n\
+                 `acp sessions export` prints the session.\n",
+                answer.len()
+            );
+        }
+        let size = answer.len();
+        self.screen.copy(&answer);
+        format!(
+            "{size} bytes were sent to the terminal's clipboard (OSC 52).\n\
+             Not every terminal takes them; tmux needs `set -g set-clipboard on`.\n"
+        )
+    }
+}
+
+/// Maximum size of a copied text, in bytes: many terminals take 100,000 bytes in base64.
+const MOST_COPIED: usize = 74_994;
 
 fn done(result: Result<(), selection::Failure>, what: &str) -> String {
     match result {

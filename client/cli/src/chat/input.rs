@@ -9,13 +9,14 @@ use std::time::Duration;
 use crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use crossterm::terminal;
 use reedline::{
-    ColumnarMenu, Completer, DefaultHinter, EditCommand, Emacs, ExternalPrinter, FileBackedHistory,
-    KeyCode, KeyModifiers, MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, Reedline,
-    ReedlineEvent, ReedlineMenu, Signal, Span, Suggestion, ValidationResult, Validator,
-    default_emacs_keybindings,
+    ColumnarMenu, Completer, DefaultHinter, EditCommand, ExternalPrinter, FileBackedHistory,
+    MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineMenu, Signal,
+    Span, Suggestion, ValidationResult, Validator,
 };
 use tokio::sync::mpsc;
 
+use super::bindings::{Bindings, MENU, host};
+use super::editor::edit;
 use super::files;
 use super::style::clean;
 
@@ -47,6 +48,12 @@ pub(super) enum Input {
     End,
     /// Shift-Tab in the editor.
     NextMode,
+    /// Ctrl-O in the editor.
+    Output,
+    /// Ctrl-X Ctrl-E in the editor, with the text of the line.
+    Edit(String),
+    /// The user's editor has exited.
+    Edited(Result<String, String>),
     Key(KeyEvent),
     Paste(String),
     /// The terminal cannot be read.
@@ -54,7 +61,11 @@ pub(super) enum Input {
 }
 
 enum Order {
-    Line { prefill: String },
+    Line {
+        prefill: String,
+    },
+    /// Runs the user's editor.
+    Edit(String),
     Keys,
 }
 
@@ -107,6 +118,12 @@ impl Keyboard {
         self.reads_keys.store(false, Ordering::Release);
         // If the thread has ended, `inputs` is closed.
         let _ = self.orders.send(Order::Line { prefill });
+    }
+
+    /// Starts the user's editor with a text.
+    pub(super) fn edit(&self, text: String) {
+        self.reads_keys.store(false, Ordering::Release);
+        let _ = self.orders.send(Order::Edit(text));
     }
 
     /// Starts to read keys, until the next line.
@@ -174,10 +191,22 @@ fn read(
                         Input::Abandoned
                     }
                     Ok(Signal::CtrlD) => Input::End,
-                    Ok(Signal::HostCommand(_)) => Input::NextMode,
+                    Ok(Signal::HostCommand(command)) => match command.as_str() {
+                        host::NEXT_MODE => Input::NextMode,
+                        host::OUTPUT => Input::Output,
+                        _ => {
+                            let text = editor.current_buffer_contents().to_owned();
+                            editor.run_edit_commands(&[EditCommand::Clear]);
+                            Input::Edit(text)
+                        }
+                    },
                     Ok(_) => Input::Line(String::new()),
                     Err(error) => Input::Failed(error.to_string()),
                 }
+            }
+            Order::Edit(text) => {
+                let _ = terminal::disable_raw_mode();
+                Input::Edited(edit(&text))
             }
             Order::Keys => match keys(inputs, reads_keys) {
                 Ok(()) => continue,
@@ -228,31 +257,12 @@ fn editor(
     completions: Completions,
     messages: ExternalPrinter<String>,
 ) -> Reedline {
-    let mut bindings = default_emacs_keybindings();
-    let complete = ReedlineEvent::UntilFound(vec![
-        ReedlineEvent::Menu(MENU.to_owned()),
-        ReedlineEvent::MenuNext,
-    ]);
-    bindings.add_binding(KeyModifiers::NONE, KeyCode::Tab, complete);
-    let next_mode = ReedlineEvent::UntilFound(vec![
-        ReedlineEvent::MenuPrevious,
-        ReedlineEvent::ExecuteHostCommand("next mode".to_owned()),
-    ]);
-    bindings.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, next_mode);
-    let new_line = ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
-    for (modifier, key) in [
-        (KeyModifiers::ALT, KeyCode::Enter),
-        (KeyModifiers::SHIFT, KeyCode::Enter),
-        (KeyModifiers::CONTROL, KeyCode::Char('j')),
-    ] {
-        bindings.add_binding(modifier, key, new_line.clone());
-    }
     let menu = ColumnarMenu::default()
         .with_name(MENU)
         .with_columns(2)
         .with_marker("› ");
     let mut editor = Reedline::create()
-        .with_edit_mode(Box::new(Emacs::new(bindings)))
+        .with_edit_mode(Box::new(Bindings::new()))
         .with_completer(Box::new(completions))
         .with_transient_prompt(Box::new(Sign(None)))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
@@ -272,8 +282,6 @@ fn editor(
         None => editor,
     }
 }
-
-const MENU: &str = "commands";
 
 /// Completes the whole line, or a file after `@`.
 struct Completions(Arc<Mutex<Shared>>, PathBuf);

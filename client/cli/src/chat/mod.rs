@@ -4,9 +4,12 @@
 //! between them. A blocked terminal delays neither the connection nor Ctrl-C.
 
 mod ask;
+mod attach;
+mod bindings;
 mod commands;
 pub(crate) mod demo;
 mod diff;
+mod editor;
 mod elicitation;
 mod execute;
 mod files;

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use tokio::io::{AsyncWriteExt as _, Stdout};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -99,6 +101,12 @@ impl Screen {
     /// Rings the bell of the terminal.
     pub(super) fn ring(&mut self) {
         self.gathered.push('\u{7}');
+    }
+
+    /// Has the terminal copy a text to the clipboard (OSC 52).
+    pub(super) fn copy(&mut self, text: &str) {
+        let text = STANDARD.encode(text);
+        self.gathered.push_str(&format!("\u{1b}]52;c;{text}\u{7}"));
     }
 
     fn erase(&mut self) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use acp_sdk::v1::SessionId;
+use acp_sdk::v1::{ContentBlock, SessionId};
 use tokio::sync::mpsc;
 
 use super::ask::{Asked, Keys};
@@ -56,6 +56,8 @@ pub(super) struct Talk<'a> {
     /// Input typed during a turn: complete lines and the start of one.
     pub(super) queued: VecDeque<String>,
     pub(super) typed: String,
+    /// Images for the next prompt.
+    pub(super) images: Vec<ContentBlock>,
 }
 
 /// The next step after a line.
@@ -142,6 +144,7 @@ impl<'a> Talk<'a> {
             view,
             queued: VecDeque::new(),
             typed: String::new(),
+            images: Vec::new(),
         };
         Ok((talk, keyboard))
     }
@@ -183,7 +186,15 @@ impl<'a> Talk<'a> {
                     self.next_mode().await?;
                     continue;
                 }
-                Input::Key(_) | Input::Paste(_) => continue,
+                Input::Output => {
+                    self.last_output();
+                    continue;
+                }
+                Input::Edit(text) => {
+                    self.edit(text, &mut keyboard).await?;
+                    continue;
+                }
+                Input::Key(_) | Input::Paste(_) | Input::Edited(_) => continue,
             };
             abandoned = 0;
             self.view.begin();

@@ -1,18 +1,22 @@
 //! Tool calls: a live line while one runs, and permanent lines afterwards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use acp_sdk::conversation::{Conversation, Item, ItemId};
 use acp_sdk::v1::{ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallStatus};
 use tokio::time::Instant;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::diff;
-use super::style::{Colour, Face, Paint, clean, fit};
+use super::style::{Colour, Face, Paint, clean, fit, wrap};
 use acp_client::internal::as_diff;
 
 /// Maximum number of tracked tool calls of a turn; further calls are shown when they begin.
 const MOST_CALLS: usize = 1000;
+
+/// Maximum number of cut tool calls that can be shown as a whole.
+const MOST_CUT: usize = 200;
 
 /// Maximum number of displayed lines of a tool call's text.
 const MOST_LINES: usize = 6;
@@ -28,7 +32,13 @@ pub(super) fn spinner(elapsed: Duration) -> &'static str {
 
 /// The display of the tool calls of a turn.
 #[derive(Debug, Default)]
-pub(super) struct Tools(BTreeMap<ItemId, Running>);
+pub(super) struct Tools {
+    calls: BTreeMap<ItemId, Running>,
+    /// The calls whose output was cut, the latest ones.
+    cut: VecDeque<ItemId>,
+    /// How many were cut before these.
+    earlier: usize,
+}
 
 #[derive(Debug)]
 struct Running {
@@ -44,20 +54,50 @@ impl Tools {
     pub(super) fn changed(&mut self, item: &Item, width: usize, paint: Paint) -> Option<String> {
         use ToolCallStatus::{Completed, Failed};
         let call = item.as_tool_call()?;
+        let hint = self.hint();
         let running = self.running(item.id);
         let ended = matches!(call.status, Some(Completed | Failed));
         if !ended || running.done {
             return None;
         }
         running.done = true;
-        Some(running.shown(call, width, paint))
+        let shown = running.shown(call, &hint, width, paint);
+        self.keep_cut(item.id, &shown, &hint);
+        Some(shown)
+    }
+
+    /// Returns the end of a cut line, which names the command that shows the whole.
+    fn hint(&self) -> String {
+        format!(" · /output {}", self.earlier + self.cut.len() + 1)
+    }
+
+    fn keep_cut(&mut self, id: ItemId, shown: &str, hint: &str) {
+        if !shown.contains(hint) {
+            return;
+        }
+        if self.cut.len() >= MOST_CUT {
+            self.cut.pop_front();
+            self.earlier += 1;
+        }
+        self.cut.push_back(id);
+    }
+
+    /// Returns the call with this number of those that were cut; without a number, the last one.
+    pub(super) fn cut(&self, number: Option<usize>) -> Option<ItemId> {
+        match number {
+            None => self.cut.back().copied(),
+            Some(number) => {
+                let place = number.checked_sub(self.earlier + 1)?;
+                self.cut.get(place).copied()
+            }
+        }
     }
 
     fn running(&mut self, id: ItemId) -> &mut Running {
-        if self.0.len() >= MOST_CALLS && !self.0.contains_key(&id) {
-            self.0.clear();
+        if self.calls.len() >= MOST_CALLS && !self.calls.contains_key(&id) {
+            self.calls.clear();
         }
-        self.0.entry(id).or_insert_with(|| Running {
+        self.calls.entry(id).or_insert_with(|| Running {
             begun: Instant::now(),
             done: false,
             diffs_shown: false,
@@ -68,14 +108,16 @@ impl Tools {
     fn open<'a>(
         &'a self,
         conversation: &'a Conversation,
-    ) -> impl Iterator<Item = (&'a Running, &'a ToolCall)> {
-        let open = self.0.iter().filter(|(_, running)| !running.done);
-        open.filter_map(|(id, running)| Some((running, conversation.item(*id)?.as_tool_call()?)))
+    ) -> impl Iterator<Item = (ItemId, &'a Running, &'a ToolCall)> {
+        let open = self.calls.iter().filter(|(_, running)| !running.done);
+        open.filter_map(|(id, running)| {
+            Some((*id, running, conversation.item(*id)?.as_tool_call()?))
+        })
     }
 
     /// Returns the lines of running calls.
     pub(super) fn live(&self, conversation: &Conversation, width: usize) -> Vec<String> {
-        let line = |(running, call): (&Running, &ToolCall)| {
+        let line = |(_, running, call): (ItemId, &Running, &ToolCall)| {
             let elapsed = running.begun.elapsed();
             let tail = format!(" {}", seconds(elapsed));
             let title = fit(&title(call), width.saturating_sub(4 + tail.len()));
@@ -100,10 +142,18 @@ impl Tools {
         width: usize,
         paint: Paint,
     ) -> String {
-        let open = self.open(conversation);
-        let text = open.map(|(running, call)| running.shown(call, width, paint));
-        let text = text.collect();
-        self.0.clear();
+        let mut text = String::new();
+        let open: Vec<_> = self.open(conversation).map(|(id, ..)| id).collect();
+        for id in open {
+            let call = conversation.item(id).and_then(Item::as_tool_call);
+            if let (Some(running), Some(call)) = (self.calls.get(&id), call) {
+                let hint = self.hint();
+                let shown = running.shown(call, &hint, width, paint);
+                self.keep_cut(id, &shown, &hint);
+                text += &shown;
+            }
+        }
+        self.calls.clear();
         text
     }
 }
@@ -120,7 +170,8 @@ fn title(call: &ToolCall) -> String {
 }
 
 impl Running {
-    fn shown(&self, call: &ToolCall, width: usize, paint: Paint) -> String {
+    /// Returns the title and the content of a call. Lines that stand for others end in `hint`.
+    fn shown(&self, call: &ToolCall, hint: &str, width: usize, paint: Paint) -> String {
         let (sign, face) = match &call.status {
             Some(ToolCallStatus::Completed) => ("✓", Face::of(Colour::Green)),
             Some(ToolCallStatus::Failed) => ("✗", Face::of(Colour::Red)),
@@ -140,9 +191,11 @@ impl Running {
         );
         for content in &call.content {
             let lines = match content {
-                ToolCallContent::Content(content) => of_block(&content.content, width, paint),
+                ToolCallContent::Content(content) => {
+                    of_block(&content.content, Some(hint), width, paint)
+                }
                 ToolCallContent::Diff(diff) if !self.diffs_shown => {
-                    of_file(diff, false, width, paint)
+                    of_file(diff, Some(hint), width, paint)
                 }
                 _ => Vec::new(),
             };
@@ -162,16 +215,30 @@ pub(super) fn changes<'a>(
     paint: Paint,
 ) -> impl Iterator<Item = String> {
     let diffs = content.filter_map(as_diff);
-    diffs.flat_map(move |diff| of_file(diff, true, width, paint))
+    diffs.flat_map(move |diff| of_file(diff, None, width, paint))
 }
 
-fn of_file(diff: &Diff, whole: bool, width: usize, paint: Paint) -> Vec<String> {
+fn of_file(diff: &Diff, cut: Option<&str>, width: usize, paint: Paint) -> Vec<String> {
     let old = diff.old_text.as_deref();
-    diff::lines(&diff.path, old, &diff.new_text, whole, width, paint)
+    diff::lines(&diff.path, old, &diff.new_text, cut, width, paint)
 }
 
-/// Returns the first lines of a text.
-fn of_block(block: &ContentBlock, width: usize, paint: Paint) -> Vec<String> {
+/// Returns the title and the whole content of a call.
+pub(super) fn whole(call: &ToolCall, width: usize, paint: Paint) -> String {
+    let title = fit(&title(call), width.saturating_sub(1));
+    let mut lines = vec![paint.text(Face::BOLD, &title)];
+    for content in &call.content {
+        lines.extend(match content {
+            ToolCallContent::Content(content) => of_block(&content.content, None, width, paint),
+            ToolCallContent::Diff(diff) => of_file(diff, None, width, paint),
+            _ => Vec::new(),
+        });
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Returns the lines of a text: the first ones and a line that ends in `cut`, or all of them.
+fn of_block(block: &ContentBlock, cut: Option<&str>, width: usize, paint: Paint) -> Vec<String> {
     let ContentBlock::Text(text) = block else {
         return vec![paint.text(Face::DIM, &format!("  {}", kind(block)))];
     };
@@ -181,6 +248,14 @@ fn of_block(block: &ContentBlock, width: usize, paint: Paint) -> Vec<String> {
         .lines()
         .filter(|line| !line.trim_start().starts_with("```"))
         .collect();
+    let Some(hint) = cut else {
+        let lines = lines.iter().flat_map(|line| match line.trim() {
+            "" => vec![String::new()],
+            _ => wrap(line, width.saturating_sub(3)),
+        });
+        let lines = lines.map(|line| paint.text(Face::DIM, format!("  {line}").trim_end()));
+        return lines.collect();
+    };
     let left_out = lines.len().saturating_sub(MOST_LINES);
     let mut shown: Vec<_> = lines
         .iter()
@@ -189,9 +264,18 @@ fn of_block(block: &ContentBlock, width: usize, paint: Paint) -> Vec<String> {
         .map(|line| paint.text(Face::DIM, line.trim_end()))
         .collect();
     if left_out > 0 {
-        shown.push(paint.text(Face::DIM, &format!("  … {left_out} more lines")));
+        shown.push(paint.text(Face::DIM, &format!("  {}", more(left_out, hint, width))));
     }
     shown
+}
+
+/// Returns the line for those that are left out, which ends in `hint` at any width.
+pub(super) fn more(left_out: usize, hint: &str, width: usize) -> String {
+    let line = format!("… {left_out} more lines{hint}");
+    match line.width() + 5 <= width {
+        true => line,
+        false => format!("…{hint}"),
+    }
 }
 
 /// Returns a word for content that is not text.
@@ -286,11 +370,13 @@ mod tests {
         let call = ToolCall::new("1", "日本語".repeat(50))
             .with_status(ToolCallStatus::Failed)
             .with_content(vec![text(&"x".repeat(200)), text(&"y\n".repeat(9))]);
-        for width in [20, 80, 200] {
+        for (number, width) in [(1, 20), (2, 80), (3, 200)] {
             let shown = tools.apply(call.clone(), width);
             tools.end();
             let shown = shown.unwrap();
-            assert!(shown.ends_with("  … 3 more lines\n"), "{shown}");
+            let more = if width > 20 { " 3 more lines" } else { "" };
+            let last = format!("  …{more} · /output {number}\n");
+            assert!(shown.ends_with(&last), "{shown}");
             for line in shown.lines() {
                 assert!(
                     unicode_width::UnicodeWidthStr::width(line) < width,

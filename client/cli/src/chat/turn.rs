@@ -42,7 +42,8 @@ impl Talk<'_> {
         stop: &Stop,
     ) -> Result<(), Failure> {
         self.before_turn().await?;
-        let mut turn = match self.session.prompt(prompt).await {
+        let content = self.content(prompt).await;
+        let mut turn = match self.session.prompt(content).await {
             Ok(turn) => turn,
             Err(error) => return self.complain(&error).await,
         };
@@ -266,6 +267,12 @@ impl Talk<'_> {
             }
             KeyCode::Backspace => {
                 self.typed.pop();
+            }
+            KeyCode::Esc if key.modifiers.is_empty() => ending.cancel.cancel(),
+            KeyCode::Char('o') if key.modifiers == KeyModifiers::CONTROL => {
+                let shown = self.view.output("", Screen::width());
+                let shown = self.view.block(&shown);
+                self.screen.print(&shown);
             }
             KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => self.typed.clear(),
             KeyCode::Enter => match self.typed.trim() {

@@ -5,7 +5,7 @@ mod tests;
 
 use std::time::Duration;
 
-use acp_sdk::conversation::{Change, Conversation};
+use acp_sdk::conversation::{Change, Conversation, Item};
 use acp_sdk::v1::{
     ContentBlock, ContentChunk, PlanEntryStatus, SessionUpdate, StopReason, UsageUpdate,
 };
@@ -52,6 +52,8 @@ pub(super) struct View {
     plan_changed: bool,
     /// While a turn runs: whether the last output belongs to it.
     in_turn: Option<bool>,
+    /// The text of the last turn.
+    answer: String,
 }
 
 impl View {
@@ -67,6 +69,7 @@ impl View {
             tools: Tools::default(),
             plan_changed: false,
             in_turn: None,
+            answer: String::new(),
         }
     }
 
@@ -297,6 +300,7 @@ impl View {
 
     /// Returns the end of a turn as a line.
     pub(super) fn outcome(&mut self, outcome: &Outcome, width: usize) -> String {
+        self.answer.clone_from(&outcome.text);
         let mut shown = self.end(width);
         let mut parts = vec![match &outcome.stop_reason {
             StopReason::EndTurn => seconds(outcome.elapsed),
@@ -342,6 +346,27 @@ impl View {
         }
     }
 
+    /// Returns the whole output of a tool call, by its number.
+    pub(super) fn output(&self, number: &str, width: usize) -> String {
+        let parsed = number.parse().ok();
+        if !number.is_empty() && parsed.is_none() {
+            return "/output NUMBER takes the number at the end of a cut line.\n".to_owned();
+        }
+        let Some(id) = self.tools.cut(parsed) else {
+            return "There is no such output that was cut.\n".to_owned();
+        };
+        let call = self.conversation.item(id).and_then(Item::as_tool_call);
+        match call {
+            Some(call) => tools::whole(call, width, self.paint),
+            None => "The output is not kept any more.\n".to_owned(),
+        }
+    }
+
+    /// Returns the text of the last turn.
+    pub(super) fn answer(&self) -> String {
+        self.answer.clone()
+    }
+
     /// Returns the current plan.
     pub(super) fn plan(&self, width: usize) -> String {
         let Some(plan) = self.conversation.plan() else {
@@ -379,7 +404,7 @@ impl View {
             entries.find(|entry| entry.status == PlanEntryStatus::InProgress)
         });
         let task = current.map_or_else(|| "working".to_owned(), |entry| entry.content.clone());
-        let tail = format!(" · {} · Ctrl-C cancels", seconds(elapsed));
+        let tail = format!(" · {} · Esc cancels", seconds(elapsed));
         let task = fit(&task, width.saturating_sub(tail.len() + 4));
         lines.push(format!("{} {task}{tail}", spinner(elapsed)));
         lines

@@ -372,7 +372,8 @@ async fn files_are_completed_after_an_at() {
     terminal.types("read @word\t");
     terminal.shows("@src/words.rs").await;
     terminal.types("now\r");
-    terminal.shows("@src/words.rs now'").await;
+    terminal.shows("attached: src/words.rs (link)").await;
+    terminal.shows("now'").await;
     terminal.shows(" s\r\n").await;
     terminal.shows("› ").await;
     terminal.types("\u{4}");

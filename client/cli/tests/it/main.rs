@@ -31,6 +31,7 @@ mod script;
 mod acp;
 mod agents;
 mod chat;
+mod chat_prompt;
 mod chat_sessions;
 mod errors;
 mod formats;

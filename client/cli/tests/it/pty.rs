@@ -53,6 +53,7 @@ impl Terminal {
             .env("TERM", "xterm")
             .env("NO_COLOR", "1")
             .env("HOME", data.path())
+            .env("VISUAL", r#"sh -c 'printf -- -there >>"$0"'"#)
             .env("XDG_DATA_HOME", data.path())
             .stdin(Stdio::from(side.try_clone().unwrap()))
             .stdout(Stdio::from(side.try_clone().unwrap()))

@@ -1,0 +1,162 @@
+//! Files that a prompt names after `@`, and images of `/image`.
+
+use std::path::{Path, PathBuf};
+
+use acp_sdk::v1::{ContentBlock, PromptCapabilities};
+
+use super::style::clean;
+use super::talk::Talk;
+use crate::attachments::{Attached, attach};
+
+/// Maximum number of files that a prompt attaches.
+const MOST_ATTACHED: usize = 20;
+
+/// Returns the paths after `@` that exist, each once, without the punctuation behind them.
+fn mentioned(prompt: &str, cwd: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for word in prompt.split_whitespace() {
+        let Some(path) = word.strip_prefix('@').filter(|path| !path.is_empty()) else {
+            continue;
+        };
+        let plain = path.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '"', '\'']);
+        let paths = [path, plain].map(|path| cwd.join(path));
+        let existing = paths.into_iter().find(|path| path.exists());
+        if let Some(path) = existing.filter(|path| !found.contains(path)) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Returns the blocks of a prompt that names files, and the lines about them.
+fn blocks(
+    prompt: &str,
+    cwd: &Path,
+    capabilities: &PromptCapabilities,
+    local: bool,
+) -> (Vec<ContentBlock>, Vec<String>) {
+    let (mut blocks, mut attached, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    let paths = mentioned(prompt, cwd);
+    if paths.len() > MOST_ATTACHED {
+        lines.push(format!("only the first {MOST_ATTACHED} files are attached"));
+    }
+    for path in paths.iter().take(MOST_ATTACHED) {
+        match attach(path, capabilities, local) {
+            Ok(Attached { block, how, note }) => {
+                let shown = path.strip_prefix(cwd).unwrap_or(path).to_string_lossy();
+                attached.push(format!("{shown} ({how})"));
+                blocks.push(block);
+                lines.extend(note);
+            }
+            Err(reason) => lines.push(format!("{reason}; the agent receives its name only")),
+        }
+    }
+    if !attached.is_empty() {
+        lines.insert(0, format!("attached: {}", attached.join(", ")));
+    }
+    (blocks, lines)
+}
+
+impl Talk<'_> {
+    /// Returns what is sent for a prompt: its text, the images of `/image` and the files after `@`.
+    pub(super) async fn content(&mut self, prompt: &str) -> Vec<ContentBlock> {
+        let mut content = vec![ContentBlock::from(prompt)];
+        content.append(&mut self.images);
+        let (capabilities, local) = self.takes();
+        let (text, cwd) = (prompt.to_owned(), self.cwd.clone());
+        // Files may be slow to read.
+        let read = move || blocks(&text, &cwd, &capabilities, local);
+        let read = tokio::task::spawn_blocking(read).await;
+        // An error means that the runtime is shutting down.
+        let (attached, lines) = read.unwrap_or_default();
+        content.extend(attached);
+        for line in lines {
+            let line = self.view.dim(&clean(&line));
+            self.screen.print(&line);
+        }
+        content
+    }
+
+    /// Executes `/image`.
+    pub(super) async fn image(&mut self, file: &str) -> String {
+        if file.is_empty() {
+            return "/image FILE attaches an image to the next prompt.\n".to_owned();
+        }
+        if self.images.len() >= MOST_ATTACHED {
+            return format!("A prompt has at most {MOST_ATTACHED} images.\n");
+        }
+        let (capabilities, local) = self.takes();
+        let path = self.cwd.join(file);
+        let read = move || attach(&path, &capabilities, local);
+        let read = tokio::task::spawn_blocking(read).await;
+        match read {
+            Ok(Ok(Attached {
+                block: block @ ContentBlock::Image(_),
+                ..
+            })) => {
+                self.images.push(block);
+                format!("Attached to the next prompt: {}.\n", clean(file))
+            }
+            Ok(Ok(attached)) => match attached.note {
+                Some(note) => format!("Not attached: {}.\n", clean(&note)),
+                None => "Not attached: expected a PNG, JPEG, GIF or WebP image.\n".to_owned(),
+            },
+            Ok(Err(reason)) => clean(&reason) + "\n",
+            Err(_) => String::new(),
+        }
+    }
+
+    /// Returns what the agent takes in prompts, and whether it is on this machine.
+    fn takes(&self) -> (PromptCapabilities, bool) {
+        let info = self.slot.as_ref().map(acp_client::Client::agent_info);
+        let capabilities = info.map(|info| info.agent_capabilities.prompt_capabilities.clone());
+        let local = self.args.setup.agent.remote.url.is_none();
+        (capabilities.unwrap_or_default(), local)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_after_an_at_are_attached_once() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, bytes) in [("a.rs", &b"text"[..]), ("b.", b"x"), ("c.png", b"\x89PNG")] {
+            std::fs::write(dir.path().join(name), bytes).unwrap();
+        }
+        let sent = |prompt: &str, capabilities: &PromptCapabilities, local| {
+            let (blocks, lines) = blocks(prompt, dir.path(), capabilities, local);
+            let blocks = serde_json::to_value(blocks).unwrap();
+            let blocks = blocks.as_array().unwrap().iter();
+            let kinds: Vec<_> = blocks.map(|block| block["type"].clone()).collect();
+            (kinds, lines.join("\n"))
+        };
+        let none = PromptCapabilities::new();
+        let all = PromptCapabilities::new()
+            .with_image(true)
+            .with_embedded_context(true);
+        let prompt = "Compare @a.rs, (@a.rs) with @b. and @a.rs; not a@a.rs, @none or @";
+        let (kinds, lines) = sent(prompt, &all, true);
+        assert_eq!(kinds, ["resource", "resource"]);
+        assert_eq!(lines, "attached: a.rs (contents), b. (contents)");
+        let (kinds, lines) = sent("@a.rs", &none, true);
+        assert_eq!((kinds.len(), &*lines), (1, "attached: a.rs (link)"));
+        let (kinds, lines) = sent("@a.rs", &none, false);
+        assert!(
+            kinds.is_empty() && lines.contains("receives its name only"),
+            "{lines}"
+        );
+        let (kinds, lines) = sent("@c.png", &all, true);
+        assert_eq!(
+            (kinds[0].as_str(), &*lines),
+            (Some("image"), "attached: c.png (image)")
+        );
+        let (kinds, lines) = sent("@c.png", &none, true);
+        assert_eq!(kinds, ["resource_link"]);
+        assert!(
+            lines.contains("c.png (link)") && lines.contains("takes no images"),
+            "{lines}"
+        );
+    }
+}
