@@ -19,7 +19,7 @@ use self::run::run;
 use super::Inner;
 use super::request::Response;
 use crate::error::{Error, Result};
-use crate::session::{ConfigValue, Events, Inbox, Prompt, SessionSettings, Turn};
+use crate::session::{ConfigValue, Events, Inbox, Prompt, SessionSettings, Signal, Turn};
 
 /// A session of the agent. Clones share it.
 ///
@@ -113,10 +113,10 @@ impl Session {
         let state = loop {
             match self.open.inbox.begin(request.blocks(), prompt_id) {
                 Ok(state) => break state,
-                Err(running) if running.cancel.is_cancelled() => tokio::select! {
+                Err(running) if running.signals.has(Signal::Cancel) => tokio::select! {
                     biased;
-                    () = running.ended.cancelled() => {}
-                    () = running.overdue.cancelled() => {
+                    () = running.signals.until(Signal::Ended) => {}
+                    () = running.signals.until(Signal::Overdue) => {
                         return Err(Error::NotCancelled {
                             session: self.id().clone(),
                             limit: self.open.client.cancel_limit(),
@@ -155,7 +155,7 @@ impl Session {
     /// Cancels the running turn, if any. See [`Turn::cancel`].
     pub fn cancel(&self) {
         if let Some(turn) = self.open.inbox.turn() {
-            turn.cancel.cancel();
+            turn.cancel();
         }
     }
 
@@ -163,8 +163,8 @@ impl Session {
     pub(crate) async fn idle(&self) {
         if let Some(turn) = self.open.inbox.turn() {
             tokio::select! {
-                () = turn.ended.cancelled() => {}
-                () = turn.overdue.cancelled() => {}
+                () = turn.signals.until(Signal::Ended) => {}
+                () = turn.signals.until(Signal::Overdue) => {}
             }
         }
     }

@@ -23,7 +23,7 @@ pub(crate) use self::modes::{AskFirst, never_asks};
 pub use self::modes::{choices, is_mode};
 use crate::hooks::AnyPermissions;
 use crate::permission::{Decision, PermissionRequest, Reason};
-use crate::session::{Answered, Inbox, TurnState};
+use crate::session::{Answered, Inbox, Signal, TurnState};
 
 /// The limits in time of a decision.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +104,7 @@ pub(crate) async fn cancelled(cx: &ClientContext, turn: Option<&TurnState>) {
 /// Waits until `session/cancel` for the turn was sent.
 async fn cancel_sent(turn: Option<&TurnState>) {
     match turn {
-        Some(turn) => turn.cancel_sent.cancelled().await,
+        Some(turn) => turn.signals.until(Signal::CancelSent).await,
         None => std::future::pending().await,
     }
 }

@@ -73,6 +73,10 @@ pub enum Phase {
 
 /// The kind of an event and its data.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all events are updates, which a box would make slower"
+)]
 #[non_exhaustive]
 pub enum Event {
     /// The agent reported progress.
@@ -83,7 +87,7 @@ pub enum Event {
     /// child session.
     ChildSession(Box<ChildUpdate>),
     /// A permission request was answered.
-    Permission(Answered),
+    Permission(Box<Answered>),
     /// The history of a loaded session is complete. Later events are live.
     HistoryEnd,
     /// A turn has started.

@@ -27,7 +27,7 @@ use super::event::{Answered, Event, Origin, Phase, SessionEvent};
 use super::outcome::CostBefore;
 use super::reader::{OVERHEAD, Reader};
 use super::settings::SessionSettings;
-use super::turn_state::TurnState;
+use super::turn_state::{Signal, TurnState};
 use super::weight::weight;
 use crate::guard::{Approvals, Ended, Unasked};
 use crate::hooks::Directories;
@@ -151,10 +151,10 @@ impl Inbox {
     /// Ends a turn with the agent's response. Later updates belong to no turn.
     pub(crate) fn end_turn(&self, turn: &TurnState, stop_reason: Option<StopReason>) {
         let mut state = self.lock();
-        if turn.ended.is_cancelled() {
+        if turn.signals.has(Signal::Ended) {
             return;
         }
-        turn.ended.cancel();
+        turn.signals.set(Signal::Ended);
         turn.reader.close();
         if !state.readers.is_empty() {
             state.push_now(Event::TurnEnded { stop_reason }, Some(turn.number));
@@ -163,7 +163,7 @@ impl Inbox {
 
     /// Stops waiting for the end of a turn. Updates until then still belong to it.
     pub(crate) fn give_up_turn(&self, turn: &TurnState) {
-        turn.overdue.cancel();
+        turn.signals.set(Signal::Overdue);
         turn.reader.close();
     }
 
@@ -278,7 +278,7 @@ impl Inbox {
     ) {
         self.lock().approvals.answered(&answered);
         let bytes = OVERHEAD + encoded_len(&answered.question.request);
-        let event = Event::Permission(answered);
+        let event = Event::Permission(Box::new(answered));
         if let Some(waiting) = self.push_event(event, bytes, turn) {
             self.put_in(waiting, reader_timeout).await;
         }
@@ -397,7 +397,7 @@ impl State {
 
     fn running(&self) -> Option<&Arc<TurnState>> {
         let turn = self.turn.as_ref();
-        turn.filter(|turn| !turn.ended.is_cancelled())
+        turn.filter(|turn| !turn.signals.has(Signal::Ended))
     }
 }
 

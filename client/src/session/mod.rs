@@ -27,4 +27,4 @@ pub use self::settings::{ConfigValue, SessionSettings};
 pub(crate) use self::settings::{OpenedState, set_opened};
 pub(crate) use self::table::{Receiver, Sessions};
 pub use self::turn::Turn;
-pub(crate) use self::turn_state::TurnState;
+pub(crate) use self::turn_state::{Signal, TurnState};

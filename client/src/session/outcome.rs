@@ -66,7 +66,8 @@ impl fmt::Display for Outcome {
 /// Collects an [`Outcome`].
 #[derive(Debug)]
 pub(super) struct Gathering {
-    conversation: Conversation,
+    /// Made for the first update that is part of an outcome.
+    conversation: Option<Box<Conversation>>,
     begun: Instant,
     cost_before: CostBefore,
     tokens: Option<TokenUsage>,
@@ -88,7 +89,7 @@ pub fn separator(text: &str) -> &'static str {
 impl Gathering {
     pub(super) fn new(begun: Instant, cost_before: CostBefore) -> Self {
         Self {
-            conversation: Conversation::with_limit(MOST_BYTES),
+            conversation: None,
             begun,
             cost_before,
             tokens: None,
@@ -108,7 +109,7 @@ impl Gathering {
     }
 
     pub(super) fn so_far(&self) -> Outcome {
-        let mut outcome = outcome(self.conversation.clone());
+        let mut outcome = outcome(self.conversation.as_deref().cloned());
         outcome.turn_cost = self.cost_before.until(outcome.cost());
         outcome.tokens = self.tokens;
         outcome.elapsed = self.begun.elapsed();
@@ -126,7 +127,7 @@ impl Gathering {
     pub(super) fn finish(&mut self, stop_reason: StopReason) -> Outcome {
         let empty = Self::new(self.begun, CostBefore::Unknown);
         let gathered = std::mem::replace(self, empty);
-        let mut outcome = outcome(gathered.conversation);
+        let mut outcome = outcome(gathered.conversation.map(|conversation| *conversation));
         outcome.turn_cost = gathered.cost_before.until(outcome.cost());
         outcome.stop_reason = stop_reason;
         outcome.tokens = gathered.tokens;
@@ -147,7 +148,10 @@ impl Gathering {
                 | SessionUpdate::UsageUpdate(_)
         ) || is_of_version_2(update)
         {
-            let _ = self.conversation.apply(update);
+            let gathered = self
+                .conversation
+                .get_or_insert_with(|| Box::new(Conversation::with_limit(MOST_BYTES)));
+            let _ = gathered.apply(update);
         }
     }
 }
@@ -165,7 +169,8 @@ fn is_of_version_2(update: &SessionUpdate) -> bool {
 }
 
 /// Summarises a turn. The stop reason is not that of the turn yet.
-fn outcome(conversation: Conversation) -> Outcome {
+fn outcome(conversation: Option<Conversation>) -> Outcome {
+    let conversation = conversation.unwrap_or_default();
     let mut outcome = Outcome {
         stop_reason: StopReason::EndTurn,
         text: String::new(),
@@ -338,12 +343,13 @@ mod tests {
         ] {
             let mut gathering = Gathering::new(Instant::now(), CostBefore::Nothing);
             gathering.update(&update);
-            let bytes = gathering.conversation.bytes();
+            let bytes = gathering.conversation.as_ref().unwrap().bytes();
             assert!(bytes > long.len(), "{update:?}");
             for _ in 0..100 {
                 gathering.update(&update);
             }
-            assert_eq!(gathering.conversation.bytes(), bytes, "{update:?}");
+            let after = gathering.conversation.as_ref().unwrap().bytes();
+            assert_eq!(after, bytes, "{update:?}");
         }
     }
 

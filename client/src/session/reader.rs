@@ -16,8 +16,8 @@ use super::event::SessionEvent;
 /// The number of queued bytes above which delivering an event waits.
 pub(super) const HIGH_WATER: usize = 1 << 20;
 
-/// The size that an event counts in addition to its content, in bytes.
-pub(super) const OVERHEAD: usize = 64;
+/// The size that an event counts in addition to its content, in bytes: its place in the queue.
+pub(super) const OVERHEAD: usize = size_of::<(SessionEvent, usize)>();
 
 /// One reader's view of the events of a session.
 #[derive(Debug, Default)]
@@ -43,6 +43,8 @@ struct Unread {
     processed: u64,
     /// The number of events that wait for capacity.
     coming: u64,
+    /// The number of tasks that wait for `room`, those of `coming` included.
+    watchers: u64,
     /// The number of events dropped since the reader timed out; 0 if it did not.
     missed: u64,
 }
@@ -84,6 +86,7 @@ impl Reader {
     }
 
     /// Queues an event, unless the queue is full.
+    #[inline]
     pub(super) fn offer(&self, event: SessionEvent, bytes: usize) -> Offer {
         let unread = self.lock();
         let full = unread.queue.bytes >= HIGH_WATER && unread.missed == 0;
@@ -98,6 +101,7 @@ impl Reader {
         self.push(self.lock(), event, OVERHEAD)
     }
 
+    #[inline]
     fn push(&self, mut unread: MutexGuard<'_, Unread>, event: SessionEvent, bytes: usize) -> Offer {
         match unread.attention {
             Attention::Gone => return Offer::Refused(event),
@@ -129,7 +133,7 @@ impl Reader {
         reader_timeout: Duration,
         may_wait: &(dyn Fn() -> bool + Sync),
     ) -> Result<(), SessionEvent> {
-        let _coming = Coming::of(self);
+        let _watcher = Watcher::of(self, true);
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
@@ -156,6 +160,7 @@ impl Reader {
     }
 
     /// Returns the next event; `None` after the last.
+    #[inline]
     pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
         // Locked once, so that no event is missed between the check and the registration of the
         // waker.
@@ -167,8 +172,11 @@ impl Reader {
         if event.is_none() && !ended {
             unread.waker = Some(cx.waker().clone());
         }
+        let is_watched = unread.watchers > 0;
         drop(unread);
-        self.room.notify_waiters();
+        if is_watched {
+            self.room.notify_waiters();
+        }
         match event {
             None if !ended => Poll::Pending,
             event => Poll::Ready(event),
@@ -186,6 +194,7 @@ impl Reader {
     /// next one. `false` if it takes none for `limit`. Completes immediately if the reader was
     /// dropped or discards events.
     pub(super) async fn caught_up(&self, limit: Duration) -> bool {
+        let _watcher = Watcher::of(self, false);
         let mut target = None;
         loop {
             let changed = self.room.notified();
@@ -245,23 +254,31 @@ impl Reader {
     }
 }
 
-/// An event that waits for the capacity of a reader.
-struct Coming<'a>(&'a Reader);
+/// A task that waits for a change of a reader, with an event or without.
+struct Watcher<'a> {
+    reader: &'a Reader,
+    has_event: bool,
+}
 
-impl<'a> Coming<'a> {
-    fn of(reader: &'a Reader) -> Self {
-        reader.lock().coming += 1;
-        Self(reader)
+impl<'a> Watcher<'a> {
+    fn of(reader: &'a Reader, has_event: bool) -> Self {
+        let mut unread = reader.lock();
+        unread.watchers += 1;
+        unread.coming += u64::from(has_event);
+        Self { reader, has_event }
     }
 }
 
-impl Drop for Coming<'_> {
+impl Drop for Watcher<'_> {
     fn drop(&mut self) {
-        self.0.lock().coming -= 1;
+        let mut unread = self.reader.lock();
+        unread.watchers -= 1;
+        unread.coming -= u64::from(self.has_event);
     }
 }
 
 impl Unread {
+    #[inline]
     fn take(&mut self) -> Option<SessionEvent> {
         if let Some(event) = self.queue.pop() {
             self.taken += 1;
@@ -289,6 +306,7 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
+    #[inline]
     pub(super) fn push(&mut self, entry: T, bytes: usize) {
         self.bytes += bytes;
         self.entries.push_back((entry, bytes));
@@ -299,6 +317,7 @@ impl<T> Queue<T> {
         self.entries.push_front((entry, bytes));
     }
 
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<T> {
         let (entry, bytes) = self.entries.pop_front()?;
         self.bytes -= bytes;

@@ -61,7 +61,7 @@ impl Turn {
     ///
     /// Spec: <https://agentclientprotocol.com/protocol/v1/prompt-turn#cancellation>
     pub fn cancel(&self) {
-        self.state.cancel.cancel();
+        self.state.cancel();
     }
 
     /// Waits for the end of the turn and returns its outcome. Unread events are dropped.
@@ -152,6 +152,6 @@ impl Drop for Turn {
     fn drop(&mut self) {
         self.state.reader.leave();
         // Has no effect after the end of the turn.
-        self.state.cancel.cancel();
+        self.state.cancel();
     }
 }

@@ -1,10 +1,10 @@
 //! The state of a turn: its number, cancellation and end.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::outcome::{CostBefore, Gathering, TokenUsage};
@@ -13,24 +13,71 @@ use super::reader::Reader;
 /// The maximum number of decisions about tool calls that nobody allowed, at a time.
 const MOST_REVIEWS: usize = 16;
 
+/// What can happen to a turn, once each.
+#[derive(Debug, Clone, Copy)]
+#[repr(u8)]
+pub(crate) enum Signal {
+    /// The turn is to be cancelled.
+    Cancel = 1,
+    /// `session/cancel` was sent; later permission requests are answered `cancelled`.
+    CancelSent = 2,
+    /// The cancellation has timed out. The end of the turn is no longer awaited.
+    Overdue = 4,
+    /// The agent has ended the turn.
+    Ended = 8,
+}
+
+/// What has happened to a turn.
+///
+/// One for all signals, because each prompt makes it: a `CancellationToken` for each would cost as much
+/// as sending a short prompt.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    set: AtomicU8,
+    changed: Notify,
+}
+
+impl Signals {
+    pub(crate) fn set(&self, signal: Signal) {
+        self.set.fetch_or(signal as u8, Ordering::AcqRel);
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn has(&self, signal: Signal) -> bool {
+        self.set.load(Ordering::Acquire) & signal as u8 != 0
+    }
+
+    /// Waits until a signal is set.
+    pub(crate) async fn until(&self, signal: Signal) {
+        loop {
+            // Created before the check, so that no change is missed.
+            let changed = self.changed.notified();
+            if self.has(signal) {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// Decisions about tool calls that nobody allowed.
+#[derive(Debug)]
+pub(crate) struct Reviews {
+    /// The outcome of the turn follows them.
+    pub(crate) tasks: TaskTracker,
+    /// Bounds their number.
+    pub(crate) places: Arc<Semaphore>,
+}
+
 #[derive(Debug)]
 pub(crate) struct TurnState {
     /// The number of the turn; the first of a session is 1.
     pub(super) number: u64,
     /// The id of its prompt, if the agent names the prompts of updates.
     pub(super) prompt_id: Option<String>,
-    /// Cancelled when the turn is to be cancelled.
-    pub(crate) cancel: CancellationToken,
-    /// Set when `session/cancel` was sent; later permission requests are answered `cancelled`.
-    pub(crate) cancel_sent: CancellationToken,
-    /// Set when the cancellation has timed out. The end of the turn is no longer awaited.
-    pub(crate) overdue: CancellationToken,
-    /// Set when the agent has ended the turn.
-    pub(crate) ended: CancellationToken,
-    /// Decide about tool calls that nobody allowed. The outcome follows them.
-    pub(crate) reviews: TaskTracker,
-    /// Bounds their number.
-    pub(crate) review_places: Arc<Semaphore>,
+    pub(crate) signals: Signals,
+    /// Made for the first of them, which few turns have.
+    reviews: OnceLock<Reviews>,
     /// The reader of the turn's events.
     pub(super) reader: Arc<Reader>,
     gathering: Mutex<Gathering>,
@@ -41,15 +88,23 @@ impl TurnState {
         Self {
             number,
             prompt_id,
-            cancel: CancellationToken::new(),
-            cancel_sent: CancellationToken::new(),
-            overdue: CancellationToken::new(),
-            ended: CancellationToken::new(),
-            reviews: TaskTracker::new(),
-            review_places: Arc::new(Semaphore::new(MOST_REVIEWS)),
+            signals: Signals::default(),
+            reviews: OnceLock::new(),
             reader: Arc::default(),
             gathering: Mutex::new(Gathering::new(Instant::now(), cost_before)),
         }
+    }
+
+    /// Asks for the cancellation of the turn.
+    pub(crate) fn cancel(&self) {
+        self.signals.set(Signal::Cancel);
+    }
+
+    pub(crate) fn reviews(&self) -> &Reviews {
+        self.reviews.get_or_init(|| Reviews {
+            tasks: TaskTracker::new(),
+            places: Arc::new(Semaphore::new(MOST_REVIEWS)),
+        })
     }
 
     /// Returns whether the agent names prompts.
@@ -66,13 +121,15 @@ impl TurnState {
     /// Ends the turn because of a tool call that nobody allowed.
     pub(crate) fn not_allowed(&self, title: String) {
         self.gathering().not_allowed(title);
-        self.cancel.cancel();
+        self.cancel();
     }
 
     /// Waits until nothing that the turn did is to be decided any more.
     pub(crate) async fn reviewed(&self) {
-        self.reviews.close();
-        self.reviews.wait().await;
+        if let Some(reviews) = self.reviews.get() {
+            reviews.tasks.close();
+            reviews.tasks.wait().await;
+        }
     }
 
     /// Records the end of the turn with its token usage.

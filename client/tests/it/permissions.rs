@@ -72,7 +72,7 @@ async fn next_answer(turn: &mut Turn) -> acp_client::Answered {
     loop {
         let event = turn.next().await.expect("the turn goes on").event;
         if let Event::Permission(answered) = event {
-            return answered;
+            return *answered;
         }
     }
 }

@@ -14,7 +14,7 @@ use super::Handler;
 use crate::guard::{Effect, Limits, Unasked, cancelled};
 use crate::hooks::SessionContext;
 use crate::permission::{Action, PermissionRequest, Reason};
-use crate::session::{Answered, Inbox, Origin, Receiver, Rest, TurnState, announced_child};
+use crate::session::{Answered, Inbox, Origin, Receiver, Rest, Signal, TurnState, announced_child};
 
 impl Handler {
     /// Decides a request, until the agent cancels it or the turn is cancelled, or up to `limit`.
@@ -133,11 +133,11 @@ impl Handler {
         let turn = unasked.turn.clone();
         let place = tokio::select! {
             biased;
-            () = turn.cancel.cancelled() => return,
-            place = turn.review_places.clone().acquire_owned() => place,
+            () = turn.signals.until(Signal::Cancel) => return,
+            place = turn.reviews().places.clone().acquire_owned() => place,
         };
         let (handler, id, inbox) = (self.clone(), id.clone(), inbox.clone());
-        turn.clone().reviews.spawn(async move {
+        turn.clone().reviews().tasks.spawn(async move {
             let question = tokio::task::spawn_blocking(move || unasked.question()).await;
             // An error means that the runtime is shutting down.
             if let Ok(Some(mut question)) = question {
@@ -150,12 +150,12 @@ impl Handler {
 
     async fn ask_afterwards(&self, inbox: &Inbox, question: PermissionRequest, turn: &TurnState) {
         let guard = &self.hooks.guard;
-        let (limits, cancelled) = (self.limits(None), turn.cancel.cancelled());
+        let (limits, cancelled) = (self.limits(None), turn.signals.until(Signal::Cancel));
         let answered = guard
             .decide(inbox, question, Some(turn), limits, cancelled)
             .await;
         let is_allowed = answered.is_allowed();
-        if !is_allowed && !turn.cancel.is_cancelled() {
+        if !is_allowed && !turn.signals.has(Signal::Cancel) {
             turn.not_allowed(answered.question.title.clone().unwrap_or_default());
         }
         // That a policy allows everything is no news.

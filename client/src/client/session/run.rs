@@ -16,7 +16,7 @@ use super::super::request::read;
 use super::v2;
 use super::{Open, PromptIn};
 use crate::error::{Error, Result};
-use crate::session::{TokenUsage, TurnState};
+use crate::session::{Signal, TokenUsage, TurnState};
 
 /// Members of the response to `session/prompt`.
 #[derive(Default, Deserialize)]
@@ -48,7 +48,7 @@ pub(super) async fn run(
         #[cfg(feature = "v2")]
         PromptIn::V2(request, _) => {
             let prompting = v2::prompting(&open, request, state.clone());
-            run_to_end(open, prompting, &state, Duration::ZERO, sender).await;
+            Box::pin(run_to_end(open, prompting, &state, Duration::ZERO, sender)).await;
         }
     }
 }
@@ -88,14 +88,10 @@ async fn run_to_end(
     if let Ok(stop_reason) = &result
         && !late.is_zero()
     {
-        tokio::select! {
-            () = sleep(late) => {}
-            () = state.cancel.cancelled() => {}
-            () = open.client.wire.ended.cancelled() => {}
-        }
+        Box::pin(late_updates(&open, state, late)).await;
         inbox.end_turn(state, Some(stop_reason.clone()));
     }
-    state.cancel_sent.cancel();
+    state.signals.set(Signal::CancelSent);
     let overdue = matches!(result, Err(Error::NotCancelled { .. }));
     match overdue {
         true => inbox.give_up_turn(state),
@@ -106,9 +102,9 @@ async fn run_to_end(
     // unresponsive agent must not keep the connection open.
     drop(open);
     match result {
-        Ok(_) => state.reviewed().await,
+        Ok(_) => Box::pin(state.reviewed()).await,
         // Nothing is left to decide.
-        Err(_) => state.cancel.cancel(),
+        Err(_) => state.cancel(),
     }
     // The turn may have been dropped.
     let _ = sender.send(result);
@@ -116,6 +112,15 @@ async fn run_to_end(
         // Until the response, updates belong to this turn and not to a later one.
         let _ = prompting.await;
         inbox.end_turn(state, None);
+    }
+}
+
+/// Waits for updates after the response.
+async fn late_updates(open: &Open, state: &TurnState, late: Duration) {
+    tokio::select! {
+        () = sleep(late) => {}
+        () = state.signals.until(Signal::Cancel) => {}
+        () = open.client.wire.ended.cancelled() => {}
     }
 }
 
@@ -128,17 +133,18 @@ async fn result(
     let answer = tokio::select! {
         biased;
         answer = &mut prompting => answer,
-        () = state.cancel.cancelled() => {
+        () = state.signals.until(Signal::Cancel) => {
             let limit = client.cancel_limit();
             let ending = async {
                 let cancel = CancelNotification::new(open.id.clone());
                 // On a closed connection the prompt has already failed.
                 let _ = client.agent.cancel(cancel).await;
                 // After the notification, so that the agent can interpret the `cancelled` answers.
-                state.cancel_sent.cancel();
+                state.signals.set(Signal::CancelSent);
                 (&mut prompting).await
             };
-            match timeout(limit, ending).await {
+            // Rare, and its state is not for every turn.
+            match Box::pin(timeout(limit, ending)).await {
                 Ok(answer) => answer,
                 Err(_) => return Err(Error::NotCancelled { session: open.id.clone(), limit }),
             }
@@ -149,9 +155,9 @@ async fn result(
         Err(error) => {
             if error.is_closed() {
                 // A response follows earlier updates; the end of the connection does not.
-                client.drained().await;
+                Box::pin(client.drained()).await;
             }
-            Err(client.explain(methods::Prompt::NAME, error).await)
+            Err(Box::pin(client.explain(methods::Prompt::NAME, error)).await)
         }
     }
 }

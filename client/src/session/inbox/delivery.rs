@@ -61,6 +61,7 @@ impl Inbox {
 
 impl State {
     /// Delivers an event to its readers. Returns it for those without capacity.
+    #[inline]
     pub(super) fn deliver(
         &mut self,
         event: SessionEvent,
