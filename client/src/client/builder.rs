@@ -21,7 +21,7 @@ use super::{Client, Endpoint, Inner, Limits, Wire};
 use crate::error::Result;
 use crate::guard::Guard;
 use crate::hooks::{AnyTerminals, ConnectionId, Elicitation, Extensions, Files, Terminals};
-use crate::permission::{Permissions, Policy};
+use crate::permission::Permissions;
 use crate::process::{AgentCommand, CurrentProcess, ProcessConnector};
 use crate::reconnect::{Bridge, ConnectionState, Connector};
 use crate::session::Sessions;
@@ -67,13 +67,7 @@ impl ClientBuilder {
     pub(super) fn new() -> Self {
         Self {
             name: Implementation::new("acp-client", env!("CARGO_PKG_VERSION")),
-            hooks: Hooks {
-                files: None,
-                terminals: None,
-                guard: Guard::new(Arc::new(Policy::DenyAll)),
-                elicitation: None,
-                extensions: None,
-            },
+            hooks: Hooks::default(),
             observer: None,
             transcript: None,
             layers: Vec::new(),

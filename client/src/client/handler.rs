@@ -31,7 +31,7 @@ pub(super) struct Handler {
 }
 
 /// The hooks for the agent's requests.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Hooks {
     pub(super) files: Option<Arc<AnyFiles>>,
     pub(super) terminals: Option<Arc<AnyTerminals>>,

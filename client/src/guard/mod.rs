@@ -22,7 +22,7 @@ pub(crate) use self::effect::{ALL_CHANGES, Effect};
 pub(crate) use self::modes::{AskFirst, never_asks};
 pub use self::modes::{choices, is_mode};
 use crate::hooks::AnyPermissions;
-use crate::permission::{Decision, PermissionRequest, Reason};
+use crate::permission::{Decision, PermissionRequest, Policy, Reason};
 use crate::session::{Answered, Inbox, Signal, TurnState};
 
 /// The limits in time of a decision.
@@ -37,6 +37,12 @@ pub(crate) struct Limits {
 /// Decides what an agent may do.
 #[derive(Clone)]
 pub(crate) struct Guard(Arc<AnyPermissions>);
+
+impl Default for Guard {
+    fn default() -> Self {
+        Self::new(Arc::new(Policy::DenyAll))
+    }
+}
 
 impl Guard {
     pub(crate) fn new(permissions: Arc<AnyPermissions>) -> Self {

@@ -301,9 +301,26 @@ async fn methods_of_an_extension_are_answered() {
     assert_eq!(answer, json!({"method": "_own/do", "params": "{\"a\":1}"}));
 }
 
+/// A hook that is added needs a row in the document.
+#[test]
+fn every_hook_is_in_the_document() {
+    let hooks = include_str!("../../src/hooks/object_safe.rs");
+    let hooks = hooks
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(" {"));
+    let hooks = hooks.filter_map(|line| Some(line.split_once(" as Any")?.0));
+    let hooks: Vec<_> = hooks.filter(|name| !name.contains('$')).collect();
+    assert!(hooks.contains(&"Permissions"), "{hooks:?}");
+    let document = include_str!("../../../docs/client.md");
+    for hook in hooks {
+        let row = format!("| `{hook}` | `");
+        assert!(document.contains(&row), "docs/client.md has no row {row}");
+    }
+}
+
 /// What an agent may send, besides the requests that the hooks answer: notifications, and proposals
 /// without a hook.
-const UNANSWERED: [&str; 8] = [
+pub const UNANSWERED: [&str; 8] = [
     "$/cancel_request",
     "_acp-sdk/session/state_changed",
     "auth/status_update",

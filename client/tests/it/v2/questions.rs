@@ -5,10 +5,12 @@ use acp_sdk::v1::{
     CreateElicitationRequest, ElicitationAcceptAction, ElicitationAction, ElicitationContentValue,
     StopReason,
 };
+use acp_sdk::v2::CLIENT_METHODS;
 use serde_json::{Value, json};
 
 use super::{connect, ends, open, session};
 use crate::agent::within;
+use crate::hooks::UNANSWERED;
 
 fn question() -> Value {
     json!({"sessionId": "s", "title": "Try it?",
@@ -106,4 +108,24 @@ async fn what_is_not_offered_is_refused_with_the_code_of_version_2() {
     let read = json!({"sessionId": "s", "path": "/a"});
     let refused = agent.ask("fs/read_text_file", read).await;
     assert_eq!(refused["code"], -32601, "{refused}");
+}
+
+/// A method that is added to the documents must be handled in version 2, too, or be listed.
+#[tokio::test]
+async fn every_request_of_the_documents_is_handled_or_listed() {
+    let builder = Client::builder().elicitation(Form);
+    let (client, mut agent) = connect(builder).await;
+    let _session = open(&client, &mut agent).await;
+    let mut params = form();
+    for (name, value) in question().as_object().unwrap() {
+        params[name] = value.clone();
+    }
+    let mut unanswered = Vec::new();
+    for facts in CLIENT_METHODS.iter() {
+        let answer = agent.ask(facts.name, params.clone()).await;
+        if answer["code"] == -32601 || answer["code"] == -32602 {
+            unanswered.push(facts.name);
+        }
+    }
+    assert_eq!(unanswered, UNANSWERED);
 }
