@@ -59,7 +59,6 @@ impl Supervisor {
     }
 
     /// Returns the agents in the order in which they were given.
-    #[must_use]
     pub fn agents(&self) -> &[ExternalAgent] {
         &self.agents
     }
@@ -85,7 +84,8 @@ impl Supervisor {
         // After the limit, the calls fail.
         let _ = timeout(CALLS, calls).await;
         let mut ends = tokio::task::JoinSet::new();
-        for agent in self.agents.iter().cloned() {
+        for agent in &*self.agents {
+            let agent = agent.clone();
             ends.spawn(async move { agent.cleanup().await });
         }
         ends.join_all().await;

@@ -66,7 +66,7 @@ pub(crate) struct Reviews {
     /// The outcome of the turn follows them.
     pub(crate) tasks: TaskTracker,
     /// Bounds their number.
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) permits: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl TurnState {
     pub(crate) fn reviews(&self) -> &Reviews {
         self.reviews.get_or_init(|| Reviews {
             tasks: TaskTracker::new(),
-            places: Arc::new(Semaphore::new(MOST_REVIEWS)),
+            permits: Arc::new(Semaphore::new(MOST_REVIEWS)),
         })
     }
 

@@ -131,10 +131,10 @@ impl Handler {
     /// while as many decisions are open as there may be, which slows the agent down.
     async fn review(&self, id: &SessionId, inbox: &Arc<Inbox>, unasked: Unasked) {
         let turn = unasked.turn.clone();
-        let place = tokio::select! {
+        let permit = tokio::select! {
             biased;
             () = turn.signals.until(Signal::Cancel) => return,
-            place = turn.reviews().places.clone().acquire_owned() => place,
+            permit = turn.reviews().permits.clone().acquire_owned() => permit,
         };
         let (handler, id, inbox) = (self.clone(), id.clone(), inbox.clone());
         turn.clone().reviews().tasks.spawn(async move {
@@ -144,7 +144,7 @@ impl Handler {
                 question.request.session_id = id;
                 handler.ask_afterwards(&inbox, question, &turn).await;
             }
-            drop(place);
+            drop(permit);
         });
     }
 

@@ -1,6 +1,7 @@
 //! Requests outside of turns.
 
-use acp_client::{Client, Error, Phase};
+use acp_client::{Client, Error, Event, Phase};
+use acp_sdk::v1::SessionUpdate;
 use serde_json::{Value, json};
 
 use super::{connect, open, session, word};
@@ -161,4 +162,23 @@ async fn updates_before_the_answer_belong_to_the_new_session() {
     let session = open(&client, &mut agent).await;
     let event = session.events().next_ready().unwrap();
     assert_eq!(word(&event.event), "early");
+}
+
+#[tokio::test]
+async fn updates_of_a_child_session_are_shown_with_its_parent() {
+    let (session, mut agent) = session().await;
+    let mut events = session.events();
+    let update = json!({"sessionUpdate": "agent_message_chunk", "messageId": "m",
+        "content": {"type": "text", "text": "Hi"}});
+    let meta = json!({"parentSessionId": "s"});
+    let params = json!({"sessionId": "child", "update": update, "_meta": meta});
+    let note = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
+    agent.raw.send(note).await;
+    let event = within(events.next()).await.unwrap();
+    let Event::ChildSession(child) = &event.event else {
+        panic!("{event:?}");
+    };
+    assert_eq!(child.session.as_str(), "child");
+    let is_text = matches!(child.update, SessionUpdate::AgentMessageChunk(_));
+    assert!(is_text, "{child:?}");
 }
