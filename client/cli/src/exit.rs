@@ -96,7 +96,9 @@ impl Code {
     pub(super) fn of_reason(reason: Reason) -> Self {
         match reason {
             Reason::Timeout => Self::Limit,
-            Reason::Interrupt | Reason::Signal | Reason::OutputClosed => Self::Cancelled,
+            Reason::Interrupt | Reason::Signal | Reason::Command | Reason::OutputClosed => {
+                Self::Cancelled
+            }
         }
     }
 }

@@ -132,6 +132,11 @@ impl Kept {
         self.record.session_id.as_ref()
     }
 
+    /// Returns the path of the socket of the process that uses the name.
+    pub(super) fn socket(&self) -> PathBuf {
+        self.file.with_extension("sock")
+    }
+
     /// Removes the name.
     ///
     /// # Errors
@@ -164,25 +169,36 @@ impl Kept {
 
 /// Returns the names of an agent's sessions in all directories. Skips files that cannot be used.
 pub(super) fn names(agent: &str) -> BTreeMap<SessionId, Vec<String>> {
-    let listed = folders::data().and_then(|folder| folder.join("sessions").read_dir().ok());
     let mut names = BTreeMap::<_, Vec<_>>::new();
-    for entry in listed.into_iter().flatten().flatten().take(MOST_FILES) {
-        let file = entry.path();
-        if file.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
-        let text = super::agents::text_up_to(&file, LARGEST_FILE);
-        let record = text
-            .ok()
-            .flatten()
-            .and_then(|text| serde_json::from_str::<Record>(&text).ok());
-        if let Some(record) = record.filter(|record| record.agent == agent)
-            && let Some(session) = record.session_id
-        {
+    for (_, record) in records().filter(|(_, record)| record.agent == agent) {
+        if let Some(session) = record.session_id {
             names.entry(session).or_default().push(record.name);
         }
     }
     names
+}
+
+/// Returns the agents that have a name in a directory, and the sockets of the processes that may use it.
+pub(super) fn sockets(name: &str, directory: &str) -> Vec<(String, PathBuf)> {
+    let records =
+        records().filter(|(_, record)| (&*record.name, &*record.directory) == (name, directory));
+    let sockets = records.map(|(file, record)| (record.agent, file.with_extension("sock")));
+    sockets.collect()
+}
+
+/// Returns the files with their contents. Skips those that cannot be used.
+fn records() -> impl Iterator<Item = (PathBuf, Record)> {
+    let listed = folders::data().and_then(|folder| folder.join("sessions").read_dir().ok());
+    let entries = listed.into_iter().flatten().flatten().take(MOST_FILES);
+    let files = entries.map(|entry| entry.path());
+    let files = files.filter(|file| {
+        file.extension()
+            .is_some_and(|extension| extension == "json")
+    });
+    files.filter_map(|file| {
+        let text = super::agents::text_up_to(&file, LARGEST_FILE).ok()??;
+        Some((file, serde_json::from_str(&text).ok()?))
+    })
 }
 
 /// Returns a hash as the name of the files, because a session name may contain any characters.

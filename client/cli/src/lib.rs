@@ -14,6 +14,7 @@ mod args;
 mod attachments;
 mod chat;
 mod connect;
+mod control;
 mod exit;
 mod folders;
 mod json;
@@ -92,6 +93,14 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Command::Sessions(args) => {
             let run = async |results: &mut Results| sessions::sessions(&args, results).await;
+            runtime.block_on(until_stopped(run))
+        }
+        Command::Status(args) => {
+            let run = async |results: &mut Results| control::status(&args, results).await;
+            runtime.block_on(until_stopped(run))
+        }
+        Command::Cancel(args) => {
+            let run = async |results: &mut Results| control::cancel(&args, results).await;
             runtime.block_on(until_stopped(run))
         }
         Command::Record(args) => {

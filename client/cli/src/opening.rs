@@ -11,6 +11,8 @@ use acp_sdk::v1::{
 };
 
 use super::args::SetupArgs;
+use super::complain;
+use super::control::{Control, Socket};
 use super::exit::{Code, explained};
 use super::kept::Kept;
 use super::mcp_servers;
@@ -73,6 +75,9 @@ impl From<selection::Failure> for Failure {
 pub(super) struct Opening {
     servers: Vec<McpServer>,
     resume: Option<SessionId>,
+    /// Other commands reach the turn by the name. Dropped before the name is unlocked.
+    _socket: Option<Socket>,
+    pub(super) control: Control,
     /// Held until the run ends.
     kept: Option<Kept>,
     is_new: bool,
@@ -97,8 +102,20 @@ impl Opening {
             }
             None => None,
         };
+        let control = Control::default();
+        let socket = kept.as_ref().and_then(|kept| {
+            let listened = Socket::listen(kept, control.clone());
+            let told = listened.inspect_err(|error| {
+                complain(format_args!(
+                    "acp: `acp status` and `acp cancel` cannot reach this session: {error}"
+                ));
+            });
+            told.ok()
+        });
         Ok(Self {
             servers,
+            _socket: socket,
+            control,
             resume: args.resume.as_deref().map(SessionId::from),
             kept,
             is_new: args.new_session,

@@ -14,6 +14,7 @@ use super::output::Output;
 use super::stop::{Reason, Stop};
 use acp_client::{Ask, Client, Error, Events, Outcome, Result, Session, SessionEvent, Turn};
 use acp_sdk::v1::ContentBlock;
+use tokio_util::sync::CancellationToken;
 
 /// Maximum size of a prompt from standard input, in bytes. JSON may double it.
 const LONGEST_PROMPT: u64 = 15 << 20;
@@ -112,11 +113,18 @@ async fn take_turn(
     let mut prompt = vec![ContentBlock::from(prompt(args, stop).await?)];
     prompt.extend(attached);
     let turn = begun.insert(session.prompt(prompt).await?);
+    let by_command = CancellationToken::new();
+    if let Some(opening) = opening {
+        opening.control.begin(session.id(), by_command.clone());
+    }
     // A separate task, because writing to standard output may block.
     let cancelling = tokio::spawn({
         let (stop, session) = (stop.clone(), session.clone());
         async move {
-            stop.cancelled().await;
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = by_command.cancelled() => stop.cancel(Reason::Command),
+            }
             session.cancel();
         }
     });
@@ -134,6 +142,9 @@ async fn take_turn(
         }
     };
     cancelling.abort();
+    if let Some(opening) = opening {
+        opening.control.end();
+    }
     while let Some(event) = events.next_ready() {
         print(output, &mut events, event, stop).await;
     }
@@ -220,7 +231,7 @@ async fn prompt(args: &RunArgs, stop: &Stop) -> Result<String, Failure> {
 }
 
 async fn announce(output: &mut Output, stop: &Stop) {
-    if let Some(reason @ (Reason::Interrupt | Reason::Timeout)) = stop.reason() {
+    if let Some(reason @ (Reason::Interrupt | Reason::Timeout | Reason::Command)) = stop.reason() {
         let message = format!("{reason}: cancelling the turn; Ctrl-C ends the agent");
         output.complain(&message).await;
     }

@@ -19,6 +19,8 @@ pub(super) enum Reason {
         expect(dead_code, reason = "elsewhere there is only Ctrl-C")
     )]
     Signal,
+    /// `acp cancel` of another process.
+    Command,
     /// The timeout given by `--timeout`.
     Timeout,
     /// Standard output was closed.
@@ -30,6 +32,7 @@ impl std::fmt::Display for Reason {
         f.write_str(match self {
             Self::Interrupt => "interrupted",
             Self::Signal => "ended by a signal",
+            Self::Command => "cancelled by `acp cancel`",
             Self::Timeout => "the time is up",
             Self::OutputClosed => "nobody reads the output any more",
         })

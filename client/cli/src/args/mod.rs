@@ -3,6 +3,7 @@
 mod agent;
 mod agents;
 mod chat;
+mod control;
 mod login;
 #[cfg(feature = "mcp")]
 mod mcp;
@@ -21,6 +22,7 @@ pub(super) use self::agent::AgentArgs;
 pub(super) use self::agent::RemoteArgs;
 pub(super) use self::agents::{AgentsArgs, AgentsCommand, InstallArgs, ListFormat};
 pub(super) use self::chat::{ChatArgs, UndoIn};
+pub(super) use self::control::NamedArgs;
 pub(super) use self::login::LoginArgs;
 #[cfg(feature = "mcp")]
 pub(super) use self::mcp::{LONGEST_NAME, McpArgs, is_in_names, mcp_name};
@@ -70,6 +72,12 @@ pub(super) enum Command {
 
     /// List, show, fork, delete or export the stored sessions of an agent.
     Sessions(Box<SessionsArgs>),
+
+    /// Say whether a turn runs in a session that another acp uses.
+    Status(NamedArgs),
+
+    /// Cancel the turn of a session that another acp uses, as Ctrl-C does there.
+    Cancel(NamedArgs),
 
     /// Record the messages between an editor and an agent.
     ///
@@ -125,6 +133,8 @@ impl Args {
             #[cfg(feature = "mcp")]
             Command::Mcp(mcp) => ("mcp", mcp.settle()),
             Command::Agents(_)
+            | Command::Status(_)
+            | Command::Cancel(_)
             | Command::Doctor
             | Command::Completions { .. }
             | Command::Man { .. } => {

@@ -184,7 +184,8 @@ Sessions:
   session/resume, or by session/load without printing the history. If the
   agent supports neither, or does not know the session any more, the run
   fails: acp never replaces a session silently. Only one run at a time can use
-  a name.
+  a name. Meanwhile `acp status --session NAME` and `acp cancel --session NAME`
+  in another shell say whether its turn runs, and cancel it.
 
 MCP servers:
   --mcp-server 'files=npx -y server /data' is a command that the agent starts;

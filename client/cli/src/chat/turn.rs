@@ -58,6 +58,9 @@ impl Talk<'_> {
             cancel: CancellationToken::new(),
             announced: false,
         };
+        self.opening
+            .control
+            .begin(self.session.id(), ending.cancel.clone());
         let mut events_end = false;
         let outcome = loop {
             tokio::select! {
@@ -86,6 +89,8 @@ impl Talk<'_> {
                 }
                 // All events before the end of the turn were shown.
                 outcome = turn.finish() => break outcome,
+                // By `acp cancel`; keys are seen at once.
+                () = ending.cancel.cancelled(), if !ending.announced => {}
                 _ = clock.tick() => {
                     question = question.filter(Asked::is_open);
                 }
@@ -117,6 +122,7 @@ impl Talk<'_> {
                 }
             }
         };
+        self.opening.control.end();
         while let Some(event) = self.events.next_ready() {
             self.show(&event);
         }

@@ -146,11 +146,7 @@ async fn second_session(mut terminal: Terminal) {
     terminal.shows("'name':'files'").await;
     terminal.shows(" s\r\n").await;
     terminal.shows("› ").await;
-    let names = terminal.data().join("acp/sessions");
-    let files = names.read_dir().unwrap().map(|file| file.unwrap().path());
-    let files: String = files
-        .map(|file| std::fs::read_to_string(file).unwrap())
-        .collect();
+    let files = terminal.names();
     assert!(files.contains(r#""sessionId":"t""#), "{files}");
     terminal.types("\u{4}");
     assert_eq!(terminal.code().await, Some(0));

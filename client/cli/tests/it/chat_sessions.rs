@@ -136,9 +136,7 @@ async fn a_name_stays_with_its_session() {
         terminal.shows("› ").await;
         terminal.types(line);
         terminal.shows(shown).await;
-        let names = terminal.data().join("acp/sessions").read_dir().unwrap();
-        let files = names.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
-        let files: String = files.collect();
+        let files = terminal.names();
         assert!(files.contains(&format!("\"{named}\"")), "{line}: {files}");
     }
     leave(terminal).await;

@@ -33,6 +33,7 @@ mod agents;
 mod chat;
 mod chat_prompt;
 mod chat_sessions;
+mod control;
 mod errors;
 mod formats;
 mod login;

@@ -88,9 +88,28 @@ impl Terminal {
         }
     }
 
+    /// `acp ARGS` with the same data, to be started.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acp"));
+        command.args(args);
+        command.env("HOME", self.data.path());
+        command.env("XDG_DATA_HOME", self.data.path());
+        command
+    }
+
     /// The folder of data of the command.
     pub fn data(&self) -> &Path {
         self.data.path()
+    }
+
+    /// The files of the names of sessions.
+    pub fn names(&self) -> String {
+        let folder = self.data.path().join("acp/sessions").read_dir().unwrap();
+        let files = folder.map(|file| file.unwrap().path());
+        let files = files.filter(|file| file.extension().is_some_and(|end| end == "json"));
+        files
+            .map(|file| std::fs::read_to_string(file).unwrap())
+            .collect()
     }
 
     pub fn types(&mut self, keys: &str) {
