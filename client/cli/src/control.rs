@@ -12,6 +12,11 @@
 //!   read, a token too. It could have the agent of another session, without a sandbox, do what it may not.
 //!   To cancel and to know the state changes no rights.
 
+#![cfg_attr(
+    not(unix),
+    allow(dead_code, reason = "without Unix sockets, nobody asks")
+)]
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

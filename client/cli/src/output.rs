@@ -1,5 +1,7 @@
 //! Prints the output of a run in each format.
 
+mod place;
+
 use std::io::{self, IsTerminal as _};
 
 use acp_sdk::conversation::{Change, Conversation};
@@ -9,6 +11,7 @@ use acp_sdk::v1::{
 };
 use tokio::io::{AsyncWriteExt as _, Stderr, Stdout};
 
+use self::place::same_place;
 use super::args::Format;
 use super::exit::{Code, explained};
 use super::json::{Line, escaped};
@@ -378,29 +381,6 @@ impl Output {
         let _ = self.stderr.write_all(line.as_bytes()).await;
         let _ = self.stderr.flush().await;
     }
-}
-
-/// Returns whether standard output and standard error lead to one terminal, pipe or file.
-#[cfg(unix)]
-fn same_place() -> bool {
-    use std::fs::File;
-    use std::os::fd::{AsFd as _, BorrowedFd};
-    use std::os::unix::fs::MetadataExt as _;
-
-    let place = |stream: BorrowedFd<'_>| {
-        let metadata = File::from(stream.try_clone_to_owned()?).metadata()?;
-        io::Result::Ok((metadata.dev(), metadata.ino()))
-    };
-    match (place(io::stdout().as_fd()), place(io::stderr().as_fd())) {
-        (Ok(output), Ok(error)) => output == error,
-        _ => false,
-    }
-}
-
-/// Returns whether standard output and standard error lead to one terminal.
-#[cfg(not(unix))]
-fn same_place() -> bool {
-    io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
 fn is_text(update: &SessionUpdate) -> bool {

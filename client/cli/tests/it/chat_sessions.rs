@@ -141,3 +141,89 @@ async fn a_name_stays_with_its_session() {
     }
     leave(terminal).await;
 }
+
+/// Opens a second session, and says in it what the client sent for it.
+const SECOND: &str = r#"message; servers=$(quoted); send '{"jsonrpc":"2.0","id":'"$id"',"result":{"sessionId":"t"}}'
+    prompt; send '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"t","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"$servers"'"}}}}'
+    end end_turn; message"#;
+
+async fn second_session(mut terminal: Terminal) {
+    terminal.shows("› ").await;
+    terminal.types("again\r");
+    terminal.shows("'name':'files'").await;
+    terminal.shows(" s\r\n").await;
+    terminal.shows("› ").await;
+    let files = terminal.names();
+    assert!(files.contains(r#""sessionId":"t""#), "{files}");
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+}
+
+const NAMED: [&str; 5] = ["chat", "--session", "work", "--mcp-server", "files=sh"];
+
+#[tokio::test]
+async fn a_new_session_keeps_its_name_and_servers() {
+    let agent = super::script::script(&format!(
+        r#"answer '{{"protocolVersion":1,"agentCapabilities":{{"loadSession":true}}}}'; answer '{{"sessionId":"s"}}'; {SECOND}"#
+    ));
+    let mut terminal = Terminal::acp(&[&NAMED[..], &["--", "sh", "-c", &agent]].concat());
+    terminal.shows("› ").await;
+    terminal.types("/new\r");
+    terminal.shows("A new session.").await;
+    second_session(terminal).await;
+}
+
+#[tokio::test]
+async fn a_session_in_place_of_a_lost_one_keeps_its_name_and_servers() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = super::script::script(&format!(
+        r#"answer '{{"protocolVersion":1,"agentCapabilities":{{"loadSession":true}}}}'
+        if [ -e again ]; then refuse -32002 Gone; {SECOND}; fi; touch again; answer '{{"sessionId":"s"}}'"#
+    ));
+    let cwd = dir.path().to_str().unwrap();
+    let args = ["--cwd", cwd, "--", "sh", "-c", &agent];
+    let mut terminal = Terminal::acp(&[&NAMED[..], &args].concat());
+    terminal.shows("was lost").await;
+    second_session(terminal).await;
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_resumed_is_explained() {
+    let agent = super::script::script(
+        r#"answer '{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}'; message
+        send '{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32603,"message":"Internal error","data":{"details":"no such rollout"}}}'; message"#,
+    );
+    let mut terminal = Terminal::acp(&["chat", "--resume", "gone", "--", "sh", "-c", &agent]);
+    terminal.shows("does not continue the session gone").await;
+    terminal.shows("no such rollout").await;
+    terminal.shows("acp sessions list").await;
+    assert_eq!(terminal.code().await, Some(1));
+}
+
+#[tokio::test]
+async fn a_continued_session_shows_its_history() {
+    let capabilities = r#""loadSession":true,"sessionCapabilities":{"resume":{}}"#;
+    let agent = super::script::script(&format!(
+        r#"answer '{{"protocolVersion":1,"agentCapabilities":{{{capabilities}}}}}'; message
+        update '{{"sessionUpdate":"user_message_chunk","content":{{"type":"text","text":"Old words"}}}}'; say 'Old answer'
+        send '{{"jsonrpc":"2.0","id":'"$id"',"result":{{}}}}'; message"#
+    ));
+    let agent = agent.replace("\"sessionId\":\"s\"", "\"sessionId\":\"old\"");
+    let mut terminal = Terminal::acp(&["chat", "--resume", "old", "--", "sh", "-c", &agent]);
+    terminal.shows("continues the session old").await;
+    terminal.shows("› Old words").await;
+    terminal.shows("Old answer").await;
+    terminal.shows("end of the history").await;
+    terminal.shows("› ").await;
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+    let resumes = agent.replace("\"loadSession\":true,", "");
+    let resumes = resumes.replace("session/update", "_none");
+    let mut terminal = Terminal::acp(&["chat", "--resume", "old", "--", "sh", "-c", &resumes]);
+    terminal
+        .shows("continues the session old, without its history")
+        .await;
+    terminal.shows("› ").await;
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+}

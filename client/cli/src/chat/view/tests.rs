@@ -1,7 +1,8 @@
 //! Tests what is shown of events.
 
 use acp_sdk::v1::{
-    Content, Plan, PlanEntry, PlanEntryPriority, ToolCall, ToolCallContent, ToolCallStatus,
+    Content, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, ToolCall, ToolCallContent,
+    ToolCallStatus,
 };
 
 use super::*;
