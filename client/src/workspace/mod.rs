@@ -9,6 +9,7 @@
 //! a terminal belongs to one session of one client.
 
 mod hooks;
+mod launch;
 mod output;
 #[cfg(all(unix, feature = "pty"))]
 mod pty;
@@ -32,8 +33,9 @@ use acp_sdk::{HandlerError, HandlerResult, RpcError};
 
 use tokio::sync::Semaphore;
 
+use self::launch::Launch;
 pub use self::stream::{OutputChunk, OutputStream};
-use self::terminal::{Launch, Terminals};
+use self::terminal::Terminals;
 use crate::error::{Error, Result};
 use crate::hooks::{ConnectionId, SessionContext};
 

@@ -19,7 +19,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use acp_files::Directory;
-use acp_sandbox::Sandbox;
 use acp_sdk::v1::{
     CreateTerminalRequest, SessionId, TerminalExitStatus, TerminalId, TerminalOutputResponse,
 };
@@ -28,9 +27,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::launch::Launch;
 use super::output::Output;
-#[cfg(all(unix, feature = "pty"))]
-use super::pty;
 use super::stream::OutputStream;
 use crate::hooks::{ConnectionId, SessionContext};
 use crate::process::group::{Group, Request};
@@ -51,38 +49,6 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// The time that dropping the last handle waits for sweeps.
 const SWEEP: Duration = Duration::from_secs(1);
-
-/// How commands are started.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Launch {
-    pub(crate) sandbox: Option<Sandbox>,
-    /// The size of their pseudo-terminals; `None` for pipes.
-    #[cfg(all(unix, feature = "pty"))]
-    pub(crate) pty: Option<pty::Size>,
-}
-
-/// Our end of a command's output, and the command's ends for standard output and error.
-type Streams = (Box<dyn pipe::Pipe + Send>, Stdio, Stdio);
-
-impl Launch {
-    fn streams(&self) -> io::Result<Streams> {
-        #[cfg(all(unix, feature = "pty"))]
-        if let Some(size) = self.pty {
-            let (master, stdout, stderr) = pty::open(size)?;
-            return Ok((Box::new(master), stdout, stderr));
-        }
-        let (pipe, stdout, stderr) = shared_pipe()?;
-        Ok((Box::new(pipe), stdout, stderr))
-    }
-
-    fn variables(&self) -> &'static [(&'static str, &'static str)] {
-        #[cfg(all(unix, feature = "pty"))]
-        if self.pty.is_some() {
-            return &pty::VARIABLES;
-        }
-        &[]
-    }
-}
 
 /// The terminals of a workspace. Dropping them kills their processes.
 #[derive(Debug, Default)]
@@ -393,23 +359,6 @@ fn hint(request: &CreateTerminalRequest) -> &'static str {
     } else {
         ""
     }
-}
-
-/// Creates one pipe for both outputs of a command, so that their order is kept.
-#[cfg(unix)]
-fn shared_pipe() -> io::Result<(tokio::net::unix::pipe::Receiver, Stdio, Stdio)> {
-    let (reader, writer) = io::pipe()?;
-    let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(reader.into())?;
-    Ok((reader, writer.try_clone()?.into(), writer.into()))
-}
-
-/// Creates one pipe for both outputs of a command, read on the runtime's blocking threads.
-#[cfg(not(unix))]
-fn shared_pipe() -> io::Result<(tokio::fs::File, Stdio, Stdio)> {
-    let (reader, writer) = io::pipe()?;
-    let reader = std::fs::File::from(std::os::windows::io::OwnedHandle::from(reader));
-    let reader = tokio::fs::File::from_std(reader);
-    Ok((reader, writer.try_clone()?.into(), writer.into()))
 }
 
 #[cfg(all(test, unix))]
