@@ -27,7 +27,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Returns the text of a question.
+    /// Returns the text of a question. The names of its options count towards the length.
     pub fn new(question: &PermissionRequest) -> Self {
         let mut lines = Vec::new();
         let kind = question.kind.as_ref();
@@ -51,6 +51,8 @@ impl Shown {
             Some(value) => add(&mut lines, "input: ", &value.to_string()),
         }
         let bytes: usize = lines.iter().map(String::len).sum();
+        let options = question.request.options.iter();
+        let bytes = bytes + options.map(|option| option.name.len()).sum::<usize>();
         let too_long = (lines.len() > MOST_LINES || bytes > MOST_BYTES).then_some(lines.len());
         if too_long.is_some() {
             lines.truncate(1);

@@ -271,7 +271,8 @@ fn of_block(block: &ContentBlock, cut: Option<&str>, width: usize, paint: Paint)
 
 /// Returns the line for those that are left out, which ends in `hint` at any width.
 pub(super) fn more(left_out: usize, hint: &str, width: usize) -> String {
-    let line = format!("… {left_out} more lines{hint}");
+    let s = if left_out == 1 { "" } else { "s" };
+    let line = format!("… {left_out} more line{s}{hint}");
     match line.width() + 5 <= width {
         true => line,
         false => format!("…{hint}"),

@@ -1,6 +1,7 @@
 //! The text of a permission request and the keys that answer it.
 
-use acp_sdk::v1::PermissionOptionKind;
+use acp_sdk::v1::{PermissionOption, PermissionOptionKind};
+use unicode_width::UnicodeWidthStr;
 
 use super::super::style::{Face, Paint, fit, wrap};
 use super::SIGN;
@@ -78,6 +79,15 @@ pub(in super::super) fn shown(
             "  {lines} lines are too long to be shown: it can only be refused here, or allowed by a rule\n"
         );
     }
+    // The line of the key has no room for them, and "always" may be said there of more than one call.
+    for (key, effect, option) in offered(question) {
+        let name = fit(&option.name, usize::MAX);
+        if name.width() > room(effect, width) {
+            for line in wrapped(&format!("{key}  {effect}: {name}"), 4) {
+                text += &format!("  {line}\n");
+            }
+        }
+    }
     for line in changes {
         text += line;
         text.push('\n');
@@ -85,22 +95,35 @@ pub(in super::super) fn shown(
     text
 }
 
+/// Returns the options with their keys and effects. The agent chooses the name; the kind states the
+/// effect.
+fn offered(
+    question: &PermissionRequest,
+) -> impl Iterator<Item = (char, &'static str, &PermissionOption)> {
+    let options = question.request.options.iter().enumerate();
+    options.filter_map(|(index, option)| {
+        let effect = match option.kind {
+            PermissionOptionKind::AllowOnce => "allow once",
+            PermissionOptionKind::AllowAlways => "allow always",
+            PermissionOptionKind::RejectOnce => "reject once",
+            PermissionOptionKind::RejectAlways => "reject always",
+            _ => "another answer",
+        };
+        Some((letter(question, index)?, effect, option))
+    })
+}
+
+/// Returns the columns for the name of an option.
+fn room(effect: &str, width: usize) -> usize {
+    width.saturating_sub(effect.len() + 10)
+}
+
 /// Returns the keys that answer, one line each.
 pub(super) fn keys(question: &PermissionRequest, width: usize, more: usize) -> Vec<String> {
-    let options = question.request.options.iter().enumerate();
-    let mut lines: Vec<_> = options
-        .filter_map(|(index, option)| {
-            let key = letter(question, index)?;
-            let kind = match option.kind {
-                PermissionOptionKind::AllowOnce => "allow once",
-                PermissionOptionKind::AllowAlways => "allow always",
-                PermissionOptionKind::RejectOnce => "reject once",
-                PermissionOptionKind::RejectAlways => "reject always",
-                _ => "another answer",
-            };
-            // The agent chooses the name; the kind states the effect of the option.
-            let name = fit(&option.name, width.saturating_sub(kind.len() + 10));
-            Some(format!("  {key}  {kind}: {name}"))
+    let mut lines: Vec<_> = offered(question)
+        .map(|(key, effect, option)| {
+            let name = fit(&option.name, room(effect, width));
+            format!("  {key}  {effect}: {name}")
         })
         .collect();
     if more > 0 {

@@ -2,6 +2,8 @@ use acp_sdk::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionRequest, ToolCallUpdate, ToolKind,
 };
 
+use unicode_width::UnicodeWidthStr;
+
 use super::*;
 
 fn question(kinds: &[PermissionOptionKind]) -> PermissionRequest {
@@ -52,6 +54,30 @@ fn the_agent_controls_nothing() {
     let text = shown(&question, &[], 80, Paint { colours: false });
     assert_eq!(text, "? May the agent: Run\n      \\u{1b}[2Jls (execute)\n");
     assert_eq!(keys(&question, 80, 0)[0], "  y  allow once: Name");
+}
+
+/// "Allow always" may name the commands that it allows.
+#[test]
+fn the_whole_name_of_an_option_is_shown_at_any_width() {
+    let name = format!(
+        "Yes, and for all that begin with `{}; curl evil`",
+        "x".repeat(100)
+    );
+    let mut question = question(&[PermissionOptionKind::AllowAlways]);
+    question.request.options[0].name = name.clone();
+    for width in [40, 80, 200] {
+        let text = shown(&question, &[], width, Paint { colours: false });
+        let key = &keys(&question, width, 0)[0];
+        assert!(key.width() < width, "{key}");
+        let joined = text.replace("\n  ", " ").replace(' ', "");
+        let whole = format!("allowalways:{}", name.replace(' ', ""));
+        assert_eq!(
+            joined.contains(&whole),
+            key.ends_with('…'),
+            "{width}: {text}\n{key}"
+        );
+        assert_eq!(key.ends_with('…'), width < 200, "{key}");
+    }
 }
 
 #[test]
