@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use acp_client::review::{Snapshots, UndoStack, hunks};
-use acp_client::{AgentCommand, Ask, Buffers, Client, Events, OpenFiles, Workspace};
-use acp_sdk::conversation::{Conversation, ItemKind};
+use acp_client::{AgentCommand, Ask, Buffers, Client, LiveConversation, OpenFiles, Workspace};
+use acp_sdk::conversation::ItemKind;
 use acp_sdk::v1::ToolCallContent;
 
 /// The files that are open, by path, with text that may not be saved.
@@ -29,11 +29,10 @@ impl OpenFiles for Editor {
 }
 
 /// The panel beside the text: a row for each item, which a real panel replaces when it changes.
-async fn panel(mut events: Events) {
-    let mut conversation = Conversation::new();
-    while let Some(event) = events.next().await {
-        for change in event.event.apply_to(&mut conversation) {
-            let item = change.item().and_then(|id| conversation.item(id));
+async fn panel(mut live: LiveConversation) {
+    while let Some(step) = live.next().await {
+        for change in step.changes {
+            let item = change.item().and_then(|id| live.conversation().item(id));
             match item.map(|item| &item.kind) {
                 Some(ItemKind::Message(message)) => println!("{}", message.text()),
                 Some(ItemKind::ToolCall(call)) => {
@@ -65,7 +64,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = AgentCommand::new(agent).args(args);
     let client = builder.terminals(disk).spawn(agent).await?;
     let session = client.new_session(".").await?;
-    let panel = tokio::spawn(panel(session.events()));
+    let panel = tokio::spawn(panel(session.conversation()));
     let mut turns = UndoStack::new(Snapshots::of(".").await?);
     turns.begin().await?;
     let turn = session.prompt("Fix the first TODO here.").await?;

@@ -19,7 +19,9 @@ use self::run::run;
 use super::Inner;
 use super::request::Response;
 use crate::error::{Error, Result};
-use crate::session::{ConfigValue, Events, Inbox, Prompt, SessionSettings, Signal, Turn};
+use crate::session::{
+    ConfigValue, Events, Inbox, LiveConversation, Prompt, SessionSettings, Signal, Turn,
+};
 
 /// A session of the agent. Clones share it.
 ///
@@ -83,6 +85,13 @@ impl Session {
     #[must_use]
     pub fn events(&self) -> Events {
         Events::new(self.open.inbox.clone())
+    }
+
+    /// Returns the conversation of the session, which follows its events from now on. It begins as
+    /// [`events`](Self::events) does.
+    #[must_use]
+    pub fn conversation(&self) -> LiveConversation {
+        LiveConversation::new(self.events())
     }
 
     /// Returns the current modes, config options, slash commands and title.
