@@ -28,7 +28,8 @@ fn mentioned(prompt: &str, cwd: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the blocks of a prompt that names files, and the lines about them.
+/// Returns the blocks of a prompt that names files in the directory, and the lines about all that it names.
+/// `cwd` has no links.
 fn blocks(
     prompt: &str,
     cwd: &Path,
@@ -41,6 +42,15 @@ fn blocks(
         lines.push(format!("only the first {MOST_ATTACHED} files are attached"));
     }
     for path in paths.iter().take(MOST_ATTACHED) {
+        // Pasted text may name any file, whose contents the user does not mean to send.
+        let is_inside = path.canonicalize().is_ok_and(|path| path.starts_with(cwd));
+        if !is_inside {
+            let path = path.display();
+            lines.push(format!(
+                "{path} is outside of the directory, and is not attached"
+            ));
+            continue;
+        }
         match attach(path, capabilities, local) {
             Ok(Attached { block, how, note }) => {
                 let shown = path.strip_prefix(cwd).unwrap_or(path).to_string_lossy();
@@ -115,18 +125,20 @@ impl Talk<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
     #[test]
     fn files_after_an_at_are_attached_once() {
         let dir = tempfile::tempdir().unwrap();
+        let cwd = dir.path().canonicalize().unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", dir.path().join("link")).unwrap();
         for (name, bytes) in [("a.rs", &b"text"[..]), ("b.", b"x"), ("c.png", b"\x89PNG")] {
             std::fs::write(dir.path().join(name), bytes).unwrap();
         }
         let sent = |prompt: &str, capabilities: &PromptCapabilities, local| {
-            let (blocks, lines) = blocks(prompt, dir.path(), capabilities, local);
+            let (blocks, lines) = blocks(prompt, &cwd, capabilities, local);
             let blocks = serde_json::to_value(blocks).unwrap();
             let blocks = blocks.as_array().unwrap().iter();
             let kinds: Vec<_> = blocks.map(|block| block["type"].clone()).collect();
@@ -140,6 +152,12 @@ mod tests {
         let (kinds, lines) = sent(prompt, &all, true);
         assert_eq!(kinds, ["resource", "resource"]);
         assert_eq!(lines, "attached: a.rs (contents), b. (contents)");
+        let (kinds, lines) = sent("@/etc/passwd @../../etc/passwd @link", &all, true);
+        assert!(kinds.is_empty(), "{lines}");
+        assert!(
+            lines.contains("/etc/passwd is outside of the directory"),
+            "{lines}"
+        );
         let (kinds, lines) = sent("@a.rs", &none, true);
         assert_eq!((kinds.len(), &*lines), (1, "attached: a.rs (link)"));
         let (kinds, lines) = sent("@a.rs", &none, false);

@@ -92,6 +92,9 @@ impl<'a> Talk<'a> {
         if args.choose_session {
             let agent = args.setup.agent.identity();
             let rows = stored(client, &cwd, &agent).await?;
+            if rows.is_empty() {
+                return Err(opening::Failure::Session(NONE_STORED.to_owned()).into());
+            }
             let chosen = pick(&rows, &mut keyboard, &mut screen, paint).await?;
             let row = chosen.and_then(|index| rows.get(index));
             let row = row.ok_or_else(|| opening::Failure::Session(NOT_CHOSEN.to_owned()))?;
@@ -372,6 +375,9 @@ fn elicits(keys: &Keys) -> impl Fn(ClientBuilder) -> ClientBuilder + use<> {
 
 /// The time without new text after which an incomplete line is shown above the editor.
 const QUIET: std::time::Duration = std::time::Duration::from_millis(200);
+
+const NONE_STORED: &str =
+    "the agent has no stored session of this directory: leave out --choose-session";
 
 const NOT_CHOSEN: &str = "no session was chosen; without --choose-session, acp begins a new one";
 
