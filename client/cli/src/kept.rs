@@ -133,6 +133,7 @@ impl Kept {
     }
 
     /// Returns the path of the socket of the process that uses the name.
+    #[cfg(unix)]
     pub(super) fn socket(&self) -> PathBuf {
         self.file.with_extension("sock")
     }

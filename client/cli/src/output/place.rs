@@ -1,6 +1,6 @@
 //! Where the output of a run leads.
 
-use std::io::{self};
+use std::io;
 
 /// Returns whether standard output and standard error lead to one terminal, pipe or file.
 #[cfg(unix)]
@@ -22,5 +22,6 @@ pub(super) fn same_place() -> bool {
 /// Returns whether standard output and standard error lead to one terminal.
 #[cfg(not(unix))]
 pub(super) fn same_place() -> bool {
+    use std::io::IsTerminal as _;
     io::stdout().is_terminal() && io::stderr().is_terminal()
 }
