@@ -76,8 +76,8 @@ pub use crate::permission::{
 pub use crate::process::{AgentCommand, AgentInput, AgentOutput, AgentProcess, Exit};
 pub use crate::reconnect::{ConnectionState, Reconnect};
 pub use crate::session::{
-    Answered, ChildUpdate, ConfigValue, ConversationStep, Event, Events, Gap, LiveConversation,
-    Outcome, Phase, Prompt, SessionEvent, SessionSettings, TokenUsage, Turn,
+    Answered, ChildConversations, ChildUpdate, ConfigValue, ConversationStep, Event, Events, Gap,
+    LiveConversation, Outcome, Phase, Prompt, SessionEvent, SessionSettings, TokenUsage, Turn,
 };
 pub use crate::workspace::{OutputChunk, OutputStream, Workspace};
 /// A sandbox for [`AgentCommand::sandbox`] and [`Workspace::sandbox`].

@@ -48,6 +48,10 @@ pub(super) enum Line<'a> {
         session_id: &'a SessionId,
         update: &'a SessionUpdate,
     },
+    ChildUpdate {
+        session_id: &'a SessionId,
+        update: &'a SessionUpdate,
+    },
     Permission {
         session_id: &'a SessionId,
         tool_call: &'a ToolCallUpdate,

@@ -18,7 +18,7 @@ use super::json::{Line, escaped};
 use super::text;
 use acp_client::Error;
 use acp_client::internal::separator;
-use acp_client::{Event, Outcome, SessionEvent};
+use acp_client::{ChildConversations, Event, Outcome, SessionEvent};
 
 /// Maximum number of bytes of a thought in one line.
 const LONGEST_THOUGHT: usize = 4 << 10;
@@ -44,6 +44,7 @@ pub(super) struct Output {
     session: Option<SessionId>,
     /// Of the run, the latest part.
     conversation: Conversation,
+    children: ChildConversations,
     /// The end of the text written to standard output.
     tail: String,
     thought: String,
@@ -68,6 +69,7 @@ impl Output {
             shared: same_place(),
             session: None,
             conversation: Conversation::with_limit(REMEMBERED),
+            children: ChildConversations::default(),
             tail: String::new(),
             thought: String::new(),
             usage: None,
@@ -119,6 +121,20 @@ impl Output {
                 Ok(())
             }
             (Format::Text, Event::Update(update)) => self.text_update(update).await,
+            (Format::Json, Event::ChildSession(child)) => {
+                let line = Line::ChildUpdate {
+                    session_id: &child.session,
+                    update: &child.update,
+                };
+                self.json(&line).await
+            }
+            (Format::Text, Event::ChildSession(child)) => {
+                if let Some(line) = text::child_tool_call(&mut self.children, child) {
+                    self.end_thought().await;
+                    self.write_note(&line).await;
+                }
+                Ok(())
+            }
             (Format::Text, Event::Permission(answered)) => {
                 self.end_thought().await;
                 self.write_note(&text::permission(answered)).await;

@@ -13,7 +13,7 @@ use acp_sdk::v1::{
 
 pub(super) use self::permission::{not_allowed, permission};
 use acp_client::Error;
-use acp_client::Gap;
+use acp_client::{ChildConversations, ChildUpdate, Gap};
 use acp_sdk::text::one_line;
 
 /// Maximum number of displayed characters of a title or line.
@@ -44,6 +44,15 @@ pub(super) fn line(update: &SessionUpdate) -> Option<String> {
         SessionUpdate::Unknown(update) => replaced(update),
         _ => None,
     }
+}
+
+/// Applies an update of a child session. Returns the lines of a tool call, as [`tool_call`] does.
+pub(super) fn child_tool_call(
+    children: &mut ChildConversations,
+    child: &ChildUpdate,
+) -> Option<String> {
+    let lines = tool_call(children.of(&child.session), &child.update)?;
+    Some(format!("subagent: {lines}"))
 }
 
 /// Applies an update of a tool call. Returns its lines when it begins and when it ends.

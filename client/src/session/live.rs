@@ -34,9 +34,12 @@ const CHILD_BYTES: usize = 4 << 20;
 pub struct LiveConversation {
     events: Events,
     conversation: Conversation,
-    /// Those that were updated last are at the end.
-    children: VecDeque<(SessionId, Conversation)>,
+    children: ChildConversations,
 }
+
+/// The conversations of the child sessions of a session: the last 32 that were updated, up to 4 MiB each.
+#[derive(Debug, Default)]
+pub struct ChildConversations(VecDeque<(SessionId, Conversation)>);
 
 /// An event, and what it has changed in a conversation.
 #[derive(Debug, Clone)]
@@ -54,7 +57,7 @@ impl LiveConversation {
         Self {
             events,
             conversation: Conversation::new(),
-            children: VecDeque::new(),
+            children: ChildConversations::default(),
         }
     }
 
@@ -79,38 +82,45 @@ impl LiveConversation {
         &self.conversation
     }
 
-    /// Returns the conversation of a child session. Those of the last 32 that were updated are kept, up to
-    /// 4 MiB each.
+    /// Returns the conversations of the child sessions.
     #[must_use]
-    pub fn child(&self, session: &SessionId) -> Option<&Conversation> {
-        let child = self.children.iter().find(|(id, _)| id == session)?;
-        Some(&child.1)
-    }
-
-    /// Returns the child sessions, in the order of their last updates.
-    pub fn children(&self) -> impl Iterator<Item = (&SessionId, &Conversation)> {
-        self.children.iter().map(|(id, child)| (id, child))
+    pub fn children(&self) -> &ChildConversations {
+        &self.children
     }
 
     fn apply(&mut self, event: SessionEvent) -> ConversationStep {
         let changes = match &event.event {
-            Event::ChildSession(update) => self.child_mut(&update.session).apply(&update.update),
+            Event::ChildSession(update) => self.children.of(&update.session).apply(&update.update),
             other => other.apply_to(&mut self.conversation),
         };
         ConversationStep { event, changes }
     }
+}
 
-    /// Returns the conversation of a child session as the last of `children`.
-    fn child_mut(&mut self, session: &SessionId) -> &mut Conversation {
-        let known = self.children.iter().position(|(id, _)| id == session);
-        let child = known.and_then(|at| self.children.remove(at));
-        if self.children.len() == MOST_CHILDREN {
-            self.children.pop_front();
+impl ChildConversations {
+    /// Returns the conversation of a child session, to be updated. A new one is empty.
+    pub fn of(&mut self, session: &SessionId) -> &mut Conversation {
+        let known = self.0.iter().position(|(id, _)| id == session);
+        let child = known.and_then(|at| self.0.remove(at));
+        if self.0.len() == MOST_CHILDREN {
+            self.0.pop_front();
         }
         let new = || (session.clone(), Conversation::with_limit(CHILD_BYTES));
-        self.children.push_back(child.unwrap_or_else(new));
-        let last = self.children.len() - 1;
-        &mut self.children[last].1
+        self.0.push_back(child.unwrap_or_else(new));
+        let last = self.0.len() - 1;
+        &mut self.0[last].1
+    }
+
+    /// Returns the conversation of a child session.
+    #[must_use]
+    pub fn get(&self, session: &SessionId) -> Option<&Conversation> {
+        let child = self.0.iter().find(|(id, _)| id == session)?;
+        Some(&child.1)
+    }
+
+    /// Returns the child sessions, in the order of their last updates.
+    pub fn iter(&self) -> impl Iterator<Item = (&SessionId, &Conversation)> {
+        self.0.iter().map(|(id, child)| (id, child))
     }
 }
 
@@ -158,12 +168,12 @@ mod tests {
         child(&mut live, "b", "of b");
         child(&mut live, "a", ", more");
         assert_eq!(texts(live.conversation()), ["own text"]);
-        let of_a = live.child(&"a".into()).unwrap();
+        let of_a = live.children().get(&"a".into()).unwrap();
         assert_eq!(texts(of_a), ["of a, more"]);
         assert!(changes[0].item().is_some_and(|id| of_a.item(id).is_some()));
-        let order: Vec<_> = live.children().map(|(id, _)| id.as_str()).collect();
+        let order: Vec<_> = live.children().iter().map(|(id, _)| id.as_str()).collect();
         assert_eq!(order, ["b", "a"]);
-        assert!(live.child(&"c".into()).is_none());
+        assert!(live.children().get(&"c".into()).is_none());
     }
 
     #[test]
@@ -173,9 +183,9 @@ mod tests {
             child(&mut live, &number.to_string(), "text");
             child(&mut live, "0", ".");
         }
-        assert_eq!(live.children().count(), MOST_CHILDREN);
-        assert!(live.child(&"1".into()).is_none());
-        let first = texts(live.child(&"0".into()).unwrap());
+        assert_eq!(live.children().iter().count(), MOST_CHILDREN);
+        assert!(live.children().get(&"1".into()).is_none());
+        let first = texts(live.children().get(&"0".into()).unwrap());
         assert_eq!(first[0].len(), "text".len() + 2 * MOST_CHILDREN);
     }
 }

@@ -21,7 +21,7 @@ pub(crate) use self::event::Origin;
 pub use self::event::{Answered, Event, Gap, Phase, SessionEvent};
 pub use self::events::Events;
 pub(crate) use self::inbox::{Inbox, ReaderTimeout, Rest};
-pub use self::live::{ConversationStep, LiveConversation};
+pub use self::live::{ChildConversations, ConversationStep, LiveConversation};
 pub use self::outcome::separator;
 pub use self::outcome::{Outcome, TokenUsage};
 pub use self::prompt::Prompt;

@@ -12,7 +12,7 @@ use super::screen::Live;
 use super::style::{Colour, Face, Paint, wrap};
 use super::tools::{self, Tools, kind};
 use crate::text;
-use acp_client::{Answered, Event, Phase, SessionEvent};
+use acp_client::{Answered, ChildConversations, Event, Phase, SessionEvent};
 use acp_client::{Asker, PermissionRequest};
 
 /// The lines of a change that a question shows without a key.
@@ -43,6 +43,7 @@ pub(super) struct View {
     thought: Markdown,
     user: Markdown,
     conversation: Conversation,
+    children: ChildConversations,
     last: Last,
     tools: Tools,
     /// Whether the plan has changed since it was shown.
@@ -62,6 +63,7 @@ impl View {
             thought: Markdown::new(paint, Face::DIM),
             user: Markdown::new(paint, Face::BOLD),
             conversation: Conversation::with_limit(REMEMBERED),
+            children: ChildConversations::default(),
             last: Last::Empty,
             tools: Tools::default(),
             plan_changed: false,
@@ -86,6 +88,10 @@ impl View {
                 String::new()
             }
             Event::Update(update) => self.separate(event, update) + &self.update(update, width),
+            Event::ChildSession(child) => {
+                let line = text::child_tool_call(&mut self.children, child);
+                line.map_or_else(String::new, |line| self.dim(&line))
+            }
             Event::Permission(answered) => self.permission(answered),
             Event::Gap(gap) => self.note(Colour::Yellow, text::gap(*gap)),
             Event::Missed(count) => {
