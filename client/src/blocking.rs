@@ -23,17 +23,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use acp_sdk::{Json, Transport};
-
+use acp_sdk::conversation::Conversation;
 use acp_sdk::v1::{
-    AuthMethodId, InitializeResponse, LoadSessionRequest, NewSessionRequest, ResumeSessionRequest,
-    SessionConfigId, SessionConfigOption, SessionId, SessionInfo, SessionModeId,
+    AuthMethodId, InitializeResponse, LoadSessionRequest, McpServer, NewSessionRequest,
+    ResumeSessionRequest, SessionConfigId, SessionConfigOption, SessionId, SessionInfo,
+    SessionModeId,
 };
+use acp_sdk::{Json, Transport};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::{
-    AgentCommand, ClientBuilder, ConfigValue, Error, Exit, LoginCommand, Outcome, Prompt, Result,
-    SessionEvent, SessionSettings,
+    AgentCommand, ChildConversations, ClientBuilder, ConfigValue, ConversationStep, Error, Exit,
+    LoginCommand, Outcome, Prompt, Result, SessionEvent, SessionSettings,
 };
 
 /// A client of one agent. See [`acp_client::Client`](crate::Client).
@@ -62,6 +63,14 @@ pub struct Turn {
 #[derive(Debug)]
 pub struct Events {
     inner: crate::Events,
+    threads: Threads,
+}
+
+/// A conversation that follows the events of a session: an iterator over its steps. See
+/// [`acp_client::LiveConversation`](crate::LiveConversation).
+#[derive(Debug)]
+pub struct LiveConversation {
+    inner: crate::LiveConversation,
     threads: Threads,
 }
 
@@ -263,6 +272,13 @@ impl Client {
         fn resume_session_with([&self], request: ResumeSessionRequest) -> Session as Session;
         /// Sends `session/fork`, a proposal, and returns the copy. Its history is not replayed.
         fn fork_session([&self], id: impl Into<SessionId>, cwd: impl AsRef<Path>) -> Session as Session;
+        /// Sends `session/fork` with MCP servers, and returns the copy.
+        fn fork_session_with(
+            [&self],
+            id: impl Into<SessionId>,
+            cwd: impl AsRef<Path>,
+            mcp_servers: Vec<McpServer>
+        ) -> Session as Session;
         /// Returns up to 10,000 of the agent's sessions; `cwd` restricts them to one directory.
         fn list_sessions([&self], cwd: Option<&Path>) -> Vec<SessionInfo>;
         /// Sends `session/delete`: the agent deletes the session and its history.
@@ -302,6 +318,15 @@ impl Session {
     pub fn events(&self) -> Events {
         Events {
             inner: self.inner.events(),
+            threads: self.threads.clone(),
+        }
+    }
+
+    /// Returns the conversation of the session, which follows its events from now on.
+    #[must_use]
+    pub fn conversation(&self) -> LiveConversation {
+        LiveConversation {
+            inner: self.inner.conversation(),
             threads: self.threads.clone(),
         }
     }
@@ -366,6 +391,25 @@ impl Events {
     }
 }
 
+impl LiveConversation {
+    /// Returns the next event if one is queued, after it was applied, without waiting.
+    pub fn next_ready(&mut self) -> Option<ConversationStep> {
+        self.inner.next_ready()
+    }
+
+    /// Returns the conversation so far.
+    #[must_use]
+    pub fn conversation(&self) -> &Conversation {
+        self.inner.conversation()
+    }
+
+    /// Returns the conversations of the child sessions.
+    #[must_use]
+    pub fn children(&self) -> &ChildConversations {
+        self.inner.children()
+    }
+}
+
 impl Iterator for Turn {
     type Item = SessionEvent;
 
@@ -379,6 +423,15 @@ impl Iterator for Events {
     type Item = SessionEvent;
 
     fn next(&mut self) -> Option<SessionEvent> {
+        let next = async { Ok(self.inner.next().await) };
+        self.threads.block_on(next).ok().flatten()
+    }
+}
+
+impl Iterator for LiveConversation {
+    type Item = ConversationStep;
+
+    fn next(&mut self) -> Option<ConversationStep> {
         let next = async { Ok(self.inner.next().await) };
         self.threads.block_on(next).ok().flatten()
     }

@@ -2,7 +2,7 @@
 
 mod twins;
 
-use acp_client::{AgentCommand, Client, Error, Event, Policy, blocking};
+use acp_client::{AgentCommand, Client, ConversationStep, Error, Event, Policy, blocking};
 use acp_sdk::Json;
 use acp_sdk::v1::{LoadSessionRequest, NewSessionRequest, ResumeSessionRequest, StopReason};
 use serde_json::json;
@@ -27,11 +27,20 @@ fn a_program_without_a_runtime_prompts_and_reads() {
         let mut events = events;
         events.find(|event| matches!(event.event, Event::TurnEnded { .. }))
     });
+    let mut live = session.conversation();
     let mut turn = session.prompt("hi").unwrap();
     let first = turn.next().unwrap();
     assert!(matches!(first.event, Event::Update(_)), "{first:?}");
     assert_eq!(turn.outcome().unwrap().text, "Hello you");
     assert!(reading.join().unwrap().is_some());
+    let is_end = |step: &ConversationStep| matches!(step.event.event, Event::TurnEnded { .. });
+    assert!(live.by_ref().any(|step| is_end(&step)));
+    let messages = live
+        .conversation()
+        .items()
+        .filter_map(|item| item.as_message());
+    let texts: Vec<_> = messages.map(|message| message.text()).collect();
+    assert_eq!(texts, ["hi", "Hello you"]);
     assert!(client.shutdown().is_some());
 }
 
