@@ -13,6 +13,8 @@ mod blocking;
 mod child_sessions;
 #[cfg(unix)]
 mod continuing;
+#[cfg(unix)]
+mod executor;
 mod external;
 mod guard;
 mod hooks;
