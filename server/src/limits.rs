@@ -40,7 +40,8 @@ const REQUEST_BYTES: usize = 64 << 10;
 pub struct Limits {
     /// Active sessions in memory. Opening another one fails with -32603.
     pub sessions: usize,
-    /// Clients attached to one session. Attaching another one fails with -32603.
+    /// Clients attached to one session. Attaching another one fails with -32603. Those that may only
+    /// read are counted by themselves: as many of them may be attached.
     pub clients_per_session: usize,
     /// Prompts that wait behind the running one. Further ones are refused with -32600.
     pub queued_prompts: usize,
@@ -60,7 +61,7 @@ pub struct Limits {
     /// Time for a handler to close a session; then it is dropped. A store that is unavailable while
     /// a session is closed has as much for each commit.
     pub close_timeout: Duration,
-    /// An idle session without clients leaves memory after this time and returns when it is
+    /// An idle session without clients that may change it leaves memory after this time and returns when it is
     /// loaded, unless [`Handler::may_unload`](crate::Handler::may_unload) objects or a question is
     /// open. Zero: never.
     pub idle_timeout: Duration,

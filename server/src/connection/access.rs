@@ -22,7 +22,8 @@ pub enum Access {
     /// Everything in one session, and nothing elsewhere. Copying the session is elsewhere.
     /// Extension methods that are not known must name the session in `sessionId`.
     Session(SessionId),
-    /// Reading, in every session. The client is sent what happens, and is asked nothing.
+    /// Reading, in every session. The client is sent what happens, and is asked nothing. It opens no
+    /// session, and none stays open for it: it joins those that other clients use.
     ReadOnly,
 }
 

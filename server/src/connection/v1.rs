@@ -168,11 +168,9 @@ impl ServerConnection {
         meta: Option<Meta>,
         replay: Replay,
     ) -> HandlerResult<(Option<SessionModeState>, Option<Vec<SessionConfigOption>>)> {
-        // Who may only read leaves the directories and MCP servers as they are.
-        let place = Some(place).filter(|_| self.client.access().may_write());
         let joining = Joining::Existing {
             id,
-            place,
+            place: Some(place),
             opening: self.opening(meta),
         };
         let session = self.join(ctx, joining, replay).await?;
@@ -272,7 +270,8 @@ impl ServerConnection {
         if let Ok(result) = tokio::time::timeout(after, ticket.result()).await {
             return Ok(result);
         }
-        if session.clients().len() > 1 {
+        let has_other = session.state().attached(true) > 1;
+        if has_other {
             return Err(HandlerError::cancelled());
         }
         ticket.cancel();

@@ -20,7 +20,7 @@ use crate::store::{Lease, StoreErrorKind};
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl ServerCore {
-    /// Ends a client's part in a session; the last client closes it.
+    /// Ends a client's part in a session; the last client that may change the session closes it.
     pub(crate) async fn leave(
         self: &Arc<Self>,
         client: &Arc<Client>,
@@ -35,7 +35,8 @@ impl ServerCore {
             };
             let session = subscription.session();
             session.cancel_prompts_of(client.id());
-            if session.clients().len() > 1 {
+            let has_other = session.state().attached(true) > 1;
+            if has_other {
                 client.leave(session);
                 session.offer_again(client.id());
             } else {
@@ -196,7 +197,8 @@ impl ServerCore {
                     () = tokio::time::sleep(after) => {}
                     () = core.closed.cancelled() => {}
                 }
-                if session.clients().is_empty() {
+                let is_alone = session.state().attached(true) == 0;
+                if is_alone {
                     session.cancel_prompts_of(client);
                 }
             }
@@ -239,10 +241,10 @@ impl ServerCore {
     }
 }
 
-/// Returns whether no client and no turn uses an open session.
+/// Returns whether no client that may change an open session, and no turn uses it.
 fn is_unused(session: &Session) -> bool {
     let state = session.state();
-    state.clients.is_empty() && !state.queue.has_runner() && !state.queue.is_closed()
+    state.attached(true) == 0 && !state.queue.has_runner() && !state.queue.is_closed()
 }
 
 #[cfg(test)]

@@ -167,7 +167,10 @@ impl ServerCore {
             }
             Joining::Existing { id, place, opening } => {
                 let _locked = self.sessions.lock(&id).await;
-                let session = self.open_locked(&id, place, opening).await?;
+                let session = match client.access().may_write() {
+                    true => self.open_locked(&id, place, opening).await?,
+                    false => self.opened(&id).await?,
+                };
                 attach(client, session, replay)
             }
         }
@@ -193,7 +196,8 @@ fn attach(client: &Arc<Client>, session: Session, replay: Replay) -> HandlerResu
     {
         let limit = session.core().limits.clients_per_session;
         let mut state = session.state();
-        if state.clients.len() >= limit {
+        // Each kind has a limit of its own: readers must not keep those out that use the session.
+        if state.attached(client.access().may_write()) >= limit {
             let id = session.id();
             let reason = format!("session {id} has {limit} clients, which is the limit");
             return Err(HandlerError::internal(reason));

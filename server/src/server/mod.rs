@@ -394,6 +394,19 @@ impl Server {
         self.core().open(id).await
     }
 
+    /// Returns a session for a client with this access: one that may only read opens none.
+    ///
+    /// # Errors
+    ///
+    /// As [`session`](Self::session); resource not found, when a reader's session is not open.
+    #[doc(hidden)]
+    pub async fn session_for(&self, access: &Access, id: &SessionId) -> HandlerResult<Session> {
+        match access.may_write() {
+            true => self.session(id).await,
+            false => self.core().opened(id).await,
+        }
+    }
+
     /// Returns a session if it is in memory.
     #[must_use]
     pub fn open_session(&self, id: &SessionId) -> Option<Session> {

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError};
 
-use acp_sdk::v1::{ClientCapabilities, Implementation, SessionId};
+use acp_sdk::v1::{ClientCapabilities, ErrorCode, Implementation, SessionId};
 use acp_sdk::{HandlerError, HandlerResult, Meta};
 
 use super::records::{not_found, store_refused, store_unavailable};
@@ -133,6 +133,25 @@ impl ServerCore {
             opened.await.inspect(|session| core.unload_later(session))
         });
         opened.await
+    }
+
+    /// Returns a session if it is open, for who may only read: opening takes a lease, and starts what
+    /// the handler needs.
+    ///
+    /// # Errors
+    ///
+    /// Resource not found, with the reason.
+    pub(crate) async fn opened(&self, id: &SessionId) -> HandlerResult<Session> {
+        let open = self.sessions.find(id);
+        if let Some(session) = open.filter(|session| session.log().ended().is_none()) {
+            return Ok(session);
+        }
+        self.find(id).await?.ok_or_else(|| not_found(id))?;
+        let reason = format!(
+            "session {id} is not open, and the token is for reading only; \
+             a client that may write must load it first"
+        );
+        Err(HandlerError::new(ErrorCode::RESOURCE_NOT_FOUND, reason))
     }
 
     /// Returns a session, and opens it if it is not in memory, for who has locked the id.

@@ -102,6 +102,15 @@ pub(crate) struct SessionState {
     pub(crate) remembered: HashMap<String, Decision>,
 }
 
+impl SessionState {
+    /// Returns the number of attached clients that may change the session, or of those that only
+    /// read. Readers never decide what becomes of a session.
+    pub(crate) fn attached(&self, writing: bool) -> usize {
+        let of_kind = |attached: &&Attached| attached.client.access().may_write() == writing;
+        self.clients.iter().filter(of_kind).count()
+    }
+}
+
 /// A client of the session.
 #[derive(Clone)]
 #[allow(missing_debug_implementations, reason = "for crates of this project")]

@@ -96,7 +96,7 @@ pub(super) async fn server_info(
     caller: Caller,
 ) -> Result<Json<ServerInfo>, Failure> {
     caller.reads_all()?;
-    let models = rest.models(&OfSession::default()).await?;
+    let models = rest.models(&caller, &OfSession::default()).await?;
     let agent = &rest.server().info().implementation;
     Ok(Json(ServerInfo {
         version: agent.version.clone(),
@@ -112,6 +112,7 @@ pub(super) async fn server_info(
 #[utoipa::path(get, path = "/providers", tag = "agent", params(OfSession), responses(
     (status = 200, description = "The models, from the config options of the sessions", body = Providers),
     (status = 404, description = "`session_not_found`", body = ErrorBody),
+    (status = 409, description = "`session_not_open`, to readers", body = ErrorBody),
 ))]
 pub(super) async fn list_providers(
     State(rest): State<Rest>,
@@ -119,7 +120,7 @@ pub(super) async fn list_providers(
     Parameters(query): Parameters<OfSession>,
 ) -> Result<Json<Providers>, Failure> {
     caller.reads_all()?;
-    Ok(Json(rest.models(&query).await?))
+    Ok(Json(rest.models(&caller, &query).await?))
 }
 
 /// Lists the tools of the agent.
@@ -132,9 +133,9 @@ pub(super) async fn list_tools(caller: Caller) -> Result<Json<ToolList>, Failure
 }
 
 impl Rest {
-    async fn models(&self, query: &OfSession) -> Result<Providers, Failure> {
+    async fn models(&self, caller: &Caller, query: &OfSession) -> Result<Providers, Failure> {
         let (mut current, mut available) = (Vec::new(), Vec::new());
-        for session in self.offering(query).await? {
+        for session in self.offering(caller, query).await? {
             let options = session.settings().shown(true).unwrap_or_default();
             for option in options.into_iter().filter(is_model) {
                 let SessionConfigKind::Select(select) = option.kind else {

@@ -82,6 +82,7 @@ pub(super) struct Invoked {
 #[utoipa::path(get, path = "/commands", tag = "agent", params(OfSession), responses(
     (status = 200, description = "The commands", body = CommandList),
     (status = 404, description = "`session_not_found`", body = ErrorBody),
+    (status = 409, description = "`session_not_open`, to readers", body = ErrorBody),
 ))]
 pub(super) async fn list_commands(
     State(rest): State<Rest>,
@@ -90,7 +91,7 @@ pub(super) async fn list_commands(
 ) -> Result<Json<CommandList>, Failure> {
     caller.reads_all()?;
     let mut commands = BTreeMap::new();
-    for session in rest.offering(&query).await? {
+    for session in rest.offering(&caller, &query).await? {
         for command in session.settings().available_commands() {
             commands
                 .entry(command.name.clone())
@@ -137,7 +138,7 @@ pub(super) async fn invoke_command(
     };
     let id = SessionId::from(id);
     rest.record(&id).await?;
-    let session = rest.open(&id).await?;
+    let session = rest.open(&caller, &id).await?;
     let unknown = || Failure::not_found("command_not_found");
     let Path(name) = name.map_err(|_| unknown())?;
     let settings = session.settings();
@@ -160,14 +161,18 @@ impl Rest {
     ///
     /// # Errors
     ///
-    /// 404, or 500 when the agent or the store fails.
-    pub(super) async fn offering(&self, query: &OfSession) -> Result<Vec<Session>, Failure> {
+    /// As [`open`](Self::open).
+    pub(super) async fn offering(
+        &self,
+        caller: &Caller,
+        query: &OfSession,
+    ) -> Result<Vec<Session>, Failure> {
         let Some(id) = &query.session_id else {
             return Ok(self.server().open_sessions());
         };
         let id = SessionId::from(id.as_str());
         self.record(&id).await?;
-        Ok(vec![self.open(&id).await?])
+        Ok(vec![self.open(caller, &id).await?])
     }
 }
 

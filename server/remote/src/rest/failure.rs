@@ -92,6 +92,13 @@ impl Failure {
         Self::not_found("session_not_found")
     }
 
+    pub(super) fn session_not_open() -> Self {
+        Self::new(StatusCode::CONFLICT, "session_not_open").message(
+            "the token is for reading only, which opens no session; \
+             its transcript is read from the store",
+        )
+    }
+
     pub(super) fn invalid_query(detail: impl Into<String>) -> Self {
         let mut failure = Self::bad_request("invalid_query");
         failure.body.detail = Some(detail.into());

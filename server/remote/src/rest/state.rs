@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::failure::Failure;
 use super::histories::Histories;
+use crate::caller::Caller;
 use crate::{EndpointSettings, Tokens};
 
 /// The state of the routes. Clones are handles to the same state.
@@ -93,13 +94,17 @@ impl Rest {
         self.server().open_session(id)
     }
 
-    /// Returns a session, and opens it if it is not in memory.
+    /// Returns a session for a caller that [`Server::session_for`] lets open it.
     ///
     /// # Errors
     ///
-    /// 404, or 500 when the agent or the store fails.
-    pub(super) async fn open(&self, id: &SessionId) -> Result<Session, Failure> {
-        let opened = self.server().session(id).await;
+    /// 404; 409 for a reader, when it is not open; or 500 when the agent or the store fails.
+    pub(super) async fn open(&self, caller: &Caller, id: &SessionId) -> Result<Session, Failure> {
+        if !caller.access.may_write() && self.in_memory(id).is_none() {
+            self.record(id).await?;
+            return Err(Failure::session_not_open());
+        }
+        let opened = self.server().session_for(&caller.access, id).await;
         opened.map_err(|error| Failure::agent("session_open_failed", &error))
     }
 }

@@ -148,7 +148,7 @@ async fn submit(
     caller.writes(id)?;
     rest.record(id).await?;
     let text = text.ok_or_else(|| Failure::bad_request(missing))?;
-    prompt(&rest.open(id).await?, text)
+    prompt(&rest.open(caller, id).await?, text)
 }
 
 /// Queues a prompt.

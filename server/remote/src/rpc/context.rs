@@ -105,7 +105,7 @@ impl Context {
         if needs_login && !self.authenticated.load(Ordering::Acquire) {
             return Err(refusal(&HandlerError::auth_required()));
         }
-        let session = self.server.session(id).await;
+        let session = self.server.session_for(access, id).await;
         session.map_err(|error| refusal(&error))
     }
 

@@ -29,6 +29,11 @@ impl Host {
     /// Serves with these tokens.
     pub async fn protected(server: Server, tokens: Tokens) -> Self {
         let router = all(&server, &EndpointSettings::default());
+        Self::protecting(server, router, tokens).await
+    }
+
+    /// Serves these routes with these tokens.
+    pub async fn protecting(server: Server, router: Router, tokens: Tokens) -> Self {
         let control = AccessControl::new(Hosts::loopback(), tokens);
         Self::of(server, protect(router, control)).await
     }
@@ -54,7 +59,6 @@ impl Host {
     }
 
     /// Returns the same for another path.
-    #[cfg(feature = "rpc")]
     pub fn at(&self, path: &'static str) -> Self {
         Self {
             path,

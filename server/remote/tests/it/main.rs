@@ -17,6 +17,7 @@ mod http;
 mod listen;
 mod metrics;
 mod raw;
+mod readers;
 mod rest;
 mod rights;
 #[cfg(feature = "rpc")]

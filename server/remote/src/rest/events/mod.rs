@@ -45,6 +45,7 @@ pub(super) struct From {
         (status = 200, description = "Events `user_message`, `loop_event`, `result`, `error`, `permission_request`, `gap`", content_type = "text/event-stream", body = String),
         (status = 400, description = "`invalid_query`", body = ErrorBody),
         (status = 404, description = "`session_not_found`", body = ErrorBody),
+        (status = 409, description = "`session_not_open`, to readers", body = ErrorBody),
         (status = 503, description = "`too_many_streams`", body = ErrorBody),
     )
 )]
@@ -69,6 +70,7 @@ pub(super) async fn session_events(
         (status = 200, description = "Events named as in docs/rest.md, and `end`", content_type = "text/event-stream", body = String),
         (status = 400, description = "`invalid_query`", body = ErrorBody),
         (status = 404, description = "`session_not_found`", body = ErrorBody),
+        (status = 409, description = "`session_not_open`, to readers", body = ErrorBody),
         (status = 503, description = "`too_many_streams`", body = ErrorBody),
     )
 )]
@@ -106,7 +108,7 @@ async fn stream(
             "{limit} streams are open, which is the limit; try again later"
         ))
     })?;
-    let session = rest.open(id).await?;
+    let session = rest.open(&caller, id).await?;
     let last = session.last_event();
     let after = match (cursor(headers), is_live) {
         (Some(cursor), _) => cursor.min(last),
