@@ -8,29 +8,29 @@ use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::EndpointSettings;
+use super::access::{Holder, Share, Shares};
+use super::caller::Caller;
 
 /// The bytes of all request bodies that are in memory before their requests are handled. Clones
 /// share one budget.
 ///
 /// Bytes count as they arrive, not as they are announced, so a client that announces much and sends
-/// nothing takes nothing. A body that finds no room is refused with 503.
+/// nothing takes nothing. A body that finds no room is refused with 503. A token other than the
+/// master's has half of the budget, and all these together three quarters.
 #[derive(Clone, Debug)]
-pub struct BodyBudget(Arc<Semaphore>);
+pub struct BodyBudget(Arc<Shares>);
 
 impl BodyBudget {
-    /// Creates a budget. It should be a multiple of [`EndpointSettings::message_bytes`].
+    /// Creates a budget. It should be a multiple of twice [`EndpointSettings::message_bytes`].
     #[must_use]
     pub fn new(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS))))
+        Self(Shares::new(bytes))
     }
 
-    fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, BodyError> {
-        let bytes = u32::try_from(bytes).map_err(|_| BodyError::NoRoom)?;
-        let taken = self.0.clone().try_acquire_many_owned(bytes);
-        taken.map_err(|_| BodyError::NoRoom)
+    fn take(&self, holder: Holder, bytes: usize) -> Result<Share, BodyError> {
+        self.0.take(holder, bytes).ok_or(BodyError::NoRoom)
     }
 }
 
@@ -45,7 +45,7 @@ impl Default for BodyBudget {
 #[derive(Debug)]
 pub(super) struct WholeBody {
     pub(super) bytes: Bytes,
-    _permit: Option<OwnedSemaphorePermit>,
+    _share: Option<Share>,
 }
 
 /// Why a body was not read.
@@ -62,14 +62,23 @@ pub(super) enum BodyError {
 /// # Errors
 ///
 /// See [`BodyError`].
-pub(super) async fn read(body: Body, settings: &EndpointSettings) -> Result<WholeBody, BodyError> {
-    let read = tokio::time::timeout(settings.body_timeout, read_all(body, settings));
+pub(super) async fn read(
+    body: Body,
+    caller: &Caller,
+    settings: &EndpointSettings,
+) -> Result<WholeBody, BodyError> {
+    let read = read_all(body, caller.holder, settings);
+    let read = tokio::time::timeout(settings.body_timeout, read);
     read.await.unwrap_or(Err(BodyError::TooSlow))
 }
 
-async fn read_all(body: Body, settings: &EndpointSettings) -> Result<WholeBody, BodyError> {
+async fn read_all(
+    body: Body,
+    holder: Holder,
+    settings: &EndpointSettings,
+) -> Result<WholeBody, BodyError> {
     let mut body = body.into_data_stream();
-    let mut permit: Option<OwnedSemaphorePermit> = None;
+    let mut share: Option<Share> = None;
     // Nearly all bodies are one chunk, which is not copied.
     let mut first = Bytes::new();
     let mut joined = BytesMut::new();
@@ -81,9 +90,9 @@ async fn read_all(body: Body, settings: &EndpointSettings) -> Result<WholeBody, 
         if length > settings.message_bytes {
             return Err(BodyError::TooLarge);
         }
-        let taken = settings.bodies.take(chunk.len())?;
-        match &mut permit {
-            Some(permit) => permit.merge(taken),
+        let taken = settings.bodies.take(holder, chunk.len())?;
+        match &mut share {
+            Some(share) => share.merge(taken),
             none => *none = Some(taken),
         }
         if first.is_empty() {
@@ -102,7 +111,7 @@ async fn read_all(body: Body, settings: &EndpointSettings) -> Result<WholeBody, 
     };
     Ok(WholeBody {
         bytes,
-        _permit: permit,
+        _share: share,
     })
 }
 
@@ -154,6 +163,10 @@ mod tests {
 
     use super::*;
 
+    fn anybody() -> Caller {
+        Caller::of(&axum::http::Extensions::new())
+    }
+
     fn settings(message_bytes: usize, budget: usize) -> EndpointSettings {
         EndpointSettings {
             message_bytes,
@@ -174,21 +187,25 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn bodies_share_a_budget_while_they_are_used() {
         let settings = settings(10, 12);
-        let whole = read(Body::from("0123456789"), &settings).await.unwrap();
+        let whole = read(Body::from("0123456789"), &anybody(), &settings)
+            .await
+            .unwrap();
         assert_eq!(whole.bytes, "0123456789");
-        let refused = read(Body::from("012"), &settings).await.unwrap_err();
+        let refused = read(Body::from("012"), &anybody(), &settings)
+            .await
+            .unwrap_err();
         assert_eq!(refused, BodyError::NoRoom);
-        let small = read(Body::from("01"), &settings).await.unwrap();
+        let small = read(Body::from("01"), &anybody(), &settings).await.unwrap();
         drop(whole);
         let (chunks, received) = mpsc::channel(4);
         for chunk in ["012", "34", "56789"] {
             chunks.try_send(chunk).unwrap();
         }
         drop(chunks);
-        let whole = read(body(received), &settings).await.unwrap();
+        let whole = read(body(received), &anybody(), &settings).await.unwrap();
         assert_eq!(whole.bytes, "0123456789");
         drop((whole, small));
-        assert_eq!(settings.bodies.0.available_permits(), 12);
+        assert_eq!(settings.bodies.0.left(), 12);
     }
 
     #[tokio::test(start_paused = true)]
@@ -196,12 +213,16 @@ mod tests {
         let settings = settings(4, 100);
         let (chunks, received) = mpsc::channel(4);
         chunks.try_send("012").unwrap();
-        let refused = read(body(received), &settings).await.unwrap_err();
+        let refused = read(body(received), &anybody(), &settings)
+            .await
+            .unwrap_err();
         assert_eq!(refused, BodyError::TooSlow);
-        let refused = read(Body::from("01234"), &settings).await.unwrap_err();
+        let refused = read(Body::from("01234"), &anybody(), &settings)
+            .await
+            .unwrap_err();
         assert_eq!(refused, BodyError::TooLarge);
-        assert_eq!(settings.bodies.0.available_permits(), 100);
-        let empty = read(Body::empty(), &settings).await.unwrap();
+        assert_eq!(settings.bodies.0.left(), 100);
+        let empty = read(Body::empty(), &anybody(), &settings).await.unwrap();
         assert!(empty.bytes.is_empty());
     }
 }

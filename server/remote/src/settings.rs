@@ -11,11 +11,14 @@ use super::{BodyBudget, Metrics, Origin, SendTranscript};
 
 /// Limits of the remote endpoints, each with its default.
 ///
-/// What exceeds a limit is refused or waits; nothing is dropped silently.
+/// What exceeds a limit is refused or waits; nothing is dropped silently. Of `connections`, `bodies`,
+/// `event_streams` and the tickets, the master token may take all, any other token half, and all these
+/// together three quarters.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EndpointSettings {
-    /// The maximum number of open connections at `/acp` (1,000). Further ones are refused with 503.
+    /// The maximum number of open connections at `/acp`, and of open requests and WebSockets at `/rpc`
+    /// (1,000 each). Further ones are refused with 503.
     pub connections: usize,
     /// The maximum bytes of a request's body, and of a WebSocket message
     /// ([`MAX_MESSAGE_BYTES`]).

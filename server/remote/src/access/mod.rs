@@ -7,7 +7,8 @@
 //!    listed origin is answered here.
 //! 3. Token: `Authorization: Bearer TOKEN`, or `?ticket=TICKET` without that header, else 401.
 //!    [`HEALTH`] and [`PAGE`] need none.
-//! 4. Rate: requests of a token; requests without a valid token by address, else 429.
+//! 4. Rate: requests of a token; requests without a valid token by address, else 429. The rate
+//!    applies to what needs no token, too.
 //!
 //! The request then has an extension [`Access`]. Tokens and tickets appear in no log and no error;
 //! the ticket is removed from the URI.
@@ -18,6 +19,7 @@ mod host;
 mod hosts;
 mod rate;
 mod refusal;
+mod shares;
 mod tickets;
 mod token;
 mod tokens;
@@ -41,8 +43,9 @@ use super::listen::Secured;
 use super::{HEALTH, PAGE};
 use acp_server::Access;
 use hosts::Sender;
-use rate::{Key, Rate};
+use rate::Rate;
 pub(super) use refusal::forbidden;
+pub(super) use shares::{Holder, Share, Shares};
 pub(super) use tokens::Identity;
 
 /// Who may ask; the settings of [`protect`].
@@ -156,14 +159,29 @@ fn refused(refusal: Response) -> Response {
 }
 
 impl Gate {
+    /// Counts a request for the rate.
+    #[allow(clippy::result_large_err)]
+    fn count(&self, holder: Holder) -> Result<(), Response> {
+        match &self.rate {
+            Some(rate) => rate.take(holder).map_err(refusal::too_many_requests),
+            None => Ok(()),
+        }
+    }
+
     /// Checks token and rate, and adds what the token permits.
     #[allow(clippy::result_large_err)]
     fn admit(&self, mut request: Request) -> Result<Request, Response> {
         let path = request.uri().path();
         let is_public = HEALTH.contains(&path) || path == PAGE;
+        let address = || {
+            let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+            Holder::Address(peer.map(|peer| peer.0.ip()))
+        };
         if is_public && matches!(*request.method(), Method::GET | Method::HEAD) {
+            self.count(address())?;
             return Ok(request);
         }
+        let address = address();
         let ticket = credentials::take_ticket(request.uri_mut());
         let identity = if self.tokens.is_open() {
             Some(self.tokens.anybody())
@@ -174,16 +192,11 @@ impl Gate {
                 _ => None,
             }
         };
-        if let Some(rate) = &self.rate {
-            let key = match identity.as_ref().and_then(|identity| identity.token) {
-                Some(token) => Key::Token(token),
-                None => {
-                    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-                    Key::Address(peer.map(|peer| peer.0.ip()))
-                }
-            };
-            rate.take(key).map_err(refusal::too_many_requests)?;
-        }
+        // Where no token is needed, all are counted by address.
+        let holder = identity
+            .as_ref()
+            .filter(|identity| identity.token.is_some());
+        self.count(holder.map_or(address, Identity::holder))?;
         let identity = identity.ok_or_else(refusal::unauthorized)?;
         request.extensions_mut().insert(identity.access.clone());
         request.extensions_mut().insert(identity);

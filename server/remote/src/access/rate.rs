@@ -1,13 +1,12 @@
 //! Request rates: a token bucket for each token, and for each address without one.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::token::Hash;
+use super::shares::Holder;
 
 /// The maximum number of buckets. Whoever comes in addition shares one.
 const BUCKETS: usize = 4_096;
@@ -17,11 +16,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 
 /// Whose requests are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Key {
-    /// Those with one token, wherever they come from.
-    Token(Hash),
-    /// Those without a valid token, by address. `None`: the address is unknown.
-    Address(Option<IpAddr>),
+enum Key {
+    Of(Holder),
     /// Those that found no room in the table.
     Others,
 }
@@ -59,12 +55,12 @@ impl Rate {
     /// # Errors
     ///
     /// The time until the next request is permitted.
-    pub(super) fn take(&self, key: Key) -> Result<(), Duration> {
+    pub(super) fn take(&self, holder: Holder) -> Result<(), Duration> {
         let now = Instant::now();
         let burst = self.burst();
         // A plain value is changed under the lock; it is complete whenever a thread panics.
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = table.room_for(key, |bucket| self.left(*bucket, now) >= burst, now);
+        let key = table.room_for(holder, |bucket| self.left(*bucket, now) >= burst, now);
         let full = Bucket {
             left: burst,
             at: now,
@@ -93,9 +89,12 @@ impl Rate {
 }
 
 impl Table {
-    /// Returns the key whose bucket counts: the given one, unless the table is full.
-    fn room_for(&mut self, key: Key, is_full: impl Fn(&Bucket) -> bool, now: Instant) -> Key {
-        if self.buckets.len() < BUCKETS || self.buckets.contains_key(&key) {
+    /// Returns the key whose bucket counts: that of the holder, unless the table is full. The master
+    /// always has its own.
+    fn room_for(&mut self, holder: Holder, is_full: impl Fn(&Bucket) -> bool, now: Instant) -> Key {
+        let key = Key::Of(holder);
+        let has_room = self.buckets.len() < BUCKETS || self.buckets.contains_key(&key);
+        if has_room || holder == Holder::Master {
             return key;
         }
         // A full bucket says no more than none. Searching for them must not cost each request.
@@ -116,10 +115,12 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
 
-    fn address(number: u32) -> Key {
-        Key::Address(Some(IpAddr::from(number.to_be_bytes())))
+    fn address(number: u32) -> Holder {
+        Holder::Address(Some(IpAddr::from(number.to_be_bytes())))
     }
 
     #[tokio::test(start_paused = true)]
@@ -152,6 +153,7 @@ mod tests {
         let buckets = || rate.table.lock().unwrap().buckets.len();
         assert_eq!(buckets(), BUCKETS + 1);
         rate.take(address(30_000)).unwrap_err();
+        rate.take(Holder::Master).unwrap();
         rate.take(address(0)).unwrap();
         rate.take(address(0)).unwrap_err();
         tokio::time::advance(Duration::from_secs(2)).await;

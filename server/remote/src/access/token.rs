@@ -85,7 +85,7 @@ impl fmt::Debug for Token {
 
 /// The SHA-256 hash of a token, which is all that a server keeps of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Hash([u8; 32]);
+pub(crate) struct Hash([u8; 32]);
 
 impl Hash {
     pub(super) fn of(secret: &str) -> Self {

@@ -11,6 +11,7 @@ use subtle::Choice;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::shares::{Holder, Share, Shares};
 use super::token::{Hash, Token};
 
 /// The maximum number of session tokens.
@@ -38,6 +39,8 @@ struct Fixed {
 struct TokensInner {
     fixed: Fixed,
     issued: Mutex<Issued>,
+    /// Of the tickets.
+    tickets: Arc<Shares>,
     /// Never cancelled.
     valid: CancellationToken,
 }
@@ -58,6 +61,7 @@ struct Grant {
 struct Ticket {
     identity: Identity,
     expires: Instant,
+    _share: Share,
 }
 
 /// Who sends a request: what the token permits, and which token it is, for the request rate.
@@ -70,12 +74,26 @@ pub(crate) struct Identity {
     pub(crate) ended: CancellationToken,
 }
 
+impl Identity {
+    /// Returns whose share counts.
+    pub(crate) fn holder(&self) -> Holder {
+        match self.token {
+            _ if self.access == Access::Full => Holder::Master,
+            Some(token) => Holder::Token(token),
+            None => Holder::Address(None),
+        }
+    }
+}
+
 /// Why no token was issued.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IssueError {
-    /// As many tokens are valid as the server keeps.
-    #[error("{limit} {kind} are valid, which is the limit; try again when one has ended")]
+    /// As many tokens are valid as the server keeps, or as the share of the token permits.
+    #[error(
+        "as many {kind} are valid as the limit of {limit}, or the share of this token, permits; \
+         try again when one has ended"
+    )]
     Full {
         /// `session tokens` or `tickets`.
         kind: &'static str,
@@ -122,6 +140,7 @@ impl Tokens {
         Self(Arc::new(TokensInner {
             fixed,
             issued: Mutex::default(),
+            tickets: Shares::new(TICKETS),
             valid: CancellationToken::new(),
         }))
     }
@@ -186,20 +205,23 @@ impl Tokens {
     pub(super) fn ticket_of(&self, identity: Identity) -> Result<Token, IssueError> {
         let ticket = Token::random()?;
         let now = Instant::now();
+        let take = || self.0.tickets.take(identity.holder(), 1);
         let mut issued = self.issued();
-        if issued.tickets.len() >= TICKETS {
+        let mut share = take();
+        if share.is_none() {
             issued.tickets.retain(|_, ticket| ticket.expires > now);
+            share = take();
         }
-        if issued.tickets.len() >= TICKETS {
-            return Err(IssueError::Full {
-                kind: "tickets",
-                limit: TICKETS,
-            });
-        }
-        let expires = now + Self::TICKET_LIFETIME;
-        issued
-            .tickets
-            .insert(ticket.hash(), Ticket { identity, expires });
+        let share = share.ok_or(IssueError::Full {
+            kind: "tickets",
+            limit: TICKETS,
+        })?;
+        let issuing = Ticket {
+            identity,
+            expires: now + Self::TICKET_LIFETIME,
+            _share: share,
+        };
+        issued.tickets.insert(ticket.hash(), issuing);
         Ok(ticket)
     }
 
@@ -246,7 +268,9 @@ impl Tokens {
     /// Returns who a ticket was issued to, and uses it up.
     pub(super) fn redeem(&self, ticket: &str) -> Option<Identity> {
         let mut issued = self.issued();
-        let Ticket { identity, expires } = issued.tickets.remove(&Hash::of(ticket))?;
+        let Ticket {
+            identity, expires, ..
+        } = issued.tickets.remove(&Hash::of(ticket))?;
         // A ticket does not outlive the session token that it was issued for.
         let revoked = identity.ended.is_cancelled();
         (expires > Instant::now() && !revoked).then_some(identity)

@@ -8,11 +8,12 @@ use acp_sdk::{ConnectionBuilder, Transport};
 use acp_server::internal::connection::Role;
 use acp_server::{Access, Server};
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use super::streams::Streams;
 use super::transport;
 use crate::EndpointSettings;
+use crate::access::{Share, Shares};
 use crate::caller::Caller;
 use crate::metrics::Open;
 
@@ -23,13 +24,13 @@ const INCOMING: usize = 16;
 pub(super) struct HttpConnections {
     pub(super) server: Server,
     pub(super) settings: EndpointSettings,
-    places: Arc<Semaphore>,
+    places: Arc<Shares>,
     open: Mutex<HashMap<String, Arc<HttpConnection>>>,
 }
 
 /// The place of an open connection.
 pub(super) struct Place {
-    _permit: OwnedSemaphorePermit,
+    _share: Share,
     _open: Open,
 }
 
@@ -45,17 +46,16 @@ impl HttpConnections {
     pub(super) fn new(server: Server, settings: EndpointSettings) -> Arc<Self> {
         Arc::new(Self {
             server,
-            places: Arc::new(Semaphore::new(settings.connections)),
+            places: Shares::new(settings.connections),
             settings,
             open: Mutex::default(),
         })
     }
 
-    /// Takes the place of a further connection, if there is one.
-    pub(super) fn place(&self) -> Option<Place> {
-        let permit = self.places.clone().try_acquire_owned().ok()?;
+    /// Takes the place of a further connection, if there is one for the caller.
+    pub(super) fn place(&self, caller: &Caller) -> Option<Place> {
         Some(Place {
-            _permit: permit,
+            _share: self.places.take(caller.holder, 1)?,
             _open: Open::new(&self.settings.metrics.connections),
         })
     }

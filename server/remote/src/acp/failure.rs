@@ -84,7 +84,7 @@ impl Failure {
     pub(super) const TOO_MANY_CONNECTIONS: Self = Self::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "too_many_connections",
-        "the server has as many connections as it allows; try again later",
+        "as many connections are open as the server allows, all or this token's; try again later",
     );
     pub(super) const TOO_MANY_STREAMS: Self = Self::new(
         StatusCode::SERVICE_UNAVAILABLE,

@@ -26,7 +26,7 @@ pub(super) async fn post(
     }
     check_version(&headers)?;
     // Counts until the message is passed on.
-    let whole = bodies::read(body, &connections.settings).await?;
+    let whole = bodies::read(body, &caller, &connections.settings).await?;
     let body = &whole.bytes;
     if body.trim_ascii_start().first() == Some(&b'[') {
         return Err(Failure::BATCH);
@@ -66,7 +66,9 @@ async fn initialize(
     incoming: &Incoming<'_>,
 ) -> Result<Response, Failure> {
     let request = incoming.id.ok_or(Failure::NOT_JSON_RPC)?;
-    let place = connections.place().ok_or(Failure::TOO_MANY_CONNECTIONS)?;
+    let place = connections
+        .place(&caller)
+        .ok_or(Failure::TOO_MANY_CONNECTIONS)?;
     let id = acp_server::internal::connection_id().map_err(|_| Failure::AGENT_FAILED)?;
     let connection = connections.open_http(place, id.clone(), caller);
     // Who goes away before the answer leaves no connection behind.

@@ -32,7 +32,9 @@ pub(super) fn open(
     caller: Caller,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, Failure> {
-    let place = connections.place().ok_or(Failure::TOO_MANY_CONNECTIONS)?;
+    let place = connections
+        .place(&caller)
+        .ok_or(Failure::TOO_MANY_CONNECTIONS)?;
     let id = acp_server::internal::connection_id().map_err(|_| Failure::AGENT_FAILED)?;
     let settings = &connections.settings;
     let connections = connections.clone();

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::failure::Failure;
 use super::state::Rest;
 use crate::bodies;
+use crate::caller::Caller;
 
 /// A JSON object as the body of a request. An empty body is an empty object.
 pub(super) struct Object<T>(pub(super) T);
@@ -16,8 +17,9 @@ impl<T: DeserializeOwned> FromRequest<Rest> for Object<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, rest: &Rest) -> Result<Self, Failure> {
+        let caller = Caller::of(request.extensions());
         let body = request.with_limited_body().into_body();
-        let body = bodies::read(body, rest.settings()).await?;
+        let body = bodies::read(body, &caller, rest.settings()).await?;
         let value = match body.bytes.trim_ascii() {
             b"" => Value::Object(Map::new()),
             text => serde_json::from_slice(text)

@@ -9,10 +9,10 @@ use acp_server::{Server, Session};
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use jiff::Timestamp;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::failure::Failure;
 use super::histories::Histories;
+use crate::access::{Share, Shares};
 use crate::caller::Caller;
 use crate::{EndpointSettings, Tokens};
 
@@ -25,7 +25,7 @@ struct RestInner {
     settings: EndpointSettings,
     tokens: Tokens,
     /// Held by streams.
-    streams: Arc<Semaphore>,
+    streams: Arc<Shares>,
     histories: Histories,
     started_at: String,
 }
@@ -41,7 +41,7 @@ impl Rest {
     pub(super) fn new(server: Server, settings: EndpointSettings, tokens: Tokens) -> Self {
         let inner = Arc::new(RestInner {
             server,
-            streams: Arc::new(Semaphore::new(settings.event_streams)),
+            streams: Shares::new(settings.event_streams),
             settings,
             tokens,
             histories: Histories::default(),
@@ -73,9 +73,9 @@ impl Rest {
         &self.0.started_at
     }
 
-    /// Takes the place of a further stream, if there is one.
-    pub(super) fn stream_place(&self) -> Option<OwnedSemaphorePermit> {
-        self.0.streams.clone().try_acquire_owned().ok()
+    /// Takes the place of a further stream, if there is one for the caller.
+    pub(super) fn stream_place(&self, caller: &Caller) -> Option<Share> {
+        self.0.streams.take(caller.holder, 1)
     }
 
     /// Returns what the store knows of a session.

@@ -30,6 +30,7 @@ use tower::Service as _;
 
 use self::context::Context;
 use super::EndpointSettings;
+use super::access::Shares;
 use super::acp::asks_for_websocket;
 use super::bodies;
 use super::caller::Caller;
@@ -73,6 +74,7 @@ pub fn rpc(server: Server, settings: &EndpointSettings) -> Router {
     let facade = Facade {
         server,
         settings: settings.clone(),
+        places: Shares::new(settings.connections),
         methods: methods::all().map(Into::into),
         builder: ServerBuilder::with_config(config).to_service_builder(),
     };
@@ -85,6 +87,8 @@ pub fn rpc(server: Server, settings: &EndpointSettings) -> Router {
 struct Facade {
     server: Server,
     settings: EndpointSettings,
+    /// Of requests and WebSockets.
+    places: Arc<Shares>,
     methods: Result<Methods, RegisterMethodError>,
     builder: TowerServiceBuilder<tower::layer::util::Identity, tower::layer::util::Identity>,
 }
@@ -109,12 +113,16 @@ async fn handle(
         Ok(methods) => methods.clone(),
         Err(error) => return failed(error),
     };
+    let Some(place) = facade.places.take(caller.holder, 1) else {
+        return too_many();
+    };
     let ended = caller.ended.clone();
+    let sender = caller.clone();
     let context = Context::new(facade.server.clone(), &facade.settings, caller);
     request.extensions_mut().insert(Arc::new(context));
     let (parts, body) = request.into_parts();
     // jsonrpsee would read without a limit of time and of the bytes of all requests.
-    let body = match bodies::read(body, &facade.settings).await {
+    let body = match bodies::read(body, &sender, &facade.settings).await {
         Ok(body) => body,
         Err(refusal) => return refusal.into_response(),
     };
@@ -126,10 +134,24 @@ async fn handle(
         let open = Open::new(&facade.settings.metrics.rpc_connections);
         tokio::spawn(async move {
             end(handle, ended, closing).await;
-            drop(open);
+            drop((open, place));
         });
+        return answer(service.call(request).await);
     }
-    match service.call(request).await {
+    let answered = answer(service.call(request).await);
+    drop(place);
+    answered
+}
+
+fn too_many() -> Response {
+    let reason = "as many requests and WebSockets are open at /rpc as the server allows, \
+                  all or this token's; try again later";
+    let retry = [(header::RETRY_AFTER, "5")];
+    (StatusCode::SERVICE_UNAVAILABLE, retry, reason).into_response()
+}
+
+fn answer<E: std::fmt::Display>(answered: Result<jsonrpsee::server::HttpResponse, E>) -> Response {
+    match answered {
         Ok(response) => response.map(Body::new),
         Err(error) => failed(&error),
     }

@@ -309,7 +309,7 @@ async fn too_many_requests_of_a_token_are_refused_and_those_of_others_are_not() 
     }
     assert_eq!(last, 429);
     assert_eq!(listener.get("/who", &[&bearer(&reader)]).await.status, 200);
-    // Guesses are counted by address, and so is the health check not at all.
+    // Guesses and what needs no token are counted by address.
     let mut refused = 0;
     for _ in 0..50 {
         refused = listener
@@ -322,7 +322,8 @@ async fn too_many_requests_of_a_token_are_refused_and_those_of_others_are_not() 
         assert_eq!(refused, 401);
     }
     assert_eq!(refused, 429);
-    assert_eq!(listener.get("/healthz", &[]).await.status, 200);
+    assert_eq!(listener.get("/healthz", &[]).await.status, 429);
+    assert_eq!(listener.get("/", &[]).await.status, 429);
 }
 
 #[tokio::test]

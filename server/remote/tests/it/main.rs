@@ -23,5 +23,7 @@ mod rights;
 #[cfg(feature = "rpc")]
 mod rpc;
 mod serving;
+#[cfg(feature = "rpc")]
+mod shares;
 mod tls;
 mod websocket;

@@ -102,10 +102,10 @@ async fn stream(
         }
     };
     rest.record(id).await?;
-    let place = rest.stream_place().ok_or_else(|| {
+    let place = rest.stream_place(&caller).ok_or_else(|| {
         let limit = rest.settings().event_streams;
         Failure::overloaded("too_many_streams").message(format!(
-            "{limit} streams are open, which is the limit; try again later"
+            "as many streams are open as the limit of {limit}, or this token's share, permits; try again later"
         ))
     })?;
     let session = rest.open(&caller, id).await?;

@@ -12,13 +12,13 @@ use acp_server::{Events, Phase, Result, Session};
 use bytes::Bytes;
 use futures_util::Stream;
 use serde_json::json;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use super::text::frame;
 use super::view::View;
 use super::{documented, otter};
 use crate::EndpointSettings;
+use crate::access::Share;
 use crate::metrics::Open;
 
 /// How long a client should wait before it opens a lost stream again, and the first sign of life.
@@ -50,7 +50,7 @@ pub(super) struct EventReader {
     revoked: CancellationToken,
     /// Cancelled when the server ends.
     stop: CancellationToken,
-    _place: OwnedSemaphorePermit,
+    _place: Share,
     _open: Open,
 }
 
@@ -71,7 +71,7 @@ impl EventReader {
         session: Session,
         after: u64,
         dialect: Dialect,
-        place: OwnedSemaphorePermit,
+        place: Share,
         revoked: CancellationToken,
         settings: &EndpointSettings,
     ) -> Result<Self> {
