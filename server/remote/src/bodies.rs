@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
@@ -67,6 +67,10 @@ pub(super) async fn read(
     caller: &Caller,
     settings: &EndpointSettings,
 ) -> Result<WholeBody, BodyError> {
+    // The client has not sent it yet: nothing of it is asked for.
+    if body.size_hint().lower() > settings.message_bytes as u64 {
+        return Err(BodyError::TooLarge);
+    }
     let read = read_all(body, caller.holder, settings);
     let read = tokio::time::timeout(settings.body_timeout, read);
     read.await.unwrap_or(Err(BodyError::TooSlow))

@@ -1,6 +1,5 @@
 //! The body of a request: a JSON object, bounded in bytes and time.
 
-use axum::RequestExt as _;
 use axum::extract::{FromRequest, Request};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -18,8 +17,7 @@ impl<T: DeserializeOwned> FromRequest<Rest> for Object<T> {
 
     async fn from_request(request: Request, rest: &Rest) -> Result<Self, Failure> {
         let caller = Caller::of(request.extensions());
-        let body = request.with_limited_body().into_body();
-        let body = bodies::read(body, &caller, rest.settings()).await?;
+        let body = bodies::read(request.into_body(), &caller, rest.settings()).await?;
         let value = match body.bytes.trim_ascii() {
             b"" => Value::Object(Map::new()),
             text => serde_json::from_slice(text)

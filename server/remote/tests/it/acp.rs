@@ -3,7 +3,7 @@
 use acp_reference_agent::Reference;
 use acp_sdk::limits::MAX_MESSAGE_BYTES;
 use acp_server::{Limits, Server};
-use acp_server_remote::{BodyBudget, EndpointSettings};
+use acp_server_remote::{BodyBudget, EndpointSettings, Tokens};
 use serde_json::json;
 
 use crate::http::{Client, Host, Open, request, said};
@@ -442,6 +442,49 @@ async fn a_body_that_does_not_arrive_is_refused() {
         host.address
     );
     assert_eq!(host.raw(&head).await.status, 408);
+}
+
+/// Nothing of it is read: none of it comes.
+#[tokio::test]
+async fn a_body_that_is_announced_as_too_large_is_refused_before_it_comes() {
+    let settings = EndpointSettings::default();
+    let server = Server::new(Reference);
+    let routes = acp_server_remote::router(server.clone(), &settings);
+    #[cfg(feature = "rpc")]
+    let routes = routes.merge(acp_server_remote::rpc(server.clone(), &settings));
+    let rest = acp_server_remote::rest(server.clone(), &settings, Tokens::open());
+    let host = Host::protecting(server, routes.merge(rest), Tokens::open()).await;
+    let mut paths = vec!["/acp", "/session"];
+    if cfg!(feature = "rpc") {
+        paths.push("/rpc");
+    }
+    for path in paths {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n",
+            host.address,
+            settings.message_bytes + 1
+        );
+        let answer = tokio::time::timeout(crate::raw::PATIENCE, host.raw(&head)).await;
+        assert_eq!(
+            answer.expect("the server waits for the body").status,
+            413,
+            "{path}"
+        );
+    }
+}
+
+/// axum's own limit is 2 MB.
+#[tokio::test]
+async fn a_rest_body_may_be_as_large_as_any_other() {
+    let settings = EndpointSettings::default();
+    let server = Server::new(Reference);
+    let routes = acp_server_remote::rest(server.clone(), &settings, Tokens::open());
+    let host = Host::protecting(server, routes, Tokens::open())
+        .await
+        .at("/session");
+    let body = json!({ "padding": "x".repeat(3 << 20) }).to_string();
+    assert_eq!(host.post(&[], &body).await.status, 201);
 }
 
 #[tokio::test]
