@@ -19,6 +19,7 @@ mod rows;
 mod runs;
 mod sessions;
 mod share;
+mod share_file;
 mod short;
 mod state;
 mod stream;

@@ -13,6 +13,7 @@ use super::body::Object;
 use super::deliver;
 use super::failure::{ErrorBody, Failure};
 use super::sessions::whole;
+use super::share_file;
 use super::state::{Id, Rest};
 use super::stream;
 use super::transcript::{Format, render};
@@ -131,7 +132,9 @@ pub(super) async fn share(
             };
             let path = file(folder, record.id.as_str(), format);
             let text = text(&rest, record, format).await?;
-            let written = tokio::fs::write(&path, text).await;
+            let to = path.clone();
+            let written = tokio::task::spawn_blocking(move || share_file::write(&to, &text)).await;
+            let written = written.unwrap_or_else(|error| Err(std::io::Error::other(error)));
             written.map_err(|error| {
                 let detail = format!("cannot write {}: {error}", path.display());
                 Failure::internal("share_failed", detail)

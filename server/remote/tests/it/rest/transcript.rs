@@ -130,6 +130,41 @@ async fn a_transcript_is_shared_in_the_answer_or_as_a_file() {
     );
 }
 
+/// A user who can write in the folder puts a link where the transcript goes.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_transcript_in_a_file_is_private_and_follows_no_link() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let outside = tempfile::tempdir().unwrap();
+    let victim = outside.path().join("victim");
+    std::fs::write(&victim, "untouched").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = EndpointSettings::default();
+    settings.share_dir = Some(folder.path().to_owned());
+    let site = Site::with(Server::new(Reference), &settings).await;
+    let id = site.create().await.id;
+    let path = format!("/sessions/{id}/share");
+    let body = json!({ "sink": "file", "format": "md" });
+    let first = site.post(&path, &body).await.json()["path"].clone();
+    let file = std::path::PathBuf::from(first.as_str().unwrap());
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&victim, &file).unwrap();
+    // Twice: a transcript replaces the earlier one.
+    for _ in 0..2 {
+        assert_eq!(site.post(&path, &body).await.status, 200);
+        let metadata = std::fs::symlink_metadata(&file).unwrap();
+        assert!(metadata.is_file(), "the link is still there");
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    }
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "untouched");
+    // What cannot be replaced is an error, and leaves nothing behind.
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    refused(&site.post(&path, &body).await, 500, "share_failed");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
 /// Answers with what it is sent, or fails.
 #[derive(Debug)]
 struct Echo;
