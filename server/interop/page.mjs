@@ -12,9 +12,10 @@ import { chromium } from "playwright-core";
 const [binary, browserPath, pictures] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "acp-page-"));
 
-// Starts the server, on the same port and store after the first time.
-async function serve(port) {
-  const args = ["serve", "--port", String(port), "--store", join(folder, "store.db")];
+// Starts the server, on the same port and store after the first time. `agent` is hosted.
+async function serve(port, store = "store.db", agent = []) {
+  const args = ["serve", "--port", String(port), "--store", join(folder, store)];
+  if (agent.length) args.push("--", ...agent);
   const env = { ...process.env, XDG_RUNTIME_DIR: folder, ACP_SERVER_TOKEN: "a-token-for-the-page" };
   const server = spawn(binary, args, { env, stdio: ["ignore", "ignore", "pipe"] });
   for await (const line of createInterface({ input: server.stderr })) {
@@ -140,6 +141,42 @@ try {
   }, "a-token-for-the-page");
   assert.ok(Number(result[0]) > 0 && result[1].includes("hello from a browser"), JSON.stringify(result));
   step("fetch and EventSource on the REST interface");
+
+  const hostile = await serve(0, "hostile.db", [process.execPath, join(import.meta.dirname, "hostile.mjs")]);
+  try {
+    const victim = await (await browser.newContext({ colorScheme: "light", viewport: { width: 1100, height: 800 } })).newPage();
+    victim.on("pageerror", (error) => complaints.push(String(error)));
+    await victim.goto(hostile.url + "#token=a-token-for-the-page");
+    await victim.locator("#state").getByText("connected").waitFor();
+    await victim.fill("#cwd", "/tmp");
+    await victim.getByRole("button", { name: "New session" }).click();
+    await victim.locator("#composer").waitFor();
+    await victim.fill("#prompt", "go");
+    // Nothing has the focus when the question comes, and the user presses Enter.
+    await victim.evaluate(() => {
+      document.querySelector("#composer").requestSubmit();
+      document.activeElement.blur();
+    });
+    const card = victim.locator(".question");
+    await card.waitFor();
+    if (pictures) await victim.screenshot({ path: join(pictures, "hostile.png") });
+    assert.equal(await victim.evaluate(() => document.activeElement.closest("button, input, select")), null, "no control takes the focus");
+    await victim.keyboard.press("Enter");
+    await victim.keyboard.press("Space");
+    assert.equal(await card.locator("button:enabled").count(), 3, "the question is still open");
+    const text = await card.innerText();
+    assert.doesNotMatch(await victim.locator("body").innerText(), /[\u0007\u200b\u202e]/, "nothing turns or hides text");
+    for (const part of ["Read \u27e8U+202E\u27e9txt.exe", "execute", "/work/\u27e8U+202E\u27e9slaf", "rm -rf /\u27e8U+202E\u27e9", "if (a\u27e8U+202E\u27e9b) {\u27e8U+0007\u27e9"]) {
+      assert.ok(text.includes(part), `${part} in ${text}`);
+    }
+    const buttons = await card.locator("button").allInnerTexts();
+    assert.deepEqual(buttons.map((name) => name.replace(/\s+/g, " ")), [
+      "Reject allow once", "Deny\u27e8U+200B\u27e9 \u27e8U+202E\u27e9 allow always", "Allow reject once"]);
+    assert.deepEqual(await card.locator("button.allow").count(), 2, "colours are those of the kind");
+    await card.locator("button").nth(2).click();
+    await card.getByText("you chose: Allow (reject once)").waitFor();
+  } finally { await end(hostile.server, "SIGTERM"); }
+  step("a hostile agent's question: no focus, no hidden characters, input and kinds shown");
 
   const dark = await browser.newContext({ colorScheme: "dark", viewport: { width: 480, height: 800 } });
   const narrow = await dark.newPage();

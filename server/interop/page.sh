@@ -22,7 +22,7 @@ if [ -z "$server" ]; then
 fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-cp page.mjs "$folder"
+cp page.mjs hostile.mjs "$folder"
 (cd "$folder" && npm install --silent --no-fund --no-audit "$playwright" >&2)
 pictures=${1:+$(realpath "$1")}
 (cd "$folder" && timeout 300 node page.mjs "$server" "$browser" "$pictures")

@@ -1,10 +1,22 @@
 // What was said and done in a session. All texts are those of agents: they become text, never markup.
 
+// Characters without a shape, and those that turn the order of a text: they could make one text look
+// like another. Line ends, tabs and joined emoji stay.
+const hidden = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]|\r(?!\n|$)|(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d/gu;
+
+// Returns a text in which hidden characters are visible. Every text of the page goes through it.
+function visible(text) {
+  return String(text).replace(hidden, (char) =>
+    "\u27e8U+" + char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0") + "\u27e9");
+}
+
 function make(tag, options = {}, ...children) {
-  const { dataset, ...properties } = options;
+  const { dataset, textContent, ...properties } = options;
   const element = Object.assign(document.createElement(tag), properties);
+  if (textContent !== undefined) element.textContent = visible(textContent ?? "");
   Object.assign(element.dataset, dataset);
-  element.append(...children.filter((child) => child !== null && child !== undefined));
+  const shown = children.filter((child) => child !== null && child !== undefined);
+  element.append(...shown.map((child) => child instanceof Node ? child : visible(child)));
   return element;
 }
 
@@ -13,7 +25,7 @@ const words = (name) => String(name ?? "").replaceAll("_", " ");
 // Text with its blocks of code.
 function prose(element, text) {
   element.replaceChildren(...text.split(/^```[^\n]*\n?/m).map((part, at) =>
-    at % 2 ? make("pre", {}, make("code", { textContent: part })) : document.createTextNode(part)));
+    at % 2 ? make("pre", {}, make("code", { textContent: part })) : document.createTextNode(visible(part))));
 }
 
 // The lines of a diff, by the longest common subsequence; a very long one is shown as replaced.
@@ -59,6 +71,31 @@ function anchor(uri, name) {
   const known = /^https?:/.test(uri);
   if (!known) return make("span", { textContent: name || uri });
   return make("a", { href: uri, target: "_blank", rel: "noopener noreferrer", textContent: name || uri });
+}
+
+// What a tool call is about, as the agent says: kind, files, input.
+function details(tool) {
+  const places = (tool.locations || []).map((place) => place.path + (place.line ? ":" + place.line : ""));
+  const parts = [tool.kind ? "kind: " + words(tool.kind) : "", ...places].filter(Boolean);
+  const elements = parts.map((part) => make("div", { className: "notice", textContent: part }));
+  if (tool.rawInput !== undefined && tool.rawInput !== null) {
+    const input = JSON.stringify(tool.rawInput, null, 2);
+    const rest = input.length - longestInput;
+    elements.push(make("pre", { className: "input", textContent: input.slice(0, longestInput) + (rest > 0 ? `\n(${rest} more characters)` : "") }));
+  }
+  return elements;
+}
+
+// Characters of a tool call's input that are shown.
+const longestInput = 1 << 16;
+
+// The parts of a tool call's content.
+function contents(tool) {
+  return (tool.content || []).map((part) => {
+    if (part.type === "diff") return diff(part);
+    if (part.type === "terminal") return make("div", { className: "notice", textContent: "terminal " + part.terminalId });
+    return block(part.content || part);
+  });
 }
 
 // A block of content as an element.
@@ -151,21 +188,14 @@ class Conversation {
       tool = { element: make("section", { className: "card tool", dataset: { id: update.toolCallId } }) };
       this.tools.set(update.toolCallId, tool);
     }
-    for (const name of ["title", "kind", "status", "content", "locations"]) {
+    for (const name of ["title", "kind", "status", "content", "locations", "rawInput"]) {
       if (update[name] !== undefined && update[name] !== null) tool[name] = update[name];
     }
     const status = tool.status || "pending";
-    const parts = (tool.content || []).map((part) => {
-      if (part.type === "diff") return diff(part);
-      if (part.type === "terminal") return make("div", { className: "notice", textContent: "terminal " + part.terminalId });
-      return block(part.content || part);
-    });
-    const places = (tool.locations || []).map((place) => place.path + (place.line ? ":" + place.line : "")).join(", ");
     tool.element.replaceChildren(
       make("h2", {}, make("span", { textContent: tool.title || "tool call" }),
         make("span", { className: "status " + status, textContent: words(status) })),
-      places ? make("div", { className: "notice", textContent: places }) : "",
-      ...parts);
+      ...details(tool), ...contents(tool));
     this.add(tool.element);
   }
 

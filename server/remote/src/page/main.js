@@ -24,7 +24,8 @@ const link = new Link({
 });
 const questions = new Questions(conversation, link);
 
-function show(text) { $("state").textContent = text; }
+function put(id, text) { $(id).textContent = visible(text); }
+function show(text) { put("state", text); }
 function failed(error) { conversation.notice(error.message, "error"); }
 
 async function greet() {
@@ -34,8 +35,8 @@ async function greet() {
     clientCapabilities: { elicitation: { form: {}, url: {} }, _meta: { "acp-sdk": { sessionState: true } } },
   });
   const info = hello.agentInfo || {};
-  document.title = info.title || info.name || "Agent";
-  if (!current) $("title").textContent = document.title;
+  document.title = visible(info.title || info.name || "Agent");
+  if (!current) put("title", document.title);
   link.ready();
   show("connected");
   await list();
@@ -89,9 +90,9 @@ function select(session) {
   conversation.clear();
   questions.forget();
   $("composer").hidden = false;
-  $("title").textContent = session.id;
-  $("usage").textContent = "";
-  $("commands").textContent = "";
+  put("title", session.id);
+  put("usage", "");
+  put("commands", "");
   settings({});
   mark();
   narrow(innerWidth < 704);
@@ -136,9 +137,9 @@ function updated(params) {
   switch (update.sessionUpdate) {
     case "current_mode_update": return chosen("mode", update.currentModeId);
     case "config_option_update": return settings({ configOptions: update.configOptions });
-    case "session_info_update": if (update.title) { $("title").textContent = update.title; list().catch(() => {}); } return;
+    case "session_info_update": if (update.title) { put("title", update.title); list().catch(() => {}); } return;
     case "available_commands_update":
-      $("commands").textContent = (update.availableCommands || []).map((command) => "/" + command.name).join("  ");
+      put("commands", (update.availableCommands || []).map((command) => "/" + command.name).join("  "));
       return;
     case "usage_update": return usage(update);
   }
@@ -148,7 +149,7 @@ function updated(params) {
 function usage({ used, size, cost }) {
   const tokens = size ? `${used} of ${size} tokens` : "";
   const price = cost ? `${cost.amount} ${cost.currency}` : "";
-  $("usage").textContent = [tokens, price].filter(Boolean).join(", ");
+  put("usage", [tokens, price].filter(Boolean).join(", "));
 }
 
 // Shows modes and options as controls.

@@ -29,21 +29,22 @@ class Questions {
     this.cards.set(id, card);
     this.conversation.open = null;
     this.conversation.add(card);
-    const first = card.querySelector("input, select, button");
-    if (first && document.activeElement === document.body) first.focus();
+    // No control gets the focus: an agent could ask at the moment in which the user presses Enter.
   }
 
   permission(id, params) {
-    const call = params.toolCall || {};
+    // The request has what the announced call has not, or what has changed.
+    const call = { ...this.conversation.tools.get(params.toolCall?.toolCallId) };
+    for (const [name, value] of Object.entries(params.toolCall || {})) if (value !== null) call[name] = value;
+    // The name is the agent's; what the option does is its kind.
     const buttons = (params.options || []).map((option) => make("button", {
-      type: "button", textContent: option.name, className: String(option.kind).startsWith("allow") ? "allow" : "",
+      type: "button", className: /^allow_(once|always)$/.test(option.kind) ? "allow" : "",
       onclick: () => {
         this.link.answer(id, { outcome: { outcome: "selected", optionId: option.optionId } });
-        this.finish(id, "you chose: " + option.name);
+        this.finish(id, `you chose: ${option.name} (${words(option.kind)})`);
       },
-    }));
-    const parts = (call.content || []).map((part) => part.type === "diff" ? diff(part) : block(part.content || part));
-    this.card(id, "Permission: " + (call.title || "a tool call"), ...parts,
+    }, make("bdi", { textContent: option.name }), make("small", { textContent: words(option.kind ?? "unknown kind") })));
+    this.card(id, "Permission: " + (call.title || "a tool call"), ...details(call), ...contents(call),
       make("div", { className: "options" }, ...buttons));
   }
 
