@@ -52,12 +52,27 @@ pub fn main(args: Args) -> ExitCode {
 async fn run(args: Args, log: Option<&Log>) -> Result<(), Failure> {
     match args.command {
         None => serve(args.serve).await,
-        Some(Command::Host(args)) => hosted::host(args).await,
-        Some(Command::Serve(args)) => remote::serve(args, log).await,
+        Some(Command::Host(args)) => {
+            close_to_others()?;
+            hosted::host(args).await
+        }
+        Some(Command::Serve(args)) => {
+            close_to_others()?;
+            remote::serve(args, log).await
+        }
         Some(Command::Status) => remote::status(),
         Some(Command::Stop(args)) => remote::stop(args).await,
         Some(Command::Sessions(sessions)) => manage(sessions).await,
     }
+}
+
+/// Closes memory, environment and descriptors of this process to other processes of the user, such
+/// as the agents that it starts: the tokens are there. It leaves no core dump then, either.
+fn close_to_others() -> Result<(), Failure> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+        .map_err(|error| format!("cannot close the process to others of its user: {error}"))?;
+    Ok(())
 }
 
 /// Returns the runtime for a command: one thread, except for servers of many clients.

@@ -102,6 +102,47 @@ fn an_agent_does_not_inherit_the_token() {
     assert!(text.contains("last lines: token none"), "{text}");
 }
 
+/// It looks where processes of the same user can look: in the environment of all processes, and in
+/// memory and descriptors of its parent.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_agent_cannot_read_the_token_from_the_process_of_its_server() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    let look = "for process in /proc/[0-9]*; do \
+            grep -qs a-secret-of-some-length $process/environ && found=environment; \
+        done; \
+        (: < /proc/$PPID/mem) 2>/dev/null && found=\"$found memory\"; \
+        ls /proc/$PPID/fd >/dev/null 2>&1 && found=\"$found descriptors\"; \
+        grep -q acp-server /proc/$PPID/cmdline || found=\"$found no parent\"; \
+        echo \"found ${found:-nothing}.\" >&2; exit 4";
+    let folder = tempfile::tempdir().unwrap();
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), open).unwrap();
+    let is_root = folder.path().metadata().unwrap().uid() == 0;
+    for args in [
+        &["host"][..],
+        &["serve", "--port", "0", "--store", "memory"],
+    ] {
+        let server = env!("CARGO_BIN_EXE_acp-server");
+        // The administrator may read everything.
+        let mut command = match is_root {
+            true => Command::new("setpriv"),
+            false => Command::new(server),
+        };
+        if is_root {
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups", server]);
+        }
+        let ended = command.args(args).args(["--", "sh", "-c", look]);
+        let ended = ended.env("ACP_SERVER_TOKEN", "a-secret-of-some-length");
+        let ended = ended.env("XDG_RUNTIME_DIR", folder.path());
+        let ended = ended.env("HOME", folder.path()).current_dir(folder.path());
+        let ended = ended.stdin(Stdio::null()).output().unwrap();
+        let text = String::from_utf8(ended.stderr).unwrap();
+        assert!(text.contains("found nothing."), "{args:?}: {text}");
+    }
+}
+
 #[test]
 fn a_command_that_is_no_agent_is_wrong_usage() {
     for (command, reason) in [
