@@ -6,7 +6,10 @@ use acp_server::Server;
 use acp_server_remote::{AccessControl, EndpointSettings, Hosts, Token, Tokens, protect, router};
 use axum::Router;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
+};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
 /// A served agent, until the test ends.
@@ -86,11 +89,19 @@ impl Host {
         self.raw(&request).await
     }
 
-    /// Sends these bytes and reads the head of the response.
+    /// Sends these bytes and reads the head of the response, which may come before they are sent: a
+    /// server need not read a body that it refuses.
     pub async fn raw(&self, request: &str) -> Open {
-        let mut socket = TcpStream::connect(self.address).await.unwrap();
-        socket.write_all(request.as_bytes()).await.unwrap();
-        let mut reader = BufReader::new(socket);
+        let socket = TcpStream::connect(self.address).await.unwrap();
+        let (reader, mut writer) = socket.into_split();
+        let mut reader = BufReader::new(reader);
+        let mut sent = std::pin::pin!(writer.write_all(request.as_bytes()));
+        tokio::select! {
+            biased;
+            // Answered or closed.
+            read = reader.fill_buf() => drop(read.unwrap()),
+            _ = &mut sent => {}
+        }
         let mut line = String::new();
         reader.read_line(&mut line).await.unwrap();
         let status = line.split(' ').nth(1).unwrap_or_default().parse();
@@ -107,6 +118,7 @@ impl Host {
             status: status.unwrap_or_else(|_| panic!("no status in {line:?}")),
             headers,
             reader,
+            _writer: writer,
             text: String::new(),
         }
     }
@@ -123,7 +135,9 @@ fn all(server: &Server, settings: &EndpointSettings) -> Router {
 pub struct Open {
     pub status: u16,
     pub headers: Vec<(String, String)>,
-    reader: BufReader<TcpStream>,
+    reader: BufReader<OwnedReadHalf>,
+    /// Open, or the client would seem to have gone.
+    _writer: OwnedWriteHalf,
     /// Decoded, and not used yet.
     text: String,
 }
@@ -187,7 +201,7 @@ impl Open {
 }
 
 /// Reads a chunk of a body; `None` at its end.
-pub async fn chunk(reader: &mut BufReader<TcpStream>) -> Option<String> {
+pub async fn chunk(reader: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
     let mut line = String::new();
     reader.read_line(&mut line).await.ok()?;
     let length = usize::from_str_radix(line.trim_end(), 16).ok()?;
