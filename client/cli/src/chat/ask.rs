@@ -4,7 +4,7 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-use acp_sdk::v1::{CreateElicitationRequest, ElicitationAction};
+use acp_sdk::v1::{CreateElicitationRequest, ElicitationAction, SessionId};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tokio::sync::{mpsc, oneshot};
 
@@ -12,6 +12,7 @@ pub(super) use self::options::shown;
 use self::options::{decision, keys};
 use super::elicitation::{Elicited, Step};
 use super::style::{Colour, Face, Paint, wrap};
+use super::tools;
 use super::view::View;
 use acp_client::{Decision, PermissionRequest, Permissions, Reason};
 use acp_client::{Elicitation, SessionContext};
@@ -23,6 +24,7 @@ pub(super) struct Keys(mpsc::Sender<Asked>);
 /// A request that waits for keys.
 #[derive(Debug)]
 pub(super) struct Asked {
+    session: SessionId,
     what: What,
     /// Whether it is displayed. Earlier keys are not answers.
     pub(super) shown: bool,
@@ -68,10 +70,11 @@ impl Permissions for Keys {
 
     async fn decide_with_reason(&self, question: &PermissionRequest) -> (Decision, Option<Reason>) {
         let (answer, answered) = oneshot::channel();
+        let session = question.request.session_id.clone();
         let question = Box::new(question.clone());
         let what = What::Permission { question, answer };
         // Fails when the conversation has ended.
-        let _ = self.0.send(Asked::new(what)).await;
+        let _ = self.0.send(Asked::new(session, what)).await;
         match answered.await {
             Ok(decision) => (decision, None),
             Err(_) => (Decision::Reject, Some(Reason::Program(OUTSIDE.into()))),
@@ -90,8 +93,8 @@ impl Elicitation for Keys {
         session: Option<&SessionContext>,
         request: &CreateElicitationRequest,
     ) -> ElicitationAction {
-        let elicited = session.and_then(|_| Elicited::new(request));
-        let Some(elicited) = elicited else {
+        let elicited = session.zip(Elicited::new(request));
+        let Some((session, elicited)) = elicited else {
             return ElicitationAction::Cancel;
         };
         let (answer, answered) = oneshot::channel();
@@ -100,14 +103,15 @@ impl Elicitation for Keys {
             elicited,
             answer,
         };
-        let _ = self.0.send(Asked::new(what)).await;
+        let _ = self.0.send(Asked::new(session.id().clone(), what)).await;
         answered.await.unwrap_or(ElicitationAction::Cancel)
     }
 }
 
 impl Asked {
-    fn new(what: What) -> Self {
+    fn new(session: SessionId, what: What) -> Self {
         Self {
+            session,
             what,
             shown: false,
             more: Vec::new(),
@@ -122,11 +126,36 @@ impl Asked {
         }
     }
 
+    /// Returns the session that asks.
+    pub(super) fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Returns the changes that are to be permitted. `view` is that of the session that asks, if it is open.
+    pub(super) fn changes(
+        &self,
+        view: Option<&mut View>,
+        width: usize,
+        paint: Paint,
+    ) -> Vec<String> {
+        match (&self.what, view) {
+            (What::Permission { question, .. }, Some(view)) => view.changes(question, width),
+            (What::Permission { question, .. }, None) => tools::requested(question, width, paint),
+            (What::Elicitation { .. }, _) => Vec::new(),
+        }
+    }
+
     /// Returns the text of the request, which stays on the terminal.
-    pub(super) fn text(&mut self, view: &mut View, width: usize, paint: Paint) -> String {
+    pub(super) fn text(
+        &mut self,
+        view: &mut View,
+        changes: Vec<String>,
+        width: usize,
+        paint: Paint,
+    ) -> String {
         match &self.what {
             What::Permission { question, .. } => {
-                let (text, more) = view.question(question, width);
+                let (text, more) = view.question(question, changes, width);
                 self.more = more;
                 text
             }
@@ -166,6 +195,7 @@ impl Asked {
 
     /// Handles a key. The turn may have been cancelled meanwhile.
     pub(super) fn key(self, key: KeyEvent, width: usize) -> Next {
+        let session = self.session;
         match self.what {
             What::Permission { question, answer } => {
                 let letter = match key.code {
@@ -181,6 +211,7 @@ impl Asked {
                 }
                 let what = What::Permission { question, answer };
                 let open = |more| Self {
+                    session,
                     what,
                     shown: true,
                     more,
@@ -202,6 +233,7 @@ impl Asked {
                         answer,
                     };
                     Next::Open(Self {
+                        session,
                         what,
                         shown: true,
                         more: Vec::new(),

@@ -7,10 +7,11 @@ use std::task::Poll;
 use acp_sdk::v1::{SessionId, SessionInfo};
 
 use super::Failure;
+use super::ask::Asked;
 use super::input::Keyboard;
 use super::pick::{Row, pick};
 use super::screen::Screen;
-use super::style::{clean, fit};
+use super::style::{Colour, clean, fit};
 use super::talk::Talk;
 use super::view::{View, is_output};
 use crate::kept::{self, Kept};
@@ -216,6 +217,25 @@ impl Talk<'_> {
             }
             Err(failure) => failure.lines().join("\n") + "\n",
         }
+    }
+
+    /// Returns the text of a request. If another session asks, that is named first.
+    pub(super) fn question(&mut self, asked: &mut Asked) -> String {
+        let (width, paint, id) = (Screen::width(), self.paint, asked.session());
+        let mut heading = String::new();
+        let changes = if id == self.session.id() {
+            asked.changes(Some(&mut self.view), width, paint)
+        } else if let Some(open) = self.others.iter_mut().find(|open| open.session.id() == id) {
+            heading = format!("In session {} ({}):", open.number, fit(&open.label(), 60));
+            asked.changes(Some(&mut open.view), width, paint)
+        } else {
+            heading = format!("In session {}:", fit(&id.to_string(), 60));
+            asked.changes(None, width, paint)
+        };
+        if !heading.is_empty() {
+            heading = self.view.note(Colour::Yellow, &heading);
+        }
+        heading + &asked.text(&mut self.view, changes, width, paint)
     }
 
     /// Executes `/new`.

@@ -10,6 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::diff;
 use super::style::{Colour, Face, Paint, clean, fit, wrap};
+use acp_client::PermissionRequest;
 use acp_client::internal::as_diff;
 
 /// Maximum number of tracked tool calls of a turn; further calls are shown when they begin.
@@ -208,8 +209,14 @@ impl Running {
     }
 }
 
+/// Returns the whole changes in the request itself.
+pub(super) fn requested(question: &PermissionRequest, width: usize, paint: Paint) -> Vec<String> {
+    let content = question.request.tool_call.content.iter().flatten();
+    changes(content, width, paint).collect()
+}
+
 /// Returns the whole changes in the content of a call.
-pub(super) fn changes<'a>(
+fn changes<'a>(
     content: impl Iterator<Item = &'a ToolCallContent>,
     width: usize,
     paint: Paint,

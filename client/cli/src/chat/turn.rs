@@ -80,7 +80,7 @@ impl Talk<'_> {
                     }
                 }
                 Some(mut asked) = questions.recv(), if question.is_none() => {
-                    let shown = asked.text(&mut self.view, Screen::width(), self.paint);
+                    let shown = self.question(&mut asked);
                     self.screen.print(&shown);
                     if !self.args.no_bell {
                         self.screen.ring();

@@ -210,30 +210,29 @@ impl View {
         self.dim(&text::permission(answered))
     }
 
-    /// Returns a permission request below the previous output, and the rest of its change if that is long.
+    /// Returns the changes of a permission request of this session.
+    pub(super) fn changes(&mut self, question: &PermissionRequest, width: usize) -> Vec<String> {
+        if question.asker != Asker::Agent {
+            return tools::requested(question, width, self.paint);
+        }
+        // The request may say more about the call than the updates before it.
+        let call = &question.request.tool_call;
+        let _ = self
+            .conversation
+            .apply(&SessionUpdate::ToolCallUpdate(call.clone()));
+        let item = self.conversation.tool_call(&call.tool_call_id);
+        let item = item.and_then(|(id, _)| self.conversation.item(id));
+        item.map_or_else(Vec::new, |item| self.tools.diffs(item, width, self.paint))
+    }
+
+    /// Returns a permission request below the previous output, and the rest of its changes if they
+    /// are long.
     pub(super) fn question(
         &mut self,
         question: &PermissionRequest,
+        mut changes: Vec<String>,
         width: usize,
     ) -> (String, Vec<String>) {
-        let call = &question.request.tool_call;
-        let mut changes = Vec::new();
-        if question.asker == Asker::Agent {
-            // The request may say more about the call than the updates before it.
-            let update = SessionUpdate::ToolCallUpdate(call.clone());
-            let _ = self.conversation.apply(&update);
-            let item = self.conversation.tool_call(&call.tool_call_id);
-            let item = item.and_then(|(id, _)| self.conversation.item(id));
-            if let Some(item) = item {
-                changes = self.tools.diffs(item, width, self.paint);
-            }
-        } else {
-            changes.extend(tools::changes(
-                call.content.iter().flatten(),
-                width,
-                self.paint,
-            ));
-        }
         let more = changes.split_off(changes.len().min(SHORT_CHANGE));
         let shown = super::ask::shown(question, &changes, width, self.paint);
         (self.turn_to(Last::Note) + &shown, more)

@@ -227,3 +227,62 @@ async fn a_continued_session_shows_its_history() {
     terminal.types("\u{4}");
     assert_eq!(terminal.code().await, Some(0));
 }
+
+/// A question of a session in the background names it, and shows the change of its own call.
+#[tokio::test]
+async fn a_question_of_another_session_names_it() {
+    let update = |session: &str, update: &str| {
+        format!(
+            r#"send '{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{update}}}}}'"#
+        )
+    };
+    let call = |text: &str| {
+        format!(
+            r#"{{"sessionUpdate":"tool_call","toolCallId":"c","title":"Write","status":"pending","content":[{{"type":"diff","path":"/a","newText":"{text}\n"}}]}}"#
+        )
+    };
+    let title =
+        r#"{"sessionUpdate":"session_info_update","title":"Pay\u001b[2J the bill"}"#.to_owned();
+    let form = |session: &str, message: &str| {
+        format!(
+            r#"call elicitation/create '{{"sessionId":"{session}","mode":"form","message":"{message}","requestedSchema":{{"type":"object","properties":{{"a":{{"type":"boolean"}}}}}}}}'"#
+        )
+    };
+    let agent = format!(
+        r#"answer '{{"protocolVersion":1}}'; answer '{{"sessionId":"s"}}'
+        answer '{{"sessionId":"t"}}'; {}; {}; prompt; {}; ask edit; {}; {}; end end_turn; message"#,
+        update("s", &title),
+        update("s", &call("of the first")),
+        update("t", &call("of the second")),
+        form("s", "The first?"),
+        form("t", "The second?"),
+    );
+    let mut terminal = Terminal::start(&agent);
+    terminal.shows("› ").await;
+    terminal.types("/fork\r");
+    terminal.shows("a copy of session 1").await;
+    terminal.shows("› ").await;
+    terminal.types("hi\r");
+    let question = terminal.shows("Esc  refuse").await;
+    assert!(
+        question.contains("In session 1 (Pay the bill):\r\n? May the agent: Do it"),
+        "{question}"
+    );
+    let change = question.split("? May the agent").nth(1).unwrap();
+    assert!(
+        change.contains("+ of the first") && !change.contains("of the second"),
+        "{change}"
+    );
+    terminal.types("y");
+    let form = terminal.shows("The first?").await;
+    assert!(
+        form.contains("In session 1 (Pay the bill):\r\n? The agent asks:"),
+        "{form}"
+    );
+    terminal.types("\u{1b}");
+    let form = terminal.shows("The second?").await;
+    assert!(!form.contains("In session"), "{form}");
+    terminal.types("\u{1b}");
+    terminal.shows(" s\r\n").await;
+    leave(terminal).await;
+}

@@ -111,7 +111,7 @@ fn keys_with_modifiers_are_no_answers() {
             use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways};
             let question = Box::new(question(&[AllowOnce, AllowAlways, RejectAlways]));
             let (answer, mut answered) = oneshot::channel();
-            let mut asked = Asked::new(What::Permission { question, answer });
+            let mut asked = Asked::new("s".into(), What::Permission { question, answer });
             asked.more = vec!["more".to_owned()];
             let next = asked.key(KeyEvent::new(code, modifiers), 80);
             assert!(matches!(&next, Next::Open(asked) if asked.more.len() == 1));
@@ -120,7 +120,7 @@ fn keys_with_modifiers_are_no_answers() {
     }
     let question = Box::new(question(&[PermissionOptionKind::AllowOnce]));
     let (answer, mut answered) = oneshot::channel();
-    let asked = Asked::new(What::Permission { question, answer });
+    let asked = Asked::new("s".into(), What::Permission { question, answer });
     let key = KeyEvent::new(KeyCode::Char('y'), KeyModifiers::NONE);
     assert!(matches!(asked.key(key, 80), Next::Answered(_)));
     assert_eq!(answered.try_recv(), Ok(Decision::Option("0".into())));
