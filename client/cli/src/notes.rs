@@ -1,14 +1,14 @@
-//! A queue of lines for standard error.
+//! A queue of lines for standard error, or for the conversation in a terminal.
 
 use std::fmt::Display;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 /// Capacity of the queue; further lines are counted and dropped.
@@ -28,6 +28,8 @@ pub(super) struct Notes {
 enum Note {
     Line(String),
     Bytes(Vec<u8>),
+    /// Later lines go there, until its receiver is dropped.
+    Divert(mpsc::Sender<String>),
     /// Everything before has been written.
     Mark(oneshot::Sender<()>),
 }
@@ -46,6 +48,17 @@ impl Notes {
         if self.waiting.try_send(Note::Line(line.to_string())).is_err() {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Returns the later lines, if standard error is a terminal: in raw mode they would damage what is
+    /// shown there. They go to standard error again when the receiver is dropped.
+    pub(super) fn divert(&self) -> mpsc::Receiver<String> {
+        let (sender, lines) = mpsc::channel(1);
+        if std::io::stderr().is_terminal() {
+            // A full queue means that standard error is blocked; the lines stay there.
+            let _ = self.waiting.try_send(Note::Divert(sender));
+        }
+        lines
     }
 
     /// Writes bytes unchanged. A piece that is left out is counted as a line.
@@ -70,23 +83,32 @@ impl Notes {
 }
 
 fn write(notes: &Receiver<Note>, left_out: &AtomicU64) {
+    let mut receiver = None;
     for note in notes {
-        // Standard error may be closed.
-        let mut stderr = std::io::stderr();
         match note {
-            Note::Line(line) => {
-                let _ = writeln!(stderr, "{line}");
-            }
+            Note::Line(line) => write_line(line, receiver.as_ref()),
             Note::Bytes(bytes) => {
-                let _ = stderr.write_all(&bytes);
+                // Standard error may be closed.
+                let _ = std::io::stderr().write_all(&bytes);
             }
+            Note::Divert(sender) => receiver = Some(sender),
             Note::Mark(mark) => {
                 let _ = mark.send(());
             }
         }
         let count = left_out.swap(0, Ordering::Relaxed);
         if count > 0 {
-            let _ = writeln!(stderr, "acp: {count} lines are left out here");
+            let line = format!("acp: {count} lines are left out here");
+            write_line(line, receiver.as_ref());
         }
     }
+}
+
+fn write_line(line: String, receiver: Option<&mpsc::Sender<String>>) {
+    let line = match receiver.map(|receiver| receiver.blocking_send(line.clone())) {
+        Some(Ok(())) => return,
+        _ => line,
+    };
+    // Standard error may be closed.
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

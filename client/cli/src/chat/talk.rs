@@ -30,6 +30,8 @@ pub(super) struct Talk<'a> {
     pub(super) args: &'a ChatArgs,
     ask: Keys,
     notes: &'a Notes,
+    /// The lines for standard error.
+    pub(super) lines: mpsc::Receiver<String>,
     pub(super) slot: &'a mut Option<Client>,
     pub(super) cwd: PathBuf,
     pub(super) opening: Opening,
@@ -87,6 +89,7 @@ impl<'a> Talk<'a> {
             elicits(&ask),
         )
         .await?;
+        let lines = notes.divert();
         let mut screen = Screen::new();
         let mut keyboard = Keyboard::start(super::history(), cwd.clone(), paint.colours);
         if args.choose_session {
@@ -130,6 +133,7 @@ impl<'a> Talk<'a> {
             args,
             ask,
             notes,
+            lines,
             slot,
             cwd,
             opening,
@@ -273,6 +277,10 @@ impl<'a> Talk<'a> {
                         shown += &self.view.dim(&news);
                         keyboard.show(&std::mem::take(&mut shown));
                     }
+                }
+                Some(line) = self.lines.recv() => {
+                    shown += &self.view.aside(&line);
+                    keyboard.show(&std::mem::take(&mut shown));
                 }
                 () = tokio::time::sleep(QUIET), if unfinished => {
                     unfinished = false;

@@ -87,6 +87,10 @@ impl Talk<'_> {
                     }
                     question = Some(asked);
                 }
+                Some(line) = self.lines.recv() => {
+                    let shown = self.view.aside(&line);
+                    self.screen.print(&shown);
+                }
                 // All events before the end of the turn were shown.
                 outcome = turn.finish() => break outcome,
                 // By `acp cancel`; keys are seen at once.

@@ -243,6 +243,22 @@ impl View {
         self.painted(Face::of(colour), line)
     }
 
+    /// Returns a line for standard error. It does not end a text that is not complete, such as code.
+    pub(super) fn aside(&mut self, line: &str) -> String {
+        let face = match line.starts_with("acp: ") {
+            true => Face::of(Colour::Yellow),
+            false => Face::DIM,
+        };
+        let last = self.last;
+        if !matches!(last, Last::Text | Last::Thought) {
+            return self.painted(face, line);
+        }
+        self.last = Last::Note;
+        let shown = self.painted(face, line);
+        self.last = last;
+        shown
+    }
+
     /// Returns a dimmed line.
     pub(super) fn dim(&mut self, line: &str) -> String {
         self.painted(Face::DIM, line)

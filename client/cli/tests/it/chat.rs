@@ -345,3 +345,33 @@ async fn without_a_terminal_it_refuses() {
     let stderr = String::from_utf8(ended.stderr).unwrap();
     assert!(stderr.contains("Use `acp run`"), "{stderr}");
 }
+
+/// Standard error is the terminal, which is in raw mode.
+#[tokio::test]
+async fn lines_of_standard_error_are_part_of_the_conversation() {
+    let agent = super::script::script(
+        r#"start; prompt; say 'First line'; printf 'gar\033[2Jbage\n'; printf 'complaint\n' >&2
+        call _x '{}'; end end_turn; message"#,
+    );
+    let mut terminal = Terminal::acp(&["chat", "--verbose", "--", "sh", "-c", &agent]);
+    terminal.shows("› ").await;
+    terminal.types("hi\r");
+    let mut shown = String::new();
+    while !(shown.contains("bage") && shown.contains("complaint")) {
+        shown += &terminal.shows("\n").await;
+    }
+    shown += &terminal.shows("› ").await;
+    assert!(shown.contains("skipped an invalid message"), "{shown}");
+    assert!(shown.contains("agent: complaint\r\n"), "{shown}");
+    let is_raw = |(at, _): (usize, _)| at == 0 || !shown[..at].ends_with('\r');
+    let raw: Vec<_> = shown
+        .match_indices('\n')
+        .filter(|place| is_raw(*place))
+        .collect();
+    assert!(
+        raw.is_empty(),
+        "a line of the terminal is garbled: {shown:?}"
+    );
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+}

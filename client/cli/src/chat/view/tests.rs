@@ -123,3 +123,19 @@ fn output_of_other_prompts_is_told_apart() {
     ];
     assert_eq!(lines, expected);
 }
+
+/// Lines for standard error arrive at any time.
+#[test]
+fn a_line_beside_the_conversation_does_not_end_its_code() {
+    let mut view = View::new(Paint { colours: false });
+    let mut shown = String::new();
+    let mut say = |view: &mut View, text| {
+        shown += &view.event(&SessionEvent::live(Event::Update(said(text)), Some(1)), 80);
+    };
+    say(&mut view, "```\none\ntwo\n");
+    let aside = view.aside("agent: *a*\u{1b}[2J");
+    say(&mut view, "*three*\n```\nText.");
+    shown += &view.end(80);
+    assert_eq!(aside, "agent: *a*\n");
+    assert_eq!(shown, "    one\n    two\n    *three*\nText.\n\n");
+}
