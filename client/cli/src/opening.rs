@@ -250,7 +250,8 @@ impl Opening {
     }
 }
 
-fn can_continue(client: &Client) -> bool {
+/// Returns whether the agent can continue a session that is not open.
+pub(super) fn can_continue(client: &Client) -> bool {
     let capabilities = &client.agent_info().agent_capabilities;
     capabilities.load_session || capabilities.session_capabilities.resume.is_some()
 }

@@ -211,9 +211,9 @@ impl Talk<'_> {
         let line = continues(client, &id);
         match self.opening.again(client, id, &self.cwd, true).await {
             Ok((session, events)) => {
-                self.enter(session, events);
+                let closed = self.enter(session, events);
                 self.name = name;
-                clean(&line) + "\n"
+                clean(&line) + "\n" + &closed
             }
             Err(failure) => failure.lines().join("\n") + "\n",
         }
@@ -229,7 +229,7 @@ impl Talk<'_> {
             heading = format!("In session {} ({}):", open.number, fit(&open.label(), 60));
             asked.changes(Some(&mut open.view), width, paint)
         } else {
-            heading = format!("In session {}:", fit(&id.to_string(), 60));
+            heading = format!("In session {}:", fit(id.as_ref(), 60));
             asked.changes(None, width, paint)
         };
         if !heading.is_empty() {
@@ -245,10 +245,7 @@ impl Talk<'_> {
         };
         let before = Some(self.session.id());
         match self.opening.begin(client, &self.cwd, before).await {
-            Ok((session, events)) => {
-                self.enter(session, events);
-                "A new session.\n".to_owned()
-            }
+            Ok((session, events)) => "A new session.\n".to_owned() + &self.enter(session, events),
             Err(failure) => failure.lines().join("\n") + "\n",
         }
     }
@@ -262,9 +259,9 @@ impl Talk<'_> {
         match forked.await {
             Ok((session, events)) => {
                 let before = self.number;
-                self.enter(session, events);
+                let closed = self.enter(session, events);
                 format!(
-                    "The chat goes on in a copy of session {before}. /switch {before} goes back.\n"
+                    "The chat goes on in a copy of session {before}. /switch {before} goes back.\n{closed}"
                 )
             }
             Err(opening::Failure::Error(Error::Unsupported { .. })) => {
@@ -310,10 +307,21 @@ impl Talk<'_> {
         })
     }
 
-    /// Goes on in a session that was opened, and sets the current one aside.
-    fn enter(&mut self, session: Session, events: Events) {
+    /// Goes on in a session that was opened, and sets the current one aside. Returns the line about a
+    /// session that was closed for it.
+    fn enter(&mut self, session: Session, events: Events) -> String {
+        let mut closed = String::new();
         if self.others.len() + 1 >= MOST_OPEN {
-            self.others.remove(0);
+            let open = self.others.remove(0);
+            let (number, label) = (open.number, fit(&open.label(), 40));
+            let id = clean(open.session.id().as_ref());
+            let again = match self.slot.as_ref().is_some_and(opening::can_continue) {
+                true => format!("/resume {id} continues it."),
+                false => "The agent cannot continue it.".to_owned(),
+            };
+            closed = format!(
+                "Session {number} ({label}) was closed: {MOST_OPEN} sessions are open. {again}\n"
+            );
         }
         self.opened += 1;
         let open = Open {
@@ -327,6 +335,7 @@ impl Talk<'_> {
             has_ended: false,
         };
         self.swap(open);
+        closed
     }
 
     fn swap(&mut self, next: Open) {

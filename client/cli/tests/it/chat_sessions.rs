@@ -286,3 +286,22 @@ async fn a_question_of_another_session_names_it() {
     terminal.shows(" s\r\n").await;
     leave(terminal).await;
 }
+
+#[tokio::test]
+async fn a_session_that_is_closed_for_another_is_named() {
+    let mut terminal = Terminal::acp(&["chat", "--demo"]);
+    for _ in 2..=8 {
+        terminal.shows("› ").await;
+        terminal.types("/new\r");
+        let shown = terminal.shows("A new session.").await;
+        assert!(!shown.contains("closed"), "{shown}");
+    }
+    terminal.shows("› ").await;
+    terminal.types("/new\r");
+    terminal.shows("A new session.").await;
+    terminal
+        .shows("Session 1 (demo-1) was closed: 8 sessions are open.")
+        .await;
+    terminal.shows("/resume demo-1 continues it.").await;
+    leave(terminal).await;
+}
