@@ -136,7 +136,7 @@ fn an_agent_cannot_read_the_token_from_the_process_of_its_server() {
         let mut version = Command::new(&server[0]);
         let version = version.args(&server[1..]).arg("--version").output();
         if !version.is_ok_and(|output| output.status.success()) {
-            println!("not tested: no program can be started as another user here");
+            eprintln!("not tested: no program can be started as another user here");
             return;
         }
     }
