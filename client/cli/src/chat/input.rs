@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc as sync};
 use std::time::Duration;
 
 use crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use crossterm::style::Color;
 use crossterm::terminal;
+use nu_ansi_term::Style;
 use reedline::{
     ColumnarMenu, Completer, DefaultHinter, EditCommand, ExternalPrinter, FileBackedHistory,
     MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineMenu, Signal,
-    Span, Suggestion, ValidationResult, Validator,
+    SimpleMatchHighlighter, Span, Suggestion, ValidationResult, Validator,
 };
 use tokio::sync::mpsc;
 
@@ -260,6 +262,11 @@ fn editor(
     let menu = ColumnarMenu::default()
         .with_name(MENU)
         .with_columns(2)
+        .with_text_style(Style::new())
+        .with_match_text_style(Style::new())
+        .with_selected_text_style(Style::new().reverse())
+        .with_selected_match_text_style(Style::new().reverse())
+        .with_description_text_style(Style::new().dimmed())
         .with_marker("› ");
     let mut editor = Reedline::create()
         .with_edit_mode(Box::new(Bindings::new()))
@@ -269,11 +276,14 @@ fn editor(
         .with_partial_completions(true)
         .with_quick_completions(true)
         .with_validator(Box::new(Lines))
+        // The default one writes in white, which nobody sees on a light background.
+        .with_highlighter(Box::new(SimpleMatchHighlighter::default()))
         .with_external_printer(messages)
         .with_ansi_colors(colours)
         .use_bracketed_paste(true);
     if colours {
-        editor = editor.with_hinter(Box::new(DefaultHinter::default()));
+        let hinter = DefaultHinter::default().with_style(Style::new().dimmed());
+        editor = editor.with_hinter(Box::new(hinter));
     }
     // Without a file, prompts are kept in memory.
     let file = history.and_then(|file| FileBackedHistory::with_file(HISTORY, file).ok());
@@ -332,7 +342,24 @@ impl Validator for Lines {
 /// The mark before the typed text, and the status until it is sent.
 struct Sign(Option<Arc<Mutex<Shared>>>);
 
+// The colours of the trait are bright ones, for dark backgrounds.
 impl Prompt for Sign {
+    fn get_prompt_color(&self) -> Color {
+        Color::Reset
+    }
+
+    fn get_prompt_multiline_color(&self) -> nu_ansi_term::Color {
+        nu_ansi_term::Color::Default
+    }
+
+    fn get_indicator_color(&self) -> Color {
+        Color::DarkCyan
+    }
+
+    fn get_prompt_right_color(&self) -> Color {
+        Color::DarkMagenta
+    }
+
     fn render_prompt_left(&self) -> Cow<'_, str> {
         Cow::Borrowed("")
     }

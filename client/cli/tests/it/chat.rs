@@ -5,6 +5,7 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 use super::pty::Terminal;
+use super::script::script;
 use crate::agent::within;
 
 #[tokio::test]
@@ -374,4 +375,49 @@ async fn lines_of_standard_error_are_part_of_the_conversation() {
     );
     terminal.types("\u{4}");
     assert_eq!(terminal.code().await, Some(0));
+}
+
+/// Text is in colours of the terminal's own palette that can be read on dark and on light backgrounds:
+/// neither white nor black, and none that the terminal does not choose.
+#[tokio::test]
+async fn a_chat_can_be_read_on_any_background() {
+    let agent = r##"start
+        prompt; say '# Title\n**bold** `code`\n\n```sh\nls\n```\n| a |\n|---|\n| b |\n'; ask execute
+        update '{"sessionUpdate":"tool_call","toolCallId":"d","title":"Look","kind":"read","status":"failed"}'
+        update '{"sessionUpdate":"plan","entries":[{"content":"Read","priority":"high","status":"pending"}]}'
+        end end_turn; message"##;
+    let mut terminal = Terminal::with(&["chat", "--", "sh", "-c", &script(agent)], true);
+    let mut shown = terminal.shows("› ").await;
+    terminal.types("hi\r");
+    shown += &terminal.shows("? May the agent:").await;
+    shown += &terminal.shows("allow once: Yes").await;
+    terminal.types("y");
+    shown += &terminal.shows("› ").await;
+    // A hint of the history, then the menu of commands.
+    terminal.types("h");
+    shown += &terminal.shows("i").await;
+    terminal.types("\u{8}/s\t");
+    shown += &terminal.shows("essions").await;
+    drop(terminal);
+    let mut codes = Vec::new();
+    for piece in shown.split("\u{1b}[").skip(1) {
+        let end = piece.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+        if piece[end..].starts_with('m') {
+            // The first eight colours of the long form are those of the short form.
+            let short = piece[..end].replace("38;5;", "3");
+            codes.push(short);
+        }
+    }
+    let codes: Vec<&str> = codes.iter().flat_map(|codes| codes.split(';')).collect();
+    assert!(codes.contains(&"1") && codes.contains(&"2"), "{shown:?}");
+    // Off; bold, dim, italic, underlined, reverse; the default colours; red to cyan.
+    let allowed = |code: &str| {
+        let numbers = [0..=4, 7..=7, 31..=36, 39..=39, 49..=49];
+        code.is_empty()
+            || code
+                .parse()
+                .is_ok_and(|code: u8| numbers.iter().any(|range| range.contains(&code)))
+    };
+    let others: Vec<_> = codes.iter().filter(|code| !allowed(code)).collect();
+    assert!(others.is_empty(), "{others:?}\n{shown:?}");
 }

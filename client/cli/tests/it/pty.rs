@@ -32,6 +32,11 @@ impl Terminal {
 
     /// `acp ARGS`
     pub fn acp(args: &[&str]) -> Self {
+        Self::with(args, false)
+    }
+
+    /// `acp ARGS`, with colours or without.
+    pub fn with(args: &[&str], colours: bool) -> Self {
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         rustix::io::fcntl_setfd(&terminal, rustix::io::FdFlags::CLOEXEC).unwrap();
         grantpt(&terminal).unwrap();
@@ -51,7 +56,7 @@ impl Terminal {
         let child = Command::new(env!("CARGO_BIN_EXE_acp"))
             .args(args)
             .env("TERM", "xterm")
-            .env("NO_COLOR", "1")
+            .env("NO_COLOR", if colours { "" } else { "1" })
             .env("HOME", data.path())
             .env("VISUAL", r#"sh -c 'printf -- -there >>"$0"'"#)
             .env("XDG_DATA_HOME", data.path())
