@@ -125,8 +125,9 @@ impl v1::Client for Handler {
     ) -> HandlerResult<()> {
         let receiver = self.sessions.receiver(&note.session_id, note.meta.as_ref());
         let origin = session::Origin::of(note.meta.as_ref());
-        self.deliver(&note.session_id, &receiver, note.update, origin)
-            .await;
+        if let Some(rest) = self.deliver(&note.session_id, &receiver, note.update, origin) {
+            rest.await;
+        }
         Ok(())
     }
 

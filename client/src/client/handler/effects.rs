@@ -1,6 +1,7 @@
 //! What the client does for an agent is decided by the guard, before it is done; and what the agent
 //! did by itself, afterwards.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,38 +91,39 @@ impl Handler {
         read.ok().map(|response| response.content)
     }
 
-    /// Delivers an update of session `id`: to its readers, or to those of its parent.
-    pub(super) async fn deliver(
-        &self,
-        id: &SessionId,
-        receiver: &Receiver,
+    /// Delivers an update of session `id`: to its readers, or to those of its parent. Returns what is
+    /// left to do, which is rare: not every update is to carry its state.
+    pub(super) fn deliver<'a>(
+        &'a self,
+        id: &'a SessionId,
+        receiver: &'a Receiver,
         update: SessionUpdate,
         origin: Origin,
-    ) {
+    ) -> Option<Pin<Box<dyn Future<Output = ()> + Send + 'a>>> {
         if let Some(child) = announced_child(&update) {
             self.sessions.adopt(&child, id);
         }
         let Receiver { inbox, parent } = receiver;
-        match parent {
-            None => {
-                let rest = inbox.push_update(update, origin);
-                self.finish(id, inbox, rest).await;
-            }
-            Some(parent) => {
-                let rest = parent.push_child_update(inbox, id, update, &origin);
-                self.finish(id, parent, rest).await;
-            }
+        let (inbox, rest) = match parent {
+            None => (inbox, inbox.push_update(update, origin)),
+            Some(parent) => (parent, parent.push_child_update(inbox, id, update, &origin)),
+        };
+        match rest {
+            Rest {
+                waiting: None,
+                unasked: None,
+            } => None,
+            rest => Some(Box::pin(self.finish(id, inbox, rest))),
         }
     }
 
     /// Does what is left after an update was delivered.
     async fn finish(&self, id: &SessionId, inbox: &Arc<Inbox>, rest: Rest) {
         if let Some(waiting) = rest.waiting {
-            Box::pin(inbox.put_in(waiting, &self.reader_timeout())).await;
+            inbox.put_in(waiting, &self.reader_timeout()).await;
         }
         if let Some(unasked) = rest.unasked {
-            // Rare, and its state is not for every update.
-            Box::pin(self.review(id, inbox, *unasked)).await;
+            self.review(id, inbox, *unasked).await;
         }
     }
 

@@ -28,8 +28,10 @@ impl Client for HandlerV2 {
         let origin = session::Origin::of(note.meta.as_ref());
         let (updates, end) = receiver.inbox.convert(note.update);
         for update in updates {
-            let deliver = self.0.deliver(&session, &receiver, update, origin.clone());
-            deliver.await;
+            let rest = self.0.deliver(&session, &receiver, update, origin.clone());
+            if let Some(rest) = rest {
+                rest.await;
+            }
         }
         if let Some(end) = end {
             receiver.inbox.end_work(end);
