@@ -31,6 +31,10 @@ for await (const line of createInterface({ input: process.stdin })) {
     const toolCall = { toolCallId: "call", content };
     send({ id: "question", method: "session/request_permission", params: { sessionId: params.sessionId, toolCall, options } });
   } else if (result && id === "question") {
+    // What is to be done stands where it is not shown.
+    const toolCall = { toolCallId: "long", title: "Write", kind: "edit", rawInput: { text: " ".repeat(1 << 17), command: "rm -rf /" } };
+    send({ id: "long", method: "session/request_permission", params: { sessionId: "hostile", toolCall, options } });
+  } else if (result && id === "long") {
     send({ id: prompt, result: { stopReason: "end_turn" } });
   } else if (id !== undefined && method) send({ id, error: { code: -32601, message: "no such method" } });
 }

@@ -157,7 +157,7 @@ try {
       document.querySelector("#composer").requestSubmit();
       document.activeElement.blur();
     });
-    const card = victim.locator(".question");
+    const card = victim.locator(".question").first();
     await card.waitFor();
     if (pictures) await victim.screenshot({ path: join(pictures, "hostile.png") });
     assert.equal(await victim.evaluate(() => document.activeElement.closest("button, input, select")), null, "no control takes the focus");
@@ -175,8 +175,13 @@ try {
     assert.deepEqual(await card.locator("button.allow").count(), 2, "colours are those of the kind");
     await card.locator("button").nth(2).click();
     await card.getByText("you chose: Allow (reject once)").waitFor();
+    const long = victim.locator(".question", { hasText: "Permission: Write" });
+    await long.getByText("it can only be rejected here").waitFor();
+    assert.equal(await long.locator("button.allow:enabled").count(), 0, "what is not shown cannot be allowed");
+    await long.locator("button:enabled").click();
+    await long.getByText("you chose: Allow (reject once)").waitFor();
   } finally { await end(hostile.server, "SIGTERM"); }
-  step("a hostile agent's question: no focus, no hidden characters, input and kinds shown");
+  step("a hostile agent's question: no focus, no hidden characters, input and kinds shown, nothing allowed unread");
 
   const dark = await browser.newContext({ colorScheme: "dark", viewport: { width: 480, height: 800 } });
   const narrow = await dark.newPage();

@@ -78,8 +78,8 @@ function details(tool) {
   const places = (tool.locations || []).map((place) => place.path + (place.line ? ":" + place.line : ""));
   const parts = [tool.kind ? "kind: " + words(tool.kind) : "", ...places].filter(Boolean);
   const elements = parts.map((part) => make("div", { className: "notice", textContent: part }));
-  if (tool.rawInput !== undefined && tool.rawInput !== null) {
-    const input = JSON.stringify(tool.rawInput, null, 2);
+  const input = inputOf(tool);
+  if (input !== "") {
     const rest = input.length - longestInput;
     elements.push(make("pre", { className: "input", textContent: input.slice(0, longestInput) + (rest > 0 ? `\n(${rest} more characters)` : "") }));
   }
@@ -88,6 +88,13 @@ function details(tool) {
 
 // Characters of a tool call's input that are shown.
 const longestInput = 1 << 16;
+
+function inputOf(tool) {
+  return tool.rawInput === undefined || tool.rawInput === null ? "" : JSON.stringify(tool.rawInput, null, 2);
+}
+
+// Whether all of a tool call's input is shown.
+const isWhole = (tool) => inputOf(tool).length <= longestInput;
 
 // The parts of a tool call's content.
 function contents(tool) {

@@ -36,15 +36,19 @@ class Questions {
     // The request has what the announced call has not, or what has changed.
     const call = { ...this.conversation.tools.get(params.toolCall?.toolCallId) };
     for (const [name, value] of Object.entries(params.toolCall || {})) if (value !== null) call[name] = value;
+    // Whoever cannot read it cannot allow it.
+    const whole = isWhole(call);
+    const rejects = (option) => /^reject_(once|always)$/.test(option.kind);
     // The name is the agent's; what the option does is its kind.
     const buttons = (params.options || []).map((option) => make("button", {
-      type: "button", className: /^allow_(once|always)$/.test(option.kind) ? "allow" : "",
+      type: "button", className: /^allow_(once|always)$/.test(option.kind) ? "allow" : "", disabled: !whole && !rejects(option),
       onclick: () => {
         this.link.answer(id, { outcome: { outcome: "selected", optionId: option.optionId } });
         this.finish(id, `you chose: ${option.name} (${words(option.kind)})`);
       },
     }, make("bdi", { textContent: option.name }), make("small", { textContent: words(option.kind ?? "unknown kind") })));
-    this.card(id, "Permission: " + (call.title || "a tool call"), ...details(call), ...contents(call),
+    const notice = whole ? "" : make("div", { className: "notice", textContent: "The input is too long to be shown: it can only be rejected here." });
+    this.card(id, "Permission: " + (call.title || "a tool call"), ...details(call), ...contents(call), notice,
       make("div", { className: "options" }, ...buttons));
   }
 
