@@ -61,9 +61,9 @@ pub struct Limits {
     /// Time for a handler to close a session; then it is dropped. A store that is unavailable while
     /// a session is closed has as much for each commit.
     pub close_timeout: Duration,
-    /// An idle session without clients that may change it leaves memory after this time and returns when it is
-    /// loaded, unless [`Handler::may_unload`](crate::Handler::may_unload) objects or a question is
-    /// open. Zero: never.
+    /// An idle session without clients that may change it leaves memory after this time and returns
+    /// when it is loaded, unless [`Handler::may_unload`](crate::Handler::may_unload) objects or a
+    /// question is open. Zero: never.
     pub idle_timeout: Duration,
     /// Which sessions and events the server removes from its store.
     pub retention: Retention,
