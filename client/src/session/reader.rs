@@ -86,7 +86,6 @@ impl Reader {
     }
 
     /// Queues an event, unless the queue is full.
-    #[inline]
     pub(super) fn offer(&self, event: SessionEvent, bytes: usize) -> Offer {
         let unread = self.lock();
         let full = unread.queue.bytes >= HIGH_WATER && unread.missed == 0;
@@ -101,7 +100,6 @@ impl Reader {
         self.push(self.lock(), event, OVERHEAD)
     }
 
-    #[inline]
     fn push(&self, mut unread: MutexGuard<'_, Unread>, event: SessionEvent, bytes: usize) -> Offer {
         match unread.attention {
             Attention::Gone => return Offer::Refused(event),
@@ -160,7 +158,6 @@ impl Reader {
     }
 
     /// Returns the next event; `None` after the last.
-    #[inline]
     pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
         // Locked once, so that no event is missed between the check and the registration of the
         // waker.
@@ -278,7 +275,6 @@ impl Drop for Watcher<'_> {
 }
 
 impl Unread {
-    #[inline]
     fn take(&mut self) -> Option<SessionEvent> {
         if let Some(event) = self.queue.pop() {
             self.taken += 1;
@@ -306,7 +302,6 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    #[inline]
     pub(super) fn push(&mut self, entry: T, bytes: usize) {
         self.bytes += bytes;
         self.entries.push_back((entry, bytes));
@@ -317,7 +312,6 @@ impl<T> Queue<T> {
         self.entries.push_front((entry, bytes));
     }
 
-    #[inline]
     pub(super) fn pop(&mut self) -> Option<T> {
         let (entry, bytes) = self.entries.pop_front()?;
         self.bytes -= bytes;
