@@ -250,15 +250,8 @@ impl Inbox {
     /// Queues an entry other than an update, as [`push_update`](Self::push_update) does.
     #[must_use]
     fn push_event(&self, event: Event, bytes: usize, turn: Option<&TurnState>) -> Option<Waiting> {
-        let mut state = self.lock();
-        let event = SessionEvent {
-            event,
-            phase: Phase::Live,
-            turn: turn.map(|turn| turn.number),
-            number: None,
-            prompt_id: None,
-        };
-        state.deliver(event, bytes, turn)
+        let event = SessionEvent::live(event, turn.map(|turn| turn.number));
+        self.lock().deliver(event, bytes, turn)
     }
 
     /// Delivers the event of a gap.

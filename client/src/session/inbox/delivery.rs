@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Inbox, State};
 use crate::session::Sessions;
-use crate::session::event::{Event, Phase, SessionEvent};
+use crate::session::event::{Event, SessionEvent};
 use crate::session::reader::{OVERHEAD, Offer, Queue, Reader};
 use crate::session::turn_state::TurnState;
 
@@ -61,7 +61,6 @@ impl Inbox {
 
 impl State {
     /// Delivers an event to its readers. Returns it for those without capacity.
-    #[inline]
     pub(super) fn deliver(
         &mut self,
         event: SessionEvent,
@@ -99,13 +98,7 @@ impl State {
 
     /// Delivers an event of this crate to the readers of all events immediately.
     pub(super) fn push_now(&mut self, event: Event, turn: Option<u64>) {
-        let event = SessionEvent {
-            event,
-            phase: Phase::Live,
-            turn,
-            number: None,
-            prompt_id: None,
-        };
+        let event = SessionEvent::live(event, turn);
         if self.readers.is_empty() {
             return self.keep(event, OVERHEAD);
         }
