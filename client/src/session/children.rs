@@ -87,6 +87,9 @@ pub(super) fn named_parent(meta: &Meta) -> Option<SessionId> {
     named(&meta).or_else(|| meta.as_object()?.values().find_map(named))
 }
 
+/// The kind of the update that announces a child session.
+const ANNOUNCEMENT: &str = "subagent_update";
+
 /// Returns the child session that an update of its parent announces.
 pub(crate) fn announced_child(update: &SessionUpdate) -> Option<SessionId> {
     use SessionUpdate as V1;
@@ -99,11 +102,12 @@ pub(crate) fn announced_child(update: &SessionUpdate) -> Option<SessionId> {
         | V1::ToolCallUpdate(_)
         | V1::Plan(_)
         | V1::UsageUpdate(_) => return None,
+        V1::Unknown(update) if update.tag() != ANNOUNCEMENT => return None,
         _ => {}
     }
     // A proposal has a type of its own only in some builds of `acp-sdk`.
     let update = serde_json::to_value(update).ok()?;
-    let is_announced = update["sessionUpdate"] == "subagent_update";
+    let is_announced = update["sessionUpdate"] == ANNOUNCEMENT;
     let child = update["sessionId"].as_str().filter(|_| is_announced)?;
     Some(child.into())
 }
