@@ -18,6 +18,8 @@ const LARGEST_IMAGE: u64 = 10 << 20;
 /// Maximum size of a file whose contents are sent, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
 
+pub(super) const NOT_AN_IMAGE: &str = "expected a PNG, JPEG, GIF or WebP image";
+
 const NO_IMAGES: &str = "the agent takes no images: it lacks promptCapabilities.image";
 
 /// The files that the user names.
@@ -78,14 +80,21 @@ impl Attachments {
         capabilities: &PromptCapabilities,
         local: bool,
     ) -> Result<Vec<ContentBlock>, String> {
-        let block = |attachment| match attachment {
-            Attachment::Image { data, kind } if capabilities.image => {
+        let attachments = self.0.into_iter();
+        let blocks = attachments.map(|attachment| attachment.block(capabilities, local));
+        blocks.collect()
+    }
+}
+
+impl Attachment {
+    fn block(self, capabilities: &PromptCapabilities, local: bool) -> Result<ContentBlock, String> {
+        match self {
+            Self::Image { data, kind } if capabilities.image => {
                 Ok(ContentBlock::Image(ImageContent::new(data, kind)))
             }
-            Attachment::Image { .. } => Err(NO_IMAGES.to_owned()),
-            Attachment::File(file) => file.block(capabilities.embedded_context, local),
-        };
-        self.0.into_iter().map(block).collect()
+            Self::Image { .. } => Err(NO_IMAGES.to_owned()),
+            Self::File(file) => file.block(capabilities.embedded_context, local),
+        }
     }
 }
 
@@ -119,10 +128,8 @@ pub(super) fn attach(
     }
     let is_image = kind.is_file() && image_kind(&beginning(path).map_err(failed)?).is_some();
     if is_image && capabilities.image {
-        let block = Attachments(vec![image(path)?]).blocks(capabilities, local)?;
-        let block = block.into_iter().next().ok_or("an image is a block")?;
         return Ok(Attached {
-            block,
+            block: image(path)?.block(capabilities, local)?,
             how: "image",
             note: None,
         });
@@ -208,8 +215,7 @@ fn image(path: &Path) -> Result<Attachment, String> {
     let failed = |reason: &str| format!("cannot attach {}: {reason}", path.display());
     let bytes = limited(path, LARGEST_IMAGE).map_err(|error| failed(&error.to_string()))?;
     let bytes = bytes.ok_or_else(|| failed("it is larger than 10 MiB"))?;
-    let kind =
-        image_kind(&bytes).ok_or_else(|| failed("expected a PNG, JPEG, GIF or WebP image"))?;
+    let kind = image_kind(&bytes).ok_or_else(|| failed(NOT_AN_IMAGE))?;
     Ok(Attachment::Image {
         data: STANDARD.encode(bytes),
         kind,

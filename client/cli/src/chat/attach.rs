@@ -6,7 +6,7 @@ use acp_sdk::v1::{ContentBlock, PromptCapabilities};
 
 use super::style::clean;
 use super::talk::Talk;
-use crate::attachments::{Attached, attach};
+use crate::attachments::{Attached, NOT_AN_IMAGE, attach};
 
 /// Maximum number of files that a prompt attaches.
 const MOST_ATTACHED: usize = 20;
@@ -107,10 +107,10 @@ impl Talk<'_> {
                 self.images.push(block);
                 format!("Attached to the next prompt: {}.\n", clean(file))
             }
-            Ok(Ok(attached)) => match attached.note {
-                Some(note) => format!("Not attached: {}.\n", clean(&note)),
-                None => "Not attached: expected a PNG, JPEG, GIF or WebP image.\n".to_owned(),
-            },
+            Ok(Ok(attached)) => {
+                let reason = attached.note.as_deref().unwrap_or(NOT_AN_IMAGE);
+                format!("Not attached: {}.\n", clean(reason))
+            }
             Ok(Err(reason)) => clean(&reason) + "\n",
             Err(_) => String::new(),
         }
