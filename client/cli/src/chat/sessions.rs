@@ -338,18 +338,14 @@ impl Talk<'_> {
         closed
     }
 
-    fn swap(&mut self, next: Open) {
-        let before = Open {
-            number: std::mem::replace(&mut self.number, next.number),
-            session: std::mem::replace(&mut self.session, next.session),
-            events: std::mem::replace(&mut self.events, next.events),
-            view: std::mem::replace(&mut self.view, next.view),
-            name: std::mem::replace(&mut self.name, next.name),
-            unseen: String::new(),
-            has_news: false,
-            has_ended: false,
-        };
-        self.others.push(before);
+    fn swap(&mut self, mut other: Open) {
+        std::mem::swap(&mut self.number, &mut other.number);
+        std::mem::swap(&mut self.session, &mut other.session);
+        std::mem::swap(&mut self.events, &mut other.events);
+        std::mem::swap(&mut self.view, &mut other.view);
+        std::mem::swap(&mut self.name, &mut other.name);
+        (other.has_news, other.has_ended) = (false, false);
+        self.others.push(other);
         self.view.begin();
     }
 
