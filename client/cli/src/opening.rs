@@ -104,13 +104,12 @@ impl Opening {
         };
         let control = Control::default();
         let socket = kept.as_ref().and_then(|kept| {
-            let listened = Socket::listen(kept, control.clone());
-            let told = listened.inspect_err(|error| {
+            let listening = Socket::listen(kept, control.clone()).inspect_err(|error| {
                 complain(format_args!(
                     "acp: `acp status` and `acp cancel` cannot reach this session: {error}"
                 ));
             });
-            told.ok()
+            listening.ok()
         });
         Ok(Self {
             servers,

@@ -104,7 +104,7 @@ pub(crate) struct SessionState {
 
 impl SessionState {
     /// Returns the number of attached clients that may change the session, or of those that only
-    /// read. Readers never decide what becomes of a session.
+    /// read. Readers never keep a session open.
     pub(crate) fn attached(&self, writing: bool) -> usize {
         let of_kind = |attached: &&Attached| attached.client.access().may_write() == writing;
         self.clients.iter().filter(of_kind).count()
