@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use acp_sdk::v1::SessionId;
+use acp_sdk::v1::{ErrorCode, SessionId};
 use acp_server::internal::server::DeletionObserver;
 use acp_server::store::SessionRecord;
 use acp_server::{Server, Session};
@@ -100,12 +100,14 @@ impl Rest {
     ///
     /// 404; 409 for a reader, when it is not open; or 500 when the agent or the store fails.
     pub(super) async fn open(&self, caller: &Caller, id: &SessionId) -> Result<Session, Failure> {
-        if !caller.access.may_write() && self.in_memory(id).is_none() {
-            self.record(id).await?;
-            return Err(Failure::session_not_open());
-        }
         let opened = self.server().session_for(&caller.access, id).await;
-        opened.map_err(|error| Failure::agent("session_open_failed", &error))
+        opened.map_err(|error| match error.code() {
+            // The callers have found its record.
+            ErrorCode::RESOURCE_NOT_FOUND if !caller.access.may_write() => {
+                Failure::session_not_open()
+            }
+            _ => Failure::agent("session_open_failed", &error),
+        })
     }
 }
 
