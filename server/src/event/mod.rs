@@ -72,6 +72,9 @@ pub enum TurnEvent {
         /// itself queued it, also for REST and `/rpc`, or the client gave no name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<String>,
+        /// The name of the prompt, if its sender gave one: it finds the turn again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<String>,
     },
     /// A turn ended.
     TurnEnded {

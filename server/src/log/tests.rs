@@ -19,7 +19,11 @@ fn started(appender: &mut Appender<'_>) -> Result<u64, StoreError> {
     let turn = TurnId(appender.next_number());
     let client = None;
     Ok(appender
-        .push(&TurnEvent::TurnStarted { turn, client })
+        .push(&TurnEvent::TurnStarted {
+            turn,
+            client,
+            prompt: None,
+        })
         .unwrap())
 }
 

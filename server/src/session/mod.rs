@@ -2,8 +2,10 @@
 
 mod events;
 mod history;
+mod named;
 mod pending;
 mod prompt;
+mod prompt_handle;
 mod questions;
 mod queue;
 mod rollback;
@@ -16,8 +18,9 @@ pub use events::ReceivedText;
 pub use events::{Events, Received};
 pub use history::History;
 pub use pending::PendingPermission;
+pub use prompt::TurnResult;
 pub(crate) use prompt::{Inserted, Prompt, Prompter, Ticket};
-pub use prompt::{PromptHandle, TurnResult};
+pub use prompt_handle::PromptHandle;
 pub use questions::{Ask, Reply};
 pub(crate) use questions::{Question, Withdrawn, answered};
 pub use queue::Phase;

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Session, WeakSession};
 use crate::connection;
 use crate::connection::{Barrier, ClientId, Subscription};
+use crate::event::TurnId;
 
 /// The client that sent a prompt.
 #[derive(Clone)]
@@ -34,6 +35,8 @@ pub(crate) struct Prompt {
     result: Option<oneshot::Sender<TurnResult>>,
     /// The name that its client has given it.
     pub(super) id: Option<Arc<str>>,
+    /// Whether it is not to run if one with its name was sent before.
+    pub(super) is_once: bool,
 }
 
 /// How far a prompt is, for all that wait for it.
@@ -55,9 +58,14 @@ impl Progress {
         self.lost.store(true, Ordering::Release);
     }
 
-    #[cfg(feature = "v2")]
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
+    }
+
+    /// Returns whether the prompt has failed and had no turn, so that sending it again is safe.
+    pub(super) fn has_failed_without_turn(&self) -> bool {
+        let has_failed = self.end.get().is_some_and(|end| end.stop.is_err());
+        has_failed && (self.is_lost() || self.inserted.get().is_none())
     }
 }
 
@@ -68,7 +76,7 @@ pub(crate) struct Identity<'a> {
 }
 
 /// The longest name of a prompt, in bytes.
-const LONGEST_NAME: usize = 128;
+pub(super) const LONGEST_NAME: usize = 128;
 
 /// How a prompt with a name ended, for clients that have lost its answer.
 #[derive(Debug)]
@@ -78,10 +86,22 @@ pub(crate) struct PromptEnd {
     pub(crate) last_event: u64,
 }
 
-/// Where a prompt is in the log. Version 2 answers with it, version 1 does not ask.
+impl PromptEnd {
+    fn result(&self) -> TurnResult {
+        TurnResult {
+            stop: self.stop.clone(),
+            members: self.members.clone(),
+            last_event: self.last_event,
+            barrier: None,
+        }
+    }
+}
+
+/// Where a prompt is in the log.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "v2"), expect(dead_code, reason = "for version 2"))]
+#[cfg_attr(not(feature = "v2"), allow(dead_code, reason = "for version 2"))]
 pub(crate) struct Inserted {
+    pub(crate) turn: TurnId,
     /// The id of the user's message.
     pub(crate) message: MessageId,
     /// The number of its last event.
@@ -120,10 +140,11 @@ impl TurnResult {
 
 /// Waits for the result of a prompt.
 pub(crate) struct Ticket {
-    session: WeakSession,
-    cancel: CancellationToken,
+    pub(super) session: WeakSession,
+    pub(super) cancel: CancellationToken,
     pub(crate) progress: Arc<Progress>,
-    result: oneshot::Receiver<TurnResult>,
+    /// `None`: another ticket has the result, and this one waits for the end of a prompt with a name.
+    pub(super) result: Option<oneshot::Receiver<TurnResult>>,
 }
 
 impl Ticket {
@@ -137,54 +158,13 @@ impl Ticket {
     }
 
     pub(crate) async fn result(&mut self) -> TurnResult {
-        let result = (&mut self.result).await;
-        // Every prompt has a result, except when the runtime drops it with the runner.
-        result.unwrap_or_else(|_| TurnResult::failed("the server shut down"))
-    }
-}
-
-/// A prompt that the program itself queued.
-pub struct PromptHandle {
-    ticket: Ticket,
-    message: MessageId,
-}
-
-impl PromptHandle {
-    pub(super) fn new(ticket: Ticket, message: MessageId) -> Self {
-        Self { ticket, message }
-    }
-
-    /// Returns the id of the user's message, which its events will have.
-    #[must_use]
-    pub fn message_id(&self) -> &MessageId {
-        &self.message
-    }
-
-    /// Cancels the prompt, whether or not its turn has begun.
-    pub fn cancel(&self) {
-        self.ticket.cancel();
-    }
-
-    /// Waits for the end of the turn.
-    ///
-    /// # Errors
-    ///
-    /// The handler's.
-    pub async fn stop_reason(mut self) -> HandlerResult<StopReason> {
-        self.ticket.result().await.stop
-    }
-
-    /// Waits for the end of the turn, and returns all members of the answer.
-    pub async fn result(mut self) -> TurnResult {
-        self.ticket.result().await
-    }
-}
-
-impl std::fmt::Debug for PromptHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PromptHandle")
-            .field("message", &self.message)
-            .finish_non_exhaustive()
+        match &mut self.result {
+            // Every prompt has a result, except when the runtime drops it with the runner.
+            Some(result) => result
+                .await
+                .unwrap_or_else(|_| TurnResult::failed("the server shut down")),
+            None => self.progress.end.wait().await.result(),
+        }
     }
 }
 
@@ -207,6 +187,7 @@ impl Prompt {
             progress: Arc::default(),
             result: None,
             id: id.filter(|id| id.len() <= LONGEST_NAME).map(Arc::from),
+            is_once: false,
         }
     }
 
@@ -218,7 +199,7 @@ impl Prompt {
             session: session.downgrade(),
             cancel: self.cancel.clone(),
             progress: self.progress.clone(),
-            result,
+            result: Some(result),
         }
     }
 
@@ -228,6 +209,17 @@ impl Prompt {
             origin: self.origin.as_ref().map(|origin| origin.client),
             progress: &self.progress,
         }
+    }
+
+    /// Returns the name that its sender has given it.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// Gives the prompt a name under which it runs once, however often it is sent.
+    pub(super) fn once_as(mut self, name: &str) -> Self {
+        (self.id, self.is_once) = (Some(name.into()), true);
+        self
     }
 
     pub(super) fn with_message(mut self, message: MessageId) -> Self {

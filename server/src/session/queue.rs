@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
+use super::named::{NamedPrompt, NamedPrompts};
 use super::prompt::{Identity, Progress, Prompt, Ticket, TurnResult};
 use super::turns::{TurnEvents, Turns};
 use crate::Error;
@@ -21,9 +22,6 @@ use crate::connection::ClientId;
 use crate::event::TurnId;
 use crate::handler::HandlerState;
 use crate::limits::{Limits, SecondPrompt};
-
-/// Prompts with a name whose end is remembered, for each session.
-const NAMED_PROMPTS: usize = 256;
 
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +61,8 @@ pub enum Refusal {
     TooLarge,
     /// A turn runs, and prompts are not queued.
     Busy,
+    /// The name of the prompt is too long.
+    LongName,
 }
 
 impl Refusal {
@@ -73,6 +73,7 @@ impl Refusal {
             Self::Draining => "the server is about to end",
             Self::QueueFull => "too many prompts are waiting; await an answer first",
             Self::TooLarge => "the prompt is larger than the limit `prompt_bytes`",
+            Self::LongName => "its name has more than 128 bytes",
             Self::Busy => "a turn is running; await its end or cancel it first",
         }
     }
@@ -125,7 +126,7 @@ pub(crate) struct Queue {
     latest: Option<(TurnId, Arc<Progress>)>,
     last_end: u64,
     /// The latest prompts with a name.
-    named: VecDeque<(Arc<str>, Arc<Progress>)>,
+    named: NamedPrompts,
     turns: Turns,
     /// Whether a runner task exists.
     has_runner: bool,
@@ -218,11 +219,8 @@ impl Queue {
             return Err(Refusal::QueueFull);
         }
         self.bytes = bytes;
-        if let Some(id) = &prompt.id {
-            if self.named.len() >= NAMED_PROMPTS {
-                self.named.pop_front();
-            }
-            self.named.push_back((id.clone(), prompt.progress.clone()));
+        if let Some(named) = NamedPrompt::of(&prompt) {
+            self.named.add(named);
         }
         self.waiting.push_back(prompt);
         Ok(!is_opening && !std::mem::replace(&mut self.has_runner, true))
@@ -312,10 +310,16 @@ impl Queue {
     }
 
     /// Returns the progress of a prompt, by its name.
-    pub(crate) fn progress_of(&self, id: &str) -> Option<Arc<Progress>> {
-        let mut named = self.named.iter().rev();
-        let found = named.find(|(name, _)| **name == *id);
-        found.map(|(_, progress)| progress.clone())
+    pub(crate) fn progress_of(&self, name: &str) -> Option<Arc<Progress>> {
+        self.named.find(name).map(|named| named.progress.clone())
+    }
+
+    pub(super) fn named(&self) -> &NamedPrompts {
+        &self.named
+    }
+
+    pub(super) fn named_mut(&mut self) -> &mut NamedPrompts {
+        &mut self.named
     }
 
     /// Closes the queue when it has no runner any more; returns the prompts that wait.
@@ -356,6 +360,12 @@ impl Session {
         let ticket = prompt.ticket(self);
         let (start, replaced) = {
             let mut state = self.state();
+            if prompt.is_once
+                && let Some(earlier) = prompt.name().and_then(|name| state.queue.named.find(name))
+                && !earlier.progress.has_failed_without_turn()
+            {
+                return Ok((earlier.ticket(self), false));
+            }
             if self.core().draining.load(Ordering::Acquire) {
                 return Err(Refusal::Draining);
             }

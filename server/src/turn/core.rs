@@ -113,7 +113,15 @@ impl TurnCore {
         let client = client.and_then(|origin| origin.name.as_deref().map(str::to_owned));
         let (turn, inserted, prompted) = log.append_deferred(epoch, |appender| {
             let turn = TurnId(appender.next_number());
-            push(appender, &TurnEvent::TurnStarted { turn, client })?;
+            let name = prompt.name().map(str::to_owned);
+            push(
+                appender,
+                &TurnEvent::TurnStarted {
+                    turn,
+                    client,
+                    prompt: name,
+                },
+            )?;
             let message = prompt.message.clone();
             let message = message.unwrap_or_else(|| MessageId::from(format!("message-{}", turn.0)));
             let mut pushed = Vec::with_capacity(prompt.blocks.len());
@@ -137,6 +145,7 @@ impl TurnCore {
             }
             session.state().queue.started(turn);
             let inserted = Inserted {
+                turn,
                 message,
                 last_event,
             };

@@ -60,7 +60,7 @@ impl UsageFold {
         }
         let Event { body, .. } = event.parse();
         match body {
-            EventBody::Turn(TurnEvent::TurnStarted { turn, client }) => {
+            EventBody::Turn(TurnEvent::TurnStarted { turn, client, .. }) => {
                 let started = TurnUsage {
                     client,
                     ..TurnUsage::new(turn, event.time)

@@ -23,6 +23,7 @@ mod handler;
 mod hiccups;
 mod initialize;
 mod joins;
+mod once;
 mod outside;
 mod panics;
 mod queued;

@@ -214,6 +214,7 @@ fn turns_are_states() {
     let started = TurnEvent::TurnStarted {
         turn: id,
         client: None,
+        prompt: None,
     };
     assert_eq!(turn(started), state("running"));
     let ended = |stop_reason, error: Option<&str>| {
