@@ -382,7 +382,23 @@ impl Server {
     ///
     /// The handler's, or that of the store.
     pub async fn create_session(&self, cwd: impl Into<String>) -> HandlerResult<Session> {
-        self.core().create(cwd.into()).await
+        let created = self.core().create(None, cwd.into()).await;
+        created.map(|(session, _)| session)
+    }
+
+    /// As [`create_session`](Self::create_session) with this id; a session that has it already is
+    /// opened instead. Returns whether it is new.
+    ///
+    /// # Errors
+    ///
+    /// As [`create_session`](Self::create_session).
+    #[doc(hidden)]
+    pub async fn create_session_once(
+        &self,
+        id: SessionId,
+        cwd: impl Into<String>,
+    ) -> HandlerResult<(Session, bool)> {
+        self.core().create(Some(id), cwd.into()).await
     }
 
     /// Returns a session, and opens it if it is not in memory.

@@ -82,14 +82,28 @@ impl ServerCore {
         }
     }
 
-    /// Creates a session without a client.
-    pub(crate) async fn create(self: &Arc<Self>, cwd: String) -> HandlerResult<Session> {
+    /// Creates a session without a client; one that has the id `once` already is opened instead.
+    /// Returns whether it is new.
+    pub(crate) async fn create(
+        self: &Arc<Self>,
+        once: Option<SessionId>,
+        cwd: String,
+    ) -> HandlerResult<(Session, bool)> {
         let created = self.finish(|core| async move {
-            let id = new_id()?;
-            let _locked = core.sessions.lock(&id).await;
+            let id = once.clone().map_or_else(new_id, Ok)?;
+            let locked = core.sessions.lock(&id).await;
+            if once.is_some() {
+                let found = core.store.find(&id).await;
+                if found.map_err(|error| store_unavailable(&error))?.is_some() {
+                    drop(locked);
+                    return Ok((core.open(&id).await?, false));
+                }
+            }
             let (environment, opening) = Default::default();
             let created = core.create_locked(&id, cwd, None, environment, opening);
-            created.await.inspect(|session| core.unload_later(session))
+            let session = created.await?;
+            core.unload_later(&session);
+            Ok((session, true))
         });
         created.await
     }

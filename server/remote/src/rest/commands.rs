@@ -147,7 +147,10 @@ pub(super) async fn invoke_command(
         return Err(unknown().name(name));
     }
     let rendered = render(&name, &args, &kwargs);
-    let message_id = prompt(&session, rendered.clone())?.message_id().to_string();
+    let message_id = prompt(&session, rendered.clone(), None)
+        .await?
+        .message_id()
+        .to_string();
     let invoked = Invoked {
         message_id,
         name,

@@ -154,7 +154,7 @@ impl Rest {
     }
 
     /// Returns the model of a session as its settings say, if they do.
-    fn current_model(&self, record: &SessionRecord) -> Option<String> {
+    pub(super) fn current_model(&self, record: &SessionRecord) -> Option<String> {
         if let Some(session) = self.in_memory(&record.id) {
             return model_of(&session.settings().shown(true).unwrap_or_default());
         }

@@ -5,6 +5,7 @@
 
 mod access;
 mod agent;
+mod answer;
 mod approve;
 mod body;
 mod commands;
@@ -27,6 +28,7 @@ mod summary;
 mod transcript;
 mod turns;
 mod usage;
+mod wanted;
 
 use acp_server::Server;
 use axum::Router;

@@ -63,6 +63,17 @@ pub(super) struct Run {
     source: String,
 }
 
+impl Run {
+    /// Returns how a run has ended, in a word.
+    pub(super) fn ending(&self) -> &'static str {
+        match (&self.error, self.stop_reason.as_deref()) {
+            (Some(_), _) => "failed",
+            (None, Some("cancelled")) => "cancelled",
+            _ => "completed",
+        }
+    }
+}
+
 /// Runs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct RunList {
@@ -216,7 +227,12 @@ impl Rest {
         Ok(())
     }
 
-    fn run(&self, record: &SessionRecord, summary: &TurnSummary, model: Option<&str>) -> Run {
+    pub(super) fn run(
+        &self,
+        record: &SessionRecord,
+        summary: &TurnSummary,
+        model: Option<&str>,
+    ) -> Run {
         let TurnSummary { usage, details } = summary;
         let end = usage.end.as_ref();
         let stop_reason = end.and_then(|end| end.stop_reason.as_ref());

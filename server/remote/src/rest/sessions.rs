@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::answer::EndedTurn;
 use super::body::Object;
 use super::events::DocumentedEvent;
 use super::failure::{ErrorBody, Failure};
@@ -23,6 +24,7 @@ use super::stream;
 use super::summary::is_model;
 use super::turns::{AcceptedTurn, accepted, prompt};
 use super::usage::{DOLLARS, Usage};
+use super::wanted::{PromptHeaders, WaitQuery, Wanted};
 use crate::caller::Caller;
 
 /// Sessions in a list without a limit.
@@ -46,6 +48,15 @@ pub(super) struct NewRun {
     allowed_tools: Option<Vec<String>>,
     #[schema(ignore)]
     persist: Option<bool>,
+}
+
+/// What is said of a new session's turn.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "for the document")]
+pub(super) enum CreatedTurn {
+    Ended(Box<EndedTurn>),
+    Accepted(AcceptedTurn),
 }
 
 /// Sessions.
@@ -124,8 +135,12 @@ pub(super) async fn list_sessions(
 }
 
 /// Creates a session and begins its first turn.
-#[utoipa::path(post, path = "/sessions", tag = "sessions", request_body = NewRun, responses(
-    (status = 201, description = "The session and its turn", body = AcceptedTurn),
+#[utoipa::path(post, path = "/sessions", tag = "sessions", request_body = NewRun,
+    params(WaitQuery, PromptHeaders),
+    responses(
+    (status = 200, description = "The events of the turn", body = String, content_type = "text/event-stream"),
+    (status = 201, description = "The session and its turn; or the result of the turn, if it was waited for",
+        body = CreatedTurn),
     (status = 400, description = "`missing_prompt`, `invalid_working_dir`, or no JSON object; \
         `unsupported_field` for `max_steps`, `allowed_tools` and `persist: false`", body = ErrorBody),
     (status = 404, description = "`model_not_found`: the agent does not offer it", body = ErrorBody),
@@ -133,8 +148,9 @@ pub(super) async fn list_sessions(
 pub(super) async fn create_run(
     State(rest): State<Rest>,
     caller: Caller,
+    wanted: Wanted,
     Object(new): Object<NewRun>,
-) -> Result<(StatusCode, Json<AcceptedTurn>), Failure> {
+) -> Result<Response, Failure> {
     caller.administers()?;
     let text = new
         .prompt
@@ -149,18 +165,27 @@ pub(super) async fn create_run(
         let message = format!("`{field}` is not offered by agents of this protocol; leave it out");
         return Err(Failure::bad_request("unsupported_field").message(message));
     }
-    let session = rest.create(new.cwd).await?;
+    let waiting = rest.waiting(&caller, &wanted)?;
+    let key = wanted.key.as_deref();
+    let (session, is_new) = rest.create(new.cwd, key).await?;
     let begun = async {
-        if let Some(model) = &new.model {
+        if let Some(model) = new.model.as_ref().filter(|_| is_new) {
             set_model(&session, model).await?;
         }
-        prompt(&session, text)
+        prompt(&session, text, key).await
     };
     match begun.await {
-        Ok(prompt) => Ok((StatusCode::CREATED, Json(accepted(session.id(), &prompt)))),
+        Ok(prompt) => {
+            let status = StatusCode::CREATED;
+            let accepted = accepted(&prompt, session.id(), status, status);
+            rest.answer(caller, session, prompt, wanted, waiting, accepted)
+                .await
+        }
         Err(failure) => {
-            // A session that nobody learns of must not stay.
-            let _ = rest.delete(session.id()).await;
+            if is_new {
+                // A session that nobody learns of must not stay.
+                let _ = rest.delete(session.id()).await;
+            }
             Err(failure)
         }
     }

@@ -1,5 +1,6 @@
 //! The routes `/session…` of Otter's code, besides messages and events.
 
+use acp_sdk::v1::SessionId;
 use acp_server::Session;
 use acp_server::store::SessionRecord;
 use axum::Json;
@@ -7,6 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 use super::body::Object;
@@ -85,7 +87,7 @@ pub(super) async fn create_session(
     Object(new): Object<NewSession>,
 ) -> Result<Response, Failure> {
     caller.administers()?;
-    let session = rest.create(new.working_dir).await?;
+    let (session, _) = rest.create(new.working_dir, None).await?;
     let id = session.id();
     let token = match rest.tokens().issue(id) {
         Ok(token) => token,
@@ -187,12 +189,16 @@ pub(super) async fn rotate_token(
 }
 
 impl Rest {
-    /// Creates a session.
+    /// Creates a session; with a key, once. Returns whether it is new.
     ///
     /// # Errors
     ///
     /// 400 for a path that is not absolute; 500 when the agent or the store fails.
-    pub(super) async fn create(&self, directory: Option<String>) -> Result<Session, Failure> {
+    pub(super) async fn create(
+        &self,
+        directory: Option<String>,
+        key: Option<&str>,
+    ) -> Result<(Session, bool), Failure> {
         let directory = match directory {
             Some(directory) => directory,
             None => self.directory()?,
@@ -201,7 +207,17 @@ impl Rest {
             let failure = Failure::bad_request("invalid_working_dir");
             return Err(failure.message(format!("{directory:?} is not an absolute path")));
         }
-        let created = self.server().create_session(directory).await;
+        let created = match key {
+            // The id stands for the key, so a restart or another process finds it.
+            Some(key) => {
+                let id = SessionId::from(once_id(key));
+                self.server().create_session_once(id, directory).await
+            }
+            None => {
+                let created = self.server().create_session(directory).await;
+                created.map(|session| (session, true))
+            }
+        };
         created.map_err(|error| Failure::agent("session_create_failed", &error))
     }
 
@@ -225,7 +241,7 @@ impl Rest {
     /// # Errors
     ///
     /// 404, or 500 when the store fails.
-    pub(super) async fn delete(&self, id: &acp_sdk::v1::SessionId) -> Result<StatusCode, Failure> {
+    pub(super) async fn delete(&self, id: &SessionId) -> Result<StatusCode, Failure> {
         let deleted = self.server().delete_session(id).await;
         let deleted = deleted.map_err(|error| Failure::agent("session_delete_failed", &error))?;
         if !deleted {
@@ -233,6 +249,13 @@ impl Rest {
         }
         Ok(StatusCode::NO_CONTENT)
     }
+}
+
+/// Returns the id of the session that a request with this key creates.
+fn once_id(key: &str) -> String {
+    let hash = Sha256::digest(format!("session of {key}"));
+    let digits = hash.iter().take(16).map(|byte| format!("{byte:02x}"));
+    format!("sess_{}", digits.collect::<String>())
 }
 
 fn state_of(record: SessionRecord, session: Option<&Session>) -> SessionState {

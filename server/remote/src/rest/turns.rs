@@ -6,12 +6,16 @@ use acp_server::{PromptHandle, Session};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::answer::{Accepted, EndedTurn};
 use super::body::Object;
+use super::events::Dialect;
 use super::failure::{ErrorBody, Failure};
 use super::state::{Id, Rest};
+use super::wanted::{PromptHeaders, WaitQuery, Wanted};
 use crate::caller::Caller;
 
 /// What the user says.
@@ -47,44 +51,63 @@ pub(super) struct AcceptedTurn {
 
 /// Sends a message. It is answered in a turn, after those that wait already.
 #[utoipa::path(post, path = "/session/{id}/message", tag = "session",
-    params(("id" = String, Path, description = "The session")),
+    params(("id" = String, Path, description = "The session"), WaitQuery, PromptHeaders),
     request_body = Message,
     responses(
+        (status = 200, description = "The result, if it was waited for; or the events",
+            content((EndedTurn = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The message", body = AcceptedMessage),
         (status = 400, description = "`missing_text`, or no JSON object", body = ErrorBody),
         (status = 404, description = "`session_not_found`", body = ErrorBody),
+        (status = 409, description = "`no_turn`: the prompt was cancelled before its turn", body = ErrorBody),
     )
 )]
 pub(super) async fn send_message(
     State(rest): State<Rest>,
     caller: Caller,
     Id(id): Id,
+    wanted: Wanted,
     Object(message): Object<Message>,
-) -> Result<(StatusCode, Json<AcceptedMessage>), Failure> {
-    let prompt = submit(&rest, &caller, &id, message.text, "missing_text").await?;
+) -> Result<Response, Failure> {
+    let waiting = rest.waiting(&caller, &wanted)?;
+    let (session, prompt) =
+        submit(&rest, &caller, &id, message.text, "missing_text", &wanted).await?;
     let message_id = prompt.message_id().to_string();
-    Ok((StatusCode::ACCEPTED, Json(AcceptedMessage { message_id })))
+    let accepted = Accepted {
+        response: (StatusCode::ACCEPTED, Json(AcceptedMessage { message_id })).into_response(),
+        ended: StatusCode::OK,
+        dialect: Dialect::Otter,
+    };
+    rest.answer(caller, session, prompt, wanted, waiting, accepted)
+        .await
 }
 
 /// Begins a turn, after those that wait already.
 #[utoipa::path(post, path = "/sessions/{id}/turns", tag = "sessions",
-    params(("id" = String, Path, description = "The session")),
+    params(("id" = String, Path, description = "The session"), WaitQuery, PromptHeaders),
     request_body = NewTurn,
     responses(
+        (status = 200, description = "The result, if it was waited for; or the events",
+            content((EndedTurn = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn", body = AcceptedTurn),
         (status = 400, description = "`missing_prompt`, or no JSON object", body = ErrorBody),
         (status = 404, description = "`session_not_found`", body = ErrorBody),
+        (status = 409, description = "`no_turn`: the prompt was cancelled before its turn", body = ErrorBody),
     )
 )]
 pub(super) async fn create_turn(
     State(rest): State<Rest>,
     caller: Caller,
     Id(id): Id,
+    wanted: Wanted,
     Object(turn): Object<NewTurn>,
-) -> Result<(StatusCode, Json<AcceptedTurn>), Failure> {
-    let prompt = submit(&rest, &caller, &id, turn.prompt, "missing_prompt").await?;
-    let accepted = accepted(&id, &prompt);
-    Ok((StatusCode::ACCEPTED, Json(accepted)))
+) -> Result<Response, Failure> {
+    let waiting = rest.waiting(&caller, &wanted)?;
+    let (session, prompt) =
+        submit(&rest, &caller, &id, turn.prompt, "missing_prompt", &wanted).await?;
+    let accepted = accepted(&prompt, &id, StatusCode::ACCEPTED, StatusCode::OK);
+    rest.answer(caller, session, prompt, wanted, waiting, accepted)
+        .await
 }
 
 /// Cancels the running turn and all that wait. Without any, does nothing.
@@ -129,11 +152,22 @@ async fn cancel(rest: &Rest, caller: &Caller, id: &SessionId) -> Result<StatusCo
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) fn accepted(id: &SessionId, prompt: &PromptHandle) -> AcceptedTurn {
-    AcceptedTurn {
+/// Returns what the routes of Otter's document say of a prompt, with these statuses.
+pub(super) fn accepted(
+    prompt: &PromptHandle,
+    id: &SessionId,
+    running: StatusCode,
+    ended: StatusCode,
+) -> Accepted {
+    let body = AcceptedTurn {
         session_id: id.to_string(),
         status: "running".to_owned(),
         message_id: prompt.message_id().to_string(),
+    };
+    Accepted {
+        response: (running, Json(body)).into_response(),
+        ended,
+        dialect: Dialect::Documented,
     }
 }
 
@@ -144,23 +178,31 @@ async fn submit(
     id: &SessionId,
     text: Option<String>,
     missing: &'static str,
-) -> Result<PromptHandle, Failure> {
+    wanted: &Wanted,
+) -> Result<(Session, PromptHandle), Failure> {
     caller.writes(id)?;
     rest.record(id).await?;
     let text = text.ok_or_else(|| Failure::bad_request(missing))?;
-    prompt(&rest.open(caller, id).await?, text)
+    let session = rest.open(caller, id).await?;
+    let prompt = prompt(&session, text, wanted.key.as_deref()).await?;
+    Ok((session, prompt))
 }
 
-/// Queues a prompt.
+/// Queues a prompt; one with a key, if it was not queued before.
 ///
 /// # Errors
 ///
-/// 409, 413 or 503, depending on what refuses it.
-pub(super) fn prompt(session: &Session, text: String) -> Result<PromptHandle, Failure> {
+/// 409, 413 or 503, depending on what refuses it; 500 when the log cannot be read.
+pub(super) async fn prompt(
+    session: &Session,
+    text: String,
+    key: Option<&str>,
+) -> Result<PromptHandle, Failure> {
     let refused = |refusal: Refusal| {
         let failure = match refusal {
             Refusal::Closed => Failure::new(StatusCode::CONFLICT, "session_closed"),
             Refusal::Busy => Failure::new(StatusCode::CONFLICT, "turn_running"),
+            Refusal::LongName => Failure::bad_request("invalid_idempotency_key"),
             Refusal::TooLarge => Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
             Refusal::QueueFull => Failure::overloaded("too_many_prompts"),
             Refusal::Draining => Failure::overloaded("stopping"),
@@ -170,5 +212,13 @@ pub(super) fn prompt(session: &Session, text: String) -> Result<PromptHandle, Fa
             refusal.reason()
         ))
     };
-    session.try_prompt(vec![text.into()]).map_err(refused)
+    let blocks = vec![text.into()];
+    let Some(key) = key else {
+        return session.try_prompt(blocks).map_err(refused);
+    };
+    session
+        .recall_names()
+        .await
+        .map_err(|error| Failure::internal("session_read_failed", error.to_string()))?;
+    session.try_prompt_once(key, blocks).map_err(refused)
 }

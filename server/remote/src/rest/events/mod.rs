@@ -9,8 +9,11 @@ mod text;
 mod view;
 
 pub(super) use documented::DocumentedEvent;
+pub(super) use reader::Dialect;
+pub(super) use view::View;
 
 use acp_sdk::v1::SessionId;
+use acp_server::{PromptHandle, Session};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -18,10 +21,11 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use self::reader::{Dialect, EventReader};
+use self::reader::EventReader;
 use super::failure::{ErrorBody, Failure};
 use super::query::Parameters;
 use super::state::{Id, Rest};
+use crate::access::Share;
 use crate::caller::Caller;
 
 /// Where a stream begins.
@@ -102,12 +106,7 @@ async fn stream(
         }
     };
     rest.record(id).await?;
-    let place = rest.stream_place(&caller).ok_or_else(|| {
-        let limit = rest.settings().event_streams;
-        Failure::overloaded("too_many_streams").message(format!(
-            "as many streams are open as the limit of {limit}, or this token's share, permits; try again later"
-        ))
-    })?;
+    let place = place(rest, &caller)?;
     let session = rest.open(&caller, id).await?;
     let last = session.last_event();
     let after = match (cursor(headers), is_live) {
@@ -126,6 +125,44 @@ async fn stream(
     let reader = reader
         .await
         .map_err(|error| Failure::internal("session_read_failed", error.to_string()))?;
+    Ok(response(reader))
+}
+
+/// Takes the place of a further stream, or of an answer that is waited for.
+///
+/// # Errors
+///
+/// 503, when there is none for the caller.
+pub(super) fn place(rest: &Rest, caller: &Caller) -> Result<Share, Failure> {
+    rest.stream_place(caller).ok_or_else(|| {
+        let limit = rest.settings().event_streams;
+        Failure::overloaded("too_many_streams").message(format!(
+            "as many streams are open as the limit of {limit}, or this token's share, permits; try again later"
+        ))
+    })
+}
+
+/// Returns what reads the events of a prompt's turn.
+pub(super) fn of_prompt(
+    rest: &Rest,
+    caller: Caller,
+    session: Session,
+    prompt: PromptHandle,
+    dialect: Dialect,
+    place: Share,
+) -> EventReader {
+    EventReader::of_prompt(
+        session,
+        prompt,
+        dialect,
+        place,
+        caller.ended,
+        rest.settings(),
+    )
+}
+
+/// Returns the response that a reader writes.
+pub(super) fn response(reader: EventReader) -> Response {
     let mut response = Body::from_stream(reader.stream()).into_response();
     for (name, value) in [
         (header::CONTENT_TYPE, "text/event-stream"),
@@ -137,7 +174,7 @@ async fn stream(
             .headers_mut()
             .insert(name, HeaderValue::from_static(value));
     }
-    Ok(response)
+    response
 }
 
 /// Returns the number of the last event that the client has; what is no integer counts as absent.

@@ -110,12 +110,16 @@ pub(super) fn encode(
             frame(id, "result", &Ended { end, used })
         }
         EventBody::Turn(TurnEvent::PermissionAsked { question, request }) => {
-            let data = json!({
+            let mut data = json!({
                 "permission_id": question.0.to_string(),
                 "message_id": message_id,
                 "tool_call": request.tool_call,
                 "options": request.options,
             });
+            if let Some((call, omitted)) = view.asked(request) {
+                data["tool_call"] = json!(call);
+                data["tool_call_omitted_bytes"] = json!(omitted);
+            }
             frame(id, "permission_request", &data)
         }
         _ => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use acp_server::event::{EventBody, EventKind, TurnEvent};
 use acp_server::internal::session::ReceivedText;
 use acp_server::usage;
-use acp_server::{Events, Phase, Result, Session};
+use acp_server::{Events, Phase, PromptHandle, Result, Session};
 use bytes::Bytes;
 use futures_util::Stream;
 use serde_json::json;
@@ -24,12 +24,15 @@ use crate::metrics::Open;
 /// How long a client should wait before it opens a lost stream again, and the first sign of life.
 const HELLO: &[u8] = b"retry: 3000\n\n";
 
+/// A sign of life.
+const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
+
 /// How far back the beginning of a turn is looked for at first.
 const NEAR: u64 = 256;
 
 /// The vocabulary of a stream, and when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(in crate::rest) enum Dialect {
     /// Of Otter's code. Ends with the session.
     Otter,
     /// Of Otter's document. Ends with the turns.
@@ -37,13 +40,17 @@ pub(super) enum Dialect {
 }
 
 /// Reads the events after a number.
-pub(super) struct EventReader {
+pub(in crate::rest) struct EventReader {
     session: Session,
     events: Events,
     /// Earlier events are read for what they say of the turn.
     after: u64,
     view: View,
     dialect: Dialect,
+    /// The prompt whose turn is to be read and has not begun.
+    prompt: Option<PromptHandle>,
+    /// Whether the stream ends with the first turn.
+    is_of_turn: bool,
     progress: Progress,
     keep_alive: Duration,
     /// Cancelled when the reader's token ends.
@@ -76,19 +83,49 @@ impl EventReader {
         settings: &EndpointSettings,
     ) -> Result<Self> {
         let start = turn_before(&session, after).await?;
-        Ok(Self {
+        let mut reader = Self::at(session, start, dialect, place, revoked, settings);
+        reader.after = after;
+        Ok(reader)
+    }
+
+    /// Returns what reads the events of the turn that a prompt will have, and ends with it.
+    pub(super) fn of_prompt(
+        session: Session,
+        prompt: PromptHandle,
+        dialect: Dialect,
+        place: Share,
+        revoked: CancellationToken,
+        settings: &EndpointSettings,
+    ) -> Self {
+        let last = session.last_event();
+        let mut reader = Self::at(session, last, dialect, place, revoked, settings);
+        (reader.prompt, reader.is_of_turn) = (Some(prompt), true);
+        reader
+    }
+
+    fn at(
+        session: Session,
+        start: u64,
+        dialect: Dialect,
+        place: Share,
+        revoked: CancellationToken,
+        settings: &EndpointSettings,
+    ) -> Self {
+        Self {
             events: session.subscribe(start),
             session,
-            after,
+            after: start,
             view: View::default(),
             dialect,
+            prompt: None,
+            is_of_turn: false,
             progress: Progress::Start,
             keep_alive: settings.keep_alive,
             revoked,
             stop: settings.stop.clone(),
             _place: place,
             _open: Open::new(&settings.metrics.streams),
-        })
+        }
     }
 
     pub(super) fn stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
@@ -108,7 +145,26 @@ impl EventReader {
             if self.revoked.is_cancelled() || self.progress == Progress::End {
                 return None;
             }
+            if let Some(prompt) = &mut self.prompt {
+                tokio::select! {
+                    turn = prompt.started() => {
+                        self.prompt = None;
+                        match turn {
+                            Some(turn) => self.after = turn.0.saturating_sub(1),
+                            // Nothing will come of it.
+                            None => return self.end(),
+                        }
+                        self.events = self.session.subscribe(self.after);
+                    }
+                    () = self.revoked.cancelled() => return None,
+                    () = self.stop.cancelled() => return None,
+                    () = tokio::time::sleep(self.keep_alive) => return Some(KEEP_ALIVE),
+                }
+            }
             // When older events cannot be read the stream ends, and its client comes back.
+            if self.is_of_turn && self.view.success.is_some() {
+                return self.end();
+            }
             match self.events.next_text_now().await.ok()? {
                 Some(received) => {
                     if let Some(piece) = self.received(&received).await.ok()? {
@@ -117,12 +173,7 @@ impl EventReader {
                     // A long way to the first event must not keep others waiting.
                     tokio::task::consume_budget().await;
                 }
-                None if self.has_ended() => {
-                    self.progress = Progress::End;
-                    let success = self.view.success == Some(true);
-                    let data = json!({ "session_id": self.session.id(), "success": success });
-                    return Some(frame(None, "end", &data));
-                }
+                None if self.has_ended() => return self.end(),
                 None if self.progress == Progress::Closing => return None,
                 None => {
                     let (revoked, stop) = (self.revoked.clone(), self.stop.clone());
@@ -132,12 +183,23 @@ impl EventReader {
                         () = revoked.cancelled() => return None,
                         () = stop.cancelled() => return None,
                         () = tokio::time::sleep(self.keep_alive) => {
-                            return Some(Bytes::from_static(b": keep-alive\n\n"));
+                            return Some(KEEP_ALIVE);
                         }
                     }
                 }
             }
         }
+    }
+
+    /// Ends the stream; returns the last event, if the vocabulary has one.
+    fn end(&mut self) -> Option<Bytes> {
+        self.progress = Progress::End;
+        if self.dialect == Dialect::Otter {
+            return None;
+        }
+        let success = self.view.success == Some(true);
+        let data = json!({ "session_id": self.session.id(), "success": success });
+        Some(frame(None, "end", &data))
     }
 
     /// # Errors
@@ -172,7 +234,7 @@ impl EventReader {
                 };
                 otter::encode(&self.view, &event, stored, turn)
             }
-            Dialect::Documented => documented::encode(&event, stored),
+            Dialect::Documented => documented::encode(&self.view, &event, stored),
         }))
     }
 

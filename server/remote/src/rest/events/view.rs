@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use acp_sdk::conversation::{Change, Conversation, Item, ItemId};
-use acp_sdk::v1::{MessageId, SessionUpdate, StopReason, ToolCall};
+use acp_sdk::v1::{MessageId, RequestPermissionRequest, SessionUpdate, StopReason, ToolCall};
 
 use acp_server::event::{Event, EventBody, TurnEvent};
 
@@ -13,7 +13,7 @@ const MOST_BYTES: usize = 1 << 20;
 /// The state of a session as the events up to one of them tell it. It needs the events of the
 /// running turn only.
 #[derive(Debug)]
-pub(super) struct View {
+pub(in crate::rest) struct View {
     /// The number of the event with which the latest turn began.
     pub(super) turn: Option<u64>,
     /// The user's message in that turn.
@@ -24,6 +24,8 @@ pub(super) struct View {
     pub(super) success: Option<bool>,
     /// The agent's messages in the latest turn, and what separates them.
     conversation: Conversation,
+    /// The tool calls of the latest turn.
+    calls: Conversation,
     /// The agent's last message.
     output: Option<ItemId>,
 }
@@ -36,13 +38,14 @@ impl Default for View {
             steps: 0,
             success: None,
             conversation: Conversation::with_limit(MOST_BYTES),
+            calls: Conversation::with_limit(MOST_BYTES),
             output: None,
         }
     }
 }
 
 impl View {
-    pub(super) fn observe(&mut self, event: &Event) {
+    pub(in crate::rest) fn observe(&mut self, event: &Event) {
         match &event.body {
             EventBody::Update(update) => self.update(update),
             EventBody::Turn(TurnEvent::TurnStarted { turn, .. }) => {
@@ -53,6 +56,10 @@ impl View {
             }
             EventBody::Turn(TurnEvent::TurnEnded { stop_reason, .. }) => {
                 self.success = Some(*stop_reason == Some(StopReason::EndTurn));
+            }
+            EventBody::Turn(TurnEvent::PermissionAsked { request, .. }) => {
+                // What the request says of the call goes before what was said earlier.
+                let _ = self.calls.apply(&request.tool_call.clone().into());
             }
             _ => {}
         }
@@ -71,21 +78,38 @@ impl View {
             }
             // It separates messages. Its content would take the place of theirs.
             SessionUpdate::ToolCall(call) => {
+                let _ = self.calls.apply(update);
                 let call = ToolCall::new(call.tool_call_id.clone(), "");
                 let _ = self.conversation.apply(&call.into());
+            }
+            SessionUpdate::ToolCallUpdate(_) => {
+                let _ = self.calls.apply(update);
             }
             _ => {}
         }
     }
 
+    /// Returns all that is known of the tool call that permission is asked for, and how many bytes of
+    /// it are missing.
+    pub(super) fn asked(&self, request: &RequestPermissionRequest) -> Option<(&ToolCall, usize)> {
+        let (id, call) = self.calls.tool_call(&request.tool_call.tool_call_id)?;
+        let item = self.calls.item(id)?;
+        Some((call, item.omitted))
+    }
+
+    /// Returns the tool calls, without the beginning of what is very long.
+    pub(in crate::rest) fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.calls.items().filter_map(Item::as_tool_call)
+    }
+
     /// Returns the agent's last message, of which the beginning may be missing.
-    pub(super) fn output(&self) -> Cow<'_, str> {
+    pub(in crate::rest) fn output(&self) -> Cow<'_, str> {
         let message = self.last_message().and_then(Item::as_message);
         message.map(|message| message.text()).unwrap_or_default()
     }
 
     /// Returns how many bytes of the beginning are missing.
-    pub(super) fn output_omitted(&self) -> usize {
+    pub(in crate::rest) fn output_omitted(&self) -> usize {
         self.last_message().map_or(0, |item| item.omitted)
     }
 
@@ -103,6 +127,34 @@ mod tests {
     fn message(view: &mut View, text: &str) {
         let chunk = ContentChunk::new(text).with_message_id("m");
         view.update(&SessionUpdate::AgentMessageChunk(chunk));
+    }
+
+    #[test]
+    fn what_earlier_events_say_of_a_call_is_part_of_what_is_asked() {
+        let mut view = View::default();
+        let mut observe = |text: &str| view.observe(&Event::parse(1, text));
+        observe(
+            r#"{"sessionUpdate":"tool_call","toolCallId":"c","title":"Run","kind":"execute","rawInput":{"command":"rm x"}}"#,
+        );
+        observe(
+            r#"{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"/w/x"}]}"#,
+        );
+        let asked = r#"{"event":"permission_asked","question":3,"request":{"sessionId":"s","toolCall":{"toolCallId":"c","title":"Run it"},"options":[]}}"#;
+        observe(asked);
+        let EventBody::Turn(TurnEvent::PermissionAsked { request, .. }) =
+            Event::parse(3, asked).body
+        else {
+            panic!("no question");
+        };
+        let (call, omitted) = view.asked(&request).unwrap();
+        let call = serde_json::to_value(call).unwrap();
+        assert_eq!(call["rawInput"]["command"], "rm x");
+        assert_eq!(call["locations"][0]["path"], "/w/x");
+        assert_eq!((call["title"].as_str(), omitted), (Some("Run it"), 0));
+        // One that was never announced is asked for as it is.
+        let mut other = View::default();
+        other.observe(&Event::parse(3, asked));
+        assert_eq!(other.asked(&request).unwrap().0.title, "Run it");
     }
 
     #[test]

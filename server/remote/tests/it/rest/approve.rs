@@ -18,6 +18,9 @@ async fn asking(site: &Site) -> (String, Stream, String) {
         asked.data["tool_call"]["toolCallId"].is_string(),
         "{asked:?}"
     );
+    // Whoever approves sees all that was said of the call, wherever it was said.
+    let call = &asked.data["tool_call"];
+    assert!(call["title"].is_string(), "{asked:?}");
     assert!(
         asked.data["options"].as_array().unwrap().len() >= 2,
         "{asked:?}"

@@ -8,6 +8,7 @@ mod openapi;
 mod routes;
 mod runs;
 mod transcript;
+mod wait;
 
 use acp_reference_agent::Reference;
 use acp_server::{Limits, Server};
