@@ -73,12 +73,13 @@ pub use connection::{Access, ServerConnection};
 pub use error::{Error, Result};
 pub use handler::Handler;
 pub use limits::{
-    Limits, LocalLimits, LocalTools, LogLimits, OnDisconnect, Policies, Retention, SecondPrompt,
+    Limits, LocalLimits, LocalTools, LogLimits, OnDisconnect, OnTimeout, Policies, Retention,
+    SecondPrompt,
 };
 pub use server::{Link, NextSession, Server, ServerBuilder, Statistics, StoredSessions};
 pub use session::{
-    Events, History, Opening, OpeningKind, PendingPermission, Phase, PromptHandle, Received,
-    Session, Settings, SettingsChange,
+    DecidePermissions, DecidedPermission, Events, History, Opening, OpeningKind, PendingPermission,
+    Phase, PromptHandle, Received, Session, Settings, SettingsChange,
 };
 pub use turn::{
     CommandOutput, Decision, Elicitation, Exit, FormValues, NewToolCall, Terminal, ToolCall, Turn,

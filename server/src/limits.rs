@@ -219,6 +219,8 @@ impl Default for LogLimits {
 /// | `cancel_deadline` | 5 s |
 /// | `paced` | by transport. stdio: yes; others: no |
 /// | `local_tools` | by transport. stdio: fallback; others: off |
+/// | `question_timeout` | none |
+/// | `on_timeout` | reject |
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Policies {
@@ -234,6 +236,11 @@ pub struct Policies {
     /// Who serves files and terminals when no attached client does; `None`: by the transport of
     /// the client that prompted, and [`LocalTools::Off`] for a prompt of the program itself.
     pub local_tools: Option<LocalTools>,
+    /// Time in which a permission request or an elicitation is to be answered, counted from its
+    /// event. `None`: it waits as long as its turn.
+    pub question_timeout: Option<Duration>,
+    /// What happens when nobody has answered in that time.
+    pub on_timeout: OnTimeout,
 }
 
 impl Default for Policies {
@@ -244,6 +251,8 @@ impl Default for Policies {
             cancel_deadline: Duration::from_secs(5),
             paced: None,
             local_tools: None,
+            question_timeout: None,
+            on_timeout: OnTimeout::Reject,
         }
     }
 }
@@ -259,6 +268,18 @@ pub enum OnDisconnect {
         /// The time.
         after: Duration,
     },
+}
+
+/// What happens to a question that nobody has answered in time. An elicitation is answered with
+/// `cancel` in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnTimeout {
+    /// A permission is rejected once, by the option of that kind, and the turn goes on. Without such
+    /// an option the answer is `cancelled`.
+    Reject,
+    /// The turn is cancelled.
+    Cancel,
 }
 
 /// What happens to a prompt that arrives while a turn runs in its session.

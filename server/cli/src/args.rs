@@ -7,6 +7,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use super::keep::KeepArgs;
 use super::log::LogArgs;
+use super::questions::QuestionArgs;
 use super::store::StoreArgs;
 
 /// How to try it, after the words.
@@ -103,6 +104,9 @@ pub struct Serve {
     /// Every event is on the disk before the client is sent it, not only at the end of a turn
     #[arg(long)]
     pub sync_every_event: bool,
+    /// Who answers questions besides the client.
+    #[command(flatten)]
+    pub questions: QuestionArgs,
     /// The log.
     #[command(flatten)]
     pub log: LogArgs,

@@ -7,6 +7,7 @@ mod export;
 mod hosted;
 mod keep;
 mod log;
+mod questions;
 mod remote;
 pub mod sessions;
 mod store;
@@ -128,10 +129,9 @@ async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure
     let mut policies = Policies::default();
     policies.cancel_deadline = Duration::from_secs(args.cancel_deadline);
     policies.local_tools = Some(args.local_tools.into());
-    let mut server = Server::builder(handler)
-        .store(store)
-        .limits(limits)
-        .policies(policies);
+    args.questions.apply(&mut policies);
+    let server = args.questions.rule(Server::builder(handler))?;
+    let mut server = server.store(store).limits(limits).policies(policies);
     let next = match (args.name, args.resume) {
         (Some(name), _) => Some(NextSession::Named(name)),
         (_, Some(name)) => Some(NextSession::Resume(name)),

@@ -104,6 +104,9 @@ pub enum TurnEvent {
         /// The answer; `None` if the question was withdrawn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         outcome: Option<RequestPermissionOutcome>,
+        /// What has answered in place of a person, such as a rule or a timeout.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// The user was asked to fill in a form or to open a URL.
     ElicitationAsked {

@@ -39,6 +39,8 @@ pub struct Note<'a> {
     text: &'static str,
     /// After the text and a colon.
     detail: Option<&'a str>,
+    /// What has answered in place of a person, in brackets.
+    by: Option<&'a str>,
 }
 
 impl TurnEvent {
@@ -75,7 +77,9 @@ impl TurnEvent {
                     Some(title),
                 )
             }
-            Self::PermissionAnswered { question, outcome } => {
+            Self::PermissionAnswered {
+                question, outcome, ..
+            } => {
                 let (text, detail) = match outcome {
                     Some(RequestPermissionOutcome::Selected(chosen)) => {
                         ("permission answered", Some(chosen.option_id.as_str()))
@@ -95,11 +99,15 @@ impl TurnEvent {
                 (name, Some(Running), Some(*question), text, None)
             }
         };
+        let by = match self {
+            Self::PermissionAnswered { by, .. } => by.as_deref(),
+            _ => None,
+        };
         TurnFacts {
             name,
             state,
             question,
-            note: Note { text, detail },
+            note: Note { text, detail, by },
         }
     }
 }
@@ -107,8 +115,11 @@ impl TurnEvent {
 impl std::fmt::Display for Note<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.text)?;
-        match self.detail {
-            Some(detail) => write!(f, ": {detail}"),
+        if let Some(detail) = self.detail {
+            write!(f, ": {detail}")?;
+        }
+        match self.by {
+            Some(by) => write!(f, " ({by})"),
             None => Ok(()),
         }
     }
@@ -146,6 +157,10 @@ mod tests {
             (
                 r#"{"event":"permission_answered","question":2,"outcome":{"outcome":"selected","optionId":"yes"}}"#,
                 "permission answered: yes",
+            ),
+            (
+                r#"{"event":"permission_answered","question":2,"outcome":{"outcome":"selected","optionId":"no"},"by":"rule 1"}"#,
+                "permission answered: no (rule 1)",
             ),
             (
                 r#"{"event":"permission_answered","question":2,"outcome":{"outcome":"cancelled"}}"#,

@@ -33,7 +33,9 @@ use crate::handler::AnyHandler;
 use crate::limits::{Limits, LocalTools, OnDisconnect, Policies};
 use crate::log::Memory;
 use crate::store::{MemoryStore, Store};
-use crate::{Access, AgentInfo, Handler, HandlerResult, ServerConnection, Session};
+use crate::{
+    Access, AgentInfo, DecidePermissions, Handler, HandlerResult, ServerConnection, Session,
+};
 
 /// Sessions of a [`Handler`], and any number of clients that use them.
 ///
@@ -105,6 +107,8 @@ pub(crate) struct ServerCore {
     /// What all logs keep in memory.
     pub(crate) log_memory: Arc<Memory>,
     pub(crate) policies: Policies,
+    /// What decides permission requests before anybody is asked.
+    pub(crate) permissions: Option<Box<dyn DecidePermissions>>,
     /// Whether slow clients are sent joined text chunks.
     pub(crate) coalesces_chunks: bool,
     pub(crate) sessions: Sessions,
@@ -161,6 +165,7 @@ pub struct ServerBuilder {
     store: Arc<dyn Store>,
     limits: Limits,
     policies: Policies,
+    permissions: Option<Box<dyn DecidePermissions>>,
     next_session: Option<NextSession>,
     coalesces_chunks: bool,
 }
@@ -205,6 +210,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets what decides permission requests before any client is asked (nothing: clients are).
+    pub fn permissions(mut self, permissions: impl DecidePermissions) -> Self {
+        self.permissions = Some(Box::new(permissions));
+        self
+    }
+
     /// Sets what the first `session/new` opens (default: a new session without a name).
     pub fn next_session(mut self, next: NextSession) -> Self {
         self.next_session = Some(next);
@@ -223,6 +234,7 @@ impl ServerBuilder {
             log_memory: Memory::new(self.limits.log_bytes),
             limits: self.limits,
             policies: self.policies,
+            permissions: self.permissions,
             sessions: Sessions::default(),
             next_session: Mutex::new(self.next_session),
             coalesces_chunks: self.coalesces_chunks,
@@ -272,6 +284,7 @@ impl Server {
             store: Arc::new(MemoryStore::new()),
             limits: Limits::default(),
             policies: Policies::default(),
+            permissions: None,
             next_session: None,
             coalesces_chunks: false,
         }

@@ -1,5 +1,6 @@
 //! A session: where it works, its settings, its turns and its events.
 
+mod deciding;
 mod events;
 mod history;
 mod named;
@@ -14,6 +15,8 @@ mod settings;
 mod turns;
 mod updates;
 
+pub(crate) use deciding::write_decided;
+pub use deciding::{DecidePermissions, DecidedPermission};
 pub use events::ReceivedText;
 pub use events::{Events, Received};
 pub use history::History;
@@ -22,7 +25,7 @@ pub use prompt::TurnResult;
 pub(crate) use prompt::{Inserted, Prompt, Prompter, Ticket};
 pub use prompt_handle::PromptHandle;
 pub use questions::{Ask, Reply};
-pub(crate) use questions::{Question, Withdrawn, answered};
+pub(crate) use questions::{Question, Withdrawn};
 pub use queue::Phase;
 pub use queue::Refusal;
 pub use settings::current_value;

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
+use super::deciding::write_decided;
 use crate::connection::{Client, ClientId, Subscription};
 use crate::event::{QuestionId, TurnEvent};
 use crate::log::Appender;
@@ -58,13 +59,21 @@ struct QuestionState {
 }
 
 impl Ask {
+    /// Returns the event of a question.
+    pub(super) fn event(self, question: QuestionId) -> TurnEvent {
+        match self {
+            Self::Permission(request) => TurnEvent::PermissionAsked { question, request },
+            Self::Elicitation(request) => TurnEvent::ElicitationAsked { question, request },
+        }
+    }
+
     /// Checks a reply, whichever way it came.
     ///
     /// # Errors
     ///
     /// [`Error::UnknownOption`] for an option that was not offered. What a form was filled in with is
     /// the asker's to check.
-    fn check(&self, reply: &Reply) -> Result<()> {
+    pub(super) fn check(&self, reply: &Reply) -> Result<()> {
         let (Self::Permission(request), Reply::Permission(outcome)) = (self, reply) else {
             return Ok(());
         };
@@ -124,7 +133,7 @@ impl Question {
 /// Withdraws a question that nobody waits for any more.
 pub(crate) struct Withdrawn {
     session: Session,
-    question: Arc<Question>,
+    pub(super) question: Arc<Question>,
 }
 
 impl Drop for Withdrawn {
@@ -138,18 +147,22 @@ impl Drop for Withdrawn {
 /// # Errors
 ///
 /// The client's, that of the store, or [`Error::Cancelled`] when the question was withdrawn.
-pub(crate) fn answered(end: Result<Result<Reply>, oneshot::error::RecvError>) -> Result<Reply> {
+pub(super) fn answered(end: Result<Result<Reply>, oneshot::error::RecvError>) -> Result<Reply> {
     end.unwrap_or(Err(Error::Cancelled))
 }
 
 impl Session {
     /// Asks a question of another agent that belongs to no turn. All clients are asked.
     pub async fn ask(&self, ask: Ask) -> Result<Reply> {
+        if let Some(decided) = self.decided(&ask).await {
+            let write = |appender: &mut Appender<'_>| write_decided(appender, ask, decided);
+            return self.append_outside(write).await;
+        }
         let asked = self.append_outside(|appender| self.write_question(appender, ask, None));
-        let (_withdrawn, reply) = asked.await?;
+        let (withdrawn, reply) = asked.await?;
         tokio::select! {
             biased;
-            reply = reply => answered(reply),
+            reply = self.reply_in_time(&withdrawn, reply) => reply.map(|(reply, _)| reply),
             () = self.closed() => Err(Error::Cancelled),
         }
     }
@@ -163,17 +176,7 @@ impl Session {
         origin: Option<ClientId>,
     ) -> Result<(Withdrawn, oneshot::Receiver<Result<Reply>>)> {
         let id = QuestionId(appender.next_number());
-        let event = match ask.clone() {
-            Ask::Permission(request) => TurnEvent::PermissionAsked {
-                question: id,
-                request,
-            },
-            Ask::Elicitation(request) => TurnEvent::ElicitationAsked {
-                question: id,
-                request,
-            },
-        };
-        push(appender, &event)?;
+        push(appender, &ask.clone().event(id))?;
         let (question, reply) = Question::new(id, ask, origin);
         // Entered before it is committed, so that the delivery finds it.
         self.state().questions.insert(id.0, question.clone());
@@ -252,7 +255,7 @@ impl Session {
             state.end.take()
         };
         if let Some(end) = end {
-            self.close_question(question, answer.as_ref().ok());
+            self.close_question(question, answer.as_ref().ok(), None);
             // The turn may have ended meanwhile.
             let _ = end.send(answer);
         }
@@ -265,10 +268,20 @@ impl Session {
     /// [`Error::NotPending`] if it is answered or withdrawn already, and [`Error::UnknownOption`],
     /// which leaves it open.
     pub(crate) fn reply(&self, question: &Question, reply: Reply) -> Result<()> {
+        self.reply_by(question, reply, None)
+    }
+
+    /// As [`reply`](Self::reply), and says what answers.
+    pub(super) fn reply_by(
+        &self,
+        question: &Question,
+        reply: Reply,
+        by: Option<String>,
+    ) -> Result<()> {
         question.ask.check(&reply)?;
         let end = question.take_end();
         let end = end.ok_or_else(|| Error::NotPending(self.id().clone(), question.id))?;
-        self.close_question(question, Some(&reply));
+        self.close_question(question, Some(&reply), by);
         // The turn may have ended meanwhile.
         let _ = end.send(Ok(reply));
         Ok(())
@@ -277,16 +290,17 @@ impl Session {
     /// Withdraws a question, if it is still open.
     pub(crate) fn withdraw(&self, question: &Question) {
         if question.take_end().is_some() {
-            self.close_question(question, None);
+            self.close_question(question, None, None);
         }
     }
 
-    fn close_question(&self, question: &Question, reply: Option<&Reply>) {
+    fn close_question(&self, question: &Question, reply: Option<&Reply>, by: Option<String>) {
         let id = question.id;
         let event = match (&question.ask, reply) {
             (_, Some(Reply::Permission(outcome))) => TurnEvent::PermissionAnswered {
                 question: id,
                 outcome: Some(outcome.clone()),
+                by,
             },
             (_, Some(Reply::Elicitation(action))) => TurnEvent::ElicitationAnswered {
                 question: id,
@@ -295,6 +309,7 @@ impl Session {
             (Ask::Permission(_), _) => TurnEvent::PermissionAnswered {
                 question: id,
                 outcome: None,
+                by,
             },
             (Ask::Elicitation(_), _) => TurnEvent::ElicitationAnswered {
                 question: id,

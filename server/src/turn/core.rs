@@ -21,7 +21,9 @@ use crate::event::RawUpdate;
 use crate::event::{TokenUsage, TurnEvent, TurnId};
 use crate::log::{Appender, Epoch};
 use crate::log_repeated;
-use crate::session::{Ask, Attached, Inserted, Prompter, Reply, Withdrawn};
+use crate::session::{
+    Ask, Attached, DecidedPermission, Inserted, Prompter, Reply, Withdrawn, write_decided,
+};
 use crate::store::RecordChange;
 use crate::{Capability, Error, Result, Session};
 
@@ -342,6 +344,19 @@ impl TurnCore {
         });
         log.commit_now();
         asked
+    }
+
+    /// Appends a question that is answered already.
+    pub(super) async fn append_decided(
+        &self,
+        ask: Ask,
+        decided: DecidedPermission,
+    ) -> Result<Reply> {
+        self.room().await;
+        self.session.log().append_deferred(self.epoch, |appender| {
+            self.check_open("a question")?;
+            write_decided(appender, ask, decided)
+        })
     }
 
     /// # Errors

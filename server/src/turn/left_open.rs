@@ -48,7 +48,11 @@ impl LeftOpen {
             let outcome = None;
             push(
                 appender,
-                &TurnEvent::PermissionAnswered { question, outcome },
+                &TurnEvent::PermissionAnswered {
+                    question,
+                    outcome,
+                    by: None,
+                },
             )?;
         }
         for question in self.elicitations {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::TurnCore;
-use crate::session::{Ask, Reply, answered};
+use crate::session::{Ask, Reply};
 use crate::{Error, Result};
 
 /// Asks, and waits for the first answer.
@@ -11,11 +11,24 @@ pub(super) async fn ask(core: &Arc<TurnCore>, ask: Ask) -> Result<Reply> {
     if core.cancel.is_cancelled() {
         return Err(Error::Cancelled);
     }
+    let decided = tokio::select! {
+        biased;
+        () = core.cancel.cancelled() => return Err(Error::Cancelled),
+        decided = core.session.decided(&ask) => decided,
+    };
+    if let Some(decided) = decided {
+        return core.append_decided(ask, decided).await;
+    }
     let (withdrawn, reply) = core.append_question(ask).await?;
-    let _withdrawn = withdrawn;
     tokio::select! {
         biased;
         () = core.cancel.cancelled() => Err(Error::Cancelled),
-        reply = reply => answered(reply),
+        reply = core.session.reply_in_time(&withdrawn, reply) => {
+            let (reply, cancels) = reply?;
+            if cancels {
+                core.cancel.cancel();
+            }
+            Ok(reply)
+        }
     }
 }

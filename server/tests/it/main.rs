@@ -11,6 +11,7 @@ mod asking;
 mod cancel;
 mod capabilities;
 mod counting;
+mod deciding;
 mod dropped;
 mod editor;
 mod effects;

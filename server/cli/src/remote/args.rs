@@ -8,6 +8,7 @@ use clap::Args;
 use super::super::hosted::AgentArgs;
 use super::super::keep::KeepArgs;
 use super::super::log::LogArgs;
+use super::super::questions::QuestionArgs;
 use super::super::store::StoreArgs;
 
 /// What `acp-server serve --help` explains besides the options.
@@ -45,6 +46,8 @@ be started or does not answer."#;
 /// Serves the agent over HTTP, server-sent events and WebSocket, to any number of clients.
 #[derive(Debug, Args)]
 #[command(after_help = ABOUT_SERVE)]
+// Its turns may be nobody's: they wait for a day.
+#[command(mut_arg("permission_timeout", |timeout| timeout.default_value("86400")))]
 pub struct RemoteServe {
     /// The store.
     #[command(flatten)]
@@ -100,6 +103,9 @@ pub struct RemoteServe {
     /// Seconds for cancelled turns and for connections to end
     #[arg(long, value_name = "SECONDS", default_value_t = 8)]
     pub shutdown_timeout: u64,
+    /// Who answers questions besides the clients.
+    #[command(flatten)]
+    pub questions: QuestionArgs,
     /// The log.
     #[command(flatten)]
     pub log: LogArgs,

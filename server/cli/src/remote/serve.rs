@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_reference_agent::Reference;
-use acp_server::{Limits, Server};
+use acp_server::{Limits, Policies, Server};
 use acp_server_remote::{
     AccessControl, AnsweredRequest, Host, Hosts, ServeSettings, Tls, TlsFiles, Token, Tokens,
 };
@@ -85,7 +85,11 @@ pub(crate) async fn serve(args: RemoteServe, log: Option<&Log>) -> Result<(), Fa
     };
     let mut limits = Limits::default();
     args.keep.apply(&mut limits);
-    let server = server.store(args.store.open(false)?).limits(limits).build();
+    let mut policies = Policies::default();
+    args.questions.apply(&mut policies);
+    let server = args.questions.rule(server)?;
+    let server = server.store(args.store.open(false)?).limits(limits);
+    let server = server.policies(policies).build();
     let mut tokens = match master.as_ref().or(generated.as_ref()) {
         Some(master) => Tokens::new(master),
         None => Tokens::open(),

@@ -50,6 +50,45 @@ fn prompt(arguments: &[&str], cwd: &std::path::Path, said: &str) -> String {
 }
 
 #[test]
+fn rules_of_a_file_decide_before_the_client_is_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("rules.toml");
+    let path = file.to_str().unwrap();
+    for (effect, said) in [
+        ("allow", "Permission: allow"),
+        ("deny", "Permission: reject"),
+    ] {
+        std::fs::write(
+            &file,
+            format!("[[rule]]\neffect = \"{effect}\"\nkind = \"execute\"\n"),
+        )
+        .unwrap();
+        let all = prompt(&["--rules", path], dir.path(), "permission");
+        assert!(all.contains(said), "{all}");
+        assert!(!all.contains("session/request_permission"), "{all}");
+    }
+    std::fs::write(&file, "[[rule]]\neffect = \"perhaps\"\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-server"));
+    let ended = command
+        .args(["--store", "memory", "--rules", path])
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), Some(2));
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(said.contains(path) && said.contains("perhaps"), "{said}");
+}
+
+#[test]
+fn a_permission_that_nobody_gives_is_rejected_in_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = prompt(&["--permission-timeout", "1"], dir.path(), "permission");
+    assert!(all.contains("Permission: reject"), "{all}");
+    let cancel = ["--permission-timeout", "1", "--on-timeout", "cancel"];
+    let all = prompt(&cancel, dir.path(), "permission");
+    assert!(all.contains(r#""stopReason":"cancelled""#), "{all}");
+}
+
+#[test]
 fn the_command_uses_this_machine_only_when_told() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), "words").unwrap();

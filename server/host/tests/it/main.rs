@@ -14,4 +14,5 @@ mod faults;
 mod passing;
 mod processes;
 mod reopening;
+mod rules;
 mod settings;

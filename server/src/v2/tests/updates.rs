@@ -260,7 +260,11 @@ fn questions_are_states() {
     let asked = TurnEvent::PermissionAsked { question, request };
     assert_eq!(turn(asked), state("requires_action"));
     let outcome = None;
-    let answered = TurnEvent::PermissionAnswered { question, outcome };
+    let answered = TurnEvent::PermissionAnswered {
+        question,
+        outcome,
+        by: None,
+    };
     assert_eq!(turn(answered), state("running"));
     let request = json!({"sessionId": "s", "mode": "url", "message": "a", "elicitationId": "e",
         "url": "https://a.example/"});
