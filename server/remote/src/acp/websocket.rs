@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use acp_sdk::{MessageTransport, Transport};
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
@@ -25,6 +26,10 @@ const WRITE_BUFFER: usize = 32 << 10;
 /// Bytes that are read at once. All of the buffer is set to zero before each read, even before one that finds
 /// nothing, so tungstenite's default of 128 KiB costs more than everything else that an update needs.
 const READ_BUFFER: usize = 8 << 10;
+
+/// The least bytes a second at which a client is expected to take what lies between it and the server:
+/// the buffers of two systems, and at most one message.
+const SLOWEST_READER: u64 = 16 << 10;
 
 /// Accepts the upgrade. The connection lives as long as the socket.
 pub(super) fn open(
@@ -73,6 +78,10 @@ async fn serve(connections: &HttpConnections, caller: Caller, mut socket: WebSoc
         first: Some(first),
         alive,
         silent: 0,
+        ping_due: false,
+        is_blocked: false,
+        sent: 0,
+        confirmed: 0,
         ended: false,
     };
     let builder = connections
@@ -122,8 +131,16 @@ struct Socket {
     /// The message that was read to check it.
     first: Option<Bytes>,
     alive: Interval,
-    /// Signs of life without an answer.
-    silent: u32,
+    /// Intervals in which the peer sent nothing, and took nothing of what waits for it.
+    silent: u64,
+    /// A ping that has no room yet. It goes before the next message.
+    ping_due: bool,
+    /// Whether bytes wait for the peer.
+    is_blocked: bool,
+    /// Bytes of all messages so far, and of those that the peer has read. A ping has the former, so its
+    /// answer is the latter.
+    sent: u64,
+    confirmed: u64,
     ended: bool,
 }
 
@@ -132,27 +149,62 @@ impl Socket {
         Pin::new(&mut self.get_mut().socket)
     }
 
-    /// Sends pings to a silent peer. The second one without an answer ends the connection.
+    /// Sends pings to a silent peer. The second one without an answer ends the connection, later if the
+    /// peer has much to read before it.
     fn poll_alive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.alive.poll_tick(cx));
-            if self.silent >= 2 {
+            let reading = Duration::from_secs((self.sent - self.confirmed) / SLOWEST_READER);
+            let reading = reading.as_nanos() / self.alive.period().as_nanos().max(1);
+            if u128::from(self.silent) >= 2 + reading {
                 let reason = "the client does not answer pings";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, reason)));
             }
             self.silent += 1;
-            // A socket that is not ready has something to send, which is a sign of life too.
-            if let Poll::Ready(ready) = self.socket.poll_ready_unpin(cx) {
-                ready.map_err(io::Error::other)?;
-                let ping = Message::Ping(Bytes::new());
-                self.socket
-                    .start_send_unpin(ping)
-                    .map_err(io::Error::other)?;
-                if let Poll::Ready(Err(error)) = self.socket.poll_flush_unpin(cx) {
-                    return Poll::Ready(Err(io::Error::other(error)));
+            self.ping_due = true;
+            if let Poll::Ready(ready) = self.poll_room(cx) {
+                ready?;
+                if let Poll::Ready(flushed) = self.poll_written(cx) {
+                    flushed?;
                 }
             }
         }
+    }
+
+    /// Waits for room, and gives it to a ping first.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let ready = self.socket.poll_ready_unpin(cx);
+            ready!(self.progress(ready))?;
+            if !std::mem::take(&mut self.ping_due) {
+                return Poll::Ready(Ok(()));
+            }
+            let ping = Message::Ping(Bytes::copy_from_slice(&self.sent.to_be_bytes()));
+            self.socket
+                .start_send_unpin(ping)
+                .map_err(io::Error::other)?;
+        }
+    }
+
+    /// The peer has answered a ping. An answer to nothing of ours confirms nothing.
+    fn confirm(&mut self, sent: &[u8]) {
+        let sent = sent.try_into().map_or(0, u64::from_be_bytes);
+        if sent <= self.sent {
+            self.confirmed = self.confirmed.max(sent);
+        }
+    }
+
+    fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = self.socket.poll_flush_unpin(cx);
+        self.progress(flushed)
+    }
+
+    /// Bytes that the peer takes after a wait are a sign of life.
+    fn progress(&mut self, written: Poll<Result<(), axum::Error>>) -> Poll<io::Result<()>> {
+        if std::mem::replace(&mut self.is_blocked, written.is_pending()) && written.is_ready() {
+            self.silent = 0;
+        }
+        written.map_err(io::Error::other)
     }
 }
 
@@ -175,6 +227,7 @@ impl MessageTransport for Socket {
             match next {
                 Some(Ok(Message::Text(text))) => return Poll::Ready(Ok(Some(text.into()))),
                 None | Some(Ok(Message::Close(_))) => self.ended = true,
+                Some(Ok(Message::Pong(sent))) => self.confirm(&sent),
                 // Binary messages are ignored; pings are answered below.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Poll::Ready(Err(io::Error::other(error))),
@@ -183,17 +236,18 @@ impl MessageTransport for Socket {
     }
 
     fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.socket().poll_ready(cx).map_err(io::Error::other)
+        self.get_mut().poll_room(cx)
     }
 
-    fn start_send(self: Pin<&mut Self>, message: Bytes) -> io::Result<()> {
+    fn start_send(mut self: Pin<&mut Self>, message: Bytes) -> io::Result<()> {
+        self.sent += message.len() as u64;
         let text = Utf8Bytes::try_from(message).map_err(io::Error::other)?;
         let sent = self.socket().start_send(Message::Text(text));
         sent.map_err(io::Error::other)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.socket().poll_flush(cx).map_err(io::Error::other)
+        self.get_mut().poll_written(cx)
     }
 
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -25,5 +25,6 @@ mod rpc;
 mod serving;
 #[cfg(feature = "rpc")]
 mod shares;
+mod slow_socket;
 mod tls;
 mod websocket;
