@@ -37,6 +37,13 @@ impl PromptHandle {
         self.ticket.result.is_none()
     }
 
+    /// Returns the turn, if it has begun.
+    #[must_use]
+    pub fn turn(&self) -> Option<TurnId> {
+        let inserted = self.ticket.progress.inserted.get();
+        inserted.map(|inserted| inserted.turn)
+    }
+
     /// Cancels the prompt, whether or not its turn has begun.
     pub fn cancel(&self) {
         self.ticket.cancel();
@@ -45,15 +52,15 @@ impl PromptHandle {
     /// Waits until the turn has begun, and returns it; `None` if it never does, because the prompt
     /// was cancelled or has failed before. Can be dropped and called again.
     pub async fn started(&mut self) -> Option<TurnId> {
-        let progress = self.ticket.progress.clone();
         if self.ended.is_none() {
+            let progress = self.ticket.progress.clone();
             tokio::select! {
                 biased;
                 _ = progress.inserted.wait() => {}
                 ended = self.ticket.result() => self.ended = Some(ended),
             }
         }
-        progress.inserted.get().map(|inserted| inserted.turn)
+        self.turn()
     }
 
     /// Waits for the end of the turn.

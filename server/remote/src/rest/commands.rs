@@ -73,6 +73,8 @@ pub(super) struct Invocation {
 pub(super) struct Invoked {
     /// The events of the turn have it.
     message_id: String,
+    /// The session\'s last event before the turn. As `Last-Event-ID` it opens a stream of the turn\'s events.
+    last_event_id: u64,
     name: String,
     /// The prompt.
     rendered: String,
@@ -147,12 +149,10 @@ pub(super) async fn invoke_command(
         return Err(unknown().name(name));
     }
     let rendered = render(&name, &args, &kwargs);
-    let message_id = prompt(&session, rendered.clone(), None)
-        .await?
-        .message_id()
-        .to_string();
+    let queued = prompt(&session, rendered.clone(), None).await?;
     let invoked = Invoked {
-        message_id,
+        message_id: queued.prompt.message_id().to_string(),
+        last_event_id: queued.last_event_id,
         name,
         rendered,
     };

@@ -175,10 +175,10 @@ pub(super) async fn create_run(
         prompt(&session, text, key).await
     };
     match begun.await {
-        Ok(prompt) => {
+        Ok(queued) => {
             let status = StatusCode::CREATED;
-            let accepted = accepted(&prompt, session.id(), status, status);
-            rest.answer(caller, session, prompt, wanted, waiting, accepted)
+            let accepted = accepted(&queued, session.id(), status, status);
+            rest.answer(caller, session, queued.prompt, wanted, waiting, accepted)
                 .await
         }
         Err(failure) => {

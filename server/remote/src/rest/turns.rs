@@ -30,6 +30,8 @@ pub(super) struct Message {
 pub(super) struct AcceptedMessage {
     /// The events of the turn have it.
     message_id: String,
+    /// The session's last event before the turn. As `Last-Event-ID` it opens a stream of the turn's events.
+    last_event_id: u64,
 }
 
 /// What the user says.
@@ -47,6 +49,8 @@ pub(super) struct AcceptedTurn {
     status: String,
     /// The events of the turn have it.
     message_id: String,
+    /// The session's last event before the turn. As `Last-Event-ID` it opens a stream of the turn's events.
+    last_event_id: u64,
 }
 
 /// Sends a message. It is answered in a turn, after those that wait already.
@@ -70,15 +74,18 @@ pub(super) async fn send_message(
     Object(message): Object<Message>,
 ) -> Result<Response, Failure> {
     let waiting = rest.waiting(&caller, &wanted)?;
-    let (session, prompt) =
+    let (session, queued) =
         submit(&rest, &caller, &id, message.text, "missing_text", &wanted).await?;
-    let message_id = prompt.message_id().to_string();
+    let body = AcceptedMessage {
+        message_id: queued.prompt.message_id().to_string(),
+        last_event_id: queued.last_event_id,
+    };
     let accepted = Accepted {
-        response: (StatusCode::ACCEPTED, Json(AcceptedMessage { message_id })).into_response(),
+        response: (StatusCode::ACCEPTED, Json(body)).into_response(),
         ended: StatusCode::OK,
         dialect: Dialect::Otter,
     };
-    rest.answer(caller, session, prompt, wanted, waiting, accepted)
+    rest.answer(caller, session, queued.prompt, wanted, waiting, accepted)
         .await
 }
 
@@ -103,10 +110,10 @@ pub(super) async fn create_turn(
     Object(turn): Object<NewTurn>,
 ) -> Result<Response, Failure> {
     let waiting = rest.waiting(&caller, &wanted)?;
-    let (session, prompt) =
+    let (session, queued) =
         submit(&rest, &caller, &id, turn.prompt, "missing_prompt", &wanted).await?;
-    let accepted = accepted(&prompt, &id, StatusCode::ACCEPTED, StatusCode::OK);
-    rest.answer(caller, session, prompt, wanted, waiting, accepted)
+    let accepted = accepted(&queued, &id, StatusCode::ACCEPTED, StatusCode::OK);
+    rest.answer(caller, session, queued.prompt, wanted, waiting, accepted)
         .await
 }
 
@@ -152,9 +159,16 @@ async fn cancel(rest: &Rest, caller: &Caller, id: &SessionId) -> Result<StatusCo
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// A prompt in the queue of its session.
+pub(super) struct Queued {
+    pub(super) prompt: PromptHandle,
+    /// The session's last event before the turn, or before the prompt if its turn has not begun.
+    pub(super) last_event_id: u64,
+}
+
 /// Returns what the routes of Otter's document say of a prompt, with these statuses.
 pub(super) fn accepted(
-    prompt: &PromptHandle,
+    queued: &Queued,
     id: &SessionId,
     running: StatusCode,
     ended: StatusCode,
@@ -162,7 +176,8 @@ pub(super) fn accepted(
     let body = AcceptedTurn {
         session_id: id.to_string(),
         status: "running".to_owned(),
-        message_id: prompt.message_id().to_string(),
+        message_id: queued.prompt.message_id().to_string(),
+        last_event_id: queued.last_event_id,
     };
     Accepted {
         response: (running, Json(body)).into_response(),
@@ -179,13 +194,13 @@ async fn submit(
     text: Option<String>,
     missing: &'static str,
     wanted: &Wanted,
-) -> Result<(Session, PromptHandle), Failure> {
+) -> Result<(Session, Queued), Failure> {
     caller.writes(id)?;
     rest.record(id).await?;
     let text = text.ok_or_else(|| Failure::bad_request(missing))?;
     let session = rest.open(caller, id).await?;
-    let prompt = prompt(&session, text, wanted.key.as_deref()).await?;
-    Ok((session, prompt))
+    let queued = prompt(&session, text, wanted.key.as_deref()).await?;
+    Ok((session, queued))
 }
 
 /// Queues a prompt; one with a key, if it was not queued before.
@@ -197,7 +212,7 @@ pub(super) async fn prompt(
     session: &Session,
     text: String,
     key: Option<&str>,
-) -> Result<PromptHandle, Failure> {
+) -> Result<Queued, Failure> {
     let refused = |refusal: Refusal| {
         let failure = match refusal {
             Refusal::Closed => Failure::new(StatusCode::CONFLICT, "session_closed"),
@@ -212,13 +227,20 @@ pub(super) async fn prompt(
             refusal.reason()
         ))
     };
-    let blocks = vec![text.into()];
-    let Some(key) = key else {
-        return session.try_prompt(blocks).map_err(refused);
+    let (blocks, last) = (vec![text.into()], session.last_event());
+    let prompt = match key {
+        None => session.try_prompt(blocks).map_err(refused)?,
+        Some(key) => {
+            let recalled = session.recall_names().await;
+            recalled
+                .map_err(|error| Failure::internal("session_read_failed", error.to_string()))?;
+            session.try_prompt_once(key, blocks).map_err(refused)?
+        }
     };
-    session
-        .recall_names()
-        .await
-        .map_err(|error| Failure::internal("session_read_failed", error.to_string()))?;
-    session.try_prompt_once(key, blocks).map_err(refused)
+    // The turn of one that was sent before may be far back.
+    let turn = prompt.turn().filter(|_| prompt.is_repeated());
+    Ok(Queued {
+        last_event_id: turn.map_or(last, |turn| turn.0.saturating_sub(1)),
+        prompt,
+    })
 }

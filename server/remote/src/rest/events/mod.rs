@@ -108,15 +108,10 @@ async fn stream(
     rest.record(id).await?;
     let place = place(rest, &caller)?;
     let session = rest.open(&caller, id).await?;
-    let last = session.last_event();
-    let after = match (cursor(headers), is_live) {
-        (Some(cursor), _) => cursor.min(last),
-        (None, true) => last,
-        (None, false) => 0,
-    };
+    let cursor = cursor(headers).or((!is_live).then_some(0));
     let reader = EventReader::new(
         session,
-        after,
+        cursor,
         dialect,
         place,
         caller.ended,

@@ -5,6 +5,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use acp_sdk::v1::StopReason;
 use acp_server::event::{EventBody, EventKind, TurnEvent};
 use acp_server::internal::session::ReceivedText;
 use acp_server::usage;
@@ -45,6 +46,10 @@ pub(in crate::rest) struct EventReader {
     events: Events,
     /// Earlier events are read for what they say of the turn.
     after: u64,
+    /// The number of the latest event that was read.
+    at: u64,
+    /// Whether the turns that ended up to `after` are an end for this reader, which has read them.
+    ends_at_once: bool,
     view: View,
     dialect: Dialect,
     /// The prompt whose turn is to be read and has not begun.
@@ -71,20 +76,25 @@ enum Progress {
 }
 
 impl EventReader {
+    /// Without a cursor the reader begins with the next event.
+    ///
     /// # Errors
     ///
     /// The store's.
     pub(super) async fn new(
         session: Session,
-        after: u64,
+        cursor: Option<u64>,
         dialect: Dialect,
         place: Share,
         revoked: CancellationToken,
         settings: &EndpointSettings,
     ) -> Result<Self> {
-        let start = turn_before(&session, after).await?;
+        let last = session.last_event();
+        let after = cursor.map_or(last, |cursor| cursor.min(last));
+        let TurnBefore { start, success } = turn_before(&session, after).await?;
         let mut reader = Self::at(session, start, dialect, place, revoked, settings);
-        reader.after = after;
+        (reader.after, reader.ends_at_once) = (after, cursor.is_some());
+        reader.view.success = success.filter(|_| reader.ends_at_once);
         Ok(reader)
     }
 
@@ -115,6 +125,8 @@ impl EventReader {
             events: session.subscribe(start),
             session,
             after: start,
+            at: start,
+            ends_at_once: false,
             view: View::default(),
             dialect,
             prompt: None,
@@ -206,6 +218,8 @@ impl EventReader {
     ///
     /// The store's, at the end of a turn whose events are in no memory.
     async fn received(&mut self, received: &ReceivedText) -> Result<Option<Bytes>> {
+        let (ReceivedText::Event(at, _) | ReceivedText::Gap(at)) = received;
+        self.at = *at;
         let (number, batch) = match received {
             ReceivedText::Event(number, batch) => (*number, batch),
             ReceivedText::Gap(last) if *last > self.after => {
@@ -220,8 +234,9 @@ impl EventReader {
         let event = stored.parse();
         self.view.observe(&event);
         if number <= self.after {
-            // What ended before the reader came is no end for it.
-            self.view.success = None;
+            if !self.ends_at_once {
+                self.view.success = None;
+            }
             return Ok(None);
         }
         Ok(Some(match self.dialect {
@@ -242,17 +257,26 @@ impl EventReader {
     fn has_ended(&self) -> bool {
         self.dialect == Dialect::Documented
             && self.view.success.is_some()
+            && self.at >= self.session.last_event()
             && matches!(self.session.phase(), Phase::Idle | Phase::Closed)
     }
 }
 
-/// Returns a number at or before the beginning of the turn that has the event `number`, or shortly
-/// before the event if it is in no turn.
+/// Where to begin to read what an event belongs to.
+struct TurnBefore {
+    /// A number at or before the beginning of the event's turn, or shortly before the event if it is in
+    /// none.
+    start: u64,
+    /// Whether the latest turn that ended before did what it was to do.
+    success: Option<bool>,
+}
+
+/// Finds the turn that has the event `number`.
 ///
 /// # Errors
 ///
 /// The store's.
-async fn turn_before(session: &Session, number: u64) -> Result<u64> {
+async fn turn_before(session: &Session, number: u64) -> Result<TurnBefore> {
     let mut distance = NEAR;
     loop {
         let start = number.saturating_sub(distance);
@@ -271,14 +295,24 @@ async fn turn_before(session: &Session, number: u64) -> Result<u64> {
                 continue;
             }
             match stored.parse().body {
-                EventBody::Turn(TurnEvent::TurnStarted { turn, .. }) => found = Some(turn.0 - 1),
-                EventBody::Turn(TurnEvent::TurnEnded { .. }) => found = Some(at),
+                EventBody::Turn(TurnEvent::TurnStarted { turn, .. }) => {
+                    found = Some((turn.0 - 1, None));
+                }
+                EventBody::Turn(TurnEvent::TurnEnded { stop_reason, .. }) => {
+                    found = Some((at, Some(stop_reason == Some(StopReason::EndTurn))));
+                }
                 _ => {}
             }
         }
         match found {
-            Some(found) => return Ok(found.min(number)),
-            None if start == 0 => return Ok(0),
+            Some((start, success)) => {
+                let start = start.min(number);
+                return Ok(TurnBefore { start, success });
+            }
+            None if start == 0 => {
+                let success = None;
+                return Ok(TurnBefore { start, success });
+            }
             None => distance = distance.saturating_mul(8),
         }
     }

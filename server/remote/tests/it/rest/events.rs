@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_sdk::v1::{ContentChunk, SessionUpdate};
 use acp_server::store::MemoryStore;
 
 use super::*;
@@ -43,26 +44,20 @@ async fn a_stream_begins_after_the_cursor() {
 }
 
 #[tokio::test]
-async fn a_stream_past_the_end_or_from_now_has_later_events_only() {
+async fn a_stream_from_now_has_later_events_only() {
     let site = Site::start().await;
     let (id, frames) = two_turns(&site).await;
     let last = *ids(&frames).last().unwrap();
     let path = format!("/sessions/{id}/events");
-    let at_last = last.to_string();
-    let mut streams = vec![site.stream(&format!("{path}?from=live"), None).await];
-    for cursor in [at_last.as_str(), "999999", "99999999999999999999999"] {
-        streams.push(site.stream(&path, Some(cursor)).await);
-    }
+    let stream = site.stream(&format!("{path}?from=live"), None).await;
     site.post(&format!("/session/{id}/message"), json!({ "text": "ping" }))
         .await;
-    for stream in streams {
-        let frames = stream.rest().await;
-        assert_eq!(ids(&frames), [last + 1, last + 2, last + 3]);
-        assert_eq!(
-            names(&frames),
-            ["turn_start", "user_message", "agent_result", "end"]
-        );
-    }
+    let frames = stream.rest().await;
+    assert_eq!(ids(&frames), [last + 1, last + 2, last + 3]);
+    assert_eq!(
+        names(&frames),
+        ["turn_start", "user_message", "agent_result", "end"]
+    );
     // A reader that comes back goes on where it was, whatever its address says.
     let resumed = site.stream(&format!("{path}?from=live"), Some("1")).await;
     assert_eq!(ids(&resumed.rest().await)[0], 2);
@@ -73,6 +68,65 @@ async fn a_stream_past_the_end_or_from_now_has_later_events_only() {
         400,
         "invalid_query",
     );
+}
+
+#[tokio::test]
+async fn a_stream_after_the_last_event_of_an_idle_session_ends() {
+    let site = Site::start().await;
+    let id = site.create().await.id;
+    let path = format!("/sessions/{id}/events");
+    for (text, success) in [("ping", true), ("fail", false)] {
+        let frames = site.talk(&id, text).await;
+        let session = site.server.open_session(&id.as_str().into()).unwrap();
+        // An event between turns is no end, and does not hide the one before.
+        let outside = ContentChunk::new("between turns").into();
+        session
+            .send(SessionUpdate::AgentMessageChunk(outside))
+            .await
+            .unwrap();
+        let last = session.last_event();
+        assert!(Some(last) > ids(&frames).last().copied());
+        for cursor in [last, last - 1, 999_999] {
+            let stream = site.stream(&path, Some(&cursor.to_string())).await;
+            // Signs of life come in any case.
+            let rest = timeout(PATIENCE, stream.rest()).await.expect("an end");
+            assert_eq!(rest.last().unwrap().event, "end", "{rest:?}");
+            assert_eq!(rest.last().unwrap().data["success"], success);
+            assert_eq!(rest.len() as u64, 1 + last.saturating_sub(cursor));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_turn_is_read_after_the_number_with_which_it_was_accepted() {
+    let site = Site::start().await;
+    let id = site.create().await.id;
+    // The agent offers its commands in a turn.
+    let mut last = *ids(&site.talk(&id, "commands").await).last().unwrap();
+    for (path, body) in [
+        (format!("/session/{id}/message"), json!({ "text": "ping" })),
+        (format!("/sessions/{id}/turns"), json!({ "prompt": "ping" })),
+        (
+            "/commands/ping/invoke".to_owned(),
+            json!({ "session_id": id }),
+        ),
+    ] {
+        let accepted = site.post(&path, body).await;
+        assert_eq!(accepted.status, 202, "{accepted:?}");
+        let accepted = accepted.json();
+        assert_eq!(accepted["last_event_id"], last, "{path}");
+        let cursor = accepted["last_event_id"].to_string();
+        let path = format!("/sessions/{id}/events");
+        let frames = site.stream(&path, Some(&cursor)).await.rest().await;
+        assert_eq!(ids(&frames)[0], last + 1);
+        let said = &frames[1].data["metadata"]["messageId"];
+        assert_eq!(said, &accepted["message_id"]);
+        last = *ids(&frames).last().unwrap();
+    }
+    let created = site
+        .post("/sessions", json!({ "prompt": "ping", "cwd": "/" }))
+        .await;
+    assert_eq!(created.json()["last_event_id"], 0, "{created:?}");
 }
 
 #[tokio::test]
