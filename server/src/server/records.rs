@@ -47,6 +47,8 @@ pub(super) fn not_found(id: &SessionId) -> HandlerError {
 pub(super) fn store_refused(id: &SessionId, error: &StoreError) -> HandlerError {
     match error.kind() {
         StoreErrorKind::NotFound => not_found(id),
+        // The store has not failed. Its error says where the session is open.
+        StoreErrorKind::InUse => error.clone().into(),
         _ => store_failed(id, error),
     }
 }

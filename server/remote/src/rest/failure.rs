@@ -1,6 +1,7 @@
 //! Why a request is refused.
 
 use std::borrow::Cow;
+use std::error::Error as StdError;
 
 use acp_sdk::HandlerError;
 use acp_sdk::v1::ErrorCode;
@@ -124,14 +125,21 @@ impl Failure {
     pub(super) fn store(operation: &'static str, error: &StoreError) -> Self {
         match error.kind() {
             StoreErrorKind::NotFound => Self::session_not_found(),
-            StoreErrorKind::InUse => Self::new(StatusCode::CONFLICT, "session_in_use")
-                .message("another process has this session; ask that one"),
+            StoreErrorKind::InUse => {
+                Self::new(StatusCode::CONFLICT, "session_in_use").message(error.to_string())
+            }
             _ => Self::internal(operation, error.to_string()),
         }
     }
 
     /// The failure of the agent or the core in an operation that has this error name.
     pub(super) fn agent(operation: &'static str, error: &HandlerError) -> Self {
+        let source = error
+            .source()
+            .map(|source| source as &(dyn StdError + 'static));
+        if let Some(error) = source.and_then(|source| source.downcast_ref::<StoreError>()) {
+            return Self::store(operation, error);
+        }
         match error.code() {
             ErrorCode::RESOURCE_NOT_FOUND => Self::session_not_found(),
             ErrorCode::INVALID_PARAMS => {

@@ -5,6 +5,7 @@ mod approve;
 mod commands;
 mod events;
 mod openapi;
+mod refusals;
 mod routes;
 mod runs;
 mod transcript;
