@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::Replay;
 use super::requests;
 use super::v1::ServerConnection;
+use crate::Session;
 use crate::server::Joining;
 
 /// Returns what `agentCapabilities._meta` advertises, with that of the handler.
@@ -150,6 +151,12 @@ struct ForkParams {
     cwd: Option<String>,
     #[serde(default, rename = "_meta")]
     meta: Option<Meta>,
+}
+
+/// Returns what the response to a request says whose working directory is not the session's.
+pub(super) fn kept_cwd(session: &Session, cwd: &str) -> Option<Meta> {
+    let differs = session.cwd() != cwd;
+    differs.then(|| Meta::new().with("acp-sdk", &json!({ "cwd": session.cwd() })))
 }
 
 async fn fork(

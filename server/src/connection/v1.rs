@@ -167,14 +167,13 @@ impl ServerConnection {
         place: (String, Environment),
         meta: Option<Meta>,
         replay: Replay,
-    ) -> HandlerResult<(Option<SessionModeState>, Option<Vec<SessionConfigOption>>)> {
+    ) -> HandlerResult<Session> {
         let joining = Joining::Existing {
             id,
             place: Some(place),
             opening: self.opening(meta),
         };
-        let session = self.join(ctx, joining, replay).await?;
-        Ok(self.settings(&session))
+        self.join(ctx, joining, replay).await
     }
 
     /// Queues a prompt of this client.
@@ -365,6 +364,7 @@ impl Agent for ServerConnection {
     ) -> HandlerResult<NewSessionResponse> {
         let environment =
             self.environment(&req.cwd, req.additional_directories, req.mcp_servers)?;
+        let cwd = req.cwd.clone();
         let joining = Joining::New {
             cwd: req.cwd,
             environment,
@@ -372,6 +372,7 @@ impl Agent for ServerConnection {
         };
         let session = self.join(ctx, joining, Replay::Nothing).await?;
         let mut response = NewSessionResponse::new(session.id());
+        response.meta = extension::kept_cwd(&session, &cwd);
         (response.modes, response.config_options) = self.settings(&session);
         Ok(response)
     }
@@ -383,10 +384,12 @@ impl Agent for ServerConnection {
     ) -> HandlerResult<LoadSessionResponse> {
         let environment =
             self.environment(&req.cwd, req.additional_directories, req.mcp_servers)?;
-        let place = (req.cwd, environment);
+        let place = (req.cwd.clone(), environment);
         let joined = self.join_existing(ctx, req.session_id, place, req.meta, Replay::Load);
+        let session = joined.await?;
         let mut response = LoadSessionResponse::new();
-        (response.modes, response.config_options) = joined.await?;
+        response.meta = extension::kept_cwd(&session, &req.cwd);
+        (response.modes, response.config_options) = self.settings(&session);
         Ok(response)
     }
 
@@ -397,10 +400,12 @@ impl Agent for ServerConnection {
     ) -> HandlerResult<ResumeSessionResponse> {
         let environment =
             self.environment(&req.cwd, req.additional_directories, req.mcp_servers)?;
-        let place = (req.cwd, environment);
+        let place = (req.cwd.clone(), environment);
         let joined = self.join_existing(ctx, req.session_id, place, req.meta, Replay::Nothing);
+        let session = joined.await?;
         let mut response = ResumeSessionResponse::new();
-        (response.modes, response.config_options) = joined.await?;
+        response.meta = extension::kept_cwd(&session, &req.cwd);
+        (response.modes, response.config_options) = self.settings(&session);
         Ok(response)
     }
 

@@ -21,7 +21,7 @@ pub(crate) enum Joining {
     },
     Existing {
         id: SessionId,
-        /// The working directory, which must be the session's, and the rest; `None` keeps both.
+        /// The working directory, which is not changed, and the rest; `None` keeps the rest, too.
         place: Option<(String, Environment)>,
         opening: OpeningClient,
     },

@@ -111,6 +111,8 @@ pub(crate) struct ServerCore {
     pub(crate) permissions: Option<Box<dyn DecidePermissions>>,
     /// Whether slow clients are sent joined text chunks.
     pub(crate) coalesces_chunks: bool,
+    /// Whether a request that opens a session must have the session's working directory.
+    requires_same_cwd: bool,
     pub(crate) sessions: Sessions,
     /// What the next `session/new` opens, if it is no new session.
     pub(crate) next_session: Mutex<Option<NextSession>>,
@@ -168,6 +170,7 @@ pub struct ServerBuilder {
     permissions: Option<Box<dyn DecidePermissions>>,
     next_session: Option<NextSession>,
     coalesces_chunks: bool,
+    requires_same_cwd: bool,
 }
 
 /// What the first `session/new` opens: for clients that start the agent anew for each of the
@@ -201,6 +204,14 @@ impl ServerBuilder {
     /// chunks, of at most 16 KiB. Applies to clients of version 1, but not over HTTP.
     pub fn coalesce_chunks(mut self, join: bool) -> Self {
         self.coalesces_chunks = join;
+        self
+    }
+
+    /// Sets whether `session/load` and `session/resume` are refused with -32602 if their `cwd` is not
+    /// the session's (default: no). Otherwise the session keeps its working directory, and the
+    /// response names it in `_meta["acp-sdk"].cwd`.
+    pub fn require_same_cwd(mut self, require: bool) -> Self {
+        self.requires_same_cwd = require;
         self
     }
 
@@ -238,6 +249,7 @@ impl ServerBuilder {
             sessions: Sessions::default(),
             next_session: Mutex::new(self.next_session),
             coalesces_chunks: self.coalesces_chunks,
+            requires_same_cwd: self.requires_same_cwd,
             clients: AtomicU64::new(0),
             closed: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -287,6 +299,7 @@ impl Server {
             permissions: None,
             next_session: None,
             coalesces_chunks: false,
+            requires_same_cwd: false,
         }
     }
 

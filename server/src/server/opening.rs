@@ -178,7 +178,7 @@ impl ServerCore {
         if let Some(session) = self.sessions.find(id) {
             if session.log().ended().is_none() {
                 if let Some((cwd, environment)) = place {
-                    same_directory(id, session.cwd(), &cwd)?;
+                    self.check_directory(id, session.cwd(), &cwd)?;
                     session.set_environment(environment);
                 }
                 return Ok(session);
@@ -190,7 +190,7 @@ impl ServerCore {
         let record = self.find(id).await?;
         let record = record.ok_or_else(|| not_found(id))?;
         if let Some((cwd, _)) = &place {
-            same_directory(id, &record.cwd, cwd)?;
+            self.check_directory(id, &record.cwd, cwd)?;
         }
         self.refuse_once_closed()?;
         let acquired = self.store.acquire(id).await;
@@ -249,6 +249,19 @@ impl ServerCore {
                 Err(error)
             }
         }
+    }
+
+    /// Checks the working directory of a request that opens a session. The session keeps its own.
+    fn check_directory(&self, id: &SessionId, expected: &str, cwd: &str) -> HandlerResult<()> {
+        if expected == cwd {
+            return Ok(());
+        }
+        if self.requires_same_cwd {
+            let reason = format!("session {id} works in {expected:?}, not in {cwd:?}");
+            return Err(HandlerError::invalid_params("/cwd", reason));
+        }
+        tracing::debug!(session = %id, expected, cwd, "a client opens the session from another directory");
+        Ok(())
     }
 
     fn session_of(self: &Arc<Self>, record: &SessionRecord, environment: Environment) -> Unopened {
@@ -379,12 +392,4 @@ impl ServerCore {
 pub(super) fn new_id() -> HandlerResult<SessionId> {
     let id = crate::ids::session_id().map_err(HandlerError::internal)?;
     Ok(id.into())
-}
-
-fn same_directory(id: &SessionId, expected: &str, cwd: &str) -> HandlerResult<()> {
-    if expected == cwd {
-        return Ok(());
-    }
-    let reason = format!("session {id} works in {expected:?}, not in {cwd:?}");
-    Err(HandlerError::invalid_params("/cwd", reason))
 }

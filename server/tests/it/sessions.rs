@@ -1,6 +1,8 @@
 //! New, load, resume, list, close, delete.
 
-use acp_sdk::{Error, v1::*};
+use acp_reference_agent::Reference;
+use acp_sdk::{Error, Meta, v1::*};
+use acp_server::Server;
 use serde_json::json;
 
 use crate::editor::{Desk, Editor, everything, new_session, text};
@@ -153,12 +155,49 @@ async fn roots_are_listed_and_replaced_by_loading() {
     let resume = ResumeSessionRequest::new(id.clone(), "/r");
     desk.agent.resume_session(resume).await.unwrap();
     assert_eq!(listed().await[0].get("additionalDirectories"), None);
-    // The working directory is a session's for life.
-    let moved = ResumeSessionRequest::new(id, "/elsewhere");
-    assert_eq!(
-        path(&desk.agent.resume_session(moved).await.unwrap_err()),
-        "/cwd"
-    );
+}
+
+#[tokio::test]
+async fn a_session_that_is_opened_from_another_directory_keeps_its_own() {
+    let desk = Desk::new().await;
+    let id = || desk.session.clone();
+    let kept = |meta: Option<Meta>| json!(meta)["acp-sdk"]["cwd"].clone();
+    let load = LoadSessionRequest::new(id(), "/elsewhere", vec![]);
+    let loaded = desk.agent.load_session(load).await.unwrap();
+    assert_eq!(kept(loaded.meta), "/w");
+    // From the store, too.
+    let close = CloseSessionRequest::new(id());
+    desk.agent.close_session(close).await.unwrap();
+    let resume = ResumeSessionRequest::new(id(), "/elsewhere");
+    let resumed = desk.agent.resume_session(resume).await.unwrap();
+    assert_eq!(kept(resumed.meta), "/w");
+    let request = ListSessionsRequest::new().with_cwd("/w");
+    let listed = desk.agent.list_sessions(request).await.unwrap().sessions;
+    assert_eq!(listed[0].session_id, id());
+    let resume = ResumeSessionRequest::new(id(), "/w");
+    let resumed = desk.agent.resume_session(resume).await.unwrap();
+    assert_eq!(resumed.meta, None);
+}
+
+#[tokio::test]
+async fn another_directory_is_refused_if_the_server_is_set_to() {
+    let server = Server::builder(Reference).require_same_cwd(true).build();
+    let desk = Desk::of(&server).await;
+    let id = || desk.session.clone();
+    for is_open in [true, false] {
+        let load = LoadSessionRequest::new(id(), "/elsewhere", vec![]);
+        let error = desk.agent.load_session(load).await.unwrap_err();
+        assert_eq!(path(&error), "/cwd", "{is_open}");
+        let resume = ResumeSessionRequest::new(id(), "/elsewhere");
+        let error = desk.agent.resume_session(resume).await.unwrap_err();
+        assert_eq!(path(&error), "/cwd", "{is_open}");
+        // The second time there is nothing to close.
+        let _ = desk
+            .agent
+            .close_session(CloseSessionRequest::new(id()))
+            .await;
+    }
+    desk.load().await.unwrap();
 }
 
 #[tokio::test]
