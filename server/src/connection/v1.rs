@@ -495,7 +495,8 @@ impl Agent for ServerConnection {
 
     async fn cancel(&self, _: &AgentContext, note: CancelNotification) -> HandlerResult<()> {
         if let Some(subscription) = self.client.subscription(&note.session_id) {
-            subscription.session().cancel();
+            let client = Some(self.client.id());
+            subscription.session().cancel_running_and(client);
         }
         Ok(())
     }

@@ -73,6 +73,7 @@ impl Progress {
 pub(crate) struct Identity<'a> {
     pub(super) origin: Option<ClientId>,
     pub(super) progress: &'a Arc<Progress>,
+    pub(super) is_running: bool,
 }
 
 /// The longest name of a prompt, in bytes.
@@ -208,6 +209,7 @@ impl Prompt {
         Identity {
             origin: self.origin.as_ref().map(|origin| origin.client),
             progress: &self.progress,
+            is_running: false,
         }
     }
 

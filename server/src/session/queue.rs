@@ -1,8 +1,8 @@
 //! The prompts of a session: one runs, the others wait in the order of arrival.
 //!
-//! A cancellation is for all prompts that have arrived. It never touches a later one, and in an
-//! idle session it does nothing. Prompts that wait are answered at once and leave no trace in the
-//! log.
+//! A cancellation is for the running prompt, and for those of its sender that have arrived; the program
+//! may cancel all. It never touches a later one, and in an idle session it does nothing. Prompts that
+//! wait are answered at once and leave no trace in the log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -178,6 +178,7 @@ impl Queue {
             is_meant(Identity {
                 origin: running.origin,
                 progress: &running.progress,
+                is_running: true,
             })
         });
         let running = running.map(|running| running.cancel.clone());
@@ -411,9 +412,20 @@ impl Session {
         self.set_closed();
     }
 
-    /// Cancels the running turn and all queued prompts. Without any, does nothing.
+    /// Cancels the running turn and all queued prompts, whoever sent them. Without any, does nothing.
     pub fn cancel(&self) {
         self.cancel_if(|_| true);
+    }
+
+    /// Cancels the running turn, and the queued prompts that no client sent. Those of clients stay in the
+    /// queue. Without any, does nothing.
+    pub fn cancel_turn(&self) {
+        self.cancel_running_and(None);
+    }
+
+    /// Cancels the running turn, and the queued prompts of a client or of none.
+    pub(crate) fn cancel_running_and(&self, origin: Option<ClientId>) {
+        self.cancel_if(|prompt| prompt.is_running || prompt.origin == origin);
     }
 
     /// Cancels the prompts of one client.

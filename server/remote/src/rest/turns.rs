@@ -8,12 +8,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::answer::{Accepted, EndedTurn};
 use super::body::Object;
 use super::events::Dialect;
 use super::failure::{ErrorBody, Failure};
+use super::query::Parameters;
 use super::state::{Id, Rest};
 use super::wanted::{PromptHeaders, WaitQuery, Wanted};
 use crate::caller::Caller;
@@ -117,11 +118,14 @@ pub(super) async fn create_turn(
         .await
 }
 
-/// Cancels the running turn and all that wait. Without any, does nothing.
+/// Cancels the running turn, and the queued ones that no client at `/acp` has sent. Without any, does
+/// nothing.
 #[utoipa::path(post, path = "/session/{id}/cancel", tag = "session",
-    params(("id" = String, Path, description = "The session")),
+    params(("id" = String, Path, description = "The session"), CancelQuery),
     responses(
         (status = 204, description = "The turns will end with the stop reason `cancelled`"),
+        (status = 400, description = "`invalid_query`", body = ErrorBody),
+        (status = 403, description = "`forbidden`: `all` needs the server's token", body = ErrorBody),
         (status = 404, description = "`session_not_found`", body = ErrorBody),
     )
 )]
@@ -129,15 +133,19 @@ pub(super) async fn cancel_session(
     State(rest): State<Rest>,
     caller: Caller,
     Id(id): Id,
+    Parameters(of): Parameters<CancelQuery>,
 ) -> Result<StatusCode, Failure> {
-    cancel(&rest, &caller, &id).await
+    cancel(&rest, &caller, &id, &of).await
 }
 
-/// Cancels the running turn and all that wait. Without any, does nothing.
+/// Cancels the running turn, and the queued ones that no client at `/acp` has sent. Without any, does
+/// nothing.
 #[utoipa::path(post, path = "/sessions/{id}/cancel", tag = "sessions",
-    params(("id" = String, Path, description = "The session")),
+    params(("id" = String, Path, description = "The session"), CancelQuery),
     responses(
         (status = 204, description = "The turns will end with the stop reason `cancelled`"),
+        (status = 400, description = "`invalid_query`", body = ErrorBody),
+        (status = 403, description = "`forbidden`: `all` needs the server's token", body = ErrorBody),
         (status = 404, description = "`session_not_found`", body = ErrorBody),
     )
 )]
@@ -145,14 +153,34 @@ pub(super) async fn cancel_turn(
     State(rest): State<Rest>,
     caller: Caller,
     Id(id): Id,
+    Parameters(of): Parameters<CancelQuery>,
 ) -> Result<StatusCode, Failure> {
-    cancel(&rest, &caller, &id).await
+    cancel(&rest, &caller, &id, &of).await
 }
 
-async fn cancel(rest: &Rest, caller: &Caller, id: &SessionId) -> Result<StatusCode, Failure> {
+/// Whose prompts are cancelled.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct CancelQuery {
+    /// Also the queued prompts of clients. Needs the server's token.
+    #[serde(default)]
+    #[param(required = false)]
+    all: bool,
+}
+
+async fn cancel(
+    rest: &Rest,
+    caller: &Caller,
+    id: &SessionId,
+    of: &CancelQuery,
+) -> Result<StatusCode, Failure> {
     caller.writes(id)?;
+    if of.all {
+        caller.administers()?;
+    }
     match rest.in_memory(id) {
-        Some(session) => session.cancel(),
+        Some(session) if of.all => session.cancel(),
+        Some(session) => session.cancel_turn(),
         // Nothing runs in a session that is not in memory.
         None => drop(rest.record(id).await?),
     }

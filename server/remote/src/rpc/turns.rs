@@ -8,7 +8,7 @@ use acp_server::event::QuestionId;
 use acp_server::internal::connection::{self, check};
 use acp_server::internal::raw_object::RawObject;
 use acp_server::usage;
-use acp_server::{Error, PromptHandle, Session};
+use acp_server::{Access, Error, PromptHandle, Session};
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 use serde::{Deserialize, Serialize};
@@ -92,6 +92,9 @@ async fn submit(context: &Context, prompt: Prompt) -> Answer<(Session, u64, Prom
 #[serde(rename_all = "camelCase")]
 struct Cancel {
     session_id: SessionId,
+    /// Also the queued prompts of clients at `/acp`.
+    #[serde(default)]
+    all: bool,
 }
 
 #[derive(Clone, Serialize)]
@@ -101,7 +104,15 @@ async fn cancel(context: Arc<Context>, params: Cancel) -> Answer<Done> {
     let session = context
         .session("session/cancel", &params.session_id)
         .await?;
-    session.cancel();
+    if !params.all {
+        session.cancel_turn();
+    } else if context.caller.access == Access::Full {
+        session.cancel();
+    } else {
+        let reason = "cancelling the prompts of all clients needs the server's token";
+        let code = acp_sdk::v1::ErrorCode::INVALID_REQUEST;
+        return Err(refusal(&HandlerError::new(code, reason)));
+    }
     Ok(Done {})
 }
 

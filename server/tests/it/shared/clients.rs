@@ -221,6 +221,41 @@ async fn a_session_that_one_client_closes_stays_open_for_the_others() {
 }
 
 #[tokio::test]
+async fn a_cancel_leaves_the_queued_prompts_of_other_clients() {
+    let server = Server::new(Reference);
+    let (one, two, id) = Guest::pair(&server).await;
+    let slow = one.start(&id, "slow");
+    one.editor.until("agent_message_chunk tick").await;
+    let (own, other) = (one.start(&id, "never"), two.start(&id, "hello"));
+    let session = server.session(&id).await.unwrap();
+    let program = session.prompt(vec!["hello".into()]).unwrap();
+    // All have arrived.
+    let state = json!({ "sessionId": id });
+    let queued = async || {
+        let state = one.ext("_acp-sdk/session/state", state.clone()).await;
+        state.unwrap()["queued"].clone()
+    };
+    while queued().await != 3 {
+        tokio::task::yield_now().await;
+    }
+    let cancel = CancelNotification::new(id.clone());
+    one.agent.cancel(cancel).await.unwrap();
+    let stop =
+        async |prompt: JoinHandle<acp_sdk::Result<StopReason>>| prompt.await.unwrap().unwrap();
+    assert_eq!(stop(slow).await, StopReason::Cancelled);
+    assert_eq!(stop(own).await, StopReason::Cancelled);
+    assert_eq!(stop(other).await, StopReason::EndTurn);
+    assert_eq!(program.stop_reason().await.unwrap(), StopReason::EndTurn);
+    // Nobody's turn runs on when another client cancels it.
+    two.editor.take();
+    let slow = one.start(&id, "slow");
+    two.editor.until("agent_message_chunk tick").await;
+    let cancel = CancelNotification::new(id);
+    two.agent.cancel(cancel).await.unwrap();
+    assert_eq!(stop(slow).await, StopReason::Cancelled);
+}
+
+#[tokio::test]
 async fn clients_of_a_session_are_limited() {
     let mut limits = Limits::default();
     limits.clients_per_session = 2;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use acp_sdk::v1::StopReason;
 use acp_server::{Limits, Policies, SecondPrompt};
 
 use super::*;
@@ -317,6 +318,48 @@ async fn cancelling_ends_the_turn_and_nothing_else() {
             true,
             "later turns are not"
         );
+    }
+}
+
+#[tokio::test]
+async fn queued_prompts_of_clients_are_cancelled_with_the_servers_token_only() {
+    let site = Site::start().await;
+    let Created { id, token } = site.create().await;
+    let session = site.server.open_session(&id.as_str().into()).unwrap();
+    let host = crate::http::Host::start(site.server.clone(), &EndpointSettings::default()).await;
+    let mut socket = crate::websocket::Socket::connect(&host).await;
+    let params = json!({ "sessionId": id, "cwd": "/w", "mcpServers": [] });
+    socket.call("session/resume", params).await;
+    for (query, token, status, stop) in [
+        ("", &token, 204, "end_turn"),
+        ("?all=true", &token, 403, "end_turn"),
+        ("?all=true", &site.master, 204, "cancelled"),
+    ] {
+        let running = session.prompt(vec!["slow".into()]).unwrap();
+        let own = session.prompt(vec!["ping".into()]).unwrap();
+        let prompt = json!([{ "type": "text", "text": "ping" }]);
+        let params = json!({ "sessionId": id, "prompt": prompt });
+        let sent = socket.send("session/prompt", params).await;
+        let state = json!({ "sessionId": id });
+        // Answered behind the prompt, which has arrived then.
+        let (_, state) = socket.call("_acp-sdk/session/state", state).await;
+        assert_eq!(state["result"]["queued"], 2, "{state}");
+        let path = format!("/sessions/{id}/cancel{query}");
+        let answer = site.request("POST", &path, Some(token), &[], "").await;
+        assert_eq!(answer.status, status, "{query}: {answer:?}");
+        if status == 403 {
+            site.post(&format!("/session/{id}/cancel"), "").await;
+        }
+        let cancelled = StopReason::Cancelled;
+        assert_eq!(running.stop_reason().await.unwrap(), cancelled);
+        assert_eq!(own.stop_reason().await.unwrap(), cancelled);
+        let answer = loop {
+            let message = socket.receive().await.unwrap();
+            if message["id"] == sent {
+                break message;
+            }
+        };
+        assert_eq!(answer["result"]["stopReason"], stop, "{query}: {answer}");
     }
 }
 
