@@ -1,5 +1,7 @@
 //! Answering a permission request.
 
+use std::borrow::Cow;
+
 use acp_sdk::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, SelectedPermissionOutcome,
     SessionId,
@@ -21,13 +23,30 @@ use crate::caller::Caller;
 pub(super) struct Approval {
     #[schema(value_type = String, required = true)]
     session_id: Option<String>,
-    /// Of the event `permission_request`.
-    #[schema(value_type = String, required = true)]
-    permission_id: Option<String>,
+    /// Of the event `permission_request` or the list `pending_permissions`.
+    #[schema(value_type = IdText, required = true)]
+    permission_id: Option<IdText>,
     #[schema(value_type = bool, required = true)]
     approved: Option<bool>,
     /// One of the options that were offered. Default: to allow or to reject once, else always.
-    option_id: Option<String>,
+    option_id: Option<IdText>,
+}
+
+/// An id. Responses have the text; a number is accepted, too.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "expected a text or an integer")]
+enum IdText {
+    Text(String),
+    Number(i64),
+}
+
+impl IdText {
+    fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Number(number) => Cow::Owned(number.to_string()),
+        }
+    }
 }
 
 /// A permission request that has been answered.
@@ -65,13 +84,18 @@ pub(super) async fn approve_tool(
     rest.record(&id).await?;
     // Nothing waits in a session that is not in memory.
     let session = rest.in_memory(&id).ok_or_else(not_found)?;
-    let question = QuestionId(permission.parse().map_err(|_| not_found())?);
+    let permission = permission.text();
+    // The interface `/rpc` puts the session before the number.
+    let of_session = permission.strip_prefix(session.id().as_str());
+    let number = of_session.and_then(|rest| rest.strip_prefix('/'));
+    let number = number.unwrap_or(&permission).parse();
+    let question = QuestionId(number.map_err(|_| not_found())?);
     let pending = session.pending_permissions();
     let pending = pending
         .into_iter()
         .find(|pending| pending.question == question);
     let options = pending.ok_or_else(not_found)?.request.options;
-    let option = match &approval.option_id {
+    let option = match approval.option_id.as_ref().map(IdText::text) {
         Some(wanted) => options
             .iter()
             .find(|option| option.option_id.as_str() == wanted && allows(option) == approved)

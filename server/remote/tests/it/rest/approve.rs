@@ -55,6 +55,47 @@ async fn the_first_answer_counts_and_is_an_event() {
 }
 
 #[tokio::test]
+async fn a_permission_is_named_in_the_forms_of_all_interfaces() {
+    let site = Site::start().await;
+    for form in 0..3 {
+        let (id, mut stream, permission) = asking(&site).await;
+        let named = match form {
+            0 => json!(permission),
+            1 => json!(permission.parse::<u64>().unwrap()),
+            // As `/rpc` names it.
+            _ => json!(format!("{id}/{permission}")),
+        };
+        let body = json!({ "session_id": id, "permission_id": named, "approved": true });
+        let answer = site.post("/tool/approve", body).await;
+        assert_eq!(answer.status, 200, "{named}: {answer:?}");
+        stream.until("result").await;
+    }
+    let (id, _stream, permission) = asking(&site).await;
+    for (named, status, error) in [
+        (json!(true), 400, "invalid_field"),
+        (json!(1.5), 400, "invalid_field"),
+        (json!(-1), 404, "permission_not_found"),
+        (
+            json!(format!("other/{permission}")),
+            404,
+            "permission_not_found",
+        ),
+    ] {
+        let body = json!({ "session_id": id, "permission_id": named, "approved": true });
+        refused(&site.post("/tool/approve", body).await, status, error);
+    }
+    // An option is a text, too.
+    let permission: u64 = permission.parse().unwrap();
+    let body =
+        json!({ "session_id": id, "permission_id": permission, "approved": true, "option_id": 1 });
+    refused(
+        &site.post("/tool/approve", body).await,
+        400,
+        "unknown_option",
+    );
+}
+
+#[tokio::test]
 async fn answers_at_once_are_one_answer() {
     let site = Site::start().await;
     let (id, mut stream, permission) = asking(&site).await;
