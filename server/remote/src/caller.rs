@@ -8,12 +8,14 @@ use axum::http::Extensions;
 use axum::http::request::Parts;
 use tokio_util::sync::CancellationToken;
 
-use super::access::{Holder, Identity};
+use super::access::{Holder, Identity, Owner};
 
 /// What the sender of a request may do, and until when.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) access: Access,
+    /// Whose token it has.
+    pub(crate) owner: Owner,
     pub(crate) ended: CancellationToken,
     /// Whose share of the limits it takes.
     pub(crate) holder: Holder,
@@ -26,11 +28,13 @@ impl Caller {
         match extensions.get::<Identity>() {
             Some(identity) => Self {
                 access: identity.access.clone(),
+                owner: identity.owner.clone(),
                 ended: identity.ended.clone(),
                 holder: identity.holder(),
             },
             None => Self {
                 access: Access::Full,
+                owner: Owner::Program,
                 ended: CancellationToken::new(),
                 holder: Holder::Master,
             },

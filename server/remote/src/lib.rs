@@ -35,8 +35,8 @@ mod settings;
 mod share;
 
 pub use access::{
-    AccessControl, Host, HostError, Hosts, IssueError, Origin, Token, TokenError, Tokens, protect,
-    require_full, ticket_route,
+    AccessControl, Host, HostError, Hosts, IssueError, NamedToken, Origin, Token, TokenError,
+    TokenFile, TokenFileError, Tokens, protect, require_full, ticket_route,
 };
 pub use bodies::BodyBudget;
 pub use listen::{ListenSettings, Secured, Tls, TlsError, TlsFiles, listen};

@@ -89,6 +89,7 @@ impl fmt::Debug for ServeSettings {
 /// ```
 pub async fn serve(server: Server, listener: TcpListener, settings: ServeSettings) {
     let router = routes(&server, &settings);
+    let tokens = settings.access.tokens().clone();
     let ServeSettings {
         endpoints,
         mut listen,
@@ -126,6 +127,7 @@ pub async fn serve(server: Server, listener: TcpListener, settings: ServeSetting
         tokio::select! {
             () = super::listen(listener, router, listen, stop.clone()) => {}
             () = too_late => {}
+            () = tokens.watch() => {}
         }
     };
     tokio::join!(listening, ending);

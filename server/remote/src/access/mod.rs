@@ -17,17 +17,20 @@ mod cors;
 mod credentials;
 mod host;
 mod hosts;
+mod named;
 mod rate;
 mod refusal;
 mod shares;
 mod tickets;
 mod token;
+mod token_file;
 mod tokens;
 
 pub use host::{Host, HostError, Origin};
 pub use hosts::Hosts;
 pub use tickets::ticket_route;
 pub use token::{Token, TokenError};
+pub use token_file::{NamedToken, TokenFile, TokenFileError};
 pub use tokens::{IssueError, Tokens};
 
 use std::net::SocketAddr;
@@ -46,7 +49,7 @@ use hosts::Sender;
 use rate::Rate;
 pub(super) use refusal::forbidden;
 pub(super) use shares::{Holder, Share, Shares};
-pub(super) use tokens::Identity;
+pub(super) use tokens::{Identity, Owner};
 
 /// Who may ask; the settings of [`protect`].
 #[derive(Clone, Debug)]

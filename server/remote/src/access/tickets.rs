@@ -30,7 +30,7 @@ fn answer(tokens: &Tokens, identity: Identity) -> Response {
             let retry = (header::RETRY_AFTER, HeaderValue::from_static("10"));
             let kind = match error {
                 IssueError::Full { .. } => "too_many_tickets",
-                IssueError::Random(_) => "no_random_numbers",
+                IssueError::Random(_) | IssueError::File(_) => "no_random_numbers",
             };
             let body = json!({ "error": kind, "message": error.to_string() });
             (

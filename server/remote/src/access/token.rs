@@ -46,8 +46,7 @@ impl Token {
     pub fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)?;
-        let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
-        Ok(Self(digits.collect()))
+        Ok(Self(Hash(bytes).digits()))
     }
 
     /// Returns the secret.
@@ -92,6 +91,24 @@ impl Hash {
         Self(Sha256::digest(secret.as_bytes()).into())
     }
 
+    /// Returns the hash as 64 hexadecimal digits.
+    pub(super) fn digits(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Reads a hash of 64 lower-case hexadecimal digits.
+    pub(super) fn of_digits(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        let is_hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() != 2 * bytes.len() || !text.bytes().all(is_hexadecimal) {
+            return None;
+        }
+        for (byte, at) in bytes.iter_mut().zip((0..text.len()).step_by(2)) {
+            *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
     /// Compares in a time that does not depend on the values.
     pub(super) fn is_same(&self, other: &Self) -> Choice {
         self.0.ct_eq(&other.0)
@@ -116,6 +133,16 @@ mod tests {
         let parsed: Token = format!(" {}\n", first.secret()).parse().unwrap();
         assert!(bool::from(parsed.hash().is_same(&first.hash())));
         assert!(!bool::from(parsed.hash().is_same(&second.hash())));
+    }
+
+    #[test]
+    fn a_hash_is_read_from_its_digits() {
+        let hash = Hash::of("a-secret-of-sorts");
+        assert_eq!(Hash::of_digits(&hash.digits()), Some(hash));
+        let digits = hash.digits();
+        for wrong in ["", &digits[1..], &digits.to_uppercase(), &"ä".repeat(32)] {
+            assert_eq!(Hash::of_digits(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -11,8 +11,10 @@ use subtle::Choice;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::named::{LOOK, Live, Named, SESSION_TOKENS as KEPT_SESSION_TOKENS};
 use super::shares::{Holder, Share, Shares};
 use super::token::{Hash, Token};
+use super::token_file::{TokenFile, TokenFileError};
 
 /// The maximum number of session tokens.
 const SESSION_TOKENS: usize = 100_000;
@@ -25,8 +27,9 @@ const TICKETS: usize = 1_024;
 /// - Tokens are kept as SHA-256 hashes. Those of the master and of readers are compared in constant
 ///   time; those of sessions and tickets are found by their hash, whose bits tell nothing about a
 ///   token.
-/// - Without a master token and read-only tokens, everybody has [`Access::Full`].
-/// - Session tokens and tickets end with the process.
+/// - Without a master token, read-only tokens and a [`TokenFile`], everybody has [`Access::Full`].
+/// - Session tokens and tickets end with the process. Those of sessions do not if they are
+///   [kept in the file](Self::keep_session_tokens).
 #[derive(Clone)]
 pub struct Tokens(Arc<TokensInner>);
 
@@ -38,6 +41,7 @@ struct Fixed {
 
 struct TokensInner {
     fixed: Fixed,
+    named: Option<Arc<Named>>,
     issued: Mutex<Issued>,
     /// Of the tickets.
     tickets: Arc<Shares>,
@@ -64,10 +68,36 @@ struct Ticket {
     _share: Share,
 }
 
+/// Whose token it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// Nobody's: no token is needed, or the program has issued a ticket.
+    Program,
+    /// The server's.
+    Master,
+    /// That for reading.
+    Reader,
+    /// A session's.
+    Session,
+    /// A token of the file.
+    Named(Arc<str>),
+}
+
+impl Owner {
+    /// Returns the name of a token of the file.
+    pub(crate) fn name(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Named(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
 /// Who sends a request: what the token permits, and which token it is, for the request rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) access: Access,
+    pub(crate) owner: Owner,
     /// `None` where no token is needed.
     pub(super) token: Option<Hash>,
     /// Cancelled when the token ends; what was opened with it ends then, too.
@@ -77,16 +107,17 @@ pub(crate) struct Identity {
 impl Identity {
     /// Returns whose share counts.
     pub(crate) fn holder(&self) -> Holder {
-        match self.token {
+        match (&self.owner, self.token) {
+            (Owner::Named(_), Some(token)) => Holder::Token(token),
             _ if self.access == Access::Full => Holder::Master,
-            Some(token) => Holder::Token(token),
-            None => Holder::Address(None),
+            (_, Some(token)) => Holder::Token(token),
+            (_, None) => Holder::Address(None),
         }
     }
 }
 
 /// Why no token was issued.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IssueError {
     /// As many tokens are valid as the server keeps, or as the share of the token permits.
@@ -103,6 +134,9 @@ pub enum IssueError {
     /// The system has no source of random numbers.
     #[error("no random numbers for a token: {0}")]
     Random(#[from] getrandom::Error),
+    /// The file that keeps session tokens cannot be changed.
+    #[error(transparent)]
+    File(#[from] TokenFileError),
 }
 
 impl Tokens {
@@ -112,19 +146,21 @@ impl Tokens {
     /// Creates an empty set: no token is needed.
     #[must_use]
     pub fn open() -> Self {
-        Self::from(Fixed {
+        let fixed = Fixed {
             master: None,
             read_only: Vec::new(),
-        })
+        };
+        Self::from(fixed, None)
     }
 
     /// Creates a set with a master token, which has [`Access::Full`].
     #[must_use]
     pub fn new(master: &Token) -> Self {
-        Self::from(Fixed {
+        let fixed = Fixed {
             master: Some(master.hash()),
             read_only: Vec::new(),
-        })
+        };
+        Self::from(fixed, None)
     }
 
     /// Adds a token with [`Access::ReadOnly`]. For the start: session tokens and tickets that were
@@ -133,12 +169,37 @@ impl Tokens {
     pub fn with_read_only(self, token: &Token) -> Self {
         let mut fixed = self.0.fixed.clone();
         fixed.read_only.push(token.hash());
-        Self::from(fixed)
+        Self::from(fixed, self.0.named.clone())
     }
 
-    fn from(fixed: Fixed) -> Self {
+    /// Adds the tokens of a file. For the start, as [`with_read_only`](Self::with_read_only).
+    ///
+    /// A changed file is read again on use, once a second at most or when a token is unknown, and
+    /// each second while [`serve`](crate::serve) runs. What was opened with a token that is revoked
+    /// or expires ends then. While the file cannot be used, the tokens before hold, and the log has
+    /// one warning.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, is damaged, or others can access it.
+    pub fn with_file(self, file: TokenFile) -> Result<Self, TokenFileError> {
+        let named = Arc::new(Named::open(file)?);
+        Ok(Self::from(self.0.fixed.clone(), Some(named)))
+    }
+
+    /// Keeps session tokens in the file, so that they survive the process: 10,000 at most. Without a
+    /// [file](Self::with_file), this does nothing. For the start, as
+    /// [`with_read_only`](Self::with_read_only).
+    #[must_use]
+    pub fn keep_session_tokens(self) -> Self {
+        let named = self.0.named.as_deref().map(Named::keeping_sessions);
+        Self::from(self.0.fixed.clone(), named.map(Arc::new))
+    }
+
+    fn from(fixed: Fixed, named: Option<Arc<Named>>) -> Self {
         Self(Arc::new(TokensInner {
             fixed,
+            named,
             issued: Mutex::default(),
             tickets: Shares::new(TICKETS),
             valid: CancellationToken::new(),
@@ -148,17 +209,44 @@ impl Tokens {
     /// Returns whether no token is needed.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.0.fixed.master.is_none() && self.0.fixed.read_only.is_empty()
+        let Fixed { master, read_only } = &self.0.fixed;
+        master.is_none() && read_only.is_empty() && self.0.named.is_none()
+    }
+
+    /// Ends tokens of the file within a second after they are revoked or expire. Never completes.
+    pub(crate) async fn watch(&self) {
+        let Some(named) = &self.0.named else {
+            return std::future::pending().await;
+        };
+        loop {
+            tokio::time::sleep(LOOK).await;
+            named.look(true);
+        }
     }
 
     /// Issues a token for one session. The session's earlier token ends, and with it the
     /// connections and streams that were opened with it; so this is also how a token is rotated.
+    /// Blocks where the [file](Self::keep_session_tokens) is written.
     ///
     /// # Errors
     ///
-    /// When there are too many session tokens, or no random numbers.
+    /// When there are too many session tokens, no random numbers, or the file cannot be written.
     pub fn issue(&self, session: &SessionId) -> Result<Token, IssueError> {
         let token = Token::random()?;
+        if let Some(named) = &self.0.named {
+            if named.keeps_sessions {
+                if named.session_tokens() >= KEPT_SESSION_TOKENS && !named.has(session) {
+                    return Err(IssueError::Full {
+                        kind: "session tokens",
+                        limit: KEPT_SESSION_TOKENS,
+                    });
+                }
+                named.issue(session, &token)?;
+                return Ok(token);
+            }
+            // Of an earlier process, which kept it.
+            named.revoke(session)?;
+        }
         let mut issued = self.issued();
         if issued.sessions.len() >= SESSION_TOKENS && !issued.by_session.contains_key(session) {
             return Err(IssueError::Full {
@@ -180,6 +268,9 @@ impl Tokens {
 
     /// Ends the token of a session, if it has one, and what was opened with it.
     pub fn revoke(&self, session: &SessionId) {
+        if let Some(named) = &self.0.named {
+            named.revoke_soon(session);
+        }
         let mut issued = self.issued();
         let token = issued.by_session.remove(session);
         let grant = token.and_then(|token| issued.sessions.remove(&token));
@@ -241,17 +332,25 @@ impl Tokens {
         };
         let is_master = is_among(master.as_slice());
         let is_reader = is_among(read_only);
-        let issued = self.issued();
-        let grant = issued.sessions.get(&hash);
-        let (access, ended) = match grant {
-            _ if is_master => (Access::Full, &self.0.valid),
-            _ if is_reader => (Access::ReadOnly, &self.0.valid),
-            Some(grant) => (Access::Session(grant.session.clone()), &grant.ended),
-            None => return None,
+        let (access, owner, ended) = if is_master {
+            (Access::Full, Owner::Master, self.0.valid.clone())
+        } else if is_reader {
+            (Access::ReadOnly, Owner::Reader, self.0.valid.clone())
+        } else if let Some(grant) = self.issued().sessions.get(&hash) {
+            let access = Access::Session(grant.session.clone());
+            (access, Owner::Session, grant.ended.clone())
+        } else {
+            let Live { token, ended } = self.0.named.as_ref()?.find(&hash)?;
+            let owner = match token.is_of_session() {
+                true => Owner::Session,
+                false => Owner::Named(token.name.into()),
+            };
+            (token.access, owner, ended)
         };
         Some(Identity {
             access,
-            ended: ended.clone(),
+            owner,
+            ended,
             token: Some(hash),
         })
     }
@@ -260,6 +359,7 @@ impl Tokens {
     pub(super) fn anybody(&self) -> Identity {
         Identity {
             access: Access::Full,
+            owner: Owner::Program,
             token: None,
             ended: self.0.valid.clone(),
         }
@@ -267,11 +367,14 @@ impl Tokens {
 
     /// Returns who a ticket was issued to, and uses it up.
     pub(super) fn redeem(&self, ticket: &str) -> Option<Identity> {
+        if let Some(named) = &self.0.named {
+            named.look(false);
+        }
         let mut issued = self.issued();
         let Ticket {
             identity, expires, ..
         } = issued.tickets.remove(&Hash::of(ticket))?;
-        // A ticket does not outlive the session token that it was issued for.
+        // A ticket does not outlive the token that it was issued for.
         let revoked = identity.ended.is_cancelled();
         (expires > Instant::now() && !revoked).then_some(identity)
     }
@@ -295,6 +398,7 @@ impl fmt::Debug for Tokens {
         f.debug_struct("Tokens")
             .field("master", &self.0.fixed.master.is_some())
             .field("read_only", &self.0.fixed.read_only.len())
+            .field("named", &self.0.named.as_ref().map(|named| named.len()))
             .field("sessions", &issued.sessions.len())
             .field("tickets", &issued.tickets.len())
             .finish()

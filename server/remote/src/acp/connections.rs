@@ -40,6 +40,8 @@ pub(super) struct HttpConnection {
     incoming: mpsc::Sender<Bytes>,
     /// Of whoever opened it; others do not find it.
     access: Access,
+    /// The token of a file that opened it.
+    name: Option<Arc<str>>,
 }
 
 impl HttpConnections {
@@ -60,10 +62,13 @@ impl HttpConnections {
         })
     }
 
-    /// Returns a connection that was opened with the same rights.
+    /// Returns a connection that was opened with the same rights, and by the same token if that has
+    /// a name.
     pub(super) fn find(&self, id: &str, caller: &Caller) -> Option<Arc<HttpConnection>> {
         let found = self.open().get(id).cloned();
-        found.filter(|connection| connection.access == caller.access)
+        found.filter(|connection| {
+            connection.access == caller.access && connection.name.as_ref() == caller.owner.name()
+        })
     }
 
     /// Opens a connection. It ends when it is [closed](Self::close), or after a time without use.
@@ -86,6 +91,7 @@ impl HttpConnections {
         let connection = Arc::new(HttpConnection {
             streams: streams.clone(),
             incoming,
+            name: caller.owner.name().cloned(),
             access: caller.access,
         });
         self.open().insert(id.clone(), connection.clone());

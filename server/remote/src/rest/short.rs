@@ -15,7 +15,7 @@ use super::body::Object;
 use super::failure::{ErrorBody, Failure};
 use super::query::{Parameters, RowsQuery};
 use super::state::{Id, Rest, seconds};
-use crate::access::IssueError;
+use crate::access::{IssueError, Token};
 use crate::caller::Caller;
 
 /// Sessions in a list without a limit.
@@ -89,12 +89,12 @@ pub(super) async fn create_session(
     caller.administers()?;
     let (session, _) = rest.create(new.working_dir, None).await?;
     let id = session.id();
-    let token = match rest.tokens().issue(id) {
+    let token = match rest.issue_token(id).await {
         Ok(token) => token,
-        Err(error) => {
+        Err(failure) => {
             // A session that nobody learns of must not stay.
             let _ = rest.delete(id).await;
-            return Err(not_issued(error));
+            return Err(failure);
         }
     };
     let record = rest.record(id).await?;
@@ -181,7 +181,7 @@ pub(super) async fn rotate_token(
         return Err(Failure::new(StatusCode::FORBIDDEN, "admin_only"));
     }
     rest.record(&id).await?;
-    let token = rest.tokens().issue(&id).map_err(not_issued)?;
+    let token = rest.issue_token(&id).await?;
     let body = SessionToken {
         session_token: token.secret().to_owned(),
     };
@@ -236,6 +236,22 @@ impl Rest {
         }
     }
 
+    /// Issues the token of a session, elsewhere: the file that keeps it may be written.
+    ///
+    /// # Errors
+    ///
+    /// 503, or 500 when the file cannot be written.
+    async fn issue_token(&self, id: &SessionId) -> Result<Token, Failure> {
+        let (tokens, id) = (self.tokens().clone(), id.clone());
+        let issued = tokio::task::spawn_blocking(move || tokens.issue(&id)).await;
+        let failed = |reason: String| Failure::internal("no_session_token", reason);
+        match issued.map_err(|error| failed(error.to_string()))? {
+            Ok(token) => Ok(token),
+            Err(error @ IssueError::File(_)) => Err(failed(error.to_string())),
+            Err(error) => Err(Failure::overloaded("no_session_token").message(error.to_string())),
+        }
+    }
+
     /// Deletes a session. [`Rest`] is notified and ends its token.
     ///
     /// # Errors
@@ -277,10 +293,6 @@ fn state_of(record: SessionRecord, session: Option<&Session>) -> SessionState {
         state: state.to_owned(),
         pending_permissions: pending.collect(),
     }
-}
-
-fn not_issued(error: IssueError) -> Failure {
-    Failure::overloaded("no_session_token").message(error.to_string())
 }
 
 fn no_store() -> [(header::HeaderName, HeaderValue); 1] {

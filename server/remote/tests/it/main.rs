@@ -27,4 +27,5 @@ mod serving;
 mod shares;
 mod slow_socket;
 mod tls;
+mod tokens;
 mod websocket;
