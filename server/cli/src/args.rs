@@ -60,9 +60,11 @@ pub enum Command {
     #[command(mut_arg("store", |store| store.global(true)))]
     Sessions(Sessions),
     /// Serves another agent of standard input and output, with a store of its own
-    Host(super::hosted::Host),
+    Host(Box<super::hosted::Host>),
     /// Serves HTTP, server-sent events and WebSocket
-    Serve(super::remote::args::RemoteServe),
+    Serve(Box<super::remote::args::RemoteServe>),
+    /// Adds, lists or revokes named tokens
+    Tokens(super::tokens::Tokens),
     /// Lists the servers of this user
     Status,
     /// Stops servers of this user

@@ -113,7 +113,7 @@ impl AgentArgs {
 }
 
 /// Serves until the client has closed its side.
-pub(super) async fn host(args: Host) -> Result<(), Failure> {
+pub(super) async fn host(args: Box<Host>) -> Result<(), Failure> {
     let Some(agent) = args.agent.start().await? else {
         return usage("host needs the command of an agent, after --");
     };

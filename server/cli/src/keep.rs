@@ -61,7 +61,8 @@ impl fmt::Display for KeepArgs {
     }
 }
 
-fn age(text: &str) -> Result<Duration, String> {
+/// Reads a time such as `30d`.
+pub(super) fn age(text: &str) -> Result<Duration, String> {
     let age = acp_sdk::text::age(text);
     age.ok_or_else(|| format!("expected a number with s, m, h, d or w, such as 30d, got {text:?}"))
 }

@@ -11,6 +11,7 @@ mod questions;
 mod remote;
 pub mod sessions;
 mod store;
+mod tokens;
 mod turns;
 mod upkeep;
 mod usage;
@@ -61,6 +62,7 @@ async fn run(args: Args, log: Option<&Log>) -> Result<(), Failure> {
             close_to_others()?;
             remote::serve(args, log).await
         }
+        Some(Command::Tokens(args)) => tokens::manage(args, &mut std::io::stdout().lock()),
         Some(Command::Status) => remote::status(),
         Some(Command::Stop(args)) => remote::stop(args).await,
         Some(Command::Sessions(sessions)) => manage(sessions).await,

@@ -10,6 +10,7 @@ use super::super::keep::KeepArgs;
 use super::super::log::LogArgs;
 use super::super::questions::QuestionArgs;
 use super::super::store::StoreArgs;
+use super::super::tokens::TokensFile;
 
 /// What `acp-server serve --help` explains besides the options.
 const ABOUT_SERVE: &str = r#"On loopback without a token, one is made. It is in the discovery file, which
@@ -23,6 +24,11 @@ For other machines, with a token of your own and TLS:
       --allow-host agents.example
 Behind a proxy that ends TLS, leave the host as it is and add --allow-host
 with the public name.
+
+Tokens with names, rights and an expiry are in a file that `acp-server tokens`
+changes. With a token of your own, name the file:
+  acp-server tokens add dashboard --read-only --expires 90d
+  acp-server serve --token-file token --tokens ~/.local/share/acp-server/tokens.json
 
 Another agent than the reference agent, with its sessions kept here and its
 processes supervised:
@@ -67,6 +73,13 @@ pub struct RemoteServe {
     /// File with a token that permits reading
     #[arg(long, value_name = "FILE")]
     pub read_only_token_file: Option<PathBuf>,
+    /// The named tokens.
+    #[command(flatten)]
+    pub tokens: TokensFile,
+    /// Session tokens, which POST /session issues, stay valid after a restart: the file of named
+    /// tokens keeps their hashes
+    #[arg(long)]
+    pub keep_session_tokens: bool,
     /// Certificate in PEM, followed by those of its issuers
     #[arg(long, value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,

@@ -8,7 +8,8 @@ use std::time::Duration;
 use acp_reference_agent::Reference;
 use acp_server::{Limits, Policies, Server};
 use acp_server_remote::{
-    AccessControl, AnsweredRequest, Host, Hosts, ServeSettings, Tls, TlsFiles, Token, Tokens,
+    AccessControl, AnsweredRequest, Host, Hosts, ServeSettings, Tls, TlsFiles, Token, TokenFile,
+    Tokens,
 };
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
@@ -28,11 +29,26 @@ use crate::discovery::{Announced, Announcement, Discovery, DiscoveryError};
 const DESCRIPTORS: u64 = 65_536;
 
 /// Serves until a signal comes.
-pub(crate) async fn serve(args: RemoteServe, log: Option<&Log>) -> Result<(), Failure> {
+pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(), Failure> {
     let tls = tls(&args)?;
     let master = secrets::master(args.token_file.as_deref())?;
     let read_only = args.read_only_token_file.as_deref();
     let read_only = read_only.map(secrets::from_file).transpose()?;
+    // A hosted agent of the same user can write the default file. It can also read a token that the
+    // server makes, but perhaps not one that the operator has set: then the file must be named.
+    let named = match (&args.tokens.tokens, &master) {
+        (None, Some(_)) => None,
+        _ => Some(args.tokens.file()?),
+    };
+    if args.keep_session_tokens && named.is_none() {
+        return usage(
+            "--keep-session-tokens needs --tokens FILE, or a token that the server makes",
+        );
+    }
+    // A file that cannot be used is found before anything is bound.
+    if let Some(Err(error)) = named.as_ref().map(TokenFile::list) {
+        return usage(error.to_string());
+    }
     let address = resolve(&args).await?;
     if !address.ip().to_canonical().is_loopback() {
         let host = &args.host;
@@ -97,6 +113,12 @@ pub(crate) async fn serve(args: RemoteServe, log: Option<&Log>) -> Result<(), Fa
     if let Some(token) = &read_only {
         tokens = tokens.with_read_only(token);
     }
+    if let Some(file) = &named {
+        tokens = tokens.with_file(file.clone())?;
+        if args.keep_session_tokens {
+            tokens = tokens.keep_session_tokens();
+        }
+    }
     let mut access = AccessControl::new(hosts(&args, address), tokens);
     if args.requests_per_second > 0 {
         access = access.requests_per_second(args.requests_per_second);
@@ -160,6 +182,10 @@ pub(crate) async fn serve(args: RemoteServe, log: Option<&Log>) -> Result<(), Fa
         kept => tracing::info!("retention: {kept}"),
     }
     log_places(&args.log);
+    match &named {
+        Some(file) => tracing::info!("named tokens: {}", file.path().display()),
+        None => tracing::info!("named tokens: none; --tokens FILE has some"),
+    }
     tracing::info!("endpoints: /acp, /rpc, REST (/openapi.json), /metrics, /healthz");
     tracing::info!("page: {scheme}://{address}/");
     let file = announced.path().display();

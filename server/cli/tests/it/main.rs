@@ -25,6 +25,7 @@ mod restarted;
 mod retention;
 mod serve;
 mod sessions;
+mod tokens;
 mod turns;
 mod upkeep;
 

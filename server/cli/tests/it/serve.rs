@@ -61,6 +61,12 @@ impl User {
         self.0.path().join(name)
     }
 
+    /// Returns the token that a server has made.
+    pub(crate) fn token(&self, server: &Server) -> String {
+        let known = self.announcement(server.port);
+        known["token"].as_str().unwrap().to_owned()
+    }
+
     fn announcement(&self, port: u16) -> Value {
         serde_json::from_slice(&fs::read(self.file(port)).unwrap()).unwrap()
     }
@@ -87,13 +93,25 @@ impl Server {
     }
 
     pub(crate) fn get(&self, path: &str, token: Option<&str>) -> Answer {
+        self.send("GET", path, token, "")
+    }
+
+    pub(crate) fn post(&self, path: &str, token: &str, body: &str) -> Answer {
+        self.send("POST", path, Some(token), body)
+    }
+
+    fn send(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> Answer {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        let mut request =
-            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+        let length = body.len();
+        let mut request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n"
+        );
         if let Some(token) = token {
             request += &format!("Authorization: Bearer {token}\r\n");
         }
-        stream.write_all((request + "\r\n").as_bytes()).unwrap();
+        let request = format!("{request}\r\n{body}");
+        stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         Answer::parse(&answer)
