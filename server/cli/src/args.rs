@@ -8,6 +8,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use super::keep::KeepArgs;
 use super::log::LogArgs;
 use super::questions::QuestionArgs;
+use super::settings::SettingsArgs;
 use super::store::StoreArgs;
 
 /// How to try it, after the words.
@@ -109,6 +110,9 @@ pub struct Serve {
     /// Who answers questions besides the client.
     #[command(flatten)]
     pub questions: QuestionArgs,
+    /// What new sessions begin with.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
     /// The log.
     #[command(flatten)]
     pub log: LogArgs,

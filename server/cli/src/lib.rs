@@ -10,6 +10,7 @@ mod log;
 mod questions;
 mod remote;
 pub mod sessions;
+mod settings;
 mod store;
 mod tokens;
 mod turns;
@@ -133,7 +134,11 @@ async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure
     policies.local_tools = Some(args.local_tools.into());
     args.questions.apply(&mut policies);
     let server = args.questions.rule(Server::builder(handler))?;
-    let mut server = server.store(store).limits(limits).policies(policies);
+    let mut server = server
+        .store(store)
+        .limits(limits)
+        .policies(policies)
+        .initial_settings(args.settings.settings());
     let next = match (args.name, args.resume) {
         (Some(name), _) => Some(NextSession::Named(name)),
         (_, Some(name)) => Some(NextSession::Resume(name)),

@@ -34,7 +34,8 @@ use crate::limits::{Limits, LocalTools, OnDisconnect, Policies};
 use crate::log::Memory;
 use crate::store::{MemoryStore, Store};
 use crate::{
-    Access, AgentInfo, DecidePermissions, Handler, HandlerResult, ServerConnection, Session,
+    Access, AgentInfo, DecidePermissions, Handler, HandlerResult, InitialSettings,
+    ServerConnection, Session,
 };
 
 /// Sessions of a [`Handler`], and any number of clients that use them.
@@ -109,6 +110,8 @@ pub(crate) struct ServerCore {
     pub(crate) policies: Policies,
     /// What decides permission requests before anybody is asked.
     pub(crate) permissions: Option<Box<dyn DecidePermissions>>,
+    /// What new sessions begin with.
+    pub(crate) initial_settings: InitialSettings,
     /// Whether slow clients are sent joined text chunks.
     pub(crate) coalesces_chunks: bool,
     /// Whether a request that opens a session must have the session's working directory.
@@ -168,6 +171,7 @@ pub struct ServerBuilder {
     limits: Limits,
     policies: Policies,
     permissions: Option<Box<dyn DecidePermissions>>,
+    initial_settings: InitialSettings,
     next_session: Option<NextSession>,
     coalesces_chunks: bool,
     requires_same_cwd: bool,
@@ -227,6 +231,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets the model, the options and the mode that new sessions begin with (those of the agent).
+    /// Creating a session fails if the agent does not offer them.
+    pub fn initial_settings(mut self, settings: InitialSettings) -> Self {
+        self.initial_settings = settings;
+        self
+    }
+
     /// Sets what the first `session/new` opens (default: a new session without a name).
     pub fn next_session(mut self, next: NextSession) -> Self {
         self.next_session = Some(next);
@@ -246,6 +257,7 @@ impl ServerBuilder {
             limits: self.limits,
             policies: self.policies,
             permissions: self.permissions,
+            initial_settings: self.initial_settings,
             sessions: Sessions::default(),
             next_session: Mutex::new(self.next_session),
             coalesces_chunks: self.coalesces_chunks,
@@ -297,6 +309,7 @@ impl Server {
             limits: Limits::default(),
             policies: Policies::default(),
             permissions: None,
+            initial_settings: InitialSettings::default(),
             next_session: None,
             coalesces_chunks: false,
             requires_same_cwd: false,

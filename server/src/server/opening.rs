@@ -135,7 +135,19 @@ impl ServerCore {
                 return Err(store_failed(&record.id, &error));
             }
         }
-        self.enter_new(session, state, settings).await
+        let session = self.enter_new(session, state, settings).await?;
+        match session.begin_with(&self.initial_settings).await {
+            Ok(()) => Ok(session),
+            Err(error) => {
+                self.deactivate(&session).await;
+                self.delete_unopened(id).await;
+                // Nothing is wrong with what the client asked for.
+                let reason = &error.as_response().message;
+                Err(HandlerError::internal(format!(
+                    "the server is to begin sessions with settings that fail: {reason}"
+                )))
+            }
+        }
     }
 
     /// Returns a session, and opens it without a client if it is not in memory.

@@ -3,6 +3,7 @@
 mod deciding;
 mod events;
 mod history;
+mod initial;
 mod named;
 mod pending;
 mod prompt;
@@ -20,6 +21,7 @@ pub use deciding::{DecidePermissions, DecidedPermission};
 pub use events::ReceivedText;
 pub use events::{Events, Received};
 pub use history::History;
+pub use initial::InitialSettings;
 pub use pending::PendingPermission;
 pub use prompt::TurnResult;
 pub(crate) use prompt::{Inserted, Prompt, Prompter, Ticket};

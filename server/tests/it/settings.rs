@@ -1,9 +1,11 @@
 //! Modes, config options and authentication.
 
+use acp_reference_agent::Reference;
 use acp_sdk::v1::*;
+use acp_server::{InitialSettings, Link, Server};
 use serde_json::json;
 
-use crate::editor::Desk;
+use crate::editor::{Desk, Editor, connect_to};
 
 #[tokio::test]
 async fn a_mode_is_one_of_those_announced() {
@@ -124,4 +126,42 @@ async fn after_a_logout_new_sessions_need_authentication() {
         .await
         .unwrap();
     desk.agent.new_session(request).await.unwrap();
+}
+
+#[tokio::test]
+async fn new_sessions_begin_with_the_settings_of_the_server() {
+    let mut initial = InitialSettings::default();
+    (initial.model, initial.mode) = (Some("large".into()), Some("code".into()));
+    initial.options = vec![("verbose".into(), "on".into())];
+    let server = Server::builder(Reference).initial_settings(initial).build();
+    let desk = Desk::of(&server).await;
+    let session = server.session(&desk.session).await.unwrap();
+    let check = |settings: acp_server::Settings| {
+        assert_eq!(settings.mode(), Some("code"));
+        assert_eq!(settings.selected("model"), Some("large"));
+        assert_eq!(settings.is_on("verbose"), Some(true));
+    };
+    check(session.settings());
+    let created = server.create_session("/w").await.unwrap();
+    check(created.settings());
+
+    for (model, option) in [(Some("huge"), None), (None, Some("speed"))] {
+        let mut initial = InitialSettings::default();
+        initial.model = model.map(str::to_owned);
+        initial.options = option
+            .map(|id: &str| (id.into(), "1".into()))
+            .into_iter()
+            .collect();
+        let server = Server::builder(Reference).initial_settings(initial).build();
+        let agent = connect_to(server.connection(Link::Stdio), &Editor::default());
+        let hello = InitializeRequest::new(ProtocolVersion::V1);
+        agent.initialize(hello).await.unwrap();
+        let new = NewSessionRequest::new("/w", vec![]);
+        let error = agent.new_session(new).await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::INTERNAL_ERROR));
+        let known = if model.is_some() { "small" } else { "verbose" };
+        assert!(error.to_string().contains(known), "{error}");
+        assert!(server.stored_sessions().next().await.unwrap().is_none());
+        assert!(server.open_sessions().is_empty());
+    }
 }

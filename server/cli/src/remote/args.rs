@@ -9,6 +9,7 @@ use super::super::hosted::AgentArgs;
 use super::super::keep::KeepArgs;
 use super::super::log::LogArgs;
 use super::super::questions::QuestionArgs;
+use super::super::settings::SettingsArgs;
 use super::super::store::StoreArgs;
 use super::super::tokens::TokensFile;
 
@@ -119,6 +120,9 @@ pub struct RemoteServe {
     /// Who answers questions besides the clients.
     #[command(flatten)]
     pub questions: QuestionArgs,
+    /// What new sessions begin with.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
     /// The log.
     #[command(flatten)]
     pub log: LogArgs,

@@ -105,7 +105,8 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
     args.questions.apply(&mut policies);
     let server = args.questions.rule(server)?;
     let server = server.store(args.store.open(false)?).limits(limits);
-    let server = server.policies(policies).build();
+    let server = server.policies(policies);
+    let server = server.initial_settings(args.settings.settings()).build();
     let mut tokens = match master.as_ref().or(generated.as_ref()) {
         Some(master) => Tokens::new(master),
         None => Tokens::open(),

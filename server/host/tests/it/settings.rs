@@ -1,6 +1,6 @@
 //! Modes and options of the agent, as those of the session.
 
-use acp_server::Server;
+use acp_server::{InitialSettings, Server};
 use serde_json::{Value, json};
 
 use crate::client::{Client, Script};
@@ -60,6 +60,23 @@ async fn modes_and_options_are_those_of_the_agent() {
     let loaded = client.load().await;
     assert_eq!(value(&loaded["result"]["configOptions"]), "large");
     assert_eq!(loaded["result"]["modes"]["currentModeId"], "code");
+}
+
+#[tokio::test]
+async fn new_sessions_begin_with_the_settings_of_the_server() {
+    let script = Script::new();
+    let agent = script.agent().env("MODES", "1").start().await.unwrap();
+    let mut initial = InitialSettings::default();
+    (initial.model, initial.mode) = (Some("large".into()), Some("code".into()));
+    let server = Server::builder(agent).initial_settings(initial);
+    let mut client = Client::attach(&server.build()).await;
+    let created = client.create().await["result"].clone();
+    assert_eq!(created["modes"]["currentModeId"], "code");
+    assert_eq!(value(&created["configOptions"]), "large");
+    let set = &script.received("session/set_config_option")[0]["params"];
+    assert_eq!(set["value"], "large");
+    let set = &script.received("session/set_mode")[0]["params"];
+    assert_eq!(set["modeId"], "code");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod agent;
 mod answer;
 mod approve;
 mod body;
+mod choices;
 mod commands;
 mod cost;
 mod deliver;

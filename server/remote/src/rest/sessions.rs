@@ -1,9 +1,7 @@
 //! The routes `/sessions…` of Otter's document, besides turns and events.
 
-use acp_sdk::v1::{SessionConfigKind, SessionConfigOptionValue, SessionConfigOptionValueValueId};
 use acp_server::event::StoredEvent;
 use acp_server::store::{Pages, SessionRecord};
-use acp_server::{Session, SettingsChange};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
@@ -15,13 +13,13 @@ use utoipa::ToSchema;
 
 use super::answer::EndedTurn;
 use super::body::Object;
+use super::choices::Choices;
 use super::events::DocumentedEvent;
 use super::failure::{ErrorBody, Failure};
 use super::query::{Parameters, RowsQuery};
 use super::rows::Row;
 use super::state::{Id, Rest, seconds};
 use super::stream;
-use super::summary::is_model;
 use super::turns::{AcceptedTurn, accepted, prompt};
 use super::usage::{DOLLARS, Usage};
 use super::wanted::{PromptHeaders, WaitQuery, Wanted};
@@ -35,8 +33,8 @@ const SESSIONS: usize = 20;
 pub(super) struct NewRun {
     #[schema(value_type = String, required = true)]
     prompt: Option<String>,
-    /// A value of the agent's config option of category `model`.
-    model: Option<String>,
+    #[serde(flatten)]
+    choices: Choices,
     /// The working directory, an absolute path. Default: that of the server.
     #[schema(pattern = "^/")]
     cwd: Option<String>,
@@ -141,7 +139,7 @@ pub(super) async fn list_sessions(
     (status = 200, description = "The events of the turn", body = String, content_type = "text/event-stream"),
     (status = 201, description = "The session and its turn; or the result of the turn, if it was waited for",
         body = CreatedTurn),
-    (status = 400, description = "`missing_prompt`, `invalid_working_dir`, or no JSON object; \
+    (status = 400, description = "`missing_prompt`, `invalid_working_dir`, `invalid_setting`, or no JSON object; \
         `unsupported_field` for `max_steps`, `allowed_tools` and `persist: false`", body = ErrorBody),
     (status = 404, description = "`model_not_found`: the agent does not offer it", body = ErrorBody),
 ))]
@@ -167,14 +165,8 @@ pub(super) async fn create_run(
     }
     let waiting = rest.waiting(&caller, &wanted)?;
     let key = wanted.key.as_deref();
-    let (session, is_new) = rest.create(new.cwd, key).await?;
-    let begun = async {
-        if let Some(model) = new.model.as_ref().filter(|_| is_new) {
-            set_model(&session, model).await?;
-        }
-        prompt(&session, text, key).await
-    };
-    match begun.await {
+    let (session, is_new) = rest.create(new.cwd, key, &new.choices).await?;
+    match prompt(&session, text, key).await {
         Ok(queued) => {
             let status = StatusCode::CREATED;
             let accepted = accepted(&queued, session.id(), status, status);
@@ -253,25 +245,6 @@ pub(super) async fn whole(rest: &Rest, record: SessionRecord) -> Result<Response
     };
     let body = Body::from_stream(stream::pieces(pages, head, event, "]}".to_owned()));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
-}
-
-/// Selects the model by the agent's config option.
-async fn set_model(session: &Session, model: &str) -> Result<(), Failure> {
-    let options = session.settings().shown(true).unwrap_or_default();
-    let option = options.into_iter().find(|option| {
-        let is_select = matches!(option.kind, SessionConfigKind::Select(_));
-        is_select && is_model(option)
-    });
-    let option = option.ok_or_else(|| {
-        Failure::not_found("model_not_found").message("the agent offers no choice of models")
-    })?;
-    let value = SessionConfigOptionValueValueId::new(model);
-    let change = SettingsChange::Option(option.id, SessionConfigOptionValue::ValueId(value));
-    let changed = session.change_settings(change).await;
-    changed.map(drop).map_err(|error| {
-        let message = error.as_response().message.clone();
-        Failure::not_found("model_not_found").message(message)
-    })
 }
 
 fn entry(rest: &Rest, row: Row) -> SessionEntry {

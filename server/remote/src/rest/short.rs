@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 use super::body::Object;
+use super::choices::Choices;
 use super::failure::{ErrorBody, Failure};
 use super::query::{Parameters, RowsQuery};
 use super::state::{Id, Rest, seconds};
@@ -27,6 +28,8 @@ pub(super) struct NewSession {
     /// The working directory, an absolute path. Default: that of the server.
     #[schema(pattern = "^/")]
     working_dir: Option<String>,
+    #[serde(flatten)]
+    choices: Choices,
 }
 
 /// A session that has been created.
@@ -79,7 +82,8 @@ pub(super) struct SessionToken {
 /// Creates a session, and issues a token that opens nothing else.
 #[utoipa::path(post, path = "/session", tag = "session", request_body = NewSession, responses(
     (status = 201, description = "The session and its token", body = CreatedSession),
-    (status = 400, description = "No JSON object, or no absolute path", body = ErrorBody),
+    (status = 400, description = "No JSON object, no absolute path, or `invalid_setting`", body = ErrorBody),
+    (status = 404, description = "`model_not_found`: the agent does not offer it", body = ErrorBody),
 ))]
 pub(super) async fn create_session(
     State(rest): State<Rest>,
@@ -87,7 +91,7 @@ pub(super) async fn create_session(
     Object(new): Object<NewSession>,
 ) -> Result<Response, Failure> {
     caller.administers()?;
-    let (session, _) = rest.create(new.working_dir, None).await?;
+    let (session, _) = rest.create(new.working_dir, None, &new.choices).await?;
     let id = session.id();
     let token = match rest.issue_token(id).await {
         Ok(token) => token,
@@ -193,11 +197,12 @@ impl Rest {
     ///
     /// # Errors
     ///
-    /// 400 for a path that is not absolute; 500 when the agent or the store fails.
+    /// 400 for a path that is not absolute; those of [`Choices::apply`]; 500 when the agent or the store fails.
     pub(super) async fn create(
         &self,
         directory: Option<String>,
         key: Option<&str>,
+        choices: &Choices,
     ) -> Result<(Session, bool), Failure> {
         let directory = match directory {
             Some(directory) => directory,
@@ -218,7 +223,14 @@ impl Rest {
                 created.map(|session| (session, true))
             }
         };
-        created.map_err(|error| Failure::agent("session_create_failed", &error))
+        let (session, is_new) =
+            created.map_err(|error| Failure::agent("session_create_failed", &error))?;
+        if is_new && let Err(failure) = choices.apply(&session).await {
+            // A session that nobody learns of must not stay.
+            let _ = self.delete(session.id()).await;
+            return Err(failure);
+        }
+        Ok((session, is_new))
     }
 
     /// Returns the working directory of the server.

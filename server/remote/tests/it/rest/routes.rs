@@ -169,6 +169,16 @@ async fn a_body_must_be_an_object_that_can_be_understood() {
     }
     let body = json!({ "prompt": "x", "model": "none" });
     refused(&site.post("/sessions", body).await, 404, "model_not_found");
+    for chosen in [
+        json!({ "mode": "none" }),
+        json!({ "options": { "speed": "1" } }),
+    ] {
+        refused(
+            &site.post("/session", &chosen).await,
+            400,
+            "invalid_setting",
+        );
+    }
     for sink in ["file", "http"] {
         let body = json!({ "sink": sink, "url": "http://192.0.2.1/" });
         refused(&site.post(&share, body).await, 403, "sink_disabled");

@@ -28,7 +28,9 @@ impl Site {
 #[tokio::test]
 async fn one_request_creates_a_session_and_returns_what_its_turn_did() {
     let site = Site::start().await;
-    let new = json!({ "prompt": "tool", "cwd": "/w" });
+    let new = json!({
+        "prompt": "tool", "cwd": "/w", "model": "large", "mode": "code", "options": { "verbose": "on" },
+    });
     let answer = site.send("/sessions?wait=60", &[], &new).await;
     assert_eq!(answer.status, 201, "{answer:?}");
     let ended = answer.json();
@@ -36,8 +38,20 @@ async fn one_request_creates_a_session_and_returns_what_its_turn_did() {
     assert_eq!(ended["status"], "completed");
     assert_eq!(ended["stop_reason"], "end_turn");
     assert_eq!(ended["success"], true);
-    assert_eq!(ended["run_id"], format!("{id}/1"));
-    assert_eq!(ended["prompt"], "tool");
+    assert!(ended["run_id"].as_str().unwrap().starts_with(&id));
+    assert_eq!(
+        (&ended["prompt"], &ended["model"]),
+        (&json!("tool"), &json!("large"))
+    );
+    let settings = site
+        .server
+        .open_session(&id.as_str().into())
+        .unwrap()
+        .settings();
+    assert_eq!(
+        (settings.mode(), settings.is_on("verbose")),
+        (Some("code"), Some(true))
+    );
     let calls = ended["calls"].as_array().unwrap();
     assert_eq!(ended["tool_calls"], calls.len());
     assert_eq!(calls[0]["status"], "completed");
