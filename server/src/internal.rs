@@ -46,6 +46,7 @@ pub mod session {
     //! What a session has for endpoints and handlers that pass messages on.
 
     pub use crate::session::{
-        Ask, Attached, ReceivedText, Refusal, Reply, TurnResult, WeakSession, current_value,
+        Answerer, Ask, Attached, ReceivedText, Refusal, Reply, TurnResult, WeakSession,
+        current_value,
     };
 }

@@ -3,6 +3,8 @@
 use std::convert::Infallible;
 
 use acp_server::Access;
+use acp_server::internal::connection::Role;
+use acp_server::internal::session::Answerer;
 use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
@@ -38,6 +40,23 @@ impl Caller {
                 ended: CancellationToken::new(),
                 holder: Holder::Master,
             },
+        }
+    }
+
+    /// Returns in whose name questions are answered over a route.
+    pub(crate) fn answerer(&self, route: &'static str) -> Answerer {
+        Answerer {
+            by: self.owner.label(),
+            route,
+            client: None,
+        }
+    }
+
+    /// Returns what a client of this sender is to the server.
+    pub(crate) fn role(&self, route: &'static str) -> Role {
+        Role {
+            answerer: self.answerer(route),
+            ..Role::new(self.access.clone())
         }
     }
 }

@@ -40,6 +40,7 @@ use acp_sdk::{HandlerError, HandlerResult, Peer};
 
 use crate::limits::{LocalTools, OnDisconnect};
 use crate::server::ServerCore;
+use crate::session::Answerer;
 use crate::{Capability, Session};
 
 /// Names a client among those of one server.
@@ -73,6 +74,8 @@ pub struct Role {
     pub is_asked: bool,
     /// Whether it needs no login.
     pub is_authenticated: bool,
+    /// In whose name it answers questions; the server adds its name.
+    pub answerer: Answerer,
     /// Decides when a session's events are sent; without one, at once.
     pub gate: Option<Arc<dyn Gate>>,
 }
@@ -85,6 +88,7 @@ impl Role {
             // Who may only read cannot log in: what was said before needs no login.
             is_authenticated: !access.may_write(),
             access,
+            answerer: Answerer::local(),
             gate: None,
         }
     }
@@ -218,6 +222,14 @@ impl Client {
 
     pub(crate) fn is_asked(&self) -> bool {
         self.role.is_asked
+    }
+
+    /// Returns in whose name it answers questions.
+    pub(crate) fn answerer(&self) -> Answerer {
+        Answerer {
+            client: self.name(),
+            ..self.role.answerer.clone()
+        }
     }
 
     pub(crate) fn gate(&self) -> Option<&Arc<dyn Gate>> {

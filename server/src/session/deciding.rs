@@ -10,6 +10,7 @@ use acp_sdk::v1::{
 };
 use tokio::sync::oneshot;
 
+use super::audit::{self, Answerer, Ending};
 use super::questions::{Ask, Reply, Withdrawn, answered};
 use super::{ReceivedText, Session};
 use crate::Result;
@@ -47,24 +48,28 @@ pub struct DecidedPermission {
     pub by: String,
 }
 
-/// Appends a question with its answer: nobody is asked.
-pub(crate) fn write_decided(
-    appender: &mut Appender<'_>,
-    ask: Ask,
-    decided: DecidedPermission,
-) -> Result<Reply> {
-    let question = QuestionId(appender.next_number());
-    push(appender, &ask.event(question))?;
-    let answered = TurnEvent::PermissionAnswered {
-        question,
-        outcome: Some(decided.outcome.clone()),
-        by: Some(decided.by),
-    };
-    push(appender, &answered)?;
-    Ok(Reply::Permission(decided.outcome))
-}
-
 impl Session {
+    /// Appends a question with its answer: nobody is asked.
+    pub(crate) fn write_decided(
+        &self,
+        appender: &mut Appender<'_>,
+        ask: Ask,
+        decided: DecidedPermission,
+    ) -> Result<Reply> {
+        let question = QuestionId(appender.next_number());
+        push(appender, &ask.clone().event(question))?;
+        let answered = TurnEvent::PermissionAnswered {
+            question,
+            outcome: Some(decided.outcome.clone()),
+            by: Some(decided.by.clone()),
+        };
+        push(appender, &answered)?;
+        let reply = Reply::Permission(decided.outcome);
+        let ending = Ending::Answered(&Answerer::rule(&decided.by), &reply);
+        audit::ended(self.id(), question, &ask, &ending);
+        Ok(reply)
+    }
+
     /// Returns the decision of the server's rules, if it has any and they decide.
     pub(crate) async fn decided(&self, ask: &Ask) -> Option<DecidedPermission> {
         let (Ask::Permission(request), Some(rules)) = (ask, &self.core().permissions) else {
@@ -108,8 +113,7 @@ impl Session {
             }
         };
         // Somebody may have been faster.
-        let _ = self.reply_by(&asked.question, in_place, Some(by.clone()));
-        tracing::info!(session = %self.id(), question = asked.question.id.0, "{by}");
+        let _ = self.reply(&asked.question, &Answerer::rule(&by), in_place);
         let reply = answered(reply.await)?;
         Ok((reply, on_timeout == OnTimeout::Cancel))
     }

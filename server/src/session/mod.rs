@@ -1,5 +1,6 @@
 //! A session: where it works, its settings, its turns and its events.
 
+pub(crate) mod audit;
 mod deciding;
 mod events;
 mod history;
@@ -16,7 +17,7 @@ mod settings;
 mod turns;
 mod updates;
 
-pub(crate) use deciding::write_decided;
+pub use audit::Answerer;
 pub use deciding::{DecidePermissions, DecidedPermission};
 pub use events::ReceivedText;
 pub use events::{Events, Received};

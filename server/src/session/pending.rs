@@ -2,7 +2,7 @@
 
 use acp_sdk::v1::{ElicitationAction, RequestPermissionOutcome, RequestPermissionRequest};
 
-use super::{Ask, Question, Reply, Session};
+use super::{Answerer, Ask, Reply, Session};
 use crate::event::QuestionId;
 use crate::{Error, Result};
 
@@ -47,11 +47,7 @@ impl Session {
         question: QuestionId,
         outcome: RequestPermissionOutcome,
     ) -> Result<()> {
-        let pending = self.pending(question)?;
-        let Ask::Permission(_) = &pending.ask else {
-            return Err(self.not_pending(question));
-        };
-        self.reply(&pending, Reply::Permission(outcome))
+        self.answer_for(&Answerer::program(), question, Reply::Permission(outcome))
     }
 
     /// Answers an elicitation in place of a client, as
@@ -65,19 +61,32 @@ impl Session {
         question: QuestionId,
         action: ElicitationAction,
     ) -> Result<()> {
-        let pending = self.pending(question)?;
-        let Ask::Elicitation(_) = &pending.ask else {
-            return Err(self.not_pending(question));
-        };
-        self.reply(&pending, Reply::Elicitation(action))
+        self.answer_for(&Answerer::program(), question, Reply::Elicitation(action))
     }
 
-    fn pending(&self, question: QuestionId) -> Result<std::sync::Arc<Question>> {
+    /// Answers a question for an endpoint, in the name of its caller.
+    ///
+    /// # Errors
+    ///
+    /// As [`answer_permission`](Self::answer_permission).
+    #[doc(hidden)]
+    pub fn answer_for(
+        &self,
+        answerer: &Answerer,
+        question: QuestionId,
+        reply: Reply,
+    ) -> Result<()> {
         let pending = self.state().questions.get(&question.0).cloned();
-        pending.ok_or_else(|| self.not_pending(question))
-    }
-
-    fn not_pending(&self, question: QuestionId) -> Error {
-        Error::NotPending(self.id().clone(), question)
+        let pending = pending.filter(|pending| {
+            matches!(
+                (&pending.ask, &reply),
+                (Ask::Permission(_), Reply::Permission(_))
+                    | (Ask::Elicitation(_), Reply::Elicitation(_))
+            )
+        });
+        match pending {
+            Some(pending) => self.reply(&pending, answerer, reply),
+            None => Err(Error::NotPending(self.id().clone(), question)),
+        }
     }
 }

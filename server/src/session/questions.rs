@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Session;
-use super::deciding::write_decided;
+use super::audit::{self, Answerer, Ending};
 use crate::connection::{Client, ClientId, Subscription};
 use crate::event::{QuestionId, TurnEvent};
 use crate::log::Appender;
@@ -155,7 +155,7 @@ impl Session {
     /// Asks a question of another agent that belongs to no turn. All clients are asked.
     pub async fn ask(&self, ask: Ask) -> Result<Reply> {
         if let Some(decided) = self.decided(&ask).await {
-            let write = |appender: &mut Appender<'_>| write_decided(appender, ask, decided);
+            let write = |appender: &mut Appender<'_>| self.write_decided(appender, ask, decided);
             return self.append_outside(write).await;
         }
         let asked = self.append_outside(|appender| self.write_question(appender, ask, None));
@@ -236,11 +236,11 @@ impl Session {
                 () = subscription.left() => Err(acp_sdk::Error::Closed(CloseReason::Dropped)),
                 answer = client.ask(&question.ask) => answer,
             };
-            session.answered(&question, answer);
+            session.answered(&question, &client, answer);
         });
     }
 
-    fn answered(&self, question: &Question, answer: acp_sdk::Result<Reply>) {
+    fn answered(&self, question: &Question, client: &Client, answer: acp_sdk::Result<Reply>) {
         let is_gone = matches!(answer, Err(acp_sdk::Error::Closed(_)));
         // A client that answers wrongly has failed.
         let answer = answer.map_err(Error::from);
@@ -255,33 +255,33 @@ impl Session {
             state.end.take()
         };
         if let Some(end) = end {
-            self.close_question(question, answer.as_ref().ok(), None);
+            let answerer = client.answerer();
+            let ending = match &answer {
+                Ok(reply) => Ending::Answered(&answerer, reply),
+                Err(error) => Ending::Failed(&answerer, error),
+            };
+            self.close_question(question, &ending);
             // The turn may have ended meanwhile.
             let _ = end.send(answer);
         }
     }
 
-    /// Answers a question for the program itself.
+    /// Answers a question in place of a client.
     ///
     /// # Errors
     ///
     /// [`Error::NotPending`] if it is answered or withdrawn already, and [`Error::UnknownOption`],
     /// which leaves it open.
-    pub(crate) fn reply(&self, question: &Question, reply: Reply) -> Result<()> {
-        self.reply_by(question, reply, None)
-    }
-
-    /// As [`reply`](Self::reply), and says what answers.
-    pub(super) fn reply_by(
+    pub(super) fn reply(
         &self,
         question: &Question,
+        answerer: &Answerer,
         reply: Reply,
-        by: Option<String>,
     ) -> Result<()> {
         question.ask.check(&reply)?;
         let end = question.take_end();
         let end = end.ok_or_else(|| Error::NotPending(self.id().clone(), question.id))?;
-        self.close_question(question, Some(&reply), by);
+        self.close_question(question, &Ending::Answered(answerer, &reply));
         // The turn may have ended meanwhile.
         let _ = end.send(Ok(reply));
         Ok(())
@@ -290,12 +290,17 @@ impl Session {
     /// Withdraws a question, if it is still open.
     pub(crate) fn withdraw(&self, question: &Question) {
         if question.take_end().is_some() {
-            self.close_question(question, None, None);
+            self.close_question(question, &Ending::Withdrawn);
         }
     }
 
-    fn close_question(&self, question: &Question, reply: Option<&Reply>, by: Option<String>) {
+    fn close_question(&self, question: &Question, ending: &Ending<'_>) {
         let id = question.id;
+        audit::ended(self.id(), id, &question.ask, ending);
+        let (reply, by) = match ending {
+            Ending::Answered(answerer, reply) => (Some(*reply), answerer.in_place_of_person()),
+            Ending::Failed(..) | Ending::Withdrawn => (None, None),
+        };
         let event = match (&question.ask, reply) {
             (_, Some(Reply::Permission(outcome))) => TurnEvent::PermissionAnswered {
                 question: id,
@@ -309,7 +314,7 @@ impl Session {
             (Ask::Permission(_), _) => TurnEvent::PermissionAnswered {
                 question: id,
                 outcome: None,
-                by,
+                by: None,
             },
             (Ask::Elicitation(_), _) => TurnEvent::ElicitationAnswered {
                 question: id,

@@ -21,9 +21,7 @@ use crate::event::RawUpdate;
 use crate::event::{TokenUsage, TurnEvent, TurnId};
 use crate::log::{Appender, Epoch};
 use crate::log_repeated;
-use crate::session::{
-    Ask, Attached, DecidedPermission, Inserted, Prompter, Reply, Withdrawn, write_decided,
-};
+use crate::session::{Ask, Attached, DecidedPermission, Inserted, Prompter, Reply, Withdrawn};
 use crate::store::RecordChange;
 use crate::{Capability, Error, Result, Session};
 
@@ -355,7 +353,7 @@ impl TurnCore {
         self.room().await;
         self.session.log().append_deferred(self.epoch, |appender| {
             self.check_open("a question")?;
-            write_decided(appender, ask, decided)
+            self.session.write_decided(appender, ask, decided)
         })
     }
 

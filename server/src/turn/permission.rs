@@ -10,7 +10,7 @@ use acp_sdk::v1::{
 };
 
 use super::{ToolCall, TurnCore, question};
-use crate::session::{Ask, Reply};
+use crate::session::{Ask, Reply, audit};
 use crate::{Error, Result};
 
 /// What the user chose.
@@ -75,6 +75,7 @@ pub(super) async fn ask(
                 .iter()
                 .any(|option| option.option_id == decision.option) =>
         {
+            audit::remembered(core.session.id(), &call.summary(), &decision);
             decision
         }
         _ => choose(core, call, options).await?,

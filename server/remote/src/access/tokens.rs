@@ -84,6 +84,17 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
+    /// Returns how the audit log calls it.
+    pub(crate) fn label(&self) -> Arc<str> {
+        match self {
+            Self::Program => "nobody's token".into(),
+            Self::Master => "master".into(),
+            Self::Reader => "reading token".into(),
+            Self::Session => "session token".into(),
+            Self::Named(name) => format!("token {name}").into(),
+        }
+    }
+
     /// Returns the name of a token of the file.
     pub(crate) fn name(&self) -> Option<&Arc<str>> {
         match self {

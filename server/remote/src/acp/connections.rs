@@ -85,7 +85,7 @@ impl HttpConnections {
         let transport = Transport::messages(transport);
         let role = Role {
             gate: Some(streams.clone()),
-            ..Role::new(caller.access.clone())
+            ..caller.role("acp/http")
         };
         let mut running = self.server.attach_role(builder, transport, role);
         let connection = Arc::new(HttpConnection {

@@ -87,10 +87,11 @@ async fn serve(connections: &HttpConnections, caller: Caller, mut socket: WebSoc
     let builder = connections
         .builder()
         .drain_timeout(connections.settings.write_timeout);
-    let mut running =
-        connections
-            .server
-            .attach_as(builder, Transport::messages(transport), caller.access);
+    let mut running = connections.server.attach_role(
+        builder,
+        Transport::messages(transport),
+        caller.role("acp/websocket"),
+    );
     // However it ends, the sessions go on.
     tokio::select! {
         _ = running.closed() => {}

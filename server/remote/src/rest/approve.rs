@@ -7,6 +7,7 @@ use acp_sdk::v1::{
     SessionId,
 };
 use acp_server::event::QuestionId;
+use acp_server::internal::session::Reply;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -114,7 +115,11 @@ pub(super) async fn approve_tool(
     let outcome = RequestPermissionOutcome::Selected(outcome);
     // Somebody else may have been first.
     session
-        .answer_permission(question, outcome)
+        .answer_for(
+            &caller.answerer("rest"),
+            question,
+            Reply::Permission(outcome),
+        )
         .map_err(|_| not_found())?;
     Ok(Json(Resolved {
         resolved: true,

@@ -7,6 +7,7 @@ use acp_sdk::{HandlerError, Json};
 use acp_server::event::QuestionId;
 use acp_server::internal::connection::{self, check};
 use acp_server::internal::raw_object::RawObject;
+use acp_server::internal::session::Reply;
 use acp_server::usage;
 use acp_server::{Access, Error, PromptHandle, Session};
 use jsonrpsee::RpcModule;
@@ -125,7 +126,8 @@ struct Permit {
 
 async fn permit(context: Arc<Context>, params: Permit) -> Answer<Done> {
     let (session, question) = asked(&context, params.request_id).await?;
-    let answered = session.answer_permission(question, params.outcome);
+    let answerer = context.caller.answerer("rpc");
+    let answered = session.answer_for(&answerer, question, Reply::Permission(params.outcome));
     answered.map(|()| Done {}).map_err(|error| refused(&error))
 }
 
@@ -139,7 +141,8 @@ struct Elicit {
 
 async fn elicit(context: Arc<Context>, params: Elicit) -> Answer<Done> {
     let (session, question) = asked(&context, params.request_id).await?;
-    let answered = session.answer_elicitation(question, params.action);
+    let answerer = context.caller.answerer("rpc");
+    let answered = session.answer_for(&answerer, question, Reply::Elicitation(params.action));
     answered.map(|()| Done {}).map_err(|error| refused(&error))
 }
 

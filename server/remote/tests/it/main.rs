@@ -10,6 +10,7 @@
 mod access;
 mod acp;
 mod answer;
+mod audit;
 mod chaos;
 #[cfg(unix)]
 mod container;
