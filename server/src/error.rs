@@ -42,6 +42,9 @@ pub enum Error {
         /// The limit or the policy.
         reason: &'static str,
     },
+    /// The server has no room for it now, as the text says. Another attempt may succeed later.
+    #[error("{0}")]
+    Full(String),
     /// The answer to a permission request is an option that was not among those offered.
     #[error("the permission option {0:?} was chosen, which was not offered")]
     UnknownOption(String),

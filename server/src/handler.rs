@@ -67,8 +67,9 @@ pub trait Handler: Send + Sync + 'static {
         async {}
     }
 
-    /// Returns whether a session that nobody uses may leave memory after
-    /// [`idle_timeout`](crate::Limits::idle_timeout) (default: yes). Return `false` while closing it
+    /// Returns whether an idle session may leave memory, after
+    /// [`idle_timeout`](crate::Limits::idle_timeout) without clients or because another one needs its
+    /// place (default: yes). Return `false` while closing it
     /// would lose what [`open`](Self::open) cannot restore. Must not block.
     fn may_unload(&self, session: &Session) -> bool {
         let _ = session;

@@ -38,7 +38,11 @@ const REQUEST_BYTES: usize = 64 << 10;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Active sessions in memory. Opening another one fails with -32603.
+    /// Sessions in memory. Opening another one takes the idle session out of memory that was used the
+    /// longest time ago; its clients stay attached, and it returns when somebody uses it. If all are in
+    /// use, opening fails with -32603. In use are those with a turn or an open question, with a client
+    /// over HTTP or one that was not sent everything, and those that
+    /// [`Handler::may_unload`](crate::Handler::may_unload) keeps.
     pub sessions: usize,
     /// Clients attached to one session. Attaching another one fails with -32603. Those that may only
     /// read are counted by themselves: as many of them may be attached.

@@ -1,5 +1,6 @@
 //! Why a hosted agent cannot be used.
 
+use acp_sdk::HandlerError;
 use std::time::Duration;
 
 /// Why a hosted agent cannot be started.
@@ -61,4 +62,14 @@ pub enum HostedError {
     /// The agent was shut down.
     #[error("the agent was shut down; a new server and agent can open its sessions again")]
     ShutDown,
+}
+
+impl HostedError {
+    /// Returns the answer to a request that needs a process.
+    pub(super) fn answer(self) -> HandlerError {
+        match self {
+            Self::Full { .. } => acp_server::Error::Full(self.to_string()).into(),
+            other => other.into(),
+        }
+    }
 }

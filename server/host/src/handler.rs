@@ -155,7 +155,8 @@ impl Handler for HostedAgent {
         let session = &opening.session;
         let key = self.key(Offered::of(&opening.capabilities));
         let hosted = HostedSession::new(session, key, &self.0.processes.spec);
-        let granted = self.0.processes.get(key).await?;
+        let granted = self.0.processes.get(key).await;
+        let granted = granted.map_err(HostedError::answer)?;
         let process = granted.process.clone();
         let meta = opening.meta.clone();
         let opened = match &opening.kind {

@@ -14,6 +14,7 @@ use acp_server::SettingsChange;
 use acp_server::internal::session::current_value;
 use acp_server::{Session, Settings};
 
+use super::HostedError;
 use super::opening::{AgentSettings, notice};
 use super::process::Process;
 use super::processes::Processes;
@@ -47,7 +48,8 @@ impl HostedSession {
         {
             return Ok(link.clone());
         }
-        let granted = processes.get(self.key).await?;
+        let granted = processes.get(self.key).await;
+        let granted = granted.map_err(HostedError::answer)?;
         let process = granted.process.clone();
         self.release_terminals();
         let session = self.session()?;

@@ -258,6 +258,12 @@ impl Cursor {
         self.ended || self.delivered >= number
     }
 
+    /// Returns whether everything up to an event was sent, and nobody waits for anything.
+    pub(super) fn is_settled(&self, last: u64) -> bool {
+        let is_busy = self.sending || self.joining > 0 || !self.barriers.is_empty();
+        self.joined && !is_busy && self.delivered >= last && self.waiting.is_empty()
+    }
+
     /// Waits until the client was sent an event.
     pub(super) fn wait(&mut self, number: u64, waiter: Waiter) {
         self.waiting.push((number, waiter));

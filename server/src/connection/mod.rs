@@ -29,7 +29,7 @@ pub(crate) use v1::store_failed;
 pub(crate) use wire::Encoding;
 pub use wire::RESTARTED;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -39,7 +39,7 @@ use acp_sdk::v1::{ClientCapabilities, ErrorCode, Implementation, SessionId};
 use acp_sdk::{HandlerError, HandlerResult, Peer};
 
 use crate::limits::{LocalTools, OnDisconnect};
-use crate::server::ServerCore;
+use crate::server::{OpeningClient, ServerCore};
 use crate::session::Answerer;
 use crate::{Capability, Session};
 
@@ -103,6 +103,8 @@ struct ClientState {
     /// Whether changes of the state of its sessions are notified.
     wants_state: bool,
     subscriptions: HashMap<SessionId, Arc<Subscription>>,
+    /// Sessions that it is attached to although they have left memory.
+    suspended: HashSet<SessionId>,
     gone: bool,
 }
 
@@ -130,6 +132,7 @@ impl Client {
                 name: None,
                 wants_state: false,
                 subscriptions: HashMap::new(),
+                suspended: HashSet::new(),
                 gone: false,
             }),
             authenticated: AtomicBool::new(authenticated),
@@ -287,9 +290,44 @@ impl Client {
         let mut state = self.state();
         let id = subscription.session().id().clone();
         if !state.gone {
+            state.suspended.remove(&id);
             state.subscriptions.insert(id, subscription.clone());
         }
         !state.gone
+    }
+
+    /// The client stays attached to a session that leaves memory; `false` if it has gone meanwhile.
+    pub(crate) fn suspend(&self, session: &Session) -> bool {
+        let mut state = self.state();
+        let subscription = state.subscriptions.remove(session.id());
+        if !state.gone {
+            state.suspended.insert(session.id().clone());
+        }
+        let stays = !state.gone;
+        drop(state);
+        if let Some(subscription) = subscription {
+            subscription.end();
+        }
+        stays
+    }
+
+    /// Returns whether the client is attached to a session that has left memory.
+    pub(crate) fn is_suspended(&self, session: &SessionId) -> bool {
+        self.state().suspended.contains(session)
+    }
+
+    /// The client is attached no more to a session that has left memory.
+    pub(crate) fn forget_suspended(&self, session: &SessionId) {
+        self.state().suspended.remove(session);
+    }
+
+    /// Returns what a handler learns of the client.
+    pub(crate) fn opening(&self) -> OpeningClient {
+        OpeningClient {
+            capabilities: self.initialized().unwrap_or_default(),
+            info: self.info(),
+            meta: None,
+        }
     }
 
     /// Ends the client's part in a session.
@@ -306,11 +344,15 @@ impl Client {
 
     /// The connection has ended.
     pub(crate) fn gone(self: &Arc<Self>) {
-        let subscriptions = {
+        let (subscriptions, suspended) = {
             let mut state = self.state();
             state.gone = true;
-            std::mem::take(&mut state.subscriptions)
+            let suspended = std::mem::take(&mut state.suspended);
+            (std::mem::take(&mut state.subscriptions), suspended)
         };
+        for id in suspended {
+            self.core.sessions.forget_client(&id, self.id);
+        }
         self.delivery.close();
         tracing::debug!(client = self.id.0, "a client has gone");
         for subscription in subscriptions.into_values() {

@@ -217,6 +217,16 @@ impl Subscription {
         }
     }
 
+    /// Returns the last event that was sent, or skipped.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.cursor().delivered()
+    }
+
+    /// Returns whether the client was sent everything up to an event, and nobody waits for anything.
+    pub(crate) fn is_settled(&self, last: u64) -> bool {
+        self.cursor().is_settled(last)
+    }
+
     /// Returns whether nothing more is sent.
     pub(super) fn has_ended(&self) -> bool {
         self.cursor().has_ended()

@@ -85,7 +85,18 @@ impl ServerConnection {
             }
         }
         // Boxed, because it is rare, and every prompt has room for it otherwise.
-        Err(Box::pin(self.not_attached(id)).await)
+        Box::pin(self.attached_again(id)).await
+    }
+
+    /// Opens a session that has left memory although the client is attached.
+    async fn attached_again(&self, id: &SessionId) -> HandlerResult<(Session, Arc<Subscription>)> {
+        if self.client.is_suspended(id) && self.client.access().may_write() {
+            self.core().open(id).await?;
+            if let Some(subscription) = self.client.subscription(id) {
+                return Ok((subscription.session().clone(), subscription));
+            }
+        }
+        Err(self.not_attached(id).await)
     }
 
     async fn not_attached(&self, id: &SessionId) -> HandlerError {
@@ -113,9 +124,8 @@ impl ServerConnection {
 
     pub(super) fn opening(&self, meta: Option<Meta>) -> OpeningClient {
         OpeningClient {
-            capabilities: self.client.initialized().unwrap_or_default(),
-            info: self.client.info(),
             meta,
+            ..self.client.opening()
         }
     }
 

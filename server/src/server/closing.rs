@@ -30,11 +30,12 @@ impl ServerCore {
         let left = self.finish(|core| async move {
             let _locked = core.sessions.lock(&id).await;
             let Some(subscription) = client.subscription(&id) else {
-                let known = core.find(&id).await?.is_some();
-                return if known { Ok(()) } else { Err(not_found(&id)) };
+                client.forget_suspended(&id);
+                core.sessions.forget_client(&id, client.id());
+                return core.is_known(&id).await;
             };
             let session = subscription.session();
-            session.cancel_prompts_of(client.id());
+            session.cancel_prompts_of(Some(client.id()));
             let has_other = session.state().attached(true) > 1;
             if has_other {
                 client.leave(session);
@@ -45,6 +46,31 @@ impl ServerCore {
             Ok(())
         });
         left.await
+    }
+
+    /// Ends the program's part in a session.
+    pub(crate) async fn close(self: &Arc<Self>, id: &SessionId) -> HandlerResult<()> {
+        let id = id.clone();
+        let closed = self.finish(|core| async move {
+            let _locked = core.sessions.lock(&id).await;
+            let Some(session) = core.sessions.find(&id) else {
+                return core.is_known(&id).await;
+            };
+            session.cancel_prompts_of(None);
+            if session.state().attached(true) == 0 {
+                core.deactivate(&session).await;
+            }
+            Ok(())
+        });
+        closed.await
+    }
+
+    /// # Errors
+    ///
+    /// Resource not found, when there is no such session.
+    async fn is_known(&self, id: &SessionId) -> HandlerResult<()> {
+        let found = self.find(id).await?;
+        found.map(drop).ok_or_else(|| not_found(id))
     }
 
     /// Ends what runs in a session, and frees its memory. The id must be locked.
@@ -199,7 +225,7 @@ impl ServerCore {
                 }
                 let is_alone = session.state().attached(true) == 0;
                 if is_alone {
-                    session.cancel_prompts_of(client);
+                    session.cancel_prompts_of(Some(client));
                 }
             }
             core.unload_later(&session);

@@ -178,7 +178,11 @@ impl ServerCore {
 }
 
 /// Attaches a client to an open session, or sets its cursor back if it is attached.
-fn attach(client: &Arc<Client>, session: Session, replay: Replay) -> HandlerResult<Joined> {
+pub(super) fn attach(
+    client: &Arc<Client>,
+    session: Session,
+    replay: Replay,
+) -> HandlerResult<Joined> {
     if let Some(subscription) = client.subscription(session.id()) {
         let attachment = Attachment::new(client, &subscription);
         let barrier = subscription.restart(replay);
@@ -200,7 +204,7 @@ fn attach(client: &Arc<Client>, session: Session, replay: Replay) -> HandlerResu
         if state.attached(client.access().may_write()) >= limit {
             let id = session.id();
             let reason = format!("session {id} has {limit} clients, which is the limit");
-            return Err(HandlerError::internal(reason));
+            return Err(crate::Error::Full(reason).into());
         }
         let (client, subscription) = (client.clone(), subscription.clone());
         state.clients.push(Attached {

@@ -9,6 +9,7 @@ mod retention;
 mod sessions;
 mod statistics;
 mod stored;
+mod suspending;
 mod tasks;
 
 pub(crate) use joining::{Joined, Joining, Unanswered};
@@ -120,6 +121,8 @@ pub(crate) struct ServerCore {
     /// What the next `session/new` opens, if it is no new session.
     pub(crate) next_session: Mutex<Option<NextSession>>,
     clients: AtomicU64,
+    /// Counts uses of sessions.
+    pub(crate) uses: AtomicU64,
     /// Cancelled when the server shuts down: what waits for a client, for a time or for a handler
     /// that opens a session stops waiting.
     pub(crate) closed: CancellationToken,
@@ -146,6 +149,9 @@ pub trait DeletionObserver: Send + Sync {
 
 impl ServerCore {
     fn notify_deleted(&self, id: &SessionId) {
+        if let Some(suspended) = self.sessions.take_suspended(id) {
+            suspended.end(id);
+        }
         // Not under the lock: an observer may do anything.
         let observers = self
             .observers
@@ -263,6 +269,7 @@ impl ServerBuilder {
             coalesces_chunks: self.coalesces_chunks,
             requires_same_cwd: self.requires_same_cwd,
             clients: AtomicU64::new(0),
+            uses: AtomicU64::new(0),
             closed: CancellationToken::new(),
             tasks: TaskTracker::new(),
             retention_started: AtomicBool::new(false),
@@ -478,6 +485,16 @@ impl Server {
     #[must_use]
     pub fn stored_sessions(&self) -> StoredSessions {
         StoredSessions::new(self.core().store.clone())
+    }
+
+    /// Closes a session, as `session/close` does for a client: cancels the prompts that no client sent.
+    /// Unless a client that may change the session is attached, its turn ends and it leaves memory.
+    ///
+    /// # Errors
+    ///
+    /// Resource not found, or the error of the store.
+    pub async fn close_session(&self, id: &SessionId) -> HandlerResult<()> {
+        self.core().close(id).await
     }
 
     /// Deletes a session with its events: cancels its turns and closes it, for all clients.

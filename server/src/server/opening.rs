@@ -205,10 +205,32 @@ impl ServerCore {
             self.check_directory(id, &record.cwd, cwd)?;
         }
         self.refuse_once_closed()?;
+        let suspended = self.sessions.take_suspended(id);
+        let (environment, opening) = match (place, &suspended) {
+            (Some((_, environment)), _) => (Some(environment), opening),
+            (None, Some(old)) => (Some(old.environment.clone()), old.opening()),
+            (None, None) => (None, opening),
+        };
+        let opened = self.open_record(id, environment, opening).await;
+        match (&opened, suspended) {
+            (Ok(session), Some(suspended)) => suspended.restore(session),
+            // It can be opened later.
+            (Err(_), Some(suspended)) => self.sessions.suspend(id, suspended),
+            (_, None) => {}
+        }
+        opened
+    }
+
+    async fn open_record(
+        self: &Arc<Self>,
+        id: &SessionId,
+        environment: Option<Environment>,
+        opening: OpeningClient,
+    ) -> HandlerResult<Session> {
         let acquired = self.store.acquire(id).await;
         let (record, lease) = acquired.map_err(|error| store_refused(id, &error))?;
         let session = self.stored_session(&record, lease);
-        if let Some((_, environment)) = place {
+        if let Some(environment) = environment {
             session.set_environment(environment);
         }
         let opened = self.open_stored(&session, &record, OpeningKind::Loaded, opening);
@@ -359,7 +381,14 @@ impl ServerCore {
         state: HandlerState,
         settings: Settings,
     ) -> HandlerResult<Session> {
-        if let Err(error) = self.sessions.enter(&session, self.limits.sessions) {
+        let entered = loop {
+            let entered = self.sessions.enter(&session, self.limits.sessions);
+            let is_full = entered.is_err() && !self.closed.is_cancelled();
+            if !is_full || !self.make_room().await {
+                break entered;
+            }
+        };
+        if let Err(error) = entered {
             self.close_handler(&session, state).await;
             self.release(&session).await;
             return Err(error);
@@ -368,6 +397,7 @@ impl ServerCore {
         if !settings.is_mirrored() {
             session.state().settings = settings;
         }
+        session.set_used();
         session.opened(state);
         tracing::debug!(session = %session.id(), "opened a session");
         Ok(session.0.clone())

@@ -3,12 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use acp_sdk::HandlerResult;
 use acp_sdk::v1::SessionId;
-use acp_sdk::{HandlerError, HandlerResult};
 use tokio::sync::Notify;
 
+use super::suspending::Suspended;
 use super::tasks::shutting_down;
 use crate::Session;
+use crate::connection::ClientId;
 
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
@@ -20,6 +22,8 @@ pub(crate) struct Sessions {
 #[derive(Debug, Default)]
 struct Table {
     open: HashMap<SessionId, Session>,
+    /// Sessions that have left memory while clients were attached.
+    suspended: HashMap<SessionId, Suspended>,
     /// Whether no further session may be entered.
     closed: bool,
     locked: HashSet<SessionId>,
@@ -56,11 +60,38 @@ impl Sessions {
             return Err(shutting_down());
         }
         if table.open.len() >= limit {
-            let reason = format!("{limit} sessions are open, which is the limit; close one first");
-            return Err(HandlerError::internal(reason));
+            let reason = format!(
+                "{limit} sessions are open and in use, which is the limit; close one first"
+            );
+            return Err(crate::Error::Full(reason).into());
         }
         table.open.insert(session.id().clone(), session.clone());
         Ok(())
+    }
+
+    pub(super) fn suspended(&self) -> usize {
+        self.table().suspended.len()
+    }
+
+    /// Keeps what a session needs to be opened again, for who has locked its id.
+    pub(super) fn suspend(&self, id: &SessionId, suspended: Suspended) {
+        self.table().suspended.insert(id.clone(), suspended);
+    }
+
+    /// Returns what a session needs to be opened again, which is kept no more.
+    pub(super) fn take_suspended(&self, id: &SessionId) -> Option<Suspended> {
+        self.table().suspended.remove(id)
+    }
+
+    /// A client is attached no more to a session that is suspended.
+    pub(crate) fn forget_client(&self, id: &SessionId, client: ClientId) {
+        let mut table = self.table();
+        if let Some(suspended) = table.suspended.get_mut(id) {
+            suspended.forget(client);
+            if suspended.is_empty() {
+                table.suspended.remove(id);
+            }
+        }
     }
 
     pub(crate) fn remove(&self, id: &SessionId) {
@@ -74,17 +105,23 @@ impl Sessions {
         drop(all);
     }
 
+    /// Locks a session, unless it is locked.
+    pub(super) fn try_lock(&self, id: &SessionId) -> Option<Locked<'_>> {
+        let is_free = self.table().locked.insert(id.clone());
+        is_free.then(|| Locked {
+            sessions: self,
+            id: id.clone(),
+        })
+    }
+
     /// Waits until nothing else opens, closes, forks or deletes this session, and locks it.
     pub(crate) async fn lock(&self, id: &SessionId) -> Locked<'_> {
         loop {
             let mut unlocked = std::pin::pin!(self.unlocked.notified());
             // Registered before the check, or a release in between would be missed.
             unlocked.as_mut().enable();
-            if self.table().locked.insert(id.clone()) {
-                return Locked {
-                    sessions: self,
-                    id: id.clone(),
-                };
+            if let Some(locked) = self.try_lock(id) {
+                return locked;
             }
             unlocked.await;
         }
@@ -92,6 +129,7 @@ impl Sessions {
 
     /// The last turn of a session has ended.
     pub(crate) fn became_idle(&self, session: &Session) {
+        session.set_used();
         session.core().unload_later(session);
     }
 

@@ -80,6 +80,8 @@ struct SessionInner {
     /// Distinguishes ids given outside of turns from those of an earlier process.
     nonce: u32,
     ids: AtomicU64,
+    /// When it was used last, by the count of the server.
+    used: AtomicU64,
     /// Cancelled when the session has left memory.
     closed: CancellationToken,
 }
@@ -222,6 +224,7 @@ impl Session {
             log,
             state: Mutex::new(state),
             ids: AtomicU64::new(0),
+            used: AtomicU64::new(0),
             closed: CancellationToken::new(),
         }));
         let listener: Weak<SessionInner> = Arc::downgrade(&session.0);
@@ -407,6 +410,17 @@ impl Session {
     pub fn next_id(&self, kind: &str) -> String {
         let number = self.0.ids.fetch_add(1, Ordering::Relaxed) + 1;
         format!("{kind}-{:x}x{number}", self.0.nonce)
+    }
+
+    /// The session is used now.
+    pub(crate) fn set_used(&self) {
+        let now = self.core().uses.fetch_add(1, Ordering::Relaxed) + 1;
+        self.0.used.store(now, Ordering::Relaxed);
+    }
+
+    /// Returns when it was used last: later uses have larger numbers.
+    pub(crate) fn used(&self) -> u64 {
+        self.0.used.load(Ordering::Relaxed)
     }
 
     pub(crate) fn id_json(&self) -> &str {

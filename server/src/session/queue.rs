@@ -168,6 +168,16 @@ impl Queue {
         self.lifecycle == Lifecycle::Closed
     }
 
+    /// Refuses further prompts if there are none; `false` if there are, or the session is not open.
+    pub(crate) fn close_if_idle(&mut self) -> bool {
+        let is_idle =
+            self.lifecycle == Lifecycle::Open && !self.has_runner && self.waiting.is_empty();
+        if is_idle {
+            self.lifecycle = Lifecycle::Closed;
+        }
+        is_idle
+    }
+
     pub(crate) fn has_runner(&self) -> bool {
         self.has_runner
     }
@@ -428,9 +438,9 @@ impl Session {
         self.cancel_if(|prompt| prompt.is_running || prompt.origin == origin);
     }
 
-    /// Cancels the prompts of one client.
-    pub(crate) fn cancel_prompts_of(&self, client: ClientId) {
-        self.cancel_if(|prompt| prompt.origin == Some(client));
+    /// Cancels the prompts of a client, or those that no client sent.
+    pub(crate) fn cancel_prompts_of(&self, origin: Option<ClientId>) {
+        self.cancel_if(|prompt| prompt.origin == origin);
     }
 
     pub(super) fn cancel_if(&self, is_meant: impl Fn(Identity<'_>) -> bool) {

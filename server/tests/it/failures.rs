@@ -276,13 +276,16 @@ async fn a_session_that_cannot_be_stored_is_closed_again() {
     desk.agent.resume_session(resume).await.unwrap();
     assert_eq!(count(), 2);
 
-    // One that the limit refuses is not listed either.
+    // One that takes the place of another one has closed that one's handler.
+    fail(&store, Operation::Create, 1);
     let error = new().await.unwrap_err();
-    assert!(error.to_string().contains("2 sessions are open"), "{error}");
+    assert!(error.to_string().contains("injected failure"), "{error}");
+    assert_eq!(count(), 2);
+    new().await.unwrap();
     assert_eq!(count(), 2);
     let list = ListSessionsRequest::new();
     let listed = desk.agent.list_sessions(list).await.unwrap().sessions;
-    assert_eq!(listed.len(), 2);
+    assert_eq!(listed.len(), 3);
 }
 
 /// Changes its mode, an option and the title, each when its prompt says so.

@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 
 use acp_sdk::HandlerError;
 use acp_sdk::v1::ErrorCode;
+use acp_server::Error;
 use acp_server::store::{StoreError, StoreErrorKind};
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -128,6 +129,7 @@ impl Failure {
             StoreErrorKind::InUse => {
                 Self::new(StatusCode::CONFLICT, "session_in_use").message(error.to_string())
             }
+            StoreErrorKind::Full => Self::overloaded("store_full").message(error.to_string()),
             _ => Self::internal(operation, error.to_string()),
         }
     }
@@ -139,6 +141,9 @@ impl Failure {
             .map(|source| source as &(dyn StdError + 'static));
         if let Some(error) = source.and_then(|source| source.downcast_ref::<StoreError>()) {
             return Self::store(operation, error);
+        }
+        if let Some(Error::Full(reason)) = source.and_then(|source| source.downcast_ref()) {
+            return Self::overloaded("server_full").message(reason);
         }
         match error.code() {
             ErrorCode::RESOURCE_NOT_FOUND => Self::session_not_found(),

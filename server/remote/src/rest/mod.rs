@@ -74,6 +74,7 @@ pub fn rest(server: Server, settings: &EndpointSettings, tokens: Tokens) -> Rout
         ))
         .routes(routes!(turns::create_turn))
         .routes(routes!(turns::cancel_turn))
+        .routes(routes!(turns::close_session))
         .routes(routes!(events::turn_events))
         .routes(routes!(transcript::transcript))
         .routes(routes!(share::share))

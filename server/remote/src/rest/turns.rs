@@ -158,6 +158,26 @@ pub(super) async fn cancel_turn(
     cancel(&rest, &caller, &id, &of).await
 }
 
+/// Closes a session, as `session/close` does for a client at `/acp`: its turn and the queued prompts of
+/// REST and `/rpc` end, and it leaves memory. With a client attached only the latter end.
+#[utoipa::path(post, path = "/sessions/{id}/close", tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    responses(
+        (status = 204, description = "The session is closed, or a client keeps it open"),
+        (status = 404, description = "`session_not_found`", body = ErrorBody),
+    )
+)]
+pub(super) async fn close_session(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<StatusCode, Failure> {
+    caller.writes(&id)?;
+    let closed = rest.server().close_session(&id).await;
+    closed.map_err(|error| Failure::agent("session_close_failed", &error))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Whose prompts are cancelled.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

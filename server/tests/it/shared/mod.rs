@@ -6,6 +6,7 @@ mod methods;
 mod policies;
 mod prompt_ids;
 mod resuming;
+mod room;
 mod state;
 
 use acp_sdk::v1::*;

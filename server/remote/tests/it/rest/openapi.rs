@@ -31,6 +31,7 @@ async fn the_document_names_the_routes_and_no_others() {
         "/sessions",
         "/sessions/{id}",
         "/sessions/{id}/cancel",
+        "/sessions/{id}/close",
         "/sessions/{id}/events",
         "/sessions/{id}/share",
         "/sessions/{id}/transcript",
