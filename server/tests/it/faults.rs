@@ -398,9 +398,9 @@ async fn six_prompts_with_a_large_image_come_back_whole() {
     }
 }
 
-/// Session 10,001 was refused, and closing did not help.
+/// Session 10,001 was refused, although the others stood idle, and closing did not help.
 #[tokio::test]
-async fn there_is_room_for_ten_thousand_open_sessions_and_more_closed_ones() {
+async fn there_is_room_for_more_than_ten_thousand_sessions() {
     let counting = Counting::default();
     let limit = Limits::default().sessions;
     assert_eq!(limit, 10_000);
@@ -412,23 +412,16 @@ async fn there_is_room_for_ten_thousand_open_sessions_and_more_closed_ones() {
     for _ in 1..limit {
         new_session(&desk.agent).await;
     }
-    let new = || desk.agent.new_session(NewSessionRequest::new("/w", vec![]));
-    let error = new().await.unwrap_err();
-    assert!(
-        error.to_string().contains("10000 sessions are open"),
-        "{error}"
-    );
     assert_eq!(counting.open(), limit);
     for _ in 0..100 {
-        let close = CloseSessionRequest::new(desk.session.clone());
-        desk.agent.close_session(close).await.unwrap();
-        let opened = new().await.unwrap().session_id;
-        let close = CloseSessionRequest::new(opened);
-        desk.agent.close_session(close).await.unwrap();
-        let resume = ResumeSessionRequest::new(desk.session.clone(), "/w");
-        desk.agent.resume_session(resume).await.unwrap();
+        new_session(&desk.agent).await;
+        assert!(counting.open() <= limit, "{}", counting.open());
     }
-    assert_eq!(counting.open(), limit);
+    // The oldest one has left memory, and comes back.
+    desk.prompt("x").await.unwrap();
+    let resume = ResumeSessionRequest::new(desk.session.clone(), "/w");
+    desk.agent.resume_session(resume).await.unwrap();
+    assert!(counting.open() <= limit, "{}", counting.open());
 }
 
 /// Ids came from a hash of a counter.
