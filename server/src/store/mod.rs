@@ -227,6 +227,21 @@ pub trait Store: Send + Sync + 'static {
     /// `InUse` while another process has a lease.
     fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool>;
 
+    /// Returns what [`keep_derived`](Self::keep_derived) has kept of sessions, in their order; `None`
+    /// where there is nothing. By default there never is.
+    fn derived<'a>(&'a self, sessions: &'a [SessionId]) -> StoreFuture<'a, Vec<Option<String>>> {
+        let nothing = sessions.iter().map(|_| None).collect();
+        Box::pin(std::future::ready(Ok(nothing)))
+    }
+
+    /// Keeps a text that was derived from the events of each of these sessions, in place of the one
+    /// before, until the session is deleted. It can be made again at any time, so a store may lose it.
+    /// Needs no lease; sessions that do not exist are left out. By default nothing is kept.
+    fn keep_derived<'a>(&'a self, derived: Vec<(SessionId, String)>) -> StoreFuture<'a, ()> {
+        drop(derived);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Returns how much the store keeps. May inspect every session.
     fn usage(&self) -> StoreFuture<'_, StoreUsage>;
 }

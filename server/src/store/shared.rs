@@ -53,6 +53,14 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).read(session, after, max_bytes)
     }
 
+    fn derived<'a>(&'a self, sessions: &'a [SessionId]) -> StoreFuture<'a, Vec<Option<String>>> {
+        (**self).derived(sessions)
+    }
+
+    fn keep_derived<'a>(&'a self, derived: Vec<(SessionId, String)>) -> StoreFuture<'a, ()> {
+        (**self).keep_derived(derived)
+    }
+
     fn fork<'a>(
         &'a self,
         source: &'a SessionId,

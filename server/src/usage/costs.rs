@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The most currencies of one sum. Those beyond are left out: an agent invents them.
 pub(super) const MOST_CURRENCIES: usize = 32;
@@ -11,7 +11,7 @@ pub(super) const MOST_CURRENCIES: usize = 32;
 const LONGEST_NAME: usize = 64;
 
 /// Amounts by currency: an ISO 4217 code, or another unit that the agent charges.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Costs(BTreeMap<String, f64>);
 

@@ -1,6 +1,7 @@
 //! The fold of a session's events into turns.
 
 use acp_sdk::v1::{Cost, SessionUpdate};
+use serde::{Deserialize, Serialize};
 
 use super::{Costs, TurnEnd, TurnUsage};
 use crate::event::{Event, EventBody, EventKind, StoredEvent, TurnEvent};
@@ -11,7 +12,7 @@ use crate::event::{Event, EventBody, EventKind, StoredEvent, TurnEvent};
 /// increase of the total while the turn runs, or until the next one begins, because some agents
 /// report it after their answer. A total that is smaller than the one before counts whole: the agent
 /// has restarted its counter. A total that is reported before the first turn counts for none.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct UsageFold {
     /// The number of the last event that was observed.
     last: u64,

@@ -12,12 +12,13 @@ pub use of_turn::of_turn;
 pub use of_turn::of_turn_with_end;
 
 use acp_sdk::v1::StopReason;
+use serde::{Deserialize, Serialize};
 
 use crate::event::{TokenUsage, TurnId};
 use crate::store::SessionRecord;
 
 /// A turn, and what it used.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnUsage {
     /// The turn.
     pub turn: TurnId,
@@ -34,7 +35,7 @@ pub struct TurnUsage {
 }
 
 /// The end of a turn.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnEnd {
     /// Milliseconds since 1970; `None` if it is unknown.
     pub at: Option<u64>,

@@ -25,6 +25,8 @@ pub enum Operation {
     Read,
     Fork,
     Delete,
+    Derived,
+    KeepDerived,
     Usage,
 }
 
@@ -309,6 +311,14 @@ impl<S: Store> Store for FaultyStore<S> {
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         self.call(Operation::Delete, self.inner.delete(session))
+    }
+
+    fn derived<'a>(&'a self, sessions: &'a [SessionId]) -> StoreFuture<'a, Vec<Option<String>>> {
+        self.call(Operation::Derived, self.inner.derived(sessions))
+    }
+
+    fn keep_derived<'a>(&'a self, derived: Vec<(SessionId, String)>) -> StoreFuture<'a, ()> {
+        self.call(Operation::KeepDerived, self.inner.keep_derived(derived))
     }
 
     fn usage(&self) -> StoreFuture<'_, StoreUsage> {

@@ -11,12 +11,13 @@ use serde_json::json;
 use tempfile::TempDir;
 
 /// What each version has written.
-pub(crate) const STORES: [&str; 5] = [
+pub(crate) const STORES: [&str; 6] = [
     include_str!("version-1.sql"),
     include_str!("version-2.sql"),
     include_str!("version-3.sql"),
     include_str!("version-4.sql"),
     include_str!("version-5.sql"),
+    include_str!("version-6.sql"),
 ];
 
 /// The version whose records have the handler's data.
@@ -28,6 +29,9 @@ const TIMES: usize = 3;
 /// The version whose sessions can have lost their oldest events, and the oldest event of the copy there.
 const OLDEST: usize = 4;
 const OLDEST_EVENT: usize = 6;
+
+/// The version that keeps what was derived from the events of a session.
+const DERIVED: usize = 6;
 
 /// Makes the store that a version has written.
 pub(crate) fn write(path: &Path, version: usize) {
@@ -151,6 +155,10 @@ async fn migrating_keeps_all_sessions_and_events() {
         let kept = &copied[oldest_of_copy(version) - 1..];
         assert_eq!(events(&store, "sess_2").await, kept);
         assert_eq!(events(&store, "sess_3").await.len(), 2);
+
+        let derived = store.derived(&["sess_1".into(), "sess_2".into()]).await;
+        let text = (version >= DERIVED).then(|| r#"[1,"ü"]"#.to_owned());
+        assert_eq!(derived.unwrap(), [text, None], "of version {version}");
 
         // Its process has ended, and its lease with it.
         let (record, lease) = store.acquire(&"sess_3".into()).await.unwrap();

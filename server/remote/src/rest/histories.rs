@@ -1,6 +1,6 @@
 //! The turns of the sessions in the store, as far as they are remembered.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::{SessionConfigOptionValue, SessionId};
@@ -15,7 +15,10 @@ use super::summary::{History, TurnSummary, model_of};
 const MOST_BYTES: usize = if cfg!(test) { 64 << 10 } else { 32 << 20 };
 
 /// Sessions that are read from the store at a time.
-const PAGE: usize = 200;
+const PAGE: usize = 500;
+
+/// The most bytes of a session's turns that are kept in the store.
+const MOST_KEPT_BYTES: usize = 4 << 20;
 
 /// The turns of sessions that were read. They are read on from where they end.
 #[derive(Default)]
@@ -25,6 +28,8 @@ pub(super) struct Histories(Mutex<Kept>);
 struct Kept {
     by_session: HashMap<SessionId, Arc<History>>,
     bytes: usize,
+    /// What is not in the store yet.
+    unsaved: Vec<(SessionId, Arc<History>)>,
 }
 
 impl Histories {
@@ -51,6 +56,13 @@ impl Histories {
         kept.by_session.insert(session.clone(), history);
     }
 
+    fn save_later(&self, session: &SessionId, history: Arc<History>) {
+        let mut kept = self.kept();
+        if kept.unsaved.len() < PAGE {
+            kept.unsaved.push((session.clone(), history));
+        }
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,6 +84,10 @@ fn size(session: &SessionId, history: &History) -> usize {
 pub(super) struct AllRecords<'a> {
     records: Records<&'a dyn Store>,
     operation: &'static str,
+    rest: &'a Rest,
+    /// Whether the turns of the sessions are needed.
+    with_turns: bool,
+    page: VecDeque<SessionRecord>,
 }
 
 impl AllRecords<'_> {
@@ -81,18 +97,77 @@ impl AllRecords<'_> {
     ///
     /// 500 with the name of the operation, when the store fails.
     pub(super) async fn next(&mut self) -> Result<Option<SessionRecord>, Failure> {
+        if self.page.is_empty() {
+            while self.page.len() < PAGE
+                && let Some(record) = self.read().await?
+            {
+                self.page.push_back(record);
+            }
+            if self.with_turns {
+                self.remember().await?;
+            }
+        }
+        Ok(self.page.pop_front())
+    }
+
+    async fn read(&mut self) -> Result<Option<SessionRecord>, Failure> {
         let next = self.records.next().await;
         next.map_err(|error| Failure::internal(self.operation, error.to_string()))
+    }
+
+    /// Reads what the store has kept of the turns of a page's sessions, in one go.
+    async fn remember(&self) -> Result<(), Failure> {
+        let histories = self.rest.histories();
+        let unknown: Vec<_> = {
+            let kept = histories.kept();
+            let is_known = |record: &&SessionRecord| kept.by_session.contains_key(&record.id);
+            let unknown = self.page.iter().filter(|record| !is_known(record));
+            unknown
+                .map(|record| (record.id.clone(), record.last_event))
+                .collect()
+        };
+        let ids: Vec<_> = unknown.iter().map(|(id, _)| id.clone()).collect();
+        let texts = self.rest.server().store().derived(&ids).await;
+        let texts = texts.map_err(|error| Failure::internal(self.operation, error.to_string()))?;
+        for ((id, last_event), text) in unknown.iter().zip(texts) {
+            let history = text.and_then(|text| History::of_text(&text, *last_event));
+            if let Some(history) = history {
+                histories.keep(id, Arc::new(history));
+            }
+            tokio::task::consume_budget().await;
+        }
+        self.rest.save_histories().await;
+        Ok(())
     }
 }
 
 impl Rest {
-    pub(super) fn all_records(&self, operation: &'static str) -> AllRecords<'_> {
+    pub(super) fn all_records(&self, operation: &'static str, with_turns: bool) -> AllRecords<'_> {
         let mut query = ListQuery::default();
         query.limit = PAGE;
         AllRecords {
             records: Records::new(&**self.server().store(), query),
             operation,
+            rest: self,
+            with_turns,
+            page: VecDeque::new(),
+        }
+    }
+
+    /// Keeps in the store what was read of turns since the last time, for later processes.
+    pub(super) async fn save_histories(&self) {
+        let unsaved = std::mem::take(&mut self.histories().kept().unsaved);
+        let texts = unsaved.into_iter().filter_map(|(id, history)| {
+            let text = history.to_text()?;
+            (text.len() <= MOST_KEPT_BYTES).then_some((id, text))
+        });
+        let texts: Vec<_> = texts.collect();
+        if texts.is_empty() {
+            return;
+        }
+        // It can be made again.
+        if let Err(error) = self.server().store().keep_derived(texts).await {
+            tracing::debug!(%error, "the turns of sessions are not kept in the store");
         }
     }
 
@@ -143,6 +218,10 @@ impl Rest {
             history = Arc::new(longer);
             if is_whole {
                 self.histories().keep(&record.id, history.clone());
+                // A running turn changes it soon.
+                if record.running_turn.is_none() {
+                    self.histories().save_later(&record.id, history.clone());
+                }
             }
         }
         let unchanged = unchanged(&history);

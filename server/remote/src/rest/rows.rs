@@ -56,7 +56,7 @@ impl Rest {
         operation: &'static str,
     ) -> Result<Vec<Row>, Failure> {
         let mut rows: Vec<Row> = Vec::new();
-        let mut records = self.all_records(operation);
+        let mut records = self.all_records(operation, true);
         while rows.len() < filters.limit
             && let Some(record) = records.next().await?
         {
@@ -70,7 +70,38 @@ impl Rest {
             let row = unless_deleted(self.row(record, operation).await)?;
             rows.extend(row.filter(|row| filters.accepts_model(row.model.as_deref())));
         }
+        self.save_histories().await;
         Ok(rows)
+    }
+
+    /// Returns the ids of the sessions that a query asks for, the latest activity first.
+    ///
+    /// # Errors
+    ///
+    /// 500 with this error name, when the store fails.
+    pub(super) async fn session_ids(
+        &self,
+        filters: &Filters,
+        operation: &'static str,
+    ) -> Result<Vec<String>, Failure> {
+        if filters.model.is_some() {
+            let rows = self.rows(filters, operation).await?.into_iter();
+            return Ok(rows.map(|row| row.record.id.to_string()).collect());
+        }
+        let mut ids = Vec::new();
+        let mut records = self.all_records(operation, false);
+        while ids.len() < filters.limit
+            && let Some(record) = records.next().await?
+        {
+            let active = milliseconds(&record.updated_at);
+            if filters.is_before(active) {
+                break;
+            }
+            if filters.accepts_time(active) {
+                ids.push(record.id.to_string());
+            }
+        }
+        Ok(ids)
     }
 
     /// Returns what a session has done up to the last event of its record.

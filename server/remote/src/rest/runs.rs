@@ -189,7 +189,7 @@ impl Rest {
                 visited.insert(record.id);
             }
         }
-        let mut records = self.all_records(operation);
+        let mut records = self.all_records(operation, true);
         while let Some(record) = records.next().await? {
             let active = milliseconds(&record.updated_at) + COMMIT.as_millis() as u64;
             if filters.is_before(active) || !runs.needs(active) {
@@ -199,6 +199,7 @@ impl Rest {
                 self.runs_of(&record, filters, operation, runs).await?;
             }
         }
+        self.save_histories().await;
         Ok(())
     }
 

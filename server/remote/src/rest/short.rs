@@ -122,13 +122,9 @@ pub(super) async fn list_session_ids(
     Parameters(query): Parameters<RowsQuery>,
 ) -> Result<Json<SessionIds>, Failure> {
     caller.reads_all()?;
-    let rows = rest
-        .rows(&query.filters(IDS)?, "sessions_list_failed")
-        .await?;
-    let sessions = rows.into_iter().map(|row| row.record.id.to_string());
-    Ok(Json(SessionIds {
-        sessions: sessions.collect(),
-    }))
+    let filters = query.filters(IDS)?;
+    let sessions = rest.session_ids(&filters, "sessions_list_failed").await?;
+    Ok(Json(SessionIds { sessions }))
 }
 
 /// Returns a session.

@@ -7,12 +7,14 @@ use acp_sdk::v1::{
 
 use acp_server::event::{EventBody, EventKind, StoredEvent};
 use acp_server::usage::{TurnUsage, UsageFold};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 /// The most bytes of a prompt in a list.
 const PROMPT_BYTES: usize = 1 << 10;
 
 /// What a turn used and did.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct TurnSummary {
     pub(super) usage: TurnUsage,
     pub(super) details: Details,
@@ -22,7 +24,7 @@ pub(super) struct TurnSummary {
 ///
 /// These are sums, of thousands of turns: a conversation of each would hold its content. The log
 /// gives each chunk the id of its message, so that messages can be counted by their ids.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Details {
     /// The first text of the user, perhaps not all of it.
     pub(super) prompt: Option<String>,
@@ -69,7 +71,7 @@ fn beginning(chunk: &ContentChunk) -> Option<String> {
 }
 
 /// The turns of a session.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct History {
     /// The number of the last event that was observed.
     last: u64,
@@ -82,7 +84,23 @@ pub(super) struct History {
     bytes: usize,
 }
 
+/// The version of [`History::to_text`]. A text of another one is made again.
+const VERSION: u32 = 1;
+
 impl History {
+    /// Returns the text that is kept with the session; `None` if it has none.
+    pub(super) fn to_text(&self) -> Option<String> {
+        serde_json::to_string(&(VERSION, self)).ok()
+    }
+
+    /// Reads what was kept with a session that has this last event; `None` if it must be made again.
+    pub(super) fn of_text(text: &str, last_event: u64) -> Option<Self> {
+        let (version, history): (u32, &RawValue) = serde_json::from_str(text).ok()?;
+        let history = (version == VERSION).then(|| history.get())?;
+        let history: Self = serde_json::from_str(history).ok()?;
+        (history.last <= last_event).then_some(history)
+    }
+
     pub(super) fn observe(&mut self, event: StoredEvent<'_>) {
         self.last = event.number;
         let before = self.usage.latest().map(|turn| turn.turn);

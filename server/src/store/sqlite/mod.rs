@@ -321,6 +321,17 @@ impl Store for SqliteStore {
         Box::pin(writer::call(&self.writes, false, delete))
     }
 
+    fn derived<'a>(&'a self, sessions: &'a [SessionId]) -> StoreFuture<'a, Vec<Option<String>>> {
+        let sessions = sessions.to_vec();
+        let derived = move |connection: &Connection| read::derived(connection, &sessions);
+        Box::pin(writer::call(&self.reads, false, derived))
+    }
+
+    fn keep_derived<'a>(&'a self, derived: Vec<(SessionId, String)>) -> StoreFuture<'a, ()> {
+        let keep = move |tables: &Tables| tables.keep_derived(&derived);
+        Box::pin(writer::call(&self.writes, false, keep))
+    }
+
     fn usage(&self) -> StoreFuture<'_, StoreUsage> {
         let path = self.path.clone();
         let usage = move |connection: &Connection| read::usage(connection, &path);

@@ -28,6 +28,19 @@ pub(super) fn find(
     rows.next()?.map(record).transpose()
 }
 
+pub(super) fn derived(
+    connection: &Connection,
+    sessions: &[SessionId],
+) -> Result<Vec<Option<String>>, Failure> {
+    let sql = "SELECT text FROM sessions JOIN derived ON derived.session = key WHERE id = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let texts = sessions.iter().map(|session| {
+        let text = statement.query_row([session.as_str()], |row| row.get(0));
+        text.optional()
+    });
+    Ok(texts.collect::<Result<_, _>>()?)
+}
+
 pub(super) fn list(
     connection: &Connection,
     query: &ListQuery,

@@ -78,6 +78,14 @@ pub(super) const STEPS: &[&str] = &[
     ALTER TABLE sessions DROP COLUMN oldest;
     ALTER TABLE store DROP COLUMN syncs;
     ",
+    // 6: what was derived from the events of a session, and can be made again.
+    "
+    CREATE TABLE derived (
+        -- The key of the session.
+        session INTEGER PRIMARY KEY,
+        text TEXT NOT NULL
+    ) STRICT;
+    ",
 ];
 
 /// Returns the version that `steps` lead to.
@@ -112,11 +120,11 @@ mod tests {
         };
         let mut steps = STEPS.to_vec();
         migrate(&connection, version(), &steps).unwrap();
-        assert_eq!(version(), 5);
+        assert_eq!(version(), 6);
         steps.push("ALTER TABLE store ADD COLUMN later INTEGER");
         steps.push("UPDATE store SET later = 7");
         migrate(&connection, version(), &steps).unwrap();
-        assert_eq!(version(), 7);
+        assert_eq!(version(), 8);
         migrate(&connection, version(), &steps).unwrap();
         let later = connection.query_row("SELECT later FROM store", [], |row| row.get(0));
         assert_eq!(later, Ok(7));

@@ -194,6 +194,7 @@ impl Tables {
         for delete in [
             "DELETE FROM batches WHERE session = ?1",
             "DELETE FROM activity WHERE session = ?1",
+            "DELETE FROM derived WHERE session = ?1",
             "DELETE FROM sessions WHERE key = ?1",
         ] {
             let mut statement = self.connection.prepare_cached(delete)?;
@@ -201,6 +202,15 @@ impl Tables {
         }
         self.has_freed.set(true);
         Ok(true)
+    }
+
+    pub(super) fn keep_derived(&self, derived: &[(SessionId, String)]) -> Result<(), Failure> {
+        let sql = "INSERT OR REPLACE INTO derived SELECT key, ?2 FROM sessions WHERE id = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        for (session, text) in derived {
+            statement.execute((session.as_str(), text))?;
+        }
+        Ok(())
     }
 
     /// Returns a session that this instance has leased, and takes it out of the cache. A commit that

@@ -48,6 +48,7 @@ pub async fn check<S: Store>(open: impl AsyncFn() -> S) {
         records::ids_and_names_are_unique,
         records::changes_are_kept,
         records::a_deleted_session_is_gone,
+        records::what_is_derived_is_the_latest_or_nothing,
         leases::each_lease_has_a_higher_token,
         leases::only_the_latest_lease_writes,
         leases::a_released_lease_does_not_write,

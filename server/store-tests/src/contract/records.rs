@@ -144,6 +144,26 @@ pub(super) async fn changes_are_kept(store: Shared) {
     assert_eq!(session.record().await, expected, "after an empty commit");
 }
 
+pub(super) async fn what_is_derived_is_the_latest_or_nothing(store: Shared) {
+    let session = Session::create(&store, "s").await;
+    let ids = ["s", "missing"].map(SessionId::from);
+    let derived = || store.derived(&ids);
+    assert_eq!(derived().await.ok(), Some(vec![None, None]), "derived");
+    for kept in ["first \u{fc}\n", "second"] {
+        let texts = ids.iter().map(|id| (id.clone(), kept.to_owned()));
+        assert!(store.keep_derived(texts.collect()).await.is_ok(), "keep");
+        let derived = derived().await.ok().unwrap_or_default();
+        assert_eq!((derived.len(), derived.get(1)), (2, Some(&None)), "derived");
+        // A store need not keep it.
+        if let Some(Some(text)) = derived.first() {
+            assert_eq!(text, kept, "derived");
+        }
+    }
+    assert!(store.delete(&session.id).await.is_ok(), "delete");
+    Session::create(&store, "s").await;
+    assert_eq!(derived().await.ok(), Some(vec![None, None]), "derived");
+}
+
 pub(super) async fn a_deleted_session_is_gone(store: Shared) {
     let session = Session::create(&store, "s").await;
     let other = Session::create(&store, "other").await;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use acp_sdk::v1::{Cost, StopReason, UsageUpdate};
-use acp_server::store::{MemoryStore, SessionRecord, Store as _};
+use acp_server::event::Batch;
+use acp_server::store::{Commit, MemoryStore, SessionRecord, SqliteStore, Store as _};
 use acp_server::{Handler, HandlerError, HandlerResult, Turn};
+use acp_store_tests::faults::{FaultyStore, Operation};
 
 use super::*;
 
@@ -375,5 +377,99 @@ async fn runs_are_filtered_by_time_model_and_number() {
             refused(&answer, 400, "invalid_query");
             assert!(answer.json()["detail"].is_string(), "{answer:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn what_turns_did_is_read_from_their_events_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let site = async || {
+        let store = Arc::new(FaultyStore::new(SqliteStore::open(&path).unwrap()));
+        let server = Server::builder(Spender).store(store.clone()).build();
+        (
+            Site::with(server, &EndpointSettings::default()).await,
+            store,
+        )
+    };
+    let lists = ["/runs", "/sessions", "/runs/cost"];
+    let (first, _) = site().await;
+    let mut ids = Vec::new();
+    for said in ["0.5 1000", "0.25 7 EUR", "0.1 1 USD failed"] {
+        let id = first.create().await.id;
+        first.talk(&id, said).await;
+        ids.push(id);
+    }
+    let mut expected = Vec::new();
+    for path in lists {
+        expected.push(first.get(path).await.json());
+    }
+    assert_eq!(expected[0]["total_runs"], 3);
+    first.server.shutdown().await;
+    drop(first);
+
+    let (second, store) = site().await;
+    for (path, expected) in lists.iter().zip(&expected) {
+        let answer = second.get(path).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        assert_eq!(&answer.json(), expected, "{path}");
+    }
+    let calls = store.calls();
+    assert!(!calls.contains(&Operation::Read), "{calls:?}");
+    // Later turns are added to what is kept.
+    second.talk(&ids[0], "0.75 1000").await;
+    let costs = second.get("/runs/cost").await.json();
+    assert_eq!(costs["total_runs"], 4);
+    near(&costs["total_cost"], 0.5 + 0.25 + 0.1);
+    let text = store.derived(&[ids[1].as_str().into()]).await.unwrap();
+    assert!(text[0].as_ref().unwrap().contains("EUR"), "{text:?}");
+    // What cannot be read is made again.
+    let broken = vec![(ids[1].as_str().into(), "[0, {}]".to_owned())];
+    store.keep_derived(broken).await.unwrap();
+    second.server.shutdown().await;
+    drop(second);
+    let (third, _) = site().await;
+    assert_eq!(
+        third.get("/runs/cost").await.json()["total_cost"],
+        costs["total_cost"]
+    );
+}
+
+/// `cargo test --release -p acp-server-remote --test it ten_thousand -- --ignored --nocapture`
+#[tokio::test]
+#[ignore = "prints a measurement"]
+async fn ten_thousand_sessions_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open(&path).unwrap();
+    for number in 0..10_000 {
+        let record = SessionRecord::new(format!("session-{number}"), "/w");
+        let lease = store.create(&record).await.unwrap();
+        let mut batch = Batch::new(1);
+        batch.push(r#"{"event":"turn_started","turn":1}"#);
+        for chunk in 0..50 {
+            batch.push(&format!(
+                r#"{{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{{"type":"text","text":"{chunk:060}"}}}}"#
+            ));
+        }
+        batch.push(r#"{"event":"turn_ended","turn":1,"stopReason":"end_turn"}"#);
+        let mut commit = Commit::default();
+        commit.events = Some(Arc::new(batch));
+        store.commit(&lease, commit).await.unwrap();
+        store.release(&lease).await.unwrap();
+    }
+    drop(store);
+    for process in ["first", "second"] {
+        let store = SqliteStore::open(&path).unwrap();
+        let server = Server::builder(Spender).store(store).build();
+        let site = Site::with(server, &EndpointSettings::default()).await;
+        for list in ["/session", "/sessions", "/runs", "/sessions"] {
+            let begun = std::time::Instant::now();
+            let answer = site.get(&format!("{list}?limit=10000")).await;
+            let (time, bytes) = (begun.elapsed(), answer.body.len());
+            assert_eq!(answer.status, 200);
+            eprintln!("{process} process: {list}: {time:?}, {bytes} bytes");
+        }
+        site.server.shutdown().await;
     }
 }
