@@ -24,6 +24,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The most events of one answer to a long poll.
 const MOST_EVENTS: usize = 1_000;
 
+/// The most events that are read for one answer, including those that are left out of it.
+const MOST_READ: usize = 20_000;
+
 pub(super) fn register(module: &mut RpcModule<()>) -> Result<(), RegisterMethodError> {
     module.register_subscription(
         "session_subscribe",
@@ -105,6 +108,22 @@ struct Poll {
     /// How long to wait for a first event, in milliseconds.
     #[serde(default)]
     wait_ms: u64,
+    /// Which events the answer has; absent: all.
+    only: Option<Only>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Only {
+    /// The start and end of turns, and questions with their answers.
+    Turns,
+}
+
+impl Only {
+    fn is_left_out(self, received: &Received) -> bool {
+        let Self::Turns = self;
+        matches!(received, Received::Event(event) if !matches!(event.body, EventBody::Turn(_)))
+    }
 }
 
 #[derive(Clone, Serialize)]
@@ -127,8 +146,11 @@ async fn poll(context: Arc<Context>, params: Poll) -> Answer<Polled> {
         events: Vec::new(),
         last_event_id: params.after,
     };
-    let mut bytes = 0;
-    while polled.events.len() < MOST_EVENTS && bytes < context.message_bytes / 4 {
+    let (mut bytes, mut read) = (0, 0);
+    let is_full = |polled: &Polled, bytes| {
+        polled.events.len() >= MOST_EVENTS || bytes >= context.message_bytes / 4
+    };
+    while !is_full(&polled, bytes) && read < MOST_READ {
         let is_first = polled.events.is_empty();
         let Some(received) = next(&mut events, &session, is_first.then_some(deadline)).await?
         else {
@@ -138,6 +160,11 @@ async fn poll(context: Arc<Context>, params: Poll) -> Answer<Polled> {
             Received::Event(event) => event.number,
             Received::Gap(last) => *last,
         };
+        read += 1;
+        if params.only.is_some_and(|only| only.is_left_out(&received)) {
+            tokio::task::consume_budget().await;
+            continue;
+        }
         let event = to_json(&session, &received).await;
         let event = event.map_err(|error| failed(&error))?;
         bytes += acp_sdk::json::encoded_len(&event);

@@ -134,6 +134,28 @@ async fn a_turn_by_single_requests() {
 }
 
 #[tokio::test]
+async fn the_turns_and_questions_of_a_session_without_its_updates() {
+    let host = host().await;
+    let session = new_session(&host).await;
+    call(&host, "session_prompt", prompt(&session, "stream 3")).await;
+    let params = json!({ "sessionId": session });
+    let all = call(&host, "session_events", params).await["result"].clone();
+    let params = json!({ "sessionId": session, "only": "turns" });
+    let polled = call(&host, "session_events", params).await["result"].clone();
+    let types = |polled: &Value| -> Vec<Value> {
+        let events = polled["events"].as_array().unwrap().iter();
+        events.map(|event| event["type"].clone()).collect()
+    };
+    assert!(types(&all).contains(&json!("update")));
+    assert_eq!(types(&polled), ["turn_started", "turn_ended"]);
+    // The next poll does not read the updates again.
+    assert_eq!(polled["lastEventId"], all["lastEventId"]);
+    let params = json!({ "sessionId": session, "only": "something" });
+    let refused = call(&host, "session_events", params).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+#[tokio::test]
 async fn a_long_poll_waits_for_an_event_and_no_longer() {
     let host = host().await;
     let session = new_session(&host).await;
