@@ -2,36 +2,10 @@
 // Usage: node page.mjs SERVER-BINARY CHROMIUM [SCREENSHOT-FOLDER]
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
+import { accessible, browserPath, end, newSession, openList, prompt as send, serve, shoot as shootPage, signedIn, step, watch } from "./page-browser.mjs";
+import { conversations } from "./page-conversation.mjs";
 
-const [binary, browserPath, pictures] = process.argv.slice(2);
-const folder = mkdtempSync(join(tmpdir(), "acp-page-"));
-
-// Starts the server, on the same port and store after the first time. `agent` is hosted.
-async function serve(port, store = "store.db", agent = []) {
-  const args = ["serve", "--port", String(port), "--store", join(folder, store)];
-  if (agent.length) args.push("--", ...agent);
-  const env = { ...process.env, XDG_RUNTIME_DIR: folder, ACP_SERVER_TOKEN: "a-token-for-the-page" };
-  const server = spawn(binary, args, { env, stdio: ["ignore", "ignore", "pipe"] });
-  for await (const line of createInterface({ input: server.stderr })) {
-    const found = line.match(/page: (http:\S+)/);
-    if (found) { server.stderr.resume(); return { server, url: found[1] }; }
-  }
-  throw new Error("the server did not start");
-}
-
-async function end(server, signal) {
-  const ended = new Promise((resolve) => server.once("exit", resolve));
-  server.kill(signal);
-  await ended;
-}
-
-const step = (text) => console.log("ok  " + text);
 let { server, url } = await serve(0);
 const browser = await chromium.launch({
   executablePath: browserPath,
@@ -42,14 +16,15 @@ try {
   const context = await browser.newContext({ colorScheme: "light", viewport: { width: 1100, height: 800 } });
   const page = await context.newPage();
   const complaints = [];
-  page.on("pageerror", (error) => complaints.push(String(error)));
-  page.on("console", (message) => { if (/Content Security/.test(message.text())) complaints.push(message.text()); });
-  const shoot = (name) => pictures && page.screenshot({ path: join(pictures, name + ".png") });
+  watch(page, complaints);
+  const shoot = (name) => shootPage(page, name);
   const log = page.locator("#log");
   const state = page.locator("#state");
-  const prompt = async (text) => { await page.fill("#prompt", text); await page.press("#prompt", "Enter"); };
+  const prompt = (text) => send(page, text);
 
   await page.goto(url);
+  await page.locator("#sign-in").waitFor();
+  await accessible(page, "the dialog");
   await page.locator("#token").fill("not-the-token-of-it");
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByText("does not know this token").waitFor();
@@ -58,9 +33,7 @@ try {
   await state.getByText("connected").waitFor();
   step("signs in, and says when the token is wrong");
 
-  await page.fill("#cwd", "/tmp");
-  await page.getByRole("button", { name: "New session" }).click();
-  await page.locator("#composer").waitFor();
+  await newSession(page);
   await prompt("<img src=x onerror=alert(1)> hello");
   await log.locator(".agent").first().waitFor();
   assert.equal(await log.locator("img").count(), 0, "markup of an agent must stay text");
@@ -101,7 +74,7 @@ try {
   step("cancel");
 
   const second = await context.newPage();
-  second.on("pageerror", (error) => complaints.push(String(error)));
+  watch(second, complaints);
   await second.goto(page.url());
   // The token is kept for the tab.
   await second.locator("#token").fill("a-token-for-the-page");
@@ -109,7 +82,7 @@ try {
   await second.locator(".card.tool").first().waitFor();
   await prompt("permission");
   await log.locator(".question button.allow:enabled").first().waitFor();
-  await second.locator("#state").getByText("running").waitFor();
+  await second.locator("#state").getByText("waiting for a permission").waitFor();
   await log.locator(".question button.allow:enabled").first().click();
   await second.locator("#state").getByText("idle").waitFor();
   await state.getByText("idle").waitFor();
@@ -142,15 +115,10 @@ try {
   assert.ok(Number(result[0]) > 0 && result[1].includes("hello from a browser"), JSON.stringify(result));
   step("fetch and EventSource on the REST interface");
 
-  const hostile = await serve(0, "hostile.db", [process.execPath, join(import.meta.dirname, "hostile.mjs")]);
+  const hostile = await serve(0, "hostile.db", ["hostile.mjs"]);
   try {
-    const victim = await (await browser.newContext({ colorScheme: "light", viewport: { width: 1100, height: 800 } })).newPage();
-    victim.on("pageerror", (error) => complaints.push(String(error)));
-    await victim.goto(hostile.url + "#token=a-token-for-the-page");
-    await victim.locator("#state").getByText("connected").waitFor();
-    await victim.fill("#cwd", "/tmp");
-    await victim.getByRole("button", { name: "New session" }).click();
-    await victim.locator("#composer").waitFor();
+    const victim = await signedIn(browser, hostile.url, complaints);
+    await newSession(victim);
     await victim.fill("#prompt", "go");
     // Nothing has the focus when the question comes, and the user presses Enter.
     await victim.evaluate(() => {
@@ -159,7 +127,7 @@ try {
     });
     const card = victim.locator(".question").first();
     await card.waitFor();
-    if (pictures) await victim.screenshot({ path: join(pictures, "hostile.png") });
+    await shootPage(victim, "hostile");
     assert.equal(await victim.evaluate(() => document.activeElement.closest("button, input, select")), null, "no control takes the focus");
     await victim.keyboard.press("Enter");
     await victim.keyboard.press("Space");
@@ -183,19 +151,34 @@ try {
   } finally { await end(hostile.server, "SIGTERM"); }
   step("a hostile agent's question: no focus, no hidden characters, input and kinds shown, nothing allowed unread");
 
-  const dark = await browser.newContext({ colorScheme: "dark", viewport: { width: 480, height: 800 } });
-  const narrow = await dark.newPage();
-  narrow.on("pageerror", (error) => complaints.push(String(error)));
-  await narrow.goto(url + "#token=a-token-for-the-page");
+  const narrow = await signedIn(browser, url, complaints, { colorScheme: "dark", viewport: { width: 390, height: 800 }, reducedMotion: "reduce" });
+  assert.ok(!narrow.url().includes("token"), "the token does not stay in the address");
+  const covers = () => narrow.locator("#log").evaluate((log) => {
+    const { left, right, top } = log.getBoundingClientRect();
+    return [left, right - left, log.contains(document.elementFromPoint((left + right) / 2, top + 5))];
+  });
+  assert.deepEqual(await covers(), [0, 390, true], "the conversation has the whole width");
+  await openList(narrow);
+  await narrow.locator("#search:focus").waitFor();
+  await accessible(narrow, "the list, dark and narrow");
+  await shootPage(narrow, "list-dark-narrow");
+  await narrow.keyboard.press("Escape");
+  await narrow.locator("#menu:focus").waitFor();
+  await narrow.locator("#side").waitFor({ state: "hidden" });
+  await openList(narrow);
   const shown = decodeURIComponent(new URL(page.url()).hash.slice(1));
   await narrow.locator(`#sessions button[data-id="${shown}"]`).click();
   await narrow.locator(".card.plan").waitFor();
-  assert.ok(!narrow.url().includes("token"), "the token does not stay in the address");
+  await narrow.locator("#side").waitFor({ state: "hidden" });
+  assert.deepEqual(await covers(), [0, 390, true]);
   const back = await narrow.evaluate(() => getComputedStyle(document.body).backgroundColor);
   assert.equal(back, "rgb(20, 23, 27)");
-  if (pictures) await narrow.screenshot({ path: join(pictures, "dark.png") });
+  await accessible(narrow, "dark and narrow");
+  await shootPage(narrow, "dark-narrow");
   assert.ok(await narrow.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "fits a narrow window");
-  step("dark, and in a narrow window");
+  step("dark, and in a narrow window with the list as a drawer");
+
+  await conversations(browser, complaints);
 
   assert.deepEqual(complaints, []);
   step("no error and no violation of the policy");
@@ -205,7 +188,6 @@ try {
 } finally {
   await browser.close();
   await end(server, "SIGTERM");
-  rmSync(folder, { recursive: true, force: true });
 }
 
 function readableTail(error) { return error instanceof Error ? error.stack : String(error); }

@@ -6,8 +6,10 @@ set -euo pipefail
 server=${ACP_SERVER:+$(realpath "$ACP_SERVER")}
 cd "$(dirname "$0")"
 
-# Of the npm registry, where the browser is not downloaded with it.
+# Of the npm registry. The browser is not downloaded with it.
 playwright=playwright-core@1.64.1
+# Checks accessibility.
+axe=axe-core@4.14.1
 
 browser=$(command -v chromium || true)
 if [ -z "$browser" ]; then
@@ -22,7 +24,7 @@ if [ -z "$server" ]; then
 fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-cp page.mjs hostile.mjs "$folder"
-(cd "$folder" && npm install --silent --no-fund --no-audit "$playwright" >&2)
+cp page*.mjs hostile.mjs talkative.mjs "$folder"
+(cd "$folder" && npm install --silent --no-fund --no-audit "$playwright" "$axe" >&2)
 pictures=${1:+$(realpath "$1")}
 (cd "$folder" && timeout 300 node page.mjs "$server" "$browser" "$pictures")

@@ -1,11 +1,12 @@
 // The connection to the server: JSON-RPC over WebSocket, opened again when it is lost.
 
-const FIRST_WAIT = 500, LONGEST_WAIT = 15000;
+const FIRST_WAIT = 500, LONGEST_WAIT = 15000, LONGEST_REQUEST = 30000;
 
 class Refused extends Error {}
 
 class Link {
-  // `on`: { request(method, params, id), notification(method, params), opened(), lost(), signIn(reason) }
+  // `on`: { request(method, params, id), notification(method, params), opened(), lost(),
+  // waiting(until), signIn(reason) }
   constructor(on) {
     this.on = on;
     this.next = 1;
@@ -45,22 +46,34 @@ class Link {
     };
   }
 
+  // Sends a request of its own, without the connection.
+  async request(path, body) {
+    const token = sessionStorage.getItem("token");
+    const headers = { ...token ? { Authorization: "Bearer " + token } : {}, ...body ? { "Content-Type": "application/json" } : {} };
+    const response = await fetch(path, { method: body ? "POST" : "GET", headers, cache: "no-store", body: body && JSON.stringify(body),
+      signal: AbortSignal.timeout(LONGEST_REQUEST) });
+    if (!response.ok) throw Object.assign(new Error(`${path}: status ${response.status}`), { status: response.status });
+    return response.json();
+  }
+
   // A ticket stands for the token in one URL, which ends in logs.
   async ticket() {
-    const token = sessionStorage.getItem("token");
-    const headers = token ? { Authorization: "Bearer " + token } : {};
-    const response = await fetch("ticket", { method: "POST", headers, cache: "no-store" });
-    if (response.status === 401) throw new Refused(token ? "The server does not know this token." : "");
-    if (!response.ok) throw new Error("status " + response.status);
-    return (await response.json()).ticket;
+    try {
+      return (await this.request("ticket", {})).ticket;
+    } catch (error) {
+      const isRefused = error.status === 401;
+      throw isRefused ? new Refused(sessionStorage.getItem("token") ? "The server does not know this token." : "") : error;
+    }
   }
 
   ready() { this.attempts = 0; }
 
   // Tries again after a while: longer each time, and never at the same moment as all others.
   later() {
-    const wait = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** this.attempts++);
-    this.timer = setTimeout(() => this.open(), wait / 2 + Math.random() * wait / 2);
+    const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** this.attempts++);
+    const wait = longest / 2 + Math.random() * longest / 2;
+    this.timer = setTimeout(() => this.open(), wait);
+    this.on.waiting(Date.now() + wait);
   }
 
   drop() {

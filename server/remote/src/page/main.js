@@ -1,15 +1,21 @@
-// The page: the list of sessions, the one that is open, and its settings.
+// The page: the session that is open, its connection, and its controls.
 
 const $ = (id) => document.getElementById(id);
 const conversation = new Conversation($("log"));
-let current = null; // { id, cwd, last: the number of the last event, loaded }
-let cursor; // of the next page of the list
-let phase = "idle";
+let current = null; // { id, cwd, last: the number of the last update, newest: of the last event, loaded }
+let isReady = false; // whether the session is up to date over an open connection
+let isBusy = false;
 
 const link = new Link({
   opened: () => greet().catch(failed),
-  lost: () => { questions.forget(); show("connection lost, trying again"); },
-  signIn: (reason) => { show("not signed in"); $("refused").textContent = reason; if (!$("sign-in").open) $("sign-in").showModal(); },
+  lost: () => { isReady = false; questions.forget(); show("connection lost"); $("cancel").disabled = true; },
+  waiting: (until) => offline(until),
+  signIn(reason) {
+    offline(null);
+    show("not signed in");
+    $("refused").textContent = reason;
+    if (!$("sign-in").open) $("sign-in").showModal();
+  },
   notification(method, params) {
     if (method === "session/update") return updated(params);
     if (method === "_acp-sdk/session/state_changed" && current && params.sessionId === current.id) return turned(params);
@@ -23,6 +29,23 @@ const link = new Link({
   },
 });
 const questions = new Questions(conversation, link);
+const sessions = new Sessions($("sessions"), link, open);
+const history = new History(link, logged);
+const prompts = new Prompts(conversation, link, {
+  isReady: () => isReady,
+  async ended(answer, prompt) {
+    if (prompt.session !== current?.id) return;
+    await history.read();
+    if (!history.isOffered && answer.stopReason !== "end_turn") conversation.notice("Ended: " + words(answer.stopReason) + ".");
+    sessions.load().catch(() => {});
+  },
+  async failed(error, prompt) {
+    if (prompt.session !== current?.id) return;
+    const failures = history.failures;
+    await history.read();
+    if (history.failures === failures) failed(error);
+  },
+});
 
 function put(id, text) { $(id).textContent = visible(text); }
 function show(text) { put("state", text); }
@@ -32,80 +55,84 @@ async function greet() {
   const hello = await link.call("initialize", {
     protocolVersion: 1,
     clientInfo: { name: "acp-server-page", title: "Web page", version: "1" },
-    clientCapabilities: { elicitation: { form: {}, url: {} }, _meta: { "acp-sdk": { sessionState: true } } },
+    clientCapabilities: {
+      elicitation: { form: {}, url: {} },
+      session: { notices: {}, compaction: {}, configOptions: { boolean: {} } },
+      _meta: { "acp-sdk": { sessionState: true } },
+    },
   });
   const info = hello.agentInfo || {};
   document.title = visible(info.title || info.name || "Agent");
   if (!current) put("title", document.title);
   link.ready();
+  offline(null);
   show("connected");
-  await list();
   if (current && current.loaded) await resume();
   else if (current) await load();
+  await sessions.load();
+  if (current) name();
   else if (location.hash.length > 1) await openNamed(decodeURIComponent(location.hash.slice(1)));
 }
 
-async function list(more = false) {
-  const page = await link.call("session/list", more && cursor ? { cursor } : {});
-  cursor = page.nextCursor;
-  $("more").hidden = !cursor;
-  const items = page.sessions.map((session) => {
-    const name = session.title || session.sessionId;
-    const button = make("button", { type: "button", onclick: () => open(session.sessionId, session.cwd) },
-      name, make("small", { textContent: session.cwd }));
-    button.dataset.id = session.sessionId;
-    return make("li", {}, button);
-  });
-  if (more) $("sessions").append(...items);
-  else $("sessions").replaceChildren(...items);
-  mark();
-}
-
-function mark() {
-  for (const button of $("sessions").querySelectorAll("button")) {
-    if (current && button.dataset.id === current.id) button.setAttribute("aria-current", "true");
-    else button.removeAttribute("aria-current");
-  }
+// Says when the next attempt is, or that the connection is back.
+let countdown;
+function offline(until) {
+  clearInterval(countdown);
+  $("offline").hidden = until === null;
+  if (until === null) return;
+  const count = () => { $("seconds").textContent = `Next attempt in ${Math.max(0, Math.ceil((until - Date.now()) / 1000))} s.`; };
+  count();
+  countdown = setInterval(count, 1000);
 }
 
 async function openNamed(id) {
-  let page = {};
-  do {
-    page = await link.call("session/list", page.nextCursor ? { cursor: page.nextCursor } : {});
-    const found = page.sessions.find((session) => session.sessionId === id);
-    if (found) return open(found.sessionId, found.cwd);
-  } while (page.nextCursor);
-  conversation.notice("There is no session " + id + ".", "error");
+  const found = await sessions.find(id);
+  if (found) open(found.id, found.cwd);
+  else conversation.notice("There is no session " + id + ".", "error");
 }
 
 // Shows another session, over a connection of its own: the server sends this page no other then.
 function open(id, cwd) {
-  select({ id, cwd, last: 0, loaded: false });
+  select({ id, cwd, last: 0, newest: 0, loaded: false });
+  isReady = false;
   link.open();
 }
 
 function select(session) {
   current = session;
-  history.replaceState(null, "", "#" + encodeURIComponent(session.id));
-  conversation.clear();
-  questions.forget();
+  window.history.replaceState(null, "", "#" + encodeURIComponent(session.id));
+  begin();
   $("composer").hidden = false;
-  put("title", session.id);
   put("usage", "");
   put("commands", "");
   settings({});
-  mark();
-  narrow(innerWidth < 704);
+  sessions.select(session.id);
+  name();
+  drawer(false);
+}
+
+// Shows the session from its beginning.
+function begin() {
+  conversation.clear();
+  questions.forget();
+  questions.clear();
+  history.start(current.id);
+  current.last = 0;
+}
+
+function name() {
+  put("title", sessions.name(current.id));
+  $("title").title = visible(current.id);
 }
 
 async function load() {
-  conversation.clear();
-  current.last = 0;
+  begin();
   const params = { sessionId: current.id, cwd: current.cwd, mcpServers: [] };
   const answer = await link.call("session/load", params);
   current.loaded = true;
   settings(answer || {});
-  await state();
+  prompts.restore(current.id);
+  await upToDate();
 }
 
 // Goes on after the last event that is shown.
@@ -113,109 +140,84 @@ async function resume() {
   const params = { sessionId: current.id, sinceEventId: current.last };
   const answer = await link.call("_acp-sdk/session/resume", params);
   if (answer.truncated) conversation.notice("Some of what happened meanwhile is no longer kept.");
-  await state();
+  await upToDate();
 }
 
-async function state() { turned(await link.call("_acp-sdk/session/state", { sessionId: current.id })); }
+async function upToDate() {
+  isReady = true;
+  $("cancel").disabled = false;
+  prompts.recover(current.id);
+  turned(await link.call("_acp-sdk/session/state", { sessionId: current.id }));
+}
 
 function turned(now) {
-  phase = now.state;
-  const queued = now.queued ? `, ${now.queued} waiting` : "";
-  show(phase + queued);
-  $("cancel").hidden = phase === "idle" || phase === "closed";
+  const waits = (now.questions || []).some((it) => it.kind === "permission") ? "waiting for a permission"
+    : now.questions?.length ? "waiting for an answer" : now.state;
+  show(now.state === "running" ? waits + (now.queued ? `, ${now.queued} queued` : "") : now.state);
+  isBusy = now.state === "running" || now.state === "cancelling";
+  current.newest = Math.max(current.newest, now.lastEventId ?? 0);
+  $("cancel").hidden = !isBusy;
+  history.read();
+}
+
+// An event that the protocol has no update for. It may overtake updates.
+function logged(event) {
+  current.newest = Math.max(current.newest, event.eventId);
+  switch (event.type) {
+    case "turn_started": {
+      const from = event.client && !event.client.startsWith("acp-server-page") ? " · " + event.client : "";
+      conversation.add(make("p", { className: "turn start", textContent: (event.time ? time(event.time) : "") + from }), event.eventId);
+      return;
+    }
+    case "turn_ended": conversation.add(turnEnd(event), event.eventId); return;
+    case "permission_asked": case "elicitation_asked": return questions.asked(event);
+    case "permission_answered": case "elicitation_answered": return questions.answered(event);
+  }
 }
 
 function updated(params) {
   if (!current || params.sessionId !== current.id) return;
-  const number = params._meta?.["acp-sdk"]?.eventId;
-  if (number !== undefined) {
-    if (number <= current.last) return;
-    current.last = number;
+  const { eventId, promptId } = params._meta?.["acp-sdk"] ?? {};
+  if (eventId !== undefined) {
+    if (eventId <= current.last) return;
+    current.last = eventId;
+    current.newest = Math.max(current.newest, eventId);
   }
   const update = params.update;
-  if (update.sessionUpdate !== "user_message_chunk") conversation.mine = [];
+  if (update.sessionUpdate === "user_message_chunk") prompts.logged(update, promptId, current.id);
+  else prompts.began(promptId, eventId);
   switch (update.sessionUpdate) {
     case "current_mode_update": return chosen("mode", update.currentModeId);
     case "config_option_update": return settings({ configOptions: update.configOptions });
-    case "session_info_update": if (update.title) { put("title", update.title); list().catch(() => {}); } return;
+    case "session_info_update": if (update.title !== undefined) sessions.load().then(name).catch(() => {}); return;
     case "available_commands_update":
       put("commands", (update.availableCommands || []).map((command) => "/" + command.name).join("  "));
       return;
     case "usage_update": return usage(update);
   }
-  conversation.update(update);
+  conversation.update(update, eventId);
 }
 
 function usage({ used, size, cost }) {
-  const tokens = size ? `${used} of ${size} tokens` : "";
-  const price = cost ? `${cost.amount} ${cost.currency}` : "";
-  put("usage", [tokens, price].filter(Boolean).join(", "));
+  const tokens = size ? `${number(used)} of ${number(size)} tokens` : "";
+  put("usage", [tokens, cost ? money({ [cost.currency]: cost.amount }) : ""].filter(Boolean).join(", "));
 }
 
-// Shows modes and options as controls.
-function settings({ modes, configOptions }) {
-  const controls = [];
-  const control = (label, id, value, choices, change) => controls.push(make("label", { className: "inline" }, label,
-    make("select", { dataset: { id }, onchange: (event) => change(event.target.value) },
-      ...choices.map((choice) => make("option", { value: choice.value, textContent: choice.name, selected: choice.value === value })))));
-  // Options replace modes, where an agent has both.
-  if (modes && !configOptions?.length) {
-    const choices = modes.availableModes.map((mode) => ({ value: mode.id, name: mode.name }));
-    control("Mode", "mode", modes.currentModeId, choices, (modeId) => set("session/set_mode", { modeId }));
-  } else if (!configOptions) {
-    $("settings").replaceChildren();
-    return;
-  } else {
-    controls.push(...[...$("settings").children].filter((child) => child.querySelector('[data-id="mode"]')));
-  }
-  for (const option of configOptions || []) {
-    const change = (value) => set("session/set_config_option", { configId: option.id, ...value });
-    if (option.type === "boolean") {
-      const box = make("input", { type: "checkbox", checked: option.currentValue,
-        onchange: () => change({ type: "boolean", value: box.checked }) });
-      controls.push(make("label", { className: "inline" }, box, option.name));
-    } else {
-      const choices = (option.options || []).flatMap((choice) => choice.options || [choice]);
-      control(option.name, "option " + option.id, option.currentValue, choices, (value) => change({ value }));
-    }
-  }
-  $("settings").replaceChildren(...controls);
-}
-
-function chosen(id, value) {
-  const control = $("settings").querySelector(`[data-id="${CSS.escape(id)}"]`);
-  if (control) control.value = value;
-}
-
-async function set(method, params) {
-  try {
-    const answer = await link.call(method, { sessionId: current.id, ...params });
-    if (answer.configOptions) settings({ configOptions: answer.configOptions });
-  } catch (error) { failed(error); }
-}
-
-async function send() {
+function send() {
   const text = $("prompt").value.trim();
   if (!text || !current) return;
-  const to = current;
   $("prompt").value = "";
-  conversation.said(text);
-  try {
-    const params = { sessionId: to.id, prompt: [{ type: "text", text }] };
-    const answer = await link.call("session/prompt", params);
-    if (to === current && answer.stopReason !== "end_turn") conversation.notice("Ended: " + words(answer.stopReason) + ".");
-  } catch (error) {
-    // A turn goes on without a connection; its end comes from the log.
-    if (to === current && error.code !== undefined) failed(error);
-    else if (to === current && !link.socket) {
-      conversation.notice("The connection was lost. If the prompt does not appear again, send it again.");
-    }
-  }
+  // The turn begins with the next event, and the prompt is the one after it.
+  prompts.send(current.id, text, isBusy || !isReady ? Infinity : current.newest + 1.5);
+  sessions.begin(current.id, text);
+  name();
 }
 
-function narrow(on) {
-  document.body.classList.toggle("narrow", on);
-  $("menu").setAttribute("aria-expanded", String(!on));
+// On a narrow window the list is a drawer over the conversation.
+function drawer(isOpen) {
+  document.body.classList.toggle("drawer", isOpen);
+  $("menu").ariaExpanded = String(isOpen);
+  if (isOpen) $("search").focus();
 }
 
 $("composer").onsubmit = (event) => { event.preventDefault(); send(); };
@@ -223,17 +225,26 @@ $("prompt").onkeydown = (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
 };
 $("cancel").onclick = () => link.notify("session/cancel", { sessionId: current.id });
-$("more").onclick = () => list(true).catch(failed);
-$("menu").onclick = () => narrow(!document.body.classList.contains("narrow"));
+$("more").onclick = () => sessions.load(true).catch(failed);
+$("search").oninput = () => { sessions.search = $("search").value; };
+$("retry").onclick = () => link.open();
+$("menu").onclick = () => drawer(!document.body.classList.contains("drawer"));
+$("shade").onclick = () => drawer(false);
+document.onkeydown = (event) => {
+  if (event.key !== "Escape" || !document.body.classList.contains("drawer")) return;
+  drawer(false);
+  $("menu").focus();
+};
 $("new").onsubmit = async (event) => {
   event.preventDefault();
   try {
     const cwd = $("cwd").value.trim();
     const made = await link.call("session/new", { cwd, mcpServers: [] });
-    select({ id: made.sessionId, cwd, last: 0, loaded: true });
+    sessions.add({ id: made.sessionId, cwd });
+    select({ id: made.sessionId, cwd, last: 0, newest: 0, loaded: true });
     settings(made);
-    await state();
-    await list();
+    await upToDate();
+    await sessions.load();
     $("prompt").focus();
   } catch (error) { failed(error); }
 };
@@ -244,6 +255,6 @@ $("sign-in").oncancel = (event) => event.preventDefault();
 const given = location.hash.match(/^#token=(.+)$/);
 if (given) {
   sessionStorage.setItem("token", decodeURIComponent(given[1]));
-  history.replaceState(null, "", location.pathname);
+  window.history.replaceState(null, "", location.pathname);
 }
 link.open();

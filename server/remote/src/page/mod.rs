@@ -20,9 +20,19 @@ const DOCUMENT: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = concat!(
     "(() => {\n\"use strict\";\n",
-    include_str!("link.js"),
+    include_str!("text.js"),
+    include_str!("diff.js"),
+    include_str!("inline.js"),
+    include_str!("markdown.js"),
+    include_str!("content.js"),
+    include_str!("frames.js"),
     include_str!("conversation.js"),
+    include_str!("link.js"),
     include_str!("questions.js"),
+    include_str!("prompts.js"),
+    include_str!("history.js"),
+    include_str!("sessions.js"),
+    include_str!("settings.js"),
     include_str!("main.js"),
     "})();\n"
 );

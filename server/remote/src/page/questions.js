@@ -4,7 +4,13 @@ class Questions {
   constructor(conversation, link) {
     this.conversation = conversation;
     this.link = link;
-    this.cards = new Map();
+    this.clear();
+  }
+
+  clear() {
+    this.cards = new Map(); // by the id of the request: those that can be answered here
+    this.unlogged = new Set(); // cards whose event has not been read
+    this.logged = new Map(); // by the number of the event: questions that wait for an answer
   }
 
   // A question that another client has answered, or that the agent has withdrawn.
@@ -14,53 +20,110 @@ class Questions {
   forget() {
     for (const card of this.cards.values()) card.remove();
     this.cards.clear();
+    this.unlogged.clear();
   }
 
   finish(id, words) {
     const card = this.cards.get(id);
     this.cards.delete(id);
-    if (!card) return;
-    for (const control of card.querySelectorAll("button, input, select")) control.disabled = true;
-    card.append(make("div", { className: "notice", textContent: words }));
+    if (card) this.close(card, words);
   }
 
-  card(id, title, ...children) {
+  close(card, words) {
+    for (const control of card.querySelectorAll(".options button, input, select")) control.disabled = true;
+    card.answer ??= card.appendChild(make("div", { className: "notice" }));
+    card.answer.textContent = visible(words);
+  }
+
+  // `key`: what the same question has in the log.
+  card(id, key, title, ...children) {
     const card = make("section", { className: "card question" }, make("h2", { textContent: title }), ...children);
+    card.key = key;
     this.cards.set(id, card);
     this.conversation.open = null;
-    this.conversation.add(card);
+    // It may be in the log already, shown as one that is answered elsewhere.
+    const open = [...this.cards.values()];
+    const entry = [...this.logged.values()].find((it) => it.key === key && !open.includes(it.card));
+    if (entry) {
+      entry.card.remove();
+      entry.card = card;
+    } else this.unlogged.add(card);
+    this.conversation.add(card, entry?.number);
     // No control gets the focus: an agent could ask at the moment in which the user presses Enter.
   }
 
+  // An event of the log: a question, which this page may have been asked or not.
+  asked({ type, eventId: number, request }) {
+    const isPermission = type === "permission_asked";
+    const call = this.call(request.toolCall);
+    const key = isPermission ? keyOfCall(request) : keyOfForm(request);
+    let card = [...this.unlogged].find((it) => it.key === key);
+    this.unlogged.delete(card);
+    if (!card) {
+      const view = new View(false);
+      card = make("section", { className: "card question past" },
+        make("h2", { textContent: isPermission ? titleOf(call) : request.message || "Form" }),
+        ...isPermission ? [...details(call, view), ...contents(call, view)] : []);
+      this.close(card, "waits for an answer, where the prompt was sent");
+      this.conversation.add(card, number);
+    }
+    this.logged.set(number, { number, key, card, options: request.options });
+  }
+
+  // An event of the log: how a question was answered.
+  answered({ question, outcome, action }) {
+    const entry = this.logged.get(question);
+    if (!entry) return;
+    this.logged.delete(question);
+    for (const [id, card] of this.cards) if (card === entry.card) this.cards.delete(id);
+    if (entry.card.isOurs) return;
+    const option = entry.options?.find((it) => it.optionId === outcome?.optionId);
+    const content = action?.content ? " " + line(JSON.stringify(action.content), 1000) : "";
+    this.close(entry.card, option ? `chosen: ${option.name} (${words(option.kind)})`
+      : action ? `answered: ${action.action}${content}` : outcome ? `answered: ${outcome.outcome}` : "withdrawn");
+  }
+
+  // The call of a request: it has what the announced call has not, or what has changed.
+  call(request) {
+    const call = { ...this.conversation.tools.get(request?.toolCallId)?.call };
+    for (const [name, value] of Object.entries(request || {})) if (value !== null) call[name] = value;
+    return call;
+  }
+
+  ours(id, words) {
+    const card = this.cards.get(id);
+    if (card) card.isOurs = true;
+    this.finish(id, words);
+  }
+
   permission(id, params) {
-    // The request has what the announced call has not, or what has changed.
-    const call = { ...this.conversation.tools.get(params.toolCall?.toolCallId) };
-    for (const [name, value] of Object.entries(params.toolCall || {})) if (value !== null) call[name] = value;
+    const call = this.call(params.toolCall), view = new View(true);
+    const shown = [...details(call, view), ...contents(call, view)];
     // Whoever cannot read it cannot allow it.
-    const whole = isWhole(call);
+    const whole = view.isWhole;
     const rejects = (option) => /^reject_(once|always)$/.test(option.kind);
     // The name is the agent's; what the option does is its kind.
     const buttons = (params.options || []).map((option) => make("button", {
       type: "button", className: /^allow_(once|always)$/.test(option.kind) ? "allow" : "", disabled: !whole && !rejects(option),
       onclick: () => {
         this.link.answer(id, { outcome: { outcome: "selected", optionId: option.optionId } });
-        this.finish(id, `you chose: ${option.name} (${words(option.kind)})`);
+        this.ours(id, `you chose: ${option.name} (${words(option.kind)})`);
       },
     }, make("bdi", { textContent: option.name }), make("small", { textContent: words(option.kind ?? "unknown kind") })));
     const notice = whole ? "" : make("div", { className: "notice", textContent: "The input is too long to be shown: it can only be rejected here." });
-    this.card(id, "Permission: " + (call.title || "a tool call"), ...details(call), ...contents(call), notice,
+    this.card(id, keyOfCall(params), titleOf(call), ...shown, notice,
       make("div", { className: "options" }, ...buttons));
   }
 
   elicitation(id, params) {
     const reply = (action, content) => {
       this.link.answer(id, content === undefined ? { action } : { action, content });
-      this.finish(id, "you answered: " + action);
+      this.ours(id, "you answered: " + action);
     };
     const refuse = make("button", { type: "button", textContent: "Decline", onclick: () => reply("decline") });
     if (params.mode === "url") {
       const done = make("button", { type: "button", className: "allow", textContent: "Done", onclick: () => reply("accept") });
-      this.card(id, params.message || "Open a page", anchor(params.url, params.url),
+      this.card(id, keyOfForm(params), params.message || "Open a page", anchor(params.url),
         make("div", { className: "options" }, done, refuse));
       return;
     }
@@ -79,7 +142,7 @@ class Questions {
       },
     }, ...fields.map((field) => field.element),
     make("div", { className: "options" }, make("button", { className: "allow", textContent: "Submit" }), refuse));
-    this.card(id, params.message || "The agent asks", form);
+    this.card(id, keyOfForm(params), params.message || "The agent asks", form);
   }
 
   field(name, property, required) {
@@ -112,3 +175,7 @@ class Questions {
     return { name, value, element: make("label", {}, title, control) };
   }
 }
+
+const titleOf = (call) => "Permission: " + (call.title || "a tool call");
+const keyOfCall = (request) => "call " + request.toolCall?.toolCallId;
+const keyOfForm = (request) => "form " + request.message;

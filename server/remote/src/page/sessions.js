@@ -1,0 +1,94 @@
+// The list of sessions.
+
+// Sessions whose prompt, time and cost are asked for, and that are loaded for a search.
+const MOST_SESSIONS = 1000;
+
+class Sessions {
+  constructor(element, link, open) {
+    Object.assign(this, { element, link, open });
+    this.sessions = new Map(); // by id: { id, cwd, title, prompt, touched, cost, tokens }
+    this.current = null;
+    this.isSummarized = true;
+  }
+
+  // Reads the first page anew, or the next one.
+  async load(more = false) {
+    const page = await this.link.call("session/list", more && this.cursor ? { cursor: this.cursor } : {});
+    if (!more) this.sessions.clear();
+    this.cursor = page.nextCursor;
+    for (const it of page.sessions) this.add({ id: it.sessionId, cwd: it.cwd, title: it.title, touched: it.updatedAt });
+    if (!more) await this.summarize();
+    this.render();
+  }
+
+  add(session) { this.sessions.set(session.id, session); }
+
+  // Adds what the protocol's list has not, where the server offers it.
+  async summarize() {
+    if (!this.isSummarized) return;
+    try {
+      const { sessions } = await this.link.request(`sessions?limit=${MOST_SESSIONS}`);
+      this.summaries = new Map(sessions.map((it) => [it.session_id, it]));
+    } catch (error) {
+      // A token of one session may not read it, and other servers have none.
+      this.isSummarized = ![401, 403, 404].includes(error.status);
+    }
+  }
+
+  async find(id) {
+    for (let more = false; ; more = true) {
+      await this.load(more);
+      const found = this.sessions.get(id);
+      if (found || !this.cursor) return found;
+    }
+  }
+
+  name(id) {
+    const session = this.sessions.get(id), summary = this.summaries?.get(id);
+    return session?.title || line(session?.prompt || summary?.prompt) || "New session";
+  }
+
+  // The beginning of the first prompt names a session that has no title.
+  begin(id, prompt) {
+    const session = this.sessions.get(id);
+    if (session && !session.prompt && !this.summaries?.get(id)?.prompt) session.prompt = prompt;
+    this.render();
+  }
+
+  set search(text) {
+    this.words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    this.render();
+    if (this.words.length) this.loadRest().catch(() => {});
+  }
+
+  async loadRest() {
+    while (this.cursor && this.words.length && this.sessions.size < MOST_SESSIONS) await this.load(true);
+  }
+
+  select(id) {
+    this.current = id;
+    this.render();
+  }
+
+  render() {
+    const focused = document.activeElement?.dataset?.id;
+    const shown = [...this.sessions.values()].filter(({ id, cwd }) => {
+      const text = `${this.name(id)} ${cwd} ${id}`.toLowerCase();
+      return (this.words ?? []).every((word) => text.includes(word));
+    });
+    this.element.replaceChildren(...shown.map((session) => this.item(session)));
+    $("found").textContent = this.words?.length ? `${shown.length} of ${this.sessions.size}${this.cursor ? "+" : ""} sessions` : "";
+    $("more").hidden = !this.cursor;
+    if (focused) this.element.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  item({ id, cwd, touched }) {
+    const summary = this.summaries?.get(id) ?? {};
+    const numbers = [touched ? time(touched) : "", summary.total_tokens ? `${number(summary.total_tokens)} tokens` : "", money(summary.costs)];
+    const button = make("button", { type: "button", onclick: () => this.open(id, cwd), dataset: { id }, title: visible(id) },
+      make("span", { className: "name", textContent: this.name(id) }), make("small", { textContent: cwd }),
+      make("small", { textContent: numbers.filter(Boolean).join(" · ") }));
+    if (id === this.current) button.ariaCurrent = "true";
+    return make("li", {}, button);
+  }
+}
