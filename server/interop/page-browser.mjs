@@ -35,16 +35,18 @@ export async function end(server, signal) {
   await ended;
 }
 
-// Stands before a server: `cut()` ends all connections and refuses further ones until `mend()`.
+// Stands before a server: `cut()` ends all connections and refuses further ones until `mend()`. After
+// `lose()` nothing that the page sends arrives.
 export async function proxy(url) {
   const sockets = new Set();
-  let isCut = false;
+  let isCut = false, isLost = false;
   const proxy = createServer((client) => {
     if (isCut) return client.destroy();
     const server = connect(Number(new URL(url).port), "127.0.0.1");
     for (const [socket, other] of [[client, server], [server, client]]) {
       sockets.add(socket);
-      socket.on("error", () => {}).on("close", () => { sockets.delete(socket); other.destroy(); }).pipe(other);
+      socket.on("error", () => {}).on("close", () => { sockets.delete(socket); other.destroy(); });
+      socket.on("data", (data) => { if (socket === server || !isLost) other.write(data); });
     }
   });
   proxy.listen(0, "127.0.0.1");
@@ -52,7 +54,8 @@ export async function proxy(url) {
   return {
     url: `http://127.0.0.1:${proxy.address().port}/`,
     cut() { isCut = true; for (const socket of sockets) socket.destroy(); },
-    mend() { isCut = false; },
+    lose() { isLost = true; },
+    mend() { isCut = isLost = false; },
     close() { this.cut(); proxy.close(); },
   };
 }

@@ -161,7 +161,8 @@ async function lostConnection(browser, url, complaints) {
     await accessible(page, "without a connection");
     await shoot(page, "offline");
     line.mend();
-    await page.getByRole("button", { name: "Try now" }).click();
+    // Or the page has tried by itself.
+    await page.getByText("Try now").dispatchEvent("click");
     await page.locator("#state").getByText("running").waitFor();
     await page.locator("#offline").waitFor({ state: "hidden" });
     assert.equal(await log.locator(".user", { hasText: "work" }).count(), 1, "a prompt that was sent is not doubled");
@@ -173,10 +174,34 @@ async function lostConnection(browser, url, complaints) {
     await log.getByText("You said: typed offline").waitFor();
     await idle(page);
     assert.equal(await log.getByRole("button", { name: "Send now" }).count(), 0);
-    assert.deepEqual(await log.locator(".user").allInnerTexts(), ["work", "typed offline"]);
+    line.lose();
+    await prompt(page, "lost on its way");
+    const lost = log.locator(".user", { hasText: "lost on its way" });
+    line.cut();
+    await lost.getByText("Whether the server has this prompt is checked").waitFor();
+    line.mend();
+    await lost.getByText("Not sent: the connection was lost before.").waitFor();
+    await lost.getByRole("button", { name: "Discard" }).click();
+    assert.deepEqual(await log.locator(".user").allTextContents(), ["work", "typed offline"]);
+
+    await page.reload();
+    await idle(page);
+    await prompt(page, "ask");
+    await log.locator(".question button.allow").waitFor();
+    // The first has no update that says where it belongs.
+    await prompt(page, "title Queued");
+    await prompt(page, "queued too");
+    await log.locator(".question button.allow").click();
+    await log.getByText("You said: queued too").waitFor();
+    await log.locator(".turn:not(.start)").nth(4).waitFor();
+    await idle(page);
+    // What is not in view has no `innerText`.
+    const entries = await log.locator("> :not(.start)").evaluateAll((all) =>
+      all.slice(-9).map((it) => ["turn", "tool", "question"].find((kind) => it.classList.contains(kind)) ?? it.textContent.trim()));
+    assert.deepEqual(entries, ["ask", "tool", "question", "turn", "title Queued", "turn", "queued too", "You said: queued too", "turn"]);
     await page.context().close();
   } finally { line.close(); }
-  step("a lost connection: when the next attempt is, the running turn, and a prompt that waits for a click");
+  step("a lost connection: when the next attempt is, the running turn, prompts that wait for a click; queued prompts");
 }
 
 async function sessionList(page) {

@@ -12,6 +12,7 @@ class History {
     this.session = session;
     this.last = 0;
     this.failures = 0; // turns that have failed
+    this.turn = 0; // the number of the event with which the turn began that ended last
   }
 
   // Reads what has happened since.
@@ -39,6 +40,7 @@ class History {
       if (answer.result.lastEventId > this.last) this.isWanted = true;
       this.last = answer.result.lastEventId;
       for (const event of answer.result.events) {
+        if (event.type === "turn_ended") this.turn = event.turn;
         if (event.error !== undefined) this.failures++;
         this.on(event);
       }

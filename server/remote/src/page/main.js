@@ -36,6 +36,7 @@ const prompts = new Prompts(conversation, link, {
   async ended(answer, prompt) {
     if (prompt.session !== current?.id) return;
     await history.read();
+    prompts.place(prompt, history.turn ? history.turn + 1 : conversation.top);
     if (!history.isOffered && answer.stopReason !== "end_turn") conversation.notice("Ended: " + words(answer.stopReason) + ".");
     sessions.load().catch(() => {});
   },
@@ -67,8 +68,9 @@ async function greet() {
   link.ready();
   offline(null);
   show("connected");
-  if (current && current.loaded) await resume();
-  else if (current) await load();
+  try {
+    if (current) await (current.loaded ? resume() : load());
+  } catch (error) { failed(error); }
   await sessions.load();
   if (current) name();
   else if (location.hash.length > 1) await openNamed(decodeURIComponent(location.hash.slice(1)));
@@ -127,6 +129,7 @@ function name() {
 
 async function load() {
   begin();
+  show("loading");
   const params = { sessionId: current.id, cwd: current.cwd, mcpServers: [] };
   const answer = await link.call("session/load", params);
   current.loaded = true;
@@ -208,7 +211,8 @@ function send() {
   if (!text || !current) return;
   $("prompt").value = "";
   // The turn begins with the next event, and the prompt is the one after it.
-  prompts.send(current.id, text, isBusy || !isReady ? Infinity : current.newest + 1.5);
+  const waits = isBusy || !isReady || prompts.of(current.id).length > 0;
+  prompts.send(current.id, text, waits ? Infinity : current.newest + 1.5);
   sessions.begin(current.id, text);
   name();
 }

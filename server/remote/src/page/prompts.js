@@ -47,6 +47,7 @@ class Prompts {
       if (error.code === undefined) {
         // The turn goes on without a connection, if the prompt has arrived.
         prompt.state = "lost";
+        prompt.wasLost = true;
         prompt.footer.textContent = prompt.isSeen ? "" : "The connection was lost. Whether the server has this prompt is checked when it is back.";
       } else if (method !== "session/prompt" && error.code === RESOURCE_NOT_FOUND) {
         if (prompt.isSeen) this.remove(prompt);
@@ -96,7 +97,7 @@ class Prompts {
     const prompt = id && this.list.find((it) => it.id === id);
     if (!prompt || prompt.isSeen) return;
     this.seen(prompt);
-    if (prompt.element.event === Infinity) this.conversation.add(prompt.element, at - 0.5);
+    this.place(prompt, at - 0.5);
   }
 
   seen(prompt) {
@@ -104,10 +105,15 @@ class Prompts {
     prompt.footer.replaceChildren();
   }
 
+  // The prompt is answered; a turn without updates has not shown its place.
+  place(prompt, at) {
+    if (prompt.element.event === Infinity) this.conversation.add(prompt.element, at);
+  }
+
   // A message of the user comes from the log, after a reconnection: it takes the place of ours.
   logged(update, id, session) {
     const prompt = this.of(session).find((it) => it.state !== "unsent" && !it.isLogged
-      && (id ? it.id === id : it.text === update.content?.text));
+      && (id ? it.id === id : it.wasLost && it.text === update.content?.text));
     if (!prompt) return;
     prompt.isLogged = true;
     this.seen(prompt);

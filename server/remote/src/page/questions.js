@@ -77,8 +77,11 @@ class Questions {
     this.logged.delete(question);
     for (const [id, card] of this.cards) if (card === entry.card) this.cards.delete(id);
     if (entry.card.isOurs) return;
+    // It was answered elsewhere while the connection was lost.
+    if (!entry.card.isConnected) this.conversation.add(entry.card, entry.number);
     const option = entry.options?.find((it) => it.optionId === outcome?.optionId);
-    const content = action?.content ? " " + line(JSON.stringify(action.content), 1000) : "";
+    const fields = Object.entries(action?.content ?? {}).map(([name, value]) => `${name}: ${value}`);
+    const content = fields.length ? ` (${line(fields.join(", "), 1000)})` : "";
     this.close(entry.card, option ? `chosen: ${option.name} (${words(option.kind)})`
       : action ? `answered: ${action.action}${content}` : outcome ? `answered: ${outcome.outcome}` : "withdrawn");
   }

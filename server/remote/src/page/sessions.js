@@ -14,10 +14,17 @@ class Sessions {
   // Reads the first page anew, or the next one.
   async load(more = false) {
     const page = await this.link.call("session/list", more && this.cursor ? { cursor: this.cursor } : {});
-    if (!more) this.sessions.clear();
-    this.cursor = page.nextCursor;
-    for (const it of page.sessions) this.add({ id: it.sessionId, cwd: it.cwd, title: it.title, touched: it.updatedAt });
-    if (!more) await this.summarize();
+    const read = new Map(page.sessions.map((it) => [it.sessionId, { id: it.sessionId, cwd: it.cwd, title: it.title, touched: it.updatedAt }]));
+    if (more) {
+      this.sessions = new Map([...this.sessions, ...read]);
+      this.cursor = page.nextCursor;
+    } else {
+      // Further pages that were read stay.
+      const isAll = !page.nextCursor, rest = isAll ? [] : [...this.sessions].filter(([id]) => !read.has(id));
+      if (isAll || !rest.length) this.cursor = page.nextCursor;
+      this.sessions = new Map([...read, ...rest]);
+      await this.summarize();
+    }
     this.render();
   }
 
