@@ -224,10 +224,12 @@ async function flood(page) {
   const log = page.locator("#log");
   for (const [what, name] of [["long 120000", "120 KB in one message"], ["long 2000000", "2 MB in one message"], ["updates 10000", "10,000 updates"]]) {
     await page.evaluate(() => { window.tasks.length = 0; });
-    const last = await log.getByText("The last line.").count();
     const start = Date.now();
     await prompt(page, what);
-    await log.getByText("The last line.").nth(last).waitFor({ state: "attached", timeout: 120_000 });
+    await page.waitForFunction((what) => {
+      const texts = [...document.querySelectorAll("#log > .user, #log > .agent")].map((it) => it.textContent);
+      return texts.lastIndexOf(what) < texts.findLastIndex((text) => text.endsWith("The last line."));
+    }, what, { timeout: 120_000, polling: 500 });
     await idle(page);
     const all = Date.now() - start;
     const tasks = await page.evaluate(() => window.tasks);
@@ -238,8 +240,31 @@ async function flood(page) {
   const start = Date.now();
   await page.evaluate(() => { window.tasks.length = 0; });
   await page.reload();
-  await log.getByText("The last line.").nth(2).waitFor({ state: "attached", timeout: 120_000 });
+  await log.getByText("Show earlier entries").waitFor({ state: "attached", timeout: 120_000 });
+  await log.getByText("The last line.").waitFor({ timeout: 120_000 });
   const longest = Math.round(Math.max(0, ...await page.evaluate(() => window.tasks)));
   assert.ok(longest < 1000, `reload: a task of ${longest} ms`);
+  const count = () => log.locator("> *").count();
+  const before = await count();
+  assert.ok(before <= 1501, `${before} entries in the document`);
+  await log.getByText("Show earlier entries").dispatchEvent("click");
+  assert.equal(await count(), before + 1000);
+  const isAtEnd = (expected) => page.waitForFunction((expected) => {
+    const { scrollHeight, scrollTop, clientHeight } = document.querySelector("#log");
+    return (scrollHeight - scrollTop - clientHeight < 80) === expected;
+  }, expected);
+  await isAtEnd(false);
+  await prompt(page, "hello");
+  await log.getByText("You said: hello").waitFor();
+  await isAtEnd(true);
+  await log.hover();
+  await page.mouse.wheel(0, -2000);
+  await isAtEnd(false);
+  // Somebody else's turn must not move what the user reads.
+  await page.evaluate(() => fetch(`session/${location.hash.slice(1)}/message`, { method: "POST", body: JSON.stringify({ text: "elsewhere" }),
+    headers: { Authorization: "Bearer " + sessionStorage.getItem("token"), "Content-Type": "application/json" } }));
+  await log.getByText("You said: elsewhere").waitFor({ state: "attached" });
+  await page.evaluate(() => new Promise((drawn) => { let left = 5; const next = () => left-- ? requestAnimationFrame(next) : drawn(); next(); }));
+  await isAtEnd(false);
   step(`all of it after a reload: the longest task took ${longest} ms, all ${Date.now() - start} ms`);
 }

@@ -49,22 +49,31 @@ class Compaction {
   }
 }
 
+// Entries that are in the document at most, and that stay when there are more.
+const MOST_ENTRIES = 1500, FEWER_ENTRIES = 1000;
+
+// Milliseconds after a key, wheel or touch in which scrolling is the user's.
+const SCROLLING = 1000;
+
 class Conversation {
   constructor(element) {
     this.element = element;
-    this.frames = new Frames((run) => { run(); this.follow(2); });
+    this.frames = new Frames((run) => { run(); this.shorten(); this.follow(2); });
+    this.earlier = make("button", { type: "button", className: "earlier", onclick: () => this.showEarlier() });
     this.isAtEnd = true;
-    this.scrolledTo = 0;
-    element.onscroll = () => this.scrolled();
+    this.touched = -Infinity; // when the user did something that scrolls
+    element.addEventListener("scroll", () => this.scrolled());
+    for (const name of ["wheel", "touchmove", "keydown", "pointerdown"]) {
+      element.addEventListener(name, () => { this.touched = performance.now(); }, { passive: true });
+    }
     this.clear();
   }
 
-  // The user goes up to read, and to the end to follow. What is added is no reason to stop following.
+  // The user goes up to read, and to the end to follow. Changes of the content scroll, too.
   scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.element;
-    const isNear = scrollHeight - scrollTop - clientHeight < 80;
-    if (isNear || scrollTop < this.scrolledTo - 1) this.isAtEnd = isNear;
-    this.scrolledTo = scrollTop;
+    if (scrollHeight - scrollTop - clientHeight < 80) this.isAtEnd = true;
+    else if (performance.now() - this.touched < SCROLLING) this.isAtEnd = false;
   }
 
   // What comes into view has its real height in the next frame only.
@@ -77,6 +86,8 @@ class Conversation {
   clear() {
     this.element.replaceChildren();
     this.frames.clear();
+    this.entries = []; // all elements, by the number of their event
+    this.hidden = 0; // so many of the first are not in the document
     this.tools = new Map();
     this.compactions = new Map();
     this.plan = null;
@@ -88,12 +99,49 @@ class Conversation {
   // Puts an element behind those of earlier events. Without a number it belongs to now.
   add(element, at = this.top) {
     if (at !== Infinity) this.top = Math.max(this.top, at);
+    this.remove(element);
+    let low = 0, high = this.entries.length;
+    if (high && this.entries[high - 1].event <= at) low = high;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.entries[middle].event <= at) low = middle + 1; else high = middle;
+    }
     element.event = at;
-    let before = this.element.lastElementChild;
-    while (before && (before === element || (before.event ?? 0) > at)) before = before.previousElementSibling;
-    if (before) before.after(element); else this.element.prepend(element);
+    this.entries.splice(low, 0, element);
+    if (low < this.hidden) this.hidden++;
+    else this.element.insertBefore(element, this.entries[low + 1] ?? null);
     this.frames.ask();
     return element;
+  }
+
+  remove(element) {
+    element.remove();
+    const at = this.entries.lastIndexOf(element);
+    if (at >= 0) this.entries.splice(at, 1);
+    if (at >= 0 && at < this.hidden) this.hidden--;
+  }
+
+  // Takes early entries out of the document, unless the user reads them: its cost grows with their number.
+  shorten() {
+    const count = this.entries.length - this.hidden;
+    if (count <= MOST_ENTRIES || !this.isAtEnd) return;
+    for (const end = this.entries.length - FEWER_ENTRIES; this.hidden < end; this.hidden++) this.entries[this.hidden].remove();
+    this.showCount();
+  }
+
+  showEarlier() {
+    const shown = this.entries[this.hidden];
+    this.isAtEnd = false;
+    for (const end = Math.max(0, this.hidden - FEWER_ENTRIES); this.hidden > end; this.hidden--) {
+      this.element.insertBefore(this.entries[this.hidden - 1], this.entries[this.hidden]);
+    }
+    this.showCount();
+    shown.scrollIntoView();
+  }
+
+  showCount() {
+    this.earlier.textContent = `Show earlier entries (${number(this.hidden)})`;
+    if (this.hidden) this.element.prepend(this.earlier); else this.earlier.remove();
   }
 
   notice(text, kind = "notice", at = undefined) {
@@ -108,7 +156,7 @@ class Conversation {
       case "agent_message_chunk": return this.chunk("agent", update, at);
       case "agent_thought_chunk": return this.chunk("thought", update, at);
       case "tool_call": case "tool_call_update": return this.tool(update, at);
-      case "plan": return this.entries(update.entries || [], at);
+      case "plan": return this.planned(update.entries || [], at);
       case "notice": return this.message(update, at);
       case "compaction_update": case "compaction_summary_chunk": return this.compaction(update, at);
     }
@@ -155,7 +203,7 @@ class Conversation {
     this.frames.touch(tool);
   }
 
-  entries(entries, at) {
+  planned(entries, at) {
     this.open = null;
     if (!this.plan) {
       this.plan = new Plan();

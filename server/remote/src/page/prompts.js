@@ -69,7 +69,7 @@ class Prompts {
     const button = (text, onclick) => make("button", { type: "button", textContent: text, onclick });
     prompt.footer.replaceChildren(make("span", { className: "error", textContent: reason }),
       button("Send now", () => this.deliver(prompt)),
-      button("Discard", () => { this.remove(prompt); prompt.element.remove(); }));
+      button("Discard", () => { this.remove(prompt); this.conversation.remove(prompt.element); }));
     // It comes behind everything that has happened.
     this.conversation.add(prompt.element, Infinity);
   }
@@ -117,6 +117,6 @@ class Prompts {
     if (!prompt) return;
     prompt.isLogged = true;
     this.seen(prompt);
-    prompt.element.remove();
+    this.conversation.remove(prompt.element);
   }
 }

@@ -18,7 +18,7 @@ class Questions {
 
   // The connection was lost: what is open will be asked again.
   forget() {
-    for (const card of this.cards.values()) card.remove();
+    for (const card of this.cards.values()) this.conversation.remove(card);
     this.cards.clear();
     this.unlogged.clear();
   }
@@ -45,7 +45,7 @@ class Questions {
     const open = [...this.cards.values()];
     const entry = [...this.logged.values()].find((it) => it.key === key && !open.includes(it.card));
     if (entry) {
-      entry.card.remove();
+      this.conversation.remove(entry.card);
       entry.card = card;
     } else this.unlogged.add(card);
     this.conversation.add(card, entry?.number);
@@ -78,7 +78,7 @@ class Questions {
     for (const [id, card] of this.cards) if (card === entry.card) this.cards.delete(id);
     if (entry.card.isOurs) return;
     // It was answered elsewhere while the connection was lost.
-    if (!entry.card.isConnected) this.conversation.add(entry.card, entry.number);
+    if (!this.conversation.entries.includes(entry.card)) this.conversation.add(entry.card, entry.number);
     const option = entry.options?.find((it) => it.optionId === outcome?.optionId);
     const fields = Object.entries(action?.content ?? {}).map(([name, value]) => `${name}: ${value}`);
     const content = fields.length ? ` (${line(fields.join(", "), 1000)})` : "";
