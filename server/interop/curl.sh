@@ -20,7 +20,7 @@ check() { # NAME EXPECTED ACTUAL
 }
 member() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p"; }
 
-check "no token" '{"error":"unauthorized"}' "$(curl -s "$url/sessions")"
+check "no token" unauthorized "$(curl -s "$url/sessions" | sed 's/.*"error":"\([a-z]*\)".*/\1/')"
 session=$(curl -s -H "$auth" -H "$json" -d '{}' "$url/session" | member session_id)
 check "a session" sess_ "$session"
 curl -s -H "$auth" -H "$json" -d '{"text":"hello from curl"}' "$url/session/$session/message" >"$folder/message"

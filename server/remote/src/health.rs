@@ -1,22 +1,49 @@
-//! The route that says that the server runs.
+//! The routes that say that the server runs.
 
+use acp_server::Server;
+use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The paths of health checks, which need no token.
 pub(super) const HEALTH: [&str; 2] = ["/healthz", "/health"];
 
-pub(super) fn route() -> Router {
-    Router::new().route("/healthz", get(health))
+/// A server that runs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Health {
+    /// `ok`.
+    status: String,
+    /// Of the agent.
+    version: String,
+    /// ISO 8601 in UTC.
+    started_at: String,
+}
+
+impl Health {
+    pub(super) fn of(server: &Server) -> Self {
+        Self {
+            status: "ok".to_owned(),
+            version: server.info().implementation.version.clone(),
+            started_at: server.started_at().to_owned(),
+        }
+    }
+}
+
+pub(super) fn route(server: Server) -> Router {
+    Router::new()
+        .route("/healthz", get(health))
+        .with_state(server)
 }
 
 /// Says that the server runs.
-#[utoipa::path(get, path = "/healthz", operation_id = "healthz", tag = "server", security(()),
-    responses((status = 200, description = "It runs", body = Object, example = json!({ "status": "ok" }))))]
-pub(super) async fn health() -> impl IntoResponse {
+#[utoipa::path(get, path = "/healthz", operation_id = "healthz", tag = "server", security(()), responses(
+    (status = 200, description = "It runs", body = Health),
+))]
+pub(super) async fn health(State(server): State<Server>) -> impl IntoResponse {
     let no_store = [(header::CACHE_CONTROL, "no-store")];
-    (no_store, Json(json!({ "status": "ok" })))
+    (no_store, Json(Health::of(&server)))
 }

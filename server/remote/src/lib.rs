@@ -10,7 +10,7 @@
 //! | `/` | a web page that shows sessions, and prompts ([`page`]); asks for a token itself |
 //! | `/session…`, `/sessions…`, `/runs…` and others | [`rest`]: REST and server-sent events; `/openapi.json` describes them |
 //! | `/metrics` | numbers for a monitoring system ([`Metrics`]) |
-//! | `/healthz` | `{"status":"ok"}`, without a token |
+//! | `/healthz` | `{"status":"ok", …}`, without a token |
 //!
 //! [`protect`] puts checks of host, origin, token and rate in front of it, [`listen`] serves it on a
 //! socket, with or without TLS.
@@ -60,5 +60,5 @@ use page::PAGE;
 ///
 /// Spec: <https://agentclientprotocol.com/rfds/streamable-http-websocket-transport>
 pub fn router(server: Server, settings: &EndpointSettings) -> Router {
-    acp::router(server, settings).merge(health::route())
+    acp::router(server.clone(), settings).merge(health::route(server))
 }

@@ -121,6 +121,8 @@ pub(crate) struct ServerCore {
     /// What the next `session/new` opens, if it is no new session.
     pub(crate) next_session: Mutex<Option<NextSession>>,
     clients: AtomicU64,
+    /// When the server was built: ISO 8601 in UTC.
+    started_at: String,
     /// Counts uses of sessions.
     pub(crate) uses: AtomicU64,
     /// Cancelled when the server shuts down: what waits for a client, for a time or for a handler
@@ -269,6 +271,7 @@ impl ServerBuilder {
             coalesces_chunks: self.coalesces_chunks,
             requires_same_cwd: self.requires_same_cwd,
             clients: AtomicU64::new(0),
+            started_at: crate::clock::now(),
             uses: AtomicU64::new(0),
             closed: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -467,6 +470,12 @@ impl Server {
             true => self.session(id).await,
             false => self.core().opened(id).await,
         }
+    }
+
+    /// Returns when the server was built: ISO 8601 in UTC.
+    #[must_use]
+    pub fn started_at(&self) -> &str {
+        &self.core().started_at
     }
 
     /// Returns a session if it is in memory.

@@ -134,9 +134,8 @@ pub struct RemoteServe {
 /// Stops servers: SIGTERM, and SIGKILL for one that does not end in its time.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A server has 10 seconds to end, or what its --drain and --shutdown-timeout need.\n\n\
-    Exit codes: 0 when nothing runs any more, 1 when a server did not end, 2 \
-    when several run and neither --port nor --all is given, or none runs on PORT."
+    after_help = "Exit codes: 0 when nothing runs any more, 1 when a server did not end, 2 \
+    when several run and neither --port nor --all is given."
 )]
 pub struct Stop {
     /// The server of this port
@@ -145,4 +144,8 @@ pub struct Stop {
     /// All servers of this user
     #[arg(long)]
     pub all: bool,
+    /// Seconds between SIGTERM and SIGKILL [default: 10, or what the server's --drain and
+    /// --shutdown-timeout need]
+    #[arg(long, value_name = "SECONDS")]
+    pub serve_timeout: Option<u64>,
 }

@@ -79,14 +79,14 @@ pub(crate) async fn stop(args: Stop) -> Result<(), Failure> {
     }
     let output = &mut std::io::stdout().lock();
     match (chosen.is_empty(), args.port) {
-        (true, Some(port)) => return usage(format!("no acp-server runs on port {port}")),
+        (true, Some(port)) => writeln!(output, "No acp-server runs on port {port}.")?,
         (true, None) => writeln!(output, "No acp-server is running.")?,
         _ => {}
     }
     let mut failed = Vec::new();
     for server in chosen {
         let port = server.port;
-        match end(&server).await {
+        match end(&server, args.serve_timeout).await {
             Ok(how) => writeln!(output, "stopped the server on port {port}{how}")?,
             Err(error) => failed.push(format!("the server on port {port}: {error}")),
         }
@@ -97,20 +97,19 @@ pub(crate) async fn stop(args: Stop) -> Result<(), Failure> {
     Err(format!("cannot stop {}", failed.join("; ")).into())
 }
 
-/// Ends a server. Returns what should be said about it.
-async fn end(server: &Found) -> Result<&'static str, Failure> {
+/// Ends a server, which has this many seconds for it, or else what it says that it needs. Returns what should be said about it.
+async fn end(server: &Found, seconds: Option<u64>) -> Result<&'static str, Failure> {
     let known = server.announcement.as_ref();
     let known = known.ok_or("its discovery file names no process")?;
     let pid = known.pid;
     let needed = Duration::from_secs(known.ends_within).saturating_add(MARGIN);
+    let patience = seconds.map_or(TERM.max(needed), Duration::from_secs);
     send(pid, Signal::Term)?;
-    if needed > TERM {
-        note(&format!(
-            "waiting up to {} s for process {pid}",
-            needed.as_secs()
-        ));
+    if patience > TERM {
+        let seconds = patience.as_secs();
+        note(&format!("waiting up to {seconds} s for process {pid}"));
     }
-    if ended(server, TERM.max(needed)).await {
+    if ended(server, patience).await {
         return Ok("");
     }
     send(pid, Signal::Kill)?;

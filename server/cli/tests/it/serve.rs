@@ -178,7 +178,8 @@ fn on_loopback_a_token_is_made_and_kept_where_only_the_user_reads_it() {
     assert_eq!(token.len(), 64);
     assert!(!server.said.contains(token), "{}", server.said);
 
-    assert_eq!(server.get("/healthz", None).body, r#"{"status":"ok"}"#);
+    let health = server.get("/healthz", None).body;
+    assert!(health.starts_with(r#"{"status":"ok""#), "{health}");
     assert_eq!(server.get("/nothing", None).status, 401);
     assert_eq!(server.get("/nothing", Some(token)).status, 404);
 }
@@ -260,7 +261,6 @@ fn wrong_usage_ends_with_2_before_anything_is_bound() {
         (vec!["serve", "--allow-host", "a b"], "expected a host"),
         (vec!["serve", "--token", TOKEN], "--token"),
         (vec!["stop", "--port", "1", "--all"], "--all"),
-        (vec!["stop", "--port", "1"], "no acp-server runs on port 1"),
     ] {
         let (code, said) = user.fails(&args);
         assert_eq!(code, 2, "{args:?}: {said}");
@@ -340,6 +340,9 @@ fn status_and_stop_find_all_servers_of_the_user() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(text(&output.stdout), "No acp-server is running.\n");
     assert_eq!(user.run(&["stop"]).status.code(), Some(0));
+    let output = user.run(&["stop", "--port", "1", "--serve-timeout", "1"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stdout), "No acp-server runs on port 1.\n");
 
     let (mut first, mut second) = (user.serve(&[]), user.serve(&[]));
     let mut third = user.serve(&[]);

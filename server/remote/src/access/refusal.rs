@@ -30,7 +30,8 @@ impl IntoResponse for Refusal {
 
 pub(super) fn unauthorized() -> Response {
     let challenge = (header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    let body = Json(json!({ "error": "unauthorized" }));
+    let message = "the token is missing or not valid; send Authorization: Bearer TOKEN";
+    let body = Json(json!({ "error": "unauthorized", "message": message }));
     (StatusCode::UNAUTHORIZED, [challenge], body).into_response()
 }
 

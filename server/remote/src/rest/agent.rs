@@ -12,16 +12,7 @@ use super::query::Parameters;
 use super::state::Rest;
 use super::summary::is_model;
 use crate::caller::Caller;
-
-/// A server that runs.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Health {
-    /// `ok`.
-    status: String,
-    version: String,
-    /// ISO 8601 in UTC.
-    started_at: String,
-}
+use crate::health::Health;
 
 /// A server and its agent.
 #[derive(Debug, Serialize, ToSchema)]
@@ -80,11 +71,7 @@ pub(super) struct ToolList {
     (status = 200, description = "It runs", body = Health),
 ))]
 pub(super) async fn health(State(rest): State<Rest>) -> Json<Health> {
-    Json(Health {
-        status: "ok".to_owned(),
-        version: rest.server().info().implementation.version.clone(),
-        started_at: rest.started_at().to_owned(),
-    })
+    Json(Health::of(rest.server()))
 }
 
 /// Describes the server and its agent.

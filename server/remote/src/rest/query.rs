@@ -43,7 +43,8 @@ pub(super) struct RowsQuery {
     /// Only those before then, in the same forms.
     #[param(schema_with = time_schema, required = false)]
     until: Option<String>,
-    /// Only rows whose model contains this text, whatever the case. `all`: every row.
+    /// Only rows of this model, whatever the case: of runs those whose model contains the text, of
+    /// sessions those whose model is the text. `all`: every row.
     #[param(value_type = String, required = false)]
     model: Option<String>,
     /// The most rows, the latest first.
@@ -58,6 +59,7 @@ pub(super) struct Filters {
     until: Option<Timestamp>,
     /// In lower case.
     pub(super) model: Option<String>,
+    is_exact: bool,
     pub(super) limit: usize,
 }
 
@@ -76,6 +78,7 @@ impl RowsQuery {
             since: time("since", &self.since)?,
             until: time("until", &self.until)?,
             model: model.map(str::to_lowercase),
+            is_exact: false,
             limit: self.limit.as_deref().map_or(Ok(limit), rows)?,
         })
     }
@@ -114,7 +117,16 @@ impl Filters {
         let Some(wanted) = &self.model else {
             return true;
         };
-        model.is_some_and(|model| model.to_lowercase().contains(wanted))
+        model.is_some_and(|model| match self.is_exact {
+            true => model.to_lowercase() == *wanted,
+            false => model.to_lowercase().contains(wanted),
+        })
+    }
+
+    /// Accepts a model only by its whole name.
+    pub(super) fn exactly(mut self) -> Self {
+        self.is_exact = true;
+        self
     }
 }
 
@@ -230,6 +242,9 @@ mod tests {
         assert!(some.accepts_model(Some("glm-5.1:cloud")));
         assert!(!some.accepts_model(Some("claude")));
         assert!(!some.accepts_model(None));
+        let exactly = |model| query(model).filters(1).unwrap().exactly();
+        assert!(exactly("GLM-5.1:cloud").accepts_model(Some("glm-5.1:cloud")));
+        assert!(!exactly("GLM").accepts_model(Some("glm-5.1:cloud")));
         assert!(query("all").filters(1).unwrap().accepts_model(None));
     }
 }

@@ -126,7 +126,7 @@ pub(super) async fn list_sessions(
 ) -> Result<Json<SessionList>, Failure> {
     caller.reads_all()?;
     let rows = rest
-        .rows(&query.filters(SESSIONS)?, "sessions_list_failed")
+        .rows(&query.filters(SESSIONS)?.exactly(), "sessions_list_failed")
         .await?;
     let sessions = rows.into_iter().map(|row| entry(&rest, row)).collect();
     Ok(Json(SessionList { sessions }))

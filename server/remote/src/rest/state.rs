@@ -27,7 +27,6 @@ struct RestInner {
     /// Held by streams.
     streams: Arc<Shares>,
     histories: Histories,
-    started_at: String,
 }
 
 impl DeletionObserver for RestInner {
@@ -45,7 +44,6 @@ impl Rest {
             settings,
             tokens,
             histories: Histories::default(),
-            started_at: acp_server::internal::clock::now(),
         });
         let observer: Weak<RestInner> = Arc::downgrade(&inner);
         inner.server.observe_deletions(observer);
@@ -66,11 +64,6 @@ impl Rest {
 
     pub(super) fn histories(&self) -> &Histories {
         &self.0.histories
-    }
-
-    /// Returns when the server started: ISO 8601 in UTC.
-    pub(super) fn started_at(&self) -> &str {
-        &self.0.started_at
     }
 
     /// Takes the place of a further stream, if there is one for the caller.

@@ -8,7 +8,7 @@ use acp_server_remote::{EndpointSettings, ListenSettings};
 
 use crate::raw::{Listener, who};
 
-const UNAUTHORIZED: &str = r#"{"error":"unauthorized"}"#;
+const UNAUTHORIZED: &str = r#"{"error":"unauthorized","message":"the token is missing or not valid; send Authorization: Bearer TOKEN"}"#;
 
 fn hosts() -> Hosts {
     Hosts::loopback()
@@ -348,7 +348,14 @@ async fn health_is_exact_and_needs_no_token() {
     let router = protect(routes, AccessControl::new(Hosts::loopback(), tokens));
     let listener = Listener::start(router, ListenSettings::default()).await;
     let answer = listener.get("/healthz", &[]).await;
-    assert_eq!((answer.status, &*answer.body), (200, r#"{"status":"ok"}"#));
+    let health = answer.json();
+    assert_eq!((answer.status, &health["status"]), (200, &json!("ok")));
+    assert!(health["version"].is_string(), "{health}");
+    let started = health["started_at"].as_str().unwrap();
+    assert!(
+        started.starts_with("20") && started.ends_with('Z'),
+        "{health}"
+    );
     assert_eq!(listener.request("HEAD", "/healthz", &[]).await.status, 200);
     assert_eq!(listener.get("/healthz/x", &[]).await.status, 401);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const UNAUTHORIZED: &str = r#"{"error":"unauthorized"}"#;
+const UNAUTHORIZED: &str = r#"{"error":"unauthorized","message":"the token is missing or not valid; send Authorization: Bearer TOKEN"}"#;
 
 /// Every route, with SESSION in place of the session: whether a session's own token opens it, and
 /// whether a read-only one does.
