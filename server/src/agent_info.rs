@@ -29,7 +29,7 @@ pub struct AgentInfo {
     /// Methods to authenticate the user (default: none).
     pub auth_methods: Vec<AuthMethod>,
     /// Whether sessions need an authenticated user from the start (default: no). After `logout`
-    /// they do in any case.
+    /// they do in any case, except those that the client is attached to: what runs goes on.
     pub auth_required: bool,
     /// Whether users can log out (default: if there are methods to authenticate).
     pub logout: Option<bool>,
@@ -92,7 +92,8 @@ impl AgentInfo {
         self
     }
 
-    /// Requires an authenticated user for sessions.
+    /// Requires an authenticated user for sessions: before `authenticate`, a client can neither
+    /// list nor open, close or delete one. REST, which has no login, is for read-only tokens then.
     #[must_use]
     pub fn require_auth(mut self) -> Self {
         self.auth_required = true;
@@ -101,6 +102,14 @@ impl AgentInfo {
 }
 
 impl AgentInfo {
+    /// Returns whether a client with this access must log in before it uses sessions. Who may only
+    /// read cannot log in: what was said before needs no login.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn requires_login(&self, access: &crate::Access) -> bool {
+        self.auth_required && access.may_write()
+    }
+
     pub(crate) fn offers_logout(&self) -> bool {
         self.logout.unwrap_or(!self.auth_methods.is_empty())
     }

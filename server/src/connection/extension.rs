@@ -84,7 +84,6 @@ async fn resume(
     ctx: &AgentContext,
     params: ResumeEventsRequest,
 ) -> HandlerResult<ResumeEventsResponse> {
-    connection.client.may_open()?;
     let since = params.since_event_id.unwrap_or(0);
     let joining = Joining::Existing {
         id: params.session_id.clone(),
@@ -115,7 +114,6 @@ async fn state(
     connection: &ServerConnection,
     params: SessionStateRequest,
 ) -> HandlerResult<SessionStateResponse> {
-    connection.client.initialized()?;
     let (session, _) = connection.attached(&params.session_id).await?;
     let state = requests::state(&connection.client, &session);
     Ok(SessionStateResponse(state))
@@ -128,7 +126,6 @@ async fn prompt_result(
     ctx: &AgentContext,
     params: PromptResultRequest,
 ) -> HandlerResult<PromptResultResponse> {
-    connection.client.initialized()?;
     let (session, subscription) = connection.attached(&params.session_id).await?;
     let progress = session.state().queue.progress_of(&params.prompt_id);
     let name = || HandlerError::resource_not_found(format!("prompt {}", params.prompt_id));
@@ -164,7 +161,6 @@ async fn fork(
     ctx: &AgentContext,
     params: Option<&Json>,
 ) -> HandlerResult<Json> {
-    connection.client.may_open()?;
     let params: ForkParams = read(params)?;
     if let Some(cwd) = &params.cwd {
         super::check::absolute("/cwd", cwd)?;

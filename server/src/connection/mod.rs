@@ -7,6 +7,7 @@ mod cursor;
 mod delivery;
 mod extension;
 mod joining;
+mod login;
 mod requests;
 mod subscription;
 mod v1;
@@ -21,6 +22,7 @@ pub(crate) use answer::Answers;
 pub use answer::answer;
 pub(crate) use cursor::Replay;
 pub(crate) use delivery::Delivery;
+pub use login::check_login;
 pub use requests::elicitation_needs;
 pub(crate) use subscription::Barrier;
 pub use subscription::{Gate, Subscription};
@@ -72,8 +74,8 @@ pub struct Role {
     pub access: Access,
     /// Whether it is asked for permissions and the like.
     pub is_asked: bool,
-    /// Whether it needs no login.
-    pub is_authenticated: bool,
+    /// Whether it has logged in; `None`: it has if it needs no login.
+    pub is_authenticated: Option<bool>,
     /// In whose name it answers questions; the server adds its name.
     pub answerer: Answerer,
     /// Decides when a session's events are sent; without one, at once.
@@ -85,8 +87,7 @@ impl Role {
     pub fn new(access: Access) -> Self {
         Self {
             is_asked: access.may_write(),
-            // Who may only read cannot log in: what was said before needs no login.
-            is_authenticated: !access.may_write(),
+            is_authenticated: None,
             access,
             answerer: Answerer::local(),
             gate: None,
@@ -117,7 +118,8 @@ impl Client {
         role: Role,
     ) -> Arc<Self> {
         let id = core.next_client();
-        let authenticated = !core.info.auth_required || role.is_authenticated;
+        let authenticated = role.is_authenticated;
+        let authenticated = authenticated.unwrap_or(!core.info.requires_login(&role.access));
         Arc::new(Self {
             id,
             core,
@@ -193,19 +195,6 @@ impl Client {
             let reason = "the connection is not initialized; call initialize first";
             HandlerError::new(ErrorCode::INVALID_REQUEST, reason)
         })
-    }
-
-    /// Returns the capabilities, if the client may open sessions.
-    ///
-    /// # Errors
-    ///
-    /// As [`initialized`](Self::initialized), or authentication required.
-    pub(crate) fn may_open(&self) -> HandlerResult<Arc<ClientCapabilities>> {
-        let capabilities = self.initialized()?;
-        if self.authenticated.load(Ordering::Acquire) {
-            return Ok(capabilities);
-        }
-        Err(HandlerError::auth_required())
     }
 
     pub(crate) fn set_authenticated(&self, authenticated: bool) {

@@ -110,11 +110,12 @@ impl ServerConnection {
     /// Checks the directories of a request, and returns what it says of its session.
     fn environment(
         &self,
+        (method, session): (&str, Option<&SessionId>),
         cwd: &str,
         additional_directories: Vec<String>,
         mcp_servers: Vec<McpServer>,
     ) -> HandlerResult<Environment> {
-        self.client.may_open()?;
+        self.client.admit(method, session.map(SessionId::as_str))?;
         check::directories(cwd, &additional_directories)?;
         Ok(Environment {
             additional_directories,
@@ -223,7 +224,8 @@ impl ServerConnection {
         ctx: &AgentContext,
         req: PromptRequest,
     ) -> HandlerResult<(StopReason, Option<Json>)> {
-        self.client.initialized()?;
+        self.client
+            .admit("session/prompt", Some(req.session_id.as_str()))?;
         let (session, subscription, mut ticket) =
             self.submit(req, Session::submit_in_place).await?;
         let result = tokio::select! {
@@ -372,8 +374,12 @@ impl Agent for ServerConnection {
         ctx: &AgentContext,
         req: NewSessionRequest,
     ) -> HandlerResult<NewSessionResponse> {
-        let environment =
-            self.environment(&req.cwd, req.additional_directories, req.mcp_servers)?;
+        let environment = self.environment(
+            ("session/new", None),
+            &req.cwd,
+            req.additional_directories,
+            req.mcp_servers,
+        )?;
         let cwd = req.cwd.clone();
         let joining = Joining::New {
             cwd: req.cwd,
@@ -392,8 +398,12 @@ impl Agent for ServerConnection {
         ctx: &AgentContext,
         req: LoadSessionRequest,
     ) -> HandlerResult<LoadSessionResponse> {
-        let environment =
-            self.environment(&req.cwd, req.additional_directories, req.mcp_servers)?;
+        let environment = self.environment(
+            ("session/load", Some(&req.session_id)),
+            &req.cwd,
+            req.additional_directories,
+            req.mcp_servers,
+        )?;
         let place = (req.cwd.clone(), environment);
         let joined = self.join_existing(ctx, req.session_id, place, req.meta, Replay::Load);
         let session = joined.await?;
@@ -408,8 +418,12 @@ impl Agent for ServerConnection {
         ctx: &AgentContext,
         req: ResumeSessionRequest,
     ) -> HandlerResult<ResumeSessionResponse> {
-        let environment =
-            self.environment(&req.cwd, req.additional_directories, req.mcp_servers)?;
+        let environment = self.environment(
+            ("session/resume", Some(&req.session_id)),
+            &req.cwd,
+            req.additional_directories,
+            req.mcp_servers,
+        )?;
         let place = (req.cwd.clone(), environment);
         let joined = self.join_existing(ctx, req.session_id, place, req.meta, Replay::Nothing);
         let session = joined.await?;
@@ -424,7 +438,7 @@ impl Agent for ServerConnection {
         _: &AgentContext,
         req: ListSessionsRequest,
     ) -> HandlerResult<ListSessionsResponse> {
-        self.client.initialized()?;
+        self.client.admit("session/list", None)?;
         if let Some(cwd) = &req.cwd {
             check::absolute("/cwd", cwd)?;
         }
@@ -450,7 +464,8 @@ impl Agent for ServerConnection {
         _: &AgentContext,
         req: CloseSessionRequest,
     ) -> HandlerResult<CloseSessionResponse> {
-        self.client.initialized()?;
+        self.client
+            .admit("session/close", Some(req.session_id.as_str()))?;
         self.core().leave(&self.client, &req.session_id).await?;
         Ok(CloseSessionResponse::new())
     }
@@ -462,7 +477,8 @@ impl Agent for ServerConnection {
         _: &AgentContext,
         req: DeleteSessionRequest,
     ) -> HandlerResult<DeleteSessionResponse> {
-        self.client.initialized()?;
+        self.client
+            .admit("session/delete", Some(req.session_id.as_str()))?;
         self.core().delete(&req.session_id).await?;
         Ok(DeleteSessionResponse::new())
     }
@@ -472,7 +488,8 @@ impl Agent for ServerConnection {
         _: &AgentContext,
         req: SetSessionModeRequest,
     ) -> HandlerResult<SetSessionModeResponse> {
-        self.client.initialized()?;
+        self.client
+            .admit("session/set_mode", Some(req.session_id.as_str()))?;
         let (session, subscription) = self.attached(&req.session_id).await?;
         let change = crate::SettingsChange::Mode(req.mode_id);
         let last = session.change_settings(change).await?;
@@ -485,7 +502,8 @@ impl Agent for ServerConnection {
         _: &AgentContext,
         req: SetSessionConfigOptionRequest,
     ) -> HandlerResult<SetSessionConfigOptionResponse> {
-        self.client.initialized()?;
+        self.client
+            .admit("session/set_config_option", Some(req.session_id.as_str()))?;
         let (session, subscription) = self.attached(&req.session_id).await?;
         let change = crate::SettingsChange::Option(req.config_id, req.value);
         let last = session.change_settings(change).await?;
@@ -529,10 +547,12 @@ impl Agent for ServerConnection {
         method: &str,
         params: Option<Json>,
     ) -> HandlerResult<Json> {
+        let session = params.as_ref().map(Json::as_raw);
+        let session = session.and_then(super::session);
+        self.client.admit(method, session.as_deref())?;
         if let Some(answer) = extension::request(self, ctx, method, params.as_ref()).await {
             return answer;
         }
-        self.client.initialized()?;
         self.core().handler.ext_request(ctx, method, params).await
     }
 
@@ -542,7 +562,9 @@ impl Agent for ServerConnection {
         method: &str,
         params: Option<Json>,
     ) -> HandlerResult<()> {
-        self.client.initialized()?;
+        let session = params.as_ref().map(Json::as_raw);
+        let session = session.and_then(super::session);
+        self.client.admit(method, session.as_deref())?;
         let handler = &self.core().handler;
         handler.ext_notification(ctx, method, params).await;
         Ok(())

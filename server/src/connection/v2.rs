@@ -197,7 +197,9 @@ impl Agent for ConnectionV2 {
         ctx: &AgentContext,
         req: PromptRequest,
     ) -> HandlerResult<PromptResponse> {
-        self.0.client.initialized()?;
+        self.0
+            .client
+            .admit("session/prompt", Some(req.session_id.as_str()))?;
         let id = &req.session_id.clone();
         // In a task, for the prompt is answered when its turn begins.
         let submitted = self.0.submit(requests::prompt(req)?, Session::submit).await;

@@ -24,6 +24,7 @@ mod handler;
 mod hiccups;
 mod initialize;
 mod joins;
+mod login;
 mod once;
 mod outside;
 mod panics;

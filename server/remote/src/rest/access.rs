@@ -4,9 +4,13 @@
 
 use acp_sdk::v1::SessionId;
 use acp_server::Access;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
 
 use super::failure::Failure;
+use super::state::Rest;
 use crate::caller::Caller;
 
 impl Caller {
@@ -51,6 +55,22 @@ impl Caller {
             _ => Err(forbidden()),
         }
     }
+}
+
+/// Refuses the routes of sessions where the agent requires a login, which no route can give.
+pub(super) async fn check_login(
+    State(rest): State<Rest>,
+    caller: Caller,
+    request: Request,
+    next: Next,
+) -> Response {
+    if rest.server().info().requires_login(&caller.access) {
+        let message = "the agent requires a login, which this interface does not have: use /acp or \
+                       /rpc, or a read-only token";
+        let refusal = Failure::new(StatusCode::FORBIDDEN, "login_required").message(message);
+        return refusal.into_response();
+    }
+    next.run(request).await
 }
 
 fn forbidden() -> Failure {

@@ -35,6 +35,7 @@ use acp_server::Server;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -59,7 +60,7 @@ use super::{EndpointSettings, Tokens};
 /// ```
 pub fn rest(server: Server, settings: &EndpointSettings, tokens: Tokens) -> Router {
     let state = Rest::new(server, settings.clone(), tokens);
-    let (router, document) = OpenApiRouter::with_openapi(openapi::base())
+    let sessions = OpenApiRouter::new()
         .routes(routes!(short::create_session, short::list_session_ids))
         .routes(routes!(short::get_session, short::delete_session))
         .routes(routes!(turns::send_message))
@@ -82,9 +83,12 @@ pub fn rest(server: Server, settings: &EndpointSettings, tokens: Tokens) -> Rout
         .routes(routes!(commands::invoke_command))
         .routes(routes!(runs::list_runs))
         .routes(routes!(cost::cost_of_runs))
+        .routes(routes!(agent::list_providers))
+        .route_layer(from_fn_with_state(state.clone(), access::check_login));
+    let (router, document) = OpenApiRouter::with_openapi(openapi::base())
+        .merge(sessions)
         .routes(routes!(agent::health))
         .routes(routes!(agent::server_info))
-        .routes(routes!(agent::list_providers))
         .routes(routes!(agent::list_tools))
         .split_for_parts();
     router

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use acp_sdk::facts::Login;
 use acp_sdk::v1::{AGENT_METHODS, Implementation, SessionId};
 use acp_sdk::{HandlerError, Json, RpcError};
-use acp_server::{Access, Server, Session};
+use acp_server::internal::connection::check_login;
+use acp_server::{Server, Session};
 use jsonrpsee::Extensions;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
 use serde::de::DeserializeOwned;
@@ -36,11 +37,12 @@ pub(super) struct Context {
 
 impl Context {
     pub(super) fn new(server: Server, settings: &EndpointSettings, caller: Caller) -> Self {
+        let authenticated = !server.info().requires_login(&caller.access);
         Self {
             server,
             caller,
             message_bytes: settings.message_bytes,
-            authenticated: AtomicBool::new(false),
+            authenticated: AtomicBool::new(authenticated),
             info: Mutex::default(),
             calls: Arc::new(Semaphore::new(CALLS)),
         }
@@ -100,10 +102,10 @@ impl Context {
         let access = &self.caller.access;
         let checked = access.check(&AGENT_METHODS, method, || Some(id.as_str().into()));
         checked.map_err(|error| refusal(&error))?;
-        let needs_login =
-            self.server.info().auth_required && self.caller.access != Access::ReadOnly;
-        if needs_login && !self.authenticated.load(Ordering::Acquire) {
-            return Err(refusal(&HandlerError::auth_required()));
+        if let Some(facts) = AGENT_METHODS.get(method)
+            && !self.authenticated.load(Ordering::Acquire)
+        {
+            check_login(facts, false).map_err(|error| refusal(&error))?;
         }
         let session = self.server.session_for(access, id).await;
         session.map_err(|error| refusal(&error))

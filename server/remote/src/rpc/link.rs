@@ -30,7 +30,7 @@ pub(super) async fn call(
 ) -> Result<Json> {
     let role = Role {
         is_asked: false,
-        is_authenticated: is_authenticated || !access.may_write(),
+        is_authenticated: Some(is_authenticated),
         ..Role::new(access.clone())
     };
     let (ours, theirs) = acp_sdk::channel(WAITING);

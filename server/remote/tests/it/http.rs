@@ -161,7 +161,7 @@ impl Open {
         find(&self.headers, name)
     }
 
-    async fn finish(mut self) -> Response {
+    pub async fn finish(mut self) -> Response {
         let length = self
             .header("content-length")
             .map(|length| length.parse().unwrap());

@@ -16,6 +16,7 @@ mod chaos;
 mod container;
 mod http;
 mod listen;
+mod login;
 mod metrics;
 mod raw;
 mod readers;
