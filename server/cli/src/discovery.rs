@@ -2,7 +2,8 @@
 //!
 //! A server has one file, `acp-server-PORT.json`, which only its user can read, and locks it while
 //! it runs. The system releases the lock when the process ends, however it ends, so a file that is
-//! not locked is stale.
+//! not locked is stale. A token that the server has made is in a file of its own beside it,
+//! `acp-server-PORT.token`.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -36,17 +37,14 @@ pub struct Announcement {
     pub host: String,
     /// `http` or `https`.
     pub scheme: String,
-    /// `token`: the user has set a token. `generated`: the token is `token`.
+    /// `token`: the user has set a token. `generated`: it is in the file beside this one.
     pub auth: String,
     /// The seconds within which the server ends after SIGTERM.
     #[serde(default)]
     pub ends_within: u64,
-    /// The token, only if the server has made it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<String>,
 }
 
-/// The file of this process. Dropping it removes the file.
+/// The files of this process. Dropping it removes them.
 #[derive(Debug)]
 pub struct Announced {
     file: File,
@@ -140,6 +138,8 @@ impl Discovery {
             }
             // The server before may have removed the file after it was opened here.
             if is_at(&file, &path) {
+                // One of an earlier server opens nothing, and would mislead.
+                remove(&path.with_extension("token")).map_err(failed(&path))?;
                 return Ok(Announced { file, path });
             }
         }
@@ -207,6 +207,7 @@ impl Found {
             && is_at(&file, &self.path)
         {
             // Whoever takes the file meanwhile sees that it is gone.
+            let _ = remove(&self.path.with_extension("token"));
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -217,6 +218,24 @@ impl Announced {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Writes the token that the server has made into a file that only its user can read. Returns the
+    /// path.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn keep_token(&self, token: &str) -> Result<PathBuf, DiscoveryError> {
+        let path = self.path.with_extension("token");
+        let written = open_private(&path).and_then(|mut file| {
+            file.set_len(0)?;
+            writeln!(file, "{token}")
+        });
+        match written {
+            Ok(()) => Ok(path),
+            Err(source) => Err(DiscoveryError::Io { path, source }),
+        }
     }
 
     /// Writes what local tools should know.
@@ -243,6 +262,7 @@ impl Announced {
 impl Drop for Announced {
     fn drop(&mut self) {
         // Removed while it is locked, so that nobody else's file can be. One that stays is stale.
+        let _ = remove(&self.path.with_extension("token"));
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -255,6 +275,14 @@ impl std::fmt::Debug for Announcement {
             .field("host", &self.host)
             .field("auth", &self.auth)
             .finish_non_exhaustive()
+    }
+}
+
+/// Removes a file that need not exist.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -331,7 +359,6 @@ mod tests {
             scheme: "http".to_owned(),
             auth: "generated".to_owned(),
             ends_within: 8,
-            token: Some("very secret".to_owned()),
         }
     }
 
@@ -342,17 +369,26 @@ mod tests {
         assert!(discovery.list().unwrap().is_empty());
         let mut announced = discovery.take(5173).unwrap();
         announced.announce(&announcement(5173)).unwrap();
+        let token = announced.keep_token("very secret").unwrap();
+        assert_eq!(fs::read_to_string(&token).unwrap(), "very secret\n");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = fs::metadata(&token).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
 
         let found = discovery.list().unwrap();
         assert_eq!(found.len(), 1);
         assert!(found[0].alive && found[0].is_alive());
-        assert!(!format!("{found:?}").contains("secret"));
+        let text = fs::read_to_string(&found[0].path).unwrap();
+        assert!(!text.contains("secret"), "{text}");
         found[0].remove_if_stale();
         let error = discovery.take(5173).unwrap_err().to_string();
         assert!(error.contains("5173") && error.contains(&std::process::id().to_string()));
 
         drop(announced);
-        assert!(discovery.find(5173).is_none());
+        assert!(discovery.find(5173).is_none() && !token.exists());
         discovery.take(5173).unwrap();
     }
 
@@ -384,7 +420,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let discovery = Discovery::new(folder.path());
         fs::write(folder.path().join("acp-server-1.json"), "").unwrap();
+        let token = folder.path().join("acp-server-1.token");
+        fs::write(&token, "of a killed server").unwrap();
         discovery.find(1).unwrap().remove_if_stale();
-        assert!(discovery.find(1).is_none());
+        assert!(discovery.find(1).is_none() && !token.exists());
+        fs::write(&token, "of a killed server").unwrap();
+        let _announced = discovery.take(1).unwrap();
+        assert!(!token.exists());
     }
 }

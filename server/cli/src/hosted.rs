@@ -8,6 +8,10 @@ use acp_sandbox::args::SandboxArgs;
 use acp_server_host::{AgentProcesses, HostedAgent};
 use clap::{Args, ValueEnum};
 
+#[cfg(unix)]
+use super::agent_user::AgentUser;
+#[cfg(unix)]
+use super::args::LocalTools;
 use super::args::Serve;
 use super::usage::usage;
 use super::{Failure, serve_handler};
@@ -44,6 +48,11 @@ pub struct AgentArgs {
     /// (`session`). A process of its own costs its memory, and dies alone
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = Processes::Shared)]
     pub agent_process: Processes,
+    /// User of this machine that COMMAND runs as, so that it cannot read the server's tokens and
+    /// store. The server must be root, or have CAP_SETUID and CAP_SETGID as ambient capabilities; Linux
+    #[cfg(unix)]
+    #[arg(long, value_name = "USER", conflicts_with = "sandbox")]
+    pub agent_user: Option<String>,
     /// Whether COMMAND is confined.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
@@ -88,6 +97,10 @@ impl AgentArgs {
     /// Wrong usage, when the command cannot be started or is no agent.
     pub(super) async fn start(&self) -> Result<Option<HostedAgent>, Failure> {
         let Some((program, args)) = self.command.split_first() else {
+            #[cfg(unix)]
+            if self.agent_user.is_some() {
+                return usage("--agent-user is for the command of an agent, after --");
+            }
             if self.sandbox.sandbox.is_some() {
                 return usage("--sandbox confines the command of an agent, after --");
             }
@@ -102,6 +115,11 @@ impl AgentArgs {
             .args(args)
             .processes(processes)
             .sandbox(self.prepared_sandbox()?);
+        #[cfg(unix)]
+        let agent = match &self.agent_user {
+            Some(name) => AgentUser::find(name)?.apply(agent),
+            None => agent,
+        };
         match agent.start().await {
             Ok(agent) => {
                 tracing::info!("hosting {}", agent.name());
@@ -114,6 +132,12 @@ impl AgentArgs {
 
 /// Serves until the client has closed its side.
 pub(super) async fn host(args: Box<Host>) -> Result<(), Failure> {
+    #[cfg(unix)]
+    if args.agent.agent_user.is_some() && args.serve.local_tools != LocalTools::Off {
+        let reason = "--agent-user does not go with --local-tools: the server runs those commands, as \
+                      its own user";
+        return usage(reason);
+    }
     let Some(agent) = args.agent.start().await? else {
         return usage("host needs the command of an agent, after --");
     };

@@ -1,5 +1,7 @@
 //! The command `acp-server`.
 
+#[cfg(unix)]
+mod agent_user;
 mod args;
 mod deliver;
 pub mod discovery;

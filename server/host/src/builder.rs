@@ -20,6 +20,8 @@ pub struct HostedAgentBuilder {
     processes: AgentProcesses,
     limits: HostedLimits,
     sandbox: Option<Sandbox>,
+    /// A program that starts the command, and its arguments.
+    starter: Option<(OsString, Vec<OsString>)>,
 }
 
 impl HostedAgentBuilder {
@@ -31,6 +33,7 @@ impl HostedAgentBuilder {
             processes: AgentProcesses::default(),
             limits: HostedLimits::default(),
             sandbox: None,
+            starter: None,
         }
     }
 
@@ -77,6 +80,18 @@ impl HostedAgentBuilder {
         self
     }
 
+    /// Has another program start the command, which follows these arguments: such as `setpriv` for
+    /// another user. It should replace itself by the command. A sandbox is around both.
+    pub fn started_by<A: Into<OsString>>(
+        mut self,
+        program: impl Into<OsString>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let args = args.into_iter().map(Into::into).collect();
+        self.starter = Some((program.into(), args));
+        self
+    }
+
     /// Starts the command once and initializes it: what it announces is what clients are announced.
     /// The process serves the first sessions.
     ///
@@ -119,10 +134,15 @@ impl Spec {
             args,
             env,
             sandbox,
+            starter,
             ..
         } = &self.builder;
         let stderr = self.stderr.clone();
-        let mut command = AgentCommand::new(program)
+        let command = match starter {
+            Some((starter, before)) => AgentCommand::new(starter).args(before).arg(program),
+            None => AgentCommand::new(program),
+        };
+        let mut command = command
             .args(args)
             .sandbox(sandbox.clone())
             .on_stderr(move |line| stderr.line(line));

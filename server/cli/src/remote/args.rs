@@ -14,11 +14,11 @@ use super::super::store::StoreArgs;
 use super::super::tokens::TokensFile;
 
 /// What `acp-server serve --help` explains besides the options.
-const ABOUT_SERVE: &str = r#"On loopback without a token, one is made. It is in the discovery file, which
-only you can read:
+const ABOUT_SERVE: &str = r#"On loopback without a token, one is made. It is in a file beside the discovery
+file, which only you can read:
   acp-server serve &
-  FILE="${XDG_RUNTIME_DIR:-$HOME/.local/state}/acp-server/acp-server-5173.json"
-  curl -H "Authorization: Bearer $(jq -r .token "$FILE")" http://127.0.0.1:5173/acp ...
+  FILE="${XDG_RUNTIME_DIR:-$HOME/.local/state}/acp-server/acp-server-5173.token"
+  curl -H "Authorization: Bearer $(cat "$FILE")" http://127.0.0.1:5173/acp ...
 For other machines, with a token of your own and TLS:
   (umask 077; openssl rand -hex 32 > token)
   acp-server serve --host 0.0.0.0 --token-file token --tls-cert cert.pem --tls-key key.pem \

@@ -162,6 +162,11 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         .as_ref()
         .filter(|_| std::io::stderr().is_terminal());
     let on_screen = on_screen.map(|token| token.secret().to_owned());
+    // Before the server is announced: who finds it looks for the token.
+    let token_file = generated
+        .as_ref()
+        .map(|token| announced.keep_token(token.secret()));
+    let token_file = token_file.transpose()?;
     announced.announce(&Announcement {
         pid: std::process::id(),
         port: address.port(),
@@ -174,7 +179,6 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         }
         .to_owned(),
         ends_within: args.drain.saturating_add(args.shutdown_timeout),
-        token: generated.map(|token| token.secret().to_owned()),
     })?;
     tracing::info!("listening on {scheme}://{address}/acp");
     tracing::info!("store: {}", args.store.place()?);
@@ -189,11 +193,10 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
     }
     tracing::info!("endpoints: /acp, /rpc, REST (/openapi.json), /metrics, /healthz");
     tracing::info!("page: {scheme}://{address}/");
-    let file = announced.path().display();
-    match &master {
-        Some(_) => tracing::info!("discovery file: {file}"),
-        None => tracing::info!("discovery file, with the token: {file}"),
+    if let Some(path) = &token_file {
+        tracing::info!("token: in {}", path.display());
     }
+    tracing::info!("discovery file: {}", announced.path().display());
     if let Some(token) = &on_screen {
         note(&format!(
             "page with the token: {scheme}://{address}/#token={token}"

@@ -105,7 +105,8 @@ fn the_first_lines_say_where_things_are() {
         "retention: sessions of the last 2592000 s, at most 1073741824 bytes\n",
         "endpoints: /acp",
         "page: http://127.0.0.1:",
-        "discovery file, with the token: ",
+        "token: in ",
+        "discovery file: ",
     ] {
         assert!(
             server.said.contains(expected),

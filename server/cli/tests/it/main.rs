@@ -7,6 +7,8 @@
     reason = "tests"
 )]
 
+#[cfg(target_os = "linux")]
+mod agent_user;
 #[path = "../../../remote/tests/it/answer.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod answer;

@@ -22,7 +22,7 @@ pub(crate) struct Server {
     stderr: BufReader<ChildStderr>,
     /// What it has written to standard error so far.
     pub(crate) said: String,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl User {
@@ -56,15 +56,15 @@ impl User {
         Server::start(self.command(&all))
     }
 
-    fn file(&self, port: u16) -> PathBuf {
+    pub(crate) fn file(&self, port: u16) -> PathBuf {
         let name = format!("acp-server/acp-server-{port}.json");
         self.0.path().join(name)
     }
 
     /// Returns the token that a server has made.
     pub(crate) fn token(&self, server: &Server) -> String {
-        let known = self.announcement(server.port);
-        known["token"].as_str().unwrap().to_owned()
+        let path = self.file(server.port).with_extension("token");
+        fs::read_to_string(path).unwrap().trim_end().to_owned()
     }
 
     fn announcement(&self, port: u16) -> Value {
@@ -174,8 +174,9 @@ fn on_loopback_a_token_is_made_and_kept_where_only_the_user_reads_it() {
         (&"127.0.0.1".into(), &"http".into())
     );
     assert_eq!(known["auth"], "generated");
-    let token = known["token"].as_str().unwrap();
-    assert_eq!(token.len(), 64);
+    let token = &user.token(&server);
+    assert_eq!((token.len(), known.get("token")), (64, None));
+    assert_eq!(mode(&file.with_extension("token")), 0o600);
     assert!(!server.said.contains(token), "{}", server.said);
 
     let health = server.get("/healthz", None).body;
@@ -392,10 +393,7 @@ fn an_open_stream_does_not_delay_the_end() {
     use rustix::process::{Pid, Signal, kill_process};
     let user = User::new();
     let mut server = user.serve(&[]);
-    let token = user.announcement(server.port)["token"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let token = user.token(&server);
     let open = |method: &str, headers: &str, body: &str| {
         let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
         let length = body.len();
