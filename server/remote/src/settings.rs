@@ -12,7 +12,7 @@ use super::{BodyBudget, Metrics, Origin, SendTranscript};
 /// Limits of the remote endpoints, each with its default.
 ///
 /// What exceeds a limit is refused or waits; nothing is dropped silently. Of `connections`, `bodies`,
-/// `event_streams` and the tickets, the master token may take all, any other token half, and all these
+/// `event_streams`, `long_reads` and the tickets, the master token may take all, any other token half, and all these
 /// together three quarters.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -40,6 +40,9 @@ pub struct EndpointSettings {
     /// The maximum number of open streams of events of the REST interface (1,000). Further ones are
     /// refused with 503.
     pub event_streams: usize,
+    /// The maximum number of whole sessions that are read at a time, by `GET /sessions/{id}`, transcripts
+    /// and the sharing of transcripts (64). Further reads are refused with 503.
+    pub long_reads: usize,
     /// The folder for transcripts that `POST /sessions/{id}/share` writes (none: it writes none).
     pub share_dir: Option<PathBuf>,
     /// The servers to which `POST /sessions/{id}/share` may send transcripts (none).
@@ -70,6 +73,7 @@ impl Default for EndpointSettings {
             waiting_bytes: MAX_MESSAGE_BYTES,
             streams: 1_024,
             event_streams: 1_000,
+            long_reads: 64,
             share_dir: None,
             share_origins: Vec::new(),
             share_by: None,

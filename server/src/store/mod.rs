@@ -13,8 +13,8 @@ mod sqlite;
 
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
-pub use reading::Pages;
 pub use reading::Records;
+pub use reading::{Page, Pages};
 pub use record::{RecordChange, SessionRecord};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteOptions, SqliteStore, StoreCheck};

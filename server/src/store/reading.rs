@@ -106,6 +106,24 @@ impl<S: Deref<Target: Store>> Pages<S> {
     }
 }
 
+impl<S: Deref<Target: Store>> Pages<S> {
+    /// Returns the next events as far as one read of the store goes; empty at the end.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    pub async fn next_read(&mut self) -> Result<Vec<Page>, StoreError> {
+        let mut pages = Vec::new();
+        while let Some(page) = self.next().await? {
+            pages.push(page);
+            if self.batches.is_empty() {
+                break;
+            }
+        }
+        Ok(pages)
+    }
+}
+
 /// Consecutive events.
 #[derive(Debug)]
 pub struct Page {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::{SessionConfigOptionValue, SessionId};
-use acp_server::store::{ListQuery, Pages, Records, SessionRecord, Store};
+use acp_server::store::{ListQuery, Page, Pages, Records, SessionRecord, Store, StoreError};
 use axum::http::StatusCode;
 
 use super::failure::Failure;
@@ -195,15 +195,16 @@ impl Rest {
             let mut is_whole = true;
             let store = self.server().store();
             let mut pages = Pages::new(&**store, &record.id, longer.last(), record.last_event);
-            loop {
-                let page = pages.next().await;
-                let page = page.map_err(|error| Failure::store(operation, &error))?;
-                let Some(page) = page else { break };
-                for stored in page.events() {
-                    longer.observe(stored);
-                }
-                // A long session must not keep others waiting.
-                tokio::task::consume_budget().await;
+            let failed = |error: StoreError| Failure::store(operation, &error);
+            let turns = self.long_reads().turns();
+            while let Some(chunk) = turns.next(&mut pages).await.map_err(failed)? {
+                let observe = move |pages: &[Page]| {
+                    for stored in pages.iter().flat_map(Page::events) {
+                        longer.observe(stored);
+                    }
+                    longer
+                };
+                longer = chunk.run(observe).await.map_err(failed)?;
                 if longer.bytes() > MOST_BYTES {
                     is_whole = false;
                     let unchanged = unchanged(&longer);

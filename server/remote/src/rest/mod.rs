@@ -15,6 +15,7 @@ mod deliver;
 mod events;
 mod failure;
 mod histories;
+mod long_reads;
 mod openapi;
 mod query;
 mod rows;

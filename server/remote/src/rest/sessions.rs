@@ -16,6 +16,7 @@ use super::body::Object;
 use super::choices::Choices;
 use super::events::DocumentedEvent;
 use super::failure::{ErrorBody, Failure};
+use super::long_reads::LongRead;
 use super::query::{Parameters, RowsQuery};
 use super::rows::Row;
 use super::state::{Id, Rest, seconds};
@@ -189,6 +190,7 @@ pub(super) async fn create_run(
     responses(
         (status = 200, description = "The session", body = WholeSession),
         (status = 404, description = "`session_not_found`", body = ErrorBody),
+        (status = 503, description = "`too_many_reads`", body = ErrorBody),
     )
 )]
 pub(super) async fn get_whole_session(
@@ -198,7 +200,8 @@ pub(super) async fn get_whole_session(
 ) -> Result<Response, Failure> {
     caller.reads(&id)?;
     let record = rest.record(&id).await?;
-    whole(&rest, record).await
+    let read = rest.long_reads().begin(&caller)?;
+    whole(&rest, record, read).await
 }
 
 /// Deletes a session with its events and its token. Its turns are cancelled, its streams end.
@@ -219,7 +222,11 @@ pub(super) async fn delete_whole_session(
 }
 
 /// Returns a session with its events as a response that is written as it is read.
-pub(super) async fn whole(rest: &Rest, record: SessionRecord) -> Result<Response, Failure> {
+pub(super) async fn whole(
+    rest: &Rest,
+    record: SessionRecord,
+    read: LongRead,
+) -> Result<Response, Failure> {
     let pages = Pages::new(
         rest.server().store().clone(),
         &record.id,
@@ -243,7 +250,7 @@ pub(super) async fn whole(rest: &Rest, record: SessionRecord) -> Result<Response
         }
         output.push_str(&DocumentedEvent::json(event));
     };
-    let body = Body::from_stream(stream::pieces(pages, head, event, "]}".to_owned()));
+    let body = Body::from_stream(stream::pieces(read, pages, head, event, "]}".to_owned()));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 

@@ -125,13 +125,13 @@ pub(super) async fn share(
         reply: None,
     };
     match sink {
-        Some("stdout") => shared.body = Some(text(&rest, record, format).await?),
+        Some("stdout") => shared.body = Some(text(&rest, &caller, record, format).await?),
         Some("file") => {
             let Some(folder) = &rest.settings().share_dir else {
                 return Err(disabled("the server has no folder for transcripts"));
             };
             let path = file(folder, record.id.as_str(), format);
-            let text = text(&rest, record, format).await?;
+            let text = text(&rest, &caller, record, format).await?;
             let to = path.clone();
             let written = tokio::task::spawn_blocking(move || share_file::write(&to, &text)).await;
             let written = written.unwrap_or_else(|error| Err(std::io::Error::other(error)));
@@ -148,7 +148,7 @@ pub(super) async fn share(
                 return Err(disabled("the server sends transcripts nowhere"));
             };
             let url = deliver::address(share.url.as_deref(), listed)?;
-            let text = text(&rest, record, format).await?;
+            let text = text(&rest, &caller, record, format).await?;
             let transcript = Transcript::new(url, format.content_type(), text);
             let sent = sender.send(transcript).await;
             let reply = sent.map_err(|detail| Failure::bad_gateway("upstream_failed", detail))?;
@@ -180,7 +180,13 @@ fn file(folder: &Path, session: &str, format: Format) -> PathBuf {
     folder.join(format!("{name}.{}", format.name()))
 }
 
-async fn text(rest: &Rest, record: SessionRecord, format: Format) -> Result<String, Failure> {
+async fn text(
+    rest: &Rest,
+    caller: &Caller,
+    record: SessionRecord,
+    format: Format,
+) -> Result<String, Failure> {
+    let read = rest.long_reads().begin(caller)?;
     let limit = rest.settings().message_bytes;
     let too_large = || {
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large").message(format!(
@@ -188,12 +194,12 @@ async fn text(rest: &Rest, record: SessionRecord, format: Format) -> Result<Stri
         ))
     };
     if format == Format::Json {
-        let body = whole(rest, record).await?.into_body();
+        let body = whole(rest, record, read).await?.into_body();
         let read = axum::body::to_bytes(body, limit).await;
         let read = read.map_err(|_| too_large())?;
         return Ok(String::from_utf8_lossy(&read).into_owned());
     }
-    let collected = stream::collect(render(rest, &record, format), limit).await;
+    let collected = stream::collect(render(rest, &record, format, read), limit).await;
     let collected = collected.map_err(|error| Failure::store("share_failed", &error))?;
     collected.ok_or_else(too_large)
 }

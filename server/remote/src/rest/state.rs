@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use super::failure::Failure;
 use super::histories::Histories;
+use super::long_reads::LongReads;
 use crate::access::{Share, Shares};
 use crate::caller::Caller;
 use crate::{EndpointSettings, Tokens};
@@ -27,6 +28,7 @@ struct RestInner {
     /// Held by streams.
     streams: Arc<Shares>,
     histories: Histories,
+    long_reads: LongReads,
 }
 
 impl DeletionObserver for RestInner {
@@ -41,6 +43,7 @@ impl Rest {
         let inner = Arc::new(RestInner {
             server,
             streams: Shares::new(settings.event_streams),
+            long_reads: LongReads::new(settings.long_reads),
             settings,
             tokens,
             histories: Histories::default(),
@@ -60,6 +63,10 @@ impl Rest {
 
     pub(super) fn tokens(&self) -> &Tokens {
         &self.0.tokens
+    }
+
+    pub(super) fn long_reads(&self) -> &LongReads {
+        &self.0.long_reads
     }
 
     pub(super) fn histories(&self) -> &Histories {

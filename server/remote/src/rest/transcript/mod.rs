@@ -17,6 +17,7 @@ use utoipa::IntoParams;
 
 use self::parts::Writer;
 use super::failure::{ErrorBody, Failure};
+use super::long_reads::LongRead;
 use super::query::Parameters;
 use super::sessions::whole;
 use super::state::{Id, Rest};
@@ -79,6 +80,7 @@ pub(super) struct FormatQuery {
         )),
         (status = 400, description = "`invalid_query`", body = ErrorBody),
         (status = 404, description = "`session_not_found`", body = ErrorBody),
+        (status = 503, description = "`too_many_reads`", body = ErrorBody),
     )
 )]
 pub(super) async fn transcript(
@@ -93,10 +95,11 @@ pub(super) async fn transcript(
         Failure::invalid_query(format!("format: expected html, md or json, got {other:?}"))
     })?;
     let record = rest.record(&id).await?;
+    let read = rest.long_reads().begin(&caller)?;
     if format == Format::Json {
-        return whole(&rest, record).await;
+        return whole(&rest, record, read).await;
     }
-    let body = Body::from_stream(render(&rest, &record, format));
+    let body = Body::from_stream(render(&rest, &record, format, read));
     let headers = [
         (header::CONTENT_TYPE, format.content_type()),
         // The page is text of an agent: it must do nothing but look.
@@ -115,6 +118,7 @@ pub(super) fn render(
     rest: &Rest,
     record: &SessionRecord,
     format: Format,
+    read: LongRead,
 ) -> BoxStream<'static, Result<Bytes, StoreError>> {
     let pages = Pages::new(
         rest.server().store().clone(),
@@ -140,5 +144,5 @@ pub(super) fn render(
     };
     writer.begin(record, &mut head);
     let event = move |event: StoredEvent<'_>, output: &mut String| writer.event(event, output);
-    Box::pin(stream::pieces(pages, head, event, tail.to_owned()))
+    Box::pin(stream::pieces(read, pages, head, event, tail.to_owned()))
 }

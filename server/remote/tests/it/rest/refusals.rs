@@ -106,3 +106,33 @@ async fn a_close_leaves_a_session_to_its_clients() {
         .await;
     refused(&answer, 403, "forbidden");
 }
+
+#[tokio::test]
+async fn a_token_reads_half_as_many_sessions_at_a_time_as_the_limit() {
+    let mut settings = EndpointSettings::default();
+    settings.long_reads = 4;
+    let site = Site::with(Server::new(Reference), &settings).await;
+    let id = site.create().await.id;
+    // More than sockets hold.
+    let session = site.server.open_session(&id.as_str().into()).unwrap();
+    let turn = session.prompt(vec!["stream 60000".into()]).unwrap();
+    assert_eq!(turn.stop_reason().await.unwrap(), StopReason::EndTurn);
+    let path = format!("/sessions/{id}");
+    let mut open = Vec::new();
+    for path in [path.clone(), format!("{path}/transcript")] {
+        let stream = site.stream_as(&path, &site.reader, None).await;
+        assert_eq!(stream.status, 200);
+        open.push(stream);
+    }
+    let third = site
+        .request("GET", &path, Some(&site.reader), &[], "")
+        .await;
+    refused(&third, 503, "too_many_reads");
+    // The state of a session is no long read.
+    let state = format!("/session/{id}");
+    let state = site.request("GET", &state, Some(&site.reader), &[], "");
+    assert_eq!(state.await.status, 200);
+    let whole = site.get(&path).await;
+    assert_eq!(whole.status, 200);
+    assert_eq!(whole.json()["events"].as_array().unwrap().len(), 60_003);
+}
