@@ -28,6 +28,7 @@
 //! `SIGKILL`, all processes, including the process group.
 
 use std::collections::hash_map::RandomState;
+use std::ffi::OsString;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,7 +38,7 @@ use tokio::sync::oneshot;
 
 /// The variable with the marks of a process, separated by `:`, one for each enclosing agent and terminal
 /// from the outermost. The host may run in a terminal of another client.
-const VARIABLE: &str = "ACP_MARKS";
+pub const VARIABLE: &str = "ACP_MARKS";
 
 /// The mark of one agent or terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,13 +53,37 @@ impl Mark {
     /// Adds the mark to the environment of a command before its start.
     pub(crate) fn put(&self, command: &mut Command) {
         if cfg!(target_os = "linux") {
-            let mut marks = std::env::var_os(VARIABLE).unwrap_or_default();
+            let set = command
+                .as_std()
+                .get_envs()
+                .find(|(name, _)| *name == VARIABLE);
+            let marks = match set {
+                // What owns several agents has set a mark for all of them.
+                Some((_, value)) => value.map(OsString::from),
+                None => std::env::var_os(VARIABLE),
+            };
+            let mut marks = marks.unwrap_or_default();
             if !marks.is_empty() {
                 marks.push(":");
             }
             marks.push(&self.0);
             command.env(VARIABLE, marks);
         }
+    }
+}
+
+/// Kills all processes with one of these marks, which a program that has ended has set in [`VARIABLE`].
+/// Returns how many. Blocks; on systems other than Linux it does nothing.
+pub fn kill_marked(marks: &[String]) -> usize {
+    #[cfg(target_os = "linux")]
+    {
+        let marks: Vec<_> = marks.iter().cloned().map(Mark).collect();
+        linux::sweep(&marks)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = marks;
+        0
     }
 }
 
@@ -215,23 +240,25 @@ mod linux {
     /// Maximum number of bytes of an environment that are read; systems allow 6 MiB.
     const LARGEST: u64 = 8 << 20;
 
-    /// Kills all processes with one of the marks until none is left.
-    pub(super) fn sweep(marks: &[Mark]) {
-        let mut clean = 0;
+    /// Kills all processes with one of the marks until none is left. Returns how many it has killed.
+    pub(super) fn sweep(marks: &[Mark]) -> usize {
+        let (mut clean, mut all) = (0, 0);
         for _ in 0..ROUNDS {
             let found = find(marks);
             if found.is_empty() {
                 clean += 1;
                 if clean == CLEAN {
-                    return;
+                    return all;
                 }
                 continue;
             }
             clean = 0;
             let killed: Vec<_> = found.iter().filter_map(Process::kill).collect();
+            all += killed.len();
             wait(&killed);
         }
         tracing::warn!("processes of an agent or a terminal are still running after SIGKILL");
+        all
     }
 
     /// A process at the time of the scan.

@@ -13,6 +13,7 @@ use super::agent_user::AgentUser;
 #[cfg(unix)]
 use super::args::LocalTools;
 use super::args::Serve;
+use super::store::StoreArgs;
 use super::usage::usage;
 use super::{Failure, serve_handler};
 
@@ -95,7 +96,7 @@ impl AgentArgs {
     /// # Errors
     ///
     /// Wrong usage, when the command cannot be started or is no agent.
-    pub(super) async fn start(&self) -> Result<Option<HostedAgent>, Failure> {
+    pub(super) async fn start(&self, store: &StoreArgs) -> Result<Option<HostedAgent>, Failure> {
         let Some((program, args)) = self.command.split_first() else {
             #[cfg(unix)]
             if self.agent_user.is_some() {
@@ -120,6 +121,10 @@ impl AgentArgs {
             Some(name) => AgentUser::find(name)?.apply(agent),
             None => agent,
         };
+        let agent = match store.agents_folder()? {
+            Some(folder) => agent.end_leftovers(folder),
+            None => agent,
+        };
         match agent.start().await {
             Ok(agent) => {
                 tracing::info!("hosting {}", agent.name());
@@ -138,7 +143,7 @@ pub(super) async fn host(args: Box<Host>) -> Result<(), Failure> {
                       its own user";
         return usage(reason);
     }
-    let Some(agent) = args.agent.start().await? else {
+    let Some(agent) = args.agent.start(&args.serve.store).await? else {
         return usage("host needs the command of an agent, after --");
     };
     let served = serve_handler(agent.clone(), args.serve).await;

@@ -69,6 +69,23 @@ impl StoreArgs {
         })
     }
 
+    /// Returns the folder in which servers of the store that host an agent register; `None` for a store in
+    /// memory.
+    ///
+    /// # Errors
+    ///
+    /// When the user has no home folder.
+    pub(super) fn agents_folder(&self) -> Result<Option<PathBuf>, Failure> {
+        Ok(match self.kind()? {
+            StoreKind::Memory => None,
+            StoreKind::Sqlite(path) => {
+                let mut folder = path.into_os_string();
+                folder.push(".agents");
+                Some(folder.into())
+            }
+        })
+    }
+
     /// Returns the file of the store.
     ///
     /// # Errors

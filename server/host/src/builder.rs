@@ -1,11 +1,13 @@
 //! The command of a hosted agent, and how it is run.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use acp_client::{AgentCommand, Sandbox};
 
 use super::handler::HostedAgent;
+use super::leftovers::Registered;
 use super::stderr::PassOn;
 use super::{AgentProcesses, HostedError, HostedLimits};
 
@@ -22,6 +24,7 @@ pub struct HostedAgentBuilder {
     sandbox: Option<Sandbox>,
     /// A program that starts the command, and its arguments.
     starter: Option<(OsString, Vec<OsString>)>,
+    leftovers: Option<PathBuf>,
 }
 
 impl HostedAgentBuilder {
@@ -34,6 +37,7 @@ impl HostedAgentBuilder {
             limits: HostedLimits::default(),
             sandbox: None,
             starter: None,
+            leftovers: None,
         }
     }
 
@@ -92,6 +96,14 @@ impl HostedAgentBuilder {
         self
     }
 
+    /// Ends the processes of agents that a killed server has left behind, before the first one is started
+    /// (Linux). Servers of the same store register in this folder, which belongs to them alone. Default:
+    /// none; processes whose input is closed end by themselves, or stay.
+    pub fn end_leftovers(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.leftovers = Some(folder.into());
+        self
+    }
+
     /// Starts the command once and initializes it: what it announces is what clients are announced.
     /// The process serves the first sessions.
     ///
@@ -100,7 +112,7 @@ impl HostedAgentBuilder {
     /// When the command cannot be started, does not answer in time, or uses another version of the
     /// protocol.
     pub async fn start(self) -> Result<HostedAgent, HostedError> {
-        HostedAgent::start(Spec::new(self)).await
+        HostedAgent::start(Spec::new(self).await).await
     }
 }
 
@@ -109,13 +121,20 @@ impl HostedAgentBuilder {
 pub(super) struct Spec {
     builder: HostedAgentBuilder,
     pub(super) stderr: PassOn,
+    /// Dropped after the processes.
+    registered: Option<Registered>,
 }
 
 impl Spec {
-    fn new(builder: HostedAgentBuilder) -> Self {
+    async fn new(builder: HostedAgentBuilder) -> Self {
+        let registered = match builder.leftovers.clone() {
+            Some(folder) => register(folder).await,
+            None => None,
+        };
         Self {
             stderr: PassOn::start(Path::new(&builder.program)),
             builder,
+            registered,
         }
     }
 
@@ -146,6 +165,10 @@ impl Spec {
             .args(args)
             .sandbox(sandbox.clone())
             .on_stderr(move |line| stderr.line(line));
+        if let Some(registered) = &self.registered {
+            let (name, marks) = registered.variable();
+            command = command.env(name, marks);
+        }
         for (name, value) in env {
             command = match value {
                 Some(value) => command.env(name, value),
@@ -153,5 +176,29 @@ impl Spec {
             };
         }
         command
+    }
+}
+
+/// Registers this server, and ends what killed ones have left. An agent can be hosted without.
+async fn register(folder: PathBuf) -> Option<Registered> {
+    let of = folder.clone();
+    let registered = tokio::task::spawn_blocking(move || Registered::new(&of)).await;
+    match registered.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        Ok((registered, 0)) => Some(registered),
+        Ok((registered, processes)) => {
+            tracing::warn!(
+                processes,
+                "ended processes of the agent that a killed server has left behind"
+            );
+            Some(registered)
+        }
+        Err(error) => {
+            let folder = folder.display();
+            tracing::warn!(
+                %folder, %error,
+                "processes of the agent that a killed server leaves behind will not be ended"
+            );
+            None
+        }
     }
 }

@@ -35,6 +35,7 @@ mod delegate;
 mod error;
 mod handler;
 mod incoming;
+mod leftovers;
 mod limits;
 mod offered;
 mod opening;

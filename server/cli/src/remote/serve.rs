@@ -84,7 +84,7 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         0 => None,
         port => Some(take(&discovery, port)?),
     };
-    let agent = args.agent.start().await?;
+    let agent = args.agent.start(&args.store).await?;
     let listener = match TcpListener::bind(address).await {
         Ok(listener) => listener,
         Err(error) => return Err(format!("cannot listen on {address}: {error}").into()),

@@ -195,3 +195,49 @@ fn a_model_continues_where_its_process_was_killed() {
     assert_eq!(say(&mut agent, "four five"), "You have said 5 words.");
     agent.kill();
 }
+
+/// A process that an agent has started lives on when its server is killed, and the agent with it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_restart_ends_what_a_killed_server_has_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, ids) = (folder.path().join("sessions.db"), folder.path().join("id"));
+    let program = env!("CARGO_BIN_EXE_acp-server");
+    // It does not react to the end of its input.
+    let script = format!("sleep 1000 & echo $! >> {ids:?}; exec {program} --store memory");
+    let mut arguments: Vec<_> = ["host", "--store"].map(Path::new).into();
+    arguments.push(&store);
+    arguments.extend(["--", "sh", "-c", &script].map(Path::new));
+    let is_alive = |id: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let state = stat
+            .rsplit(") ")
+            .next()
+            .and_then(|rest| rest.chars().next());
+        state.is_some_and(|state| state != 'Z')
+    };
+    let started = || -> Vec<String> {
+        let ids = std::fs::read_to_string(&ids).unwrap();
+        ids.lines().map(str::to_owned).collect()
+    };
+    let first = Agent::start(Path::new(program), &arguments);
+    let left = started();
+    first.kill();
+    assert!(left.iter().all(|id| is_alive(id)), "{left:?}");
+    let second = Agent::start(Path::new(program), &arguments);
+    assert!(!left.iter().any(|id| is_alive(id)), "{left:?}");
+    let own = &started()[left.len()..];
+    assert!(
+        !own.is_empty() && own.iter().all(|id| is_alive(id)),
+        "{own:?}"
+    );
+    // Its end by the end of its input leaves nothing.
+    let Agent {
+        mut child, input, ..
+    } = second;
+    drop(input);
+    child.wait().unwrap();
+    assert!(!own.iter().any(|id| is_alive(id)), "{own:?}");
+    let folder = store.with_extension("db.agents");
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+}
