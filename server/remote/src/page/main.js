@@ -22,7 +22,7 @@ const link = new Link({
     if (method === "$/cancel_request") questions.withdraw(params.requestId);
   },
   request(method, params, id) {
-    if (current && params.sessionId !== undefined && params.sessionId !== current.id) return;
+    if (params.sessionId !== undefined && params.sessionId !== current?.id) return;
     if (method === "session/request_permission") return questions.permission(id, params);
     if (method === "elicitation/create") return questions.elicitation(id, params);
     link.refuse(id, -32601, "this page has no " + method);
@@ -62,7 +62,9 @@ async function greet() {
       _meta: { "acp-sdk": { sessionState: true } },
     },
   });
-  const info = hello.agentInfo || {};
+  const info = hello.agentInfo || {}, can = hello.agentCapabilities?.sessionCapabilities ?? {};
+  $("close").hidden = !can.close;
+  $("delete").hidden = !can.delete;
   document.title = visible(info.title || info.name || "Agent");
   if (!current) put("title", document.title);
   link.ready();
@@ -104,7 +106,7 @@ function select(session) {
   current = session;
   window.history.replaceState(null, "", "#" + encodeURIComponent(session.id));
   begin();
-  $("composer").hidden = false;
+  $("composer").hidden = $("about").hidden = false;
   put("usage", "");
   put("commands", "");
   settings({});
@@ -217,6 +219,26 @@ function send() {
   name();
 }
 
+// Closes or deletes the session that is shown.
+async function leave(method) {
+  try {
+    await link.call(method, { sessionId: current.id });
+    current = null;
+    isReady = false;
+    window.history.replaceState(null, "", location.pathname);
+    conversation.clear();
+    questions.clear();
+    history.start(null);
+    $("composer").hidden = $("about").hidden = true;
+    sessions.select(null);
+    put("title", document.title);
+    put("usage", "");
+    show("connected");
+    conversation.notice("Open a session, or begin a new one.");
+    await sessions.load();
+  } catch (error) { failed(error); }
+}
+
 // On a narrow window the list is a drawer over the conversation.
 function drawer(isOpen) {
   document.body.classList.toggle("drawer", isOpen);
@@ -229,6 +251,16 @@ $("prompt").onkeydown = (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
 };
 $("cancel").onclick = () => link.notify("session/cancel", { sessionId: current.id });
+$("about").onclick = () => {
+  put("named", `${sessions.name(current.id)} (${current.id}, ${current.cwd})`);
+  $("session").returnValue = "";
+  $("session").showModal();
+};
+$("session").onclose = () => {
+  const methods = { close: "session/close", delete: "session/delete" };
+  const method = methods[$("session").returnValue];
+  if (method && current) leave(method);
+};
 $("more").onclick = () => sessions.load(true).catch(failed);
 $("search").oninput = () => { sessions.search = $("search").value; };
 $("retry").onclick = () => link.open();

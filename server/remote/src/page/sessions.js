@@ -14,7 +14,8 @@ class Sessions {
   // Reads the first page anew, or the next one.
   async load(more = false) {
     const page = await this.link.call("session/list", more && this.cursor ? { cursor: this.cursor } : {});
-    const read = new Map(page.sessions.map((it) => [it.sessionId, { id: it.sessionId, cwd: it.cwd, title: it.title, touched: it.updatedAt }]));
+    const read = new Map(page.sessions.map((it) => [it.sessionId, {
+      id: it.sessionId, cwd: it.cwd, title: it.title, touched: it.updatedAt, prompt: this.sessions.get(it.sessionId)?.prompt }]));
     if (more) {
       this.sessions = new Map([...this.sessions, ...read]);
       this.cursor = page.nextCursor;
