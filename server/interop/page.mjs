@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
 import { accessible, browserPath, end, newSession, openList, prompt as send, serve, shoot as shootPage, signedIn, step, watch } from "./page-browser.mjs";
 import { conversations } from "./page-conversation.mjs";
+import { markdown } from "./page-markdown.mjs";
 
 let { server, url } = await serve(0);
 const browser = await chromium.launch({
@@ -179,6 +180,7 @@ try {
   step("dark, and in a narrow window with the list as a drawer");
 
   await conversations(browser, complaints);
+  await markdown(browser);
 
   assert.deepEqual(complaints, []);
   step("no error and no violation of the policy");

@@ -25,6 +25,8 @@ fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cp page*.mjs hostile.mjs talkative.mjs "$folder"
+mkdir "$folder/page"
+cp ../remote/src/page/*.js "$folder/page"
 (cd "$folder" && npm install --silent --no-fund --no-audit "$playwright" "$axe" >&2)
 pictures=${1:+$(realpath "$1")}
 (cd "$folder" && timeout 300 node page.mjs "$server" "$browser" "$pictures")
