@@ -46,7 +46,12 @@ async fn post(transcript: Transcript) -> Result<Reply, String> {
     Ok(Reply { status, body })
 }
 
-fn client() -> Result<Client, String> {
+/// Returns a client that follows no redirects.
+///
+/// # Errors
+///
+/// When the system's certificates cannot be used.
+pub(crate) fn client() -> Result<Client, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = rustls_platform_verifier::Verifier::new(provider.clone());
     let verifier = verifier.map_err(|error| error.to_string())?;
@@ -62,7 +67,7 @@ fn client() -> Result<Client, String> {
 }
 
 /// The error with its causes, without the address, which may have secrets.
-fn reason(error: &reqwest::Error) -> String {
+pub(crate) fn reason(error: &reqwest::Error) -> String {
     let mut text = match (error.is_connect(), error.is_timeout()) {
         (true, _) => "no connection".to_owned(),
         (_, true) => "timed out".to_owned(),

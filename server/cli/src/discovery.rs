@@ -29,8 +29,14 @@ pub struct Discovery {
 /// What the file of a server says.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Announcement {
+    /// `acp-server`.
+    #[serde(default)]
+    pub prefix: String,
     /// The process.
     pub pid: u32,
+    /// When it started: seconds since 1970.
+    #[serde(default)]
+    pub started_at: f64,
     /// The port that it listens on.
     pub port: u16,
     /// The address that it is bound to.
@@ -39,6 +45,10 @@ pub struct Announcement {
     pub scheme: String,
     /// `token`: the user has set a token. `generated`: it is in the file beside this one.
     pub auth: String,
+    /// The SHA-256 hash of the server's token, `sha256:…`: whoever has a token can see whether it is this
+    /// one. `None`: the server needs none.
+    #[serde(default)]
+    pub auth_token_hash: Option<String>,
     /// The seconds within which the server ends after SIGTERM.
     #[serde(default)]
     pub ends_within: u64,
@@ -200,6 +210,13 @@ impl Found {
         File::open(&self.path).is_ok_and(|file| is_locked(&file))
     }
 
+    /// Returns the token that the server has made, if it has made one.
+    #[must_use]
+    pub fn token(&self) -> Option<String> {
+        let token = fs::read_to_string(self.path.with_extension("token")).ok()?;
+        Some(token.trim_end().to_owned())
+    }
+
     /// Removes the file if it is stale.
     pub fn remove_if_stale(&self) {
         if let Ok(file) = File::open(&self.path)
@@ -353,6 +370,9 @@ mod tests {
 
     fn announcement(port: u16) -> Announcement {
         Announcement {
+            prefix: "acp-server".to_owned(),
+            started_at: 1e9,
+            auth_token_hash: None,
             pid: std::process::id(),
             port,
             host: "127.0.0.1".to_owned(),

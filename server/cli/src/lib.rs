@@ -9,10 +9,12 @@ mod export;
 mod hosted;
 mod keep;
 mod log;
+mod prompt;
 mod questions;
 mod remote;
 pub mod sessions;
 mod settings;
+pub mod stopping;
 mod store;
 mod tokens;
 mod turns;
@@ -68,6 +70,7 @@ async fn run(args: Args, log: Option<&Log>) -> Result<(), Failure> {
         Some(Command::Tokens(args)) => tokens::manage(args, &mut std::io::stdout().lock()),
         Some(Command::Status) => remote::status(),
         Some(Command::Stop(args)) => remote::stop(args).await,
+        Some(Command::Prompt(args)) => prompt::prompt(*args).await,
         Some(Command::Sessions(sessions)) => manage(sessions).await,
     }
 }

@@ -1,7 +1,7 @@
 //! `acp-server serve`, `status` and `stop`.
 
 pub(super) mod args;
-mod secrets;
+pub(super) mod secrets;
 mod serve;
 mod servers;
 mod signals;

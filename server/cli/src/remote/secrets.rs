@@ -27,7 +27,7 @@ pub(super) fn master(file: Option<&Path>) -> Result<Option<Token>, Failure> {
 }
 
 /// Reads the token of a file.
-pub(super) fn from_file(path: &Path) -> Result<Token, Failure> {
+pub(crate) fn from_file(path: &Path) -> Result<Token, Failure> {
     let mut text = String::new();
     let opened = fs::File::open(path);
     let read = opened.and_then(|file| {

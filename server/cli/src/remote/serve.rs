@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use acp_reference_agent::Reference;
 use acp_server::{Limits, Policies, Server};
@@ -167,7 +167,14 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         .as_ref()
         .map(|token| announced.keep_token(token.secret()));
     let token_file = token_file.transpose()?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
     announced.announce(&Announcement {
+        prefix: "acp-server".to_owned(),
+        started_at: now.map_or(0.0, |now| now.as_secs_f64()),
+        auth_token_hash: master
+            .as_ref()
+            .or(generated.as_ref())
+            .map(Token::fingerprint),
         pid: std::process::id(),
         port: address.port(),
         host: address.ip().to_string(),

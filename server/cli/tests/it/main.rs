@@ -23,6 +23,7 @@ mod lifeline;
 mod local;
 mod log;
 mod process;
+mod prompt;
 mod restarted;
 mod retention;
 mod serve;

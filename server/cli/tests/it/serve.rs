@@ -174,6 +174,14 @@ fn on_loopback_a_token_is_made_and_kept_where_only_the_user_reads_it() {
         (&"127.0.0.1".into(), &"http".into())
     );
     assert_eq!(known["auth"], "generated");
+    assert_eq!(known["prefix"], "acp-server");
+    assert!(known["started_at"].as_f64().unwrap() > 1e9, "{known}");
+    let hash = known["auth_token_hash"].as_str().unwrap();
+    let expected = user
+        .token(&server)
+        .parse::<acp_server_remote::Token>()
+        .unwrap();
+    assert_eq!(hash, expected.fingerprint());
     let token = &user.token(&server);
     assert_eq!((token.len(), known.get("token")), (64, None));
     assert_eq!(mode(&file.with_extension("token")), 0o600);

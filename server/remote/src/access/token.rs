@@ -55,6 +55,13 @@ impl Token {
         &self.0
     }
 
+    /// Returns the SHA-256 hash of the secret, `sha256:` and hexadecimal digits: it shows whether two
+    /// tokens are the same, and not what they are.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        format!("sha256:{}", self.hash().digits())
+    }
+
     pub(super) fn hash(&self) -> Hash {
         Hash::of(&self.0)
     }

@@ -36,23 +36,24 @@ impl Caller {
 
     /// # Errors
     ///
-    /// 403, unless reading this session is permitted.
+    /// 401, as without a token, for the token of another session.
     pub(super) fn reads(&self, session: &SessionId) -> Result<(), Failure> {
         match &self.access {
             Access::Full | Access::ReadOnly => Ok(()),
             Access::Session(own) if own == session => Ok(()),
-            Access::Session(_) => Err(forbidden()),
+            Access::Session(_) => Err(foreign()),
         }
     }
 
     /// # Errors
     ///
-    /// 403, unless changing this session is permitted.
+    /// 403 for a token that is for reading; 401, as without one, for the token of another session.
     pub(super) fn writes(&self, session: &SessionId) -> Result<(), Failure> {
         match &self.access {
             Access::Full => Ok(()),
             Access::Session(own) if own == session => Ok(()),
-            _ => Err(forbidden()),
+            Access::Session(_) => Err(foreign()),
+            Access::ReadOnly => Err(forbidden()),
         }
     }
 }
@@ -71,6 +72,11 @@ pub(super) async fn check_login(
         return refusal.into_response();
     }
     next.run(request).await
+}
+
+fn foreign() -> Failure {
+    let message = "the token is that of another session";
+    Failure::new(StatusCode::UNAUTHORIZED, "unauthorized").message(message)
 }
 
 fn forbidden() -> Failure {

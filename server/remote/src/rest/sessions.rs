@@ -5,7 +5,7 @@ use acp_server::store::{Pages, SessionRecord};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -171,8 +171,14 @@ pub(super) async fn create_run(
         Ok(queued) => {
             let status = StatusCode::CREATED;
             let accepted = accepted(&queued, session.id(), status, status);
-            rest.answer(caller, session, queued.prompt, wanted, waiting, accepted)
-                .await
+            let place = HeaderValue::from_str(&format!("/sessions/{}", session.id()));
+            let answer = rest.answer(caller, session, queued.prompt, wanted, waiting, accepted);
+            let mut response = answer.await?;
+            // A stream of events does not name its session before its end.
+            if let Ok(place) = place {
+                response.headers_mut().insert(header::LOCATION, place);
+            }
+            Ok(response)
         }
         Err(failure) => {
             if is_new {

@@ -77,13 +77,13 @@ async fn a_token_opens_what_it_is_for_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_session_of_somebody_else_is_as_forbidden_as_one_that_does_not_exist() {
+async fn a_session_of_somebody_else_is_as_closed_as_one_that_does_not_exist() {
     let site = Site::start().await;
     let (mine, other) = (site.create().await, site.create().await);
     for id in [other.id.as_str(), "none"] {
         let path = format!("/session/{id}");
         let answer = site.request("GET", &path, Some(&mine.token), &[], "").await;
-        refused(&answer, 403, "forbidden");
+        refused(&answer, 401, "unauthorized");
     }
 }
 

@@ -35,6 +35,8 @@ async fn one_request_creates_a_session_and_returns_what_its_turn_did() {
     assert_eq!(answer.status, 201, "{answer:?}");
     let ended = answer.json();
     let id = ended["session_id"].as_str().unwrap().to_owned();
+    let place = format!("/sessions/{id}");
+    assert_eq!(answer.header("location"), Some(place.as_str()));
     assert_eq!(ended["status"], "completed");
     assert_eq!(ended["stop_reason"], "end_turn");
     assert_eq!(ended["success"], true);
