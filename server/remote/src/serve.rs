@@ -99,6 +99,7 @@ pub async fn serve(server: Server, listener: TcpListener, settings: ServeSetting
         after_sessions,
         ..
     } = settings;
+    listen.reserve_for = Some(tokens.clone());
     listen.shutdown_timeout = drain.saturating_add(shutdown_timeout);
     let on_warning = listen.on_warning.clone();
     let ended = endpoints.stop;

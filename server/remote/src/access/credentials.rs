@@ -5,10 +5,10 @@ use axum::http::{HeaderMap, Uri, header};
 
 /// A header that should hold one bearer token, and does not.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(crate) struct Malformed;
 
 /// Returns the bearer token of a request; `None` without the header.
-pub(super) fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Malformed> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Malformed> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = match (values.next(), values.next()) {
         (None, _) => return Ok(None),

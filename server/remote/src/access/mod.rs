@@ -45,6 +45,7 @@ use axum::response::{IntoResponse, Response};
 use super::listen::Secured;
 use super::{HEALTH, PAGE};
 use acp_server::Access;
+pub(super) use credentials::bearer;
 use hosts::Sender;
 use rate::Rate;
 pub(super) use refusal::forbidden;

@@ -1,7 +1,7 @@
 //! The one rule by which connections, streams, tickets and bytes are shared.
 //!
-//! A limit is one for all. The master token may take all of it; any other token half of it, and all
-//! others together three quarters. So no token keeps the master out.
+//! A limit is one for all. The master token may take all of it; any other token or address half of
+//! it, and all others together three quarters. So none of them keeps the master out.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,12 +18,16 @@ pub(crate) enum Holder {
     Token(Hash),
     /// Who has no valid token, by address. `None`: the address is unknown.
     Address(Option<IpAddr>),
+    /// Who comes from this machine, such as a proxy with many clients: all that the master leaves.
+    Loopback,
 }
 
 /// A limit, and what is taken of it.
 #[derive(Debug)]
 pub(crate) struct Shares {
     limit: usize,
+    /// What only the master takes.
+    reserve: usize,
     taken: Mutex<Taken>,
 }
 
@@ -44,8 +48,18 @@ pub(crate) struct Share {
 
 impl Shares {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Self::with_reserve(limit, limit / 4)
+    }
+
+    /// Leaves nothing for a master.
+    pub(crate) fn without_reserve(limit: usize) -> Arc<Self> {
+        Self::with_reserve(limit, 0)
+    }
+
+    fn with_reserve(limit: usize, reserve: usize) -> Arc<Self> {
         Arc::new(Self {
             limit,
+            reserve,
             taken: Mutex::default(),
         })
     }
@@ -62,7 +76,8 @@ impl Shares {
         } else {
             let own = taken.by_holder.get(&holder).copied().unwrap_or(0) + amount;
             let others = taken.by_others + amount;
-            if own > self.limit.div_ceil(2) || others > self.limit - self.limit / 4 {
+            let exceeds_half = holder != Holder::Loopback && own > self.limit.div_ceil(2);
+            if exceeds_half || others > self.limit - self.reserve {
                 return None;
             }
             taken.by_others = others;

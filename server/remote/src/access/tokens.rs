@@ -333,6 +333,16 @@ impl Tokens {
         self.identify(secret).map(|identity| identity.access)
     }
 
+    pub(crate) fn has_master(&self) -> bool {
+        self.0.fixed.master.is_some()
+    }
+
+    /// Returns whether this is the master token.
+    pub(crate) fn is_master(&self, secret: &str) -> bool {
+        let master = self.0.fixed.master.as_ref();
+        master.is_some_and(|master| master.is_same(&Hash::of(secret)).into())
+    }
+
     pub(super) fn identify(&self, secret: &str) -> Option<Identity> {
         let hash = Hash::of(secret);
         let Fixed { master, read_only } = &self.0.fixed;

@@ -24,6 +24,7 @@ use tower::Service as _;
 
 use super::ListenSettings;
 use super::activity::{Activity, Tracked};
+use super::places::Place;
 use super::socket::Socket;
 
 /// Time for a connection that is answered 503.
@@ -45,46 +46,44 @@ pub(super) struct OpenSockets {
 #[non_exhaustive]
 pub struct Secured;
 
-/// How requests of a connection are answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// By the router.
-    Served,
-    /// 503: there are too many connections.
-    Refused,
-}
-
 impl OpenSockets {
     /// Serves a connection until it ends or becomes a WebSocket.
-    pub(super) async fn serve(self: Arc<Self>, socket: Socket, peer: SocketAddr, answer: Answer) {
-        let served = self.handshake(socket, peer, answer);
-        match answer {
-            Answer::Served => served.await,
-            Answer::Refused => {
-                let _ = timeout(REFUSAL_TIMEOUT, served).await;
+    pub(super) async fn serve(
+        self: Arc<Self>,
+        socket: Socket,
+        peer: SocketAddr,
+        place: Arc<Place>,
+    ) {
+        let mut served = pin!(self.handshake(socket, peer, &place));
+        if !place.is_served() {
+            let ended = timeout(REFUSAL_TIMEOUT, served.as_mut()).await.is_ok();
+            // It has a place since it has shown the master's token.
+            if ended || !place.is_served() {
+                return;
             }
         }
+        served.await;
     }
 
-    async fn handshake(&self, socket: Socket, peer: SocketAddr, answer: Answer) {
+    async fn handshake(&self, socket: Socket, peer: SocketAddr, place: &Arc<Place>) {
         let Some(tls) = &self.settings.tls else {
-            return self.requests(socket, peer, answer, false).await;
+            return self.requests(socket, peer, place, false).await;
         };
         let accepted = TlsAcceptor::from(tls.config()).accept(socket);
         let accepted = timeout(self.settings.handshake_timeout, accepted);
         // A failed handshake is the peer's affair: rustls has sent it an alert.
         if let Ok(Ok(stream)) = accepted.await {
-            self.requests(stream, peer, answer, true).await;
+            self.requests(stream, peer, place, true).await;
         }
     }
 
-    async fn requests<I>(&self, stream: I, peer: SocketAddr, answer: Answer, tls: bool)
+    async fn requests<I>(&self, stream: I, peer: SocketAddr, place: &Arc<Place>, tls: bool)
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let activity = Arc::new(Activity::default());
         let counted = activity.clone();
-        let router = self.router.clone();
+        let (router, place) = (self.router.clone(), place.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             let open = counted.begin();
             let mut request = request.map(Body::new);
@@ -93,7 +92,8 @@ impl OpenSockets {
                 request.extensions_mut().insert(Secured);
             }
             // A router is always ready.
-            let routed = (answer == Answer::Served).then(|| router.clone().call(request));
+            let is_served = place.serves(request.headers());
+            let routed = is_served.then(|| router.clone().call(request));
             async move {
                 let response = match routed {
                     Some(response) => response.await?,

@@ -2,6 +2,7 @@
 
 mod activity;
 mod connection;
+mod places;
 mod settings;
 mod socket;
 mod tls;
@@ -16,17 +17,14 @@ use std::time::Duration;
 
 use axum::Router;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use acp_server::internal::Repeated;
-use connection::{Answer, OpenSockets};
+use connection::OpenSockets;
+use places::Places;
 use socket::Socket;
-
-/// The maximum number of connections beyond the limit, each while it is answered 503.
-const REFUSALS: usize = 256;
 
 /// Time between two tries to accept when the system has no room for a socket.
 const RETRY: Duration = Duration::from_millis(100);
@@ -55,10 +53,7 @@ pub async fn listen(
     settings: ListenSettings,
     stop: CancellationToken,
 ) {
-    let slots = Arc::new(Semaphore::new(
-        settings.connections.clamp(1, Semaphore::MAX_PERMITS),
-    ));
-    let refusals = Arc::new(Semaphore::new(REFUSALS));
+    let places = Places::new(settings.connections, settings.reserve_for.clone());
     let dropped = CancellationToken::new();
     let _drop_connections = dropped.clone().drop_guard();
     let tracker = TaskTracker::new();
@@ -75,8 +70,7 @@ pub async fn listen(
         let mut failing = false;
         let warned = Repeated::new();
         loop {
-            // Taken first: without room for a refusal, clients wait in the system's queue.
-            let Ok(refusal) = refusals.clone().acquire_owned().await else {
+            let Some(room) = places.room().await else {
                 return;
             };
             let (stream, peer) = match listener.accept().await {
@@ -100,16 +94,16 @@ pub async fn listen(
                 }
             };
             failing = false;
-            let (slot, answer) = match slots.clone().try_acquire_owned() {
-                Ok(slot) => (slot, Answer::Served),
-                Err(_) => (refusal, Answer::Refused),
+            let Some(place) = places.take(peer.ip(), room).map(Arc::new) else {
+                continue;
             };
             // Small messages must not wait for the acknowledgement of earlier ones. A socket that
             // refuses is gone.
             let _ = stream.set_nodelay(true);
             let write_timeout = settings.write_timeout;
-            let socket = Socket::new(stream, write_timeout, &dropped, slot, tracker.token());
-            tracker.spawn(connections.clone().serve(socket, peer, answer));
+            let tracked = tracker.token();
+            let socket = Socket::new(stream, write_timeout, &dropped, place.clone(), tracked);
+            tracker.spawn(connections.clone().serve(socket, peer, place));
         }
     };
     tokio::select! {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::tls::Tls;
+use crate::Tokens;
 
 /// Settings of [`listen`](super::listen), each with its default.
 #[derive(Clone)]
@@ -13,9 +14,16 @@ use super::tls::Tls;
 pub struct ListenSettings {
     /// Certificate and key; `None`: no TLS (`None`).
     pub tls: Option<Tls>,
-    /// The maximum number of sockets, those of WebSockets among them (10,000). Further ones are
-    /// answered 503 with `Retry-After`; when 256 of them wait for that, no more are accepted.
+    /// The maximum number of sockets, those of WebSockets among them (10,000). An address, or a
+    /// network of 64 bits of IP version 6, has half of them. Further ones are answered 503 with
+    /// `Retry-After`; when 256 of them wait for that, no more are accepted, and of the half of these
+    /// that an address has, further ones are closed.
     pub connections: usize,
+    /// Tokens whose master has a quarter of `connections` for itself (none): all others, also those
+    /// from loopback, have three quarters. A socket without a place is served if its first request
+    /// comes within 2 s and has `Authorization: Bearer` with this token. [`serve`](crate::serve)
+    /// sets its own.
+    pub reserve_for: Option<Tokens>,
     /// Time for the TLS handshake (10 s).
     pub handshake_timeout: Duration,
     /// Time until a request's headers are complete, from the first byte or from the end of the
@@ -51,6 +59,7 @@ impl Default for ListenSettings {
         Self {
             tls: None,
             connections: 10_000,
+            reserve_for: None,
             handshake_timeout: Duration::from_secs(10),
             header_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(300),

@@ -2,15 +2,17 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::places::Place;
 
 /// A socket of the listener. A WebSocket takes it along when HTTP has ended.
 ///
@@ -25,7 +27,7 @@ pub(super) struct Socket {
     /// Two, because reader and writer may be different tasks, which must both be woken.
     drop_reader: Pin<Box<WaitForCancellationFutureOwned>>,
     drop_writer: Pin<Box<WaitForCancellationFutureOwned>>,
-    _slot: OwnedSemaphorePermit,
+    _place: Arc<Place>,
     _tracked: TaskTrackerToken,
 }
 
@@ -34,7 +36,7 @@ impl Socket {
         stream: TcpStream,
         write_timeout: Duration,
         dropped: &CancellationToken,
-        slot: OwnedSemaphorePermit,
+        place: Arc<Place>,
         tracked: TaskTrackerToken,
     ) -> Self {
         Self {
@@ -43,7 +45,7 @@ impl Socket {
             stalled: None,
             drop_reader: Box::pin(dropped.clone().cancelled_owned()),
             drop_writer: Box::pin(dropped.clone().cancelled_owned()),
-            _slot: slot,
+            _place: place,
             _tracked: tracked,
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_server_remote::ListenSettings;
+use acp_server_remote::{ListenSettings, Token, Tokens};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -176,6 +176,44 @@ async fn connections_beyond_the_limit_are_answered_503_until_one_ends() {
     // Those that hold the places are served all the same.
     idle[0].write_all(REQUEST.as_bytes()).await.unwrap();
     read_until(&mut idle[0], "quick").await;
+}
+
+#[tokio::test]
+async fn the_master_is_served_when_others_have_taken_their_connections() {
+    let (master, other) = (Token::random().unwrap(), Token::random().unwrap());
+    let tokens = Tokens::new(&master).with_read_only(&other);
+    let (listener, _) = start(settings(|settings| {
+        settings.connections = 4;
+        settings.reserve_for = Some(tokens);
+    }))
+    .await;
+    let mut idle = Vec::new();
+    for _ in 0..3 {
+        let mut stream = listener.connect().await;
+        stream.write_all(REQUEST.as_bytes()).await.unwrap();
+        read_until(&mut stream, "quick").await;
+        idle.push(stream);
+    }
+    let with = |token: &Token| {
+        let header = format!("localhost\r\nAuthorization: Bearer {}", token.secret());
+        REQUEST.replace("localhost", &header)
+    };
+    assert_eq!(listener.send(REQUEST).await.status, 503);
+    assert_eq!(listener.send(&with(&other)).await.status, 503);
+    let mut stream = listener.connect().await;
+    stream.write_all(with(&master).as_bytes()).await.unwrap();
+    read_until(&mut stream, "quick").await;
+    // It stays, beyond the time that a refused connection has.
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(3)).await;
+    tokio::time::resume();
+    stream.write_all(REQUEST.as_bytes()).await.unwrap();
+    read_until(&mut stream, "quick").await;
+    assert_eq!(
+        listener.send(&with(&master)).await.status,
+        503,
+        "all is taken"
+    );
 }
 
 #[tokio::test]
