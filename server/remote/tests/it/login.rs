@@ -3,9 +3,8 @@
 use acp_sdk::v1::{AuthMethodAgent, AuthMethodId, StopReason};
 use acp_server::{AgentInfo, Handler, HandlerResult, Server, Turn};
 use acp_server_remote::{EndpointSettings, Token, Tokens, rest, router};
-use serde_json::{Value, json};
 
-use crate::http::{Host, request};
+use crate::http::Host;
 
 struct Closed;
 
@@ -93,7 +92,9 @@ async fn no_route_of_sessions_is_open() {
 #[cfg(feature = "rpc")]
 #[tokio::test]
 async fn calls_about_sessions_need_a_login_of_the_same_websocket() {
+    use crate::http::request;
     use crate::websocket::Socket;
+    use serde_json::{Value, json};
 
     let all = Fixture::new().await;
     let rpc = all.master.at("/rpc");
