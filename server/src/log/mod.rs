@@ -133,6 +133,11 @@ impl Log {
         Epoch(self.0.state().failures)
     }
 
+    /// Returns whether a commit has ever failed. It may have happened in the store.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.0.state().failures > 0
+    }
+
     /// # Errors
     ///
     /// The store's, if a commit has failed since `epoch`.

@@ -149,13 +149,15 @@ impl Session {
             return false;
         }
         let last = self.last_event();
+        // Opened again, it could have events that clients were told are lost.
+        let is_certain = !self.log().has_failed() && self.core().may_suspend_attached();
         let mut state = self.state();
-        let has_room = state.clients.is_empty() || self.core().may_suspend_attached();
+        let may_detach = state.clients.is_empty() || is_certain;
         let are_settled = |attached: &crate::session::Attached| {
             // Streams over HTTP know of the session's subscription.
             attached.client.gate().is_none() && attached.subscription.is_settled(last)
         };
-        let can = has_room && state.questions.is_empty() && state.clients.iter().all(are_settled);
+        let can = may_detach && state.questions.is_empty() && state.clients.iter().all(are_settled);
         can && state.queue.close_if_idle()
     }
 }

@@ -31,8 +31,9 @@ use schedule::{Outcome, Schedule};
 const SEEDS: u64 = 1000;
 
 /// Later schedules that found a fault.
-const FOUND: [u64; 9] = [
+const FOUND: [u64; 10] = [
     2_689,  // A client stayed behind after a read that failed.
+    8_651,  // A client stayed attached to a suspended session whose failed commit had happened.
     23_965, // Events that got the numbers of lost ones were sent before an answer.
     27_894, // A client was asked before its request to join was answered.
     32_050, // The same.
