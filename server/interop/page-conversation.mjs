@@ -271,7 +271,7 @@ async function flood(page) {
     const all = Date.now() - start;
     const tasks = await page.evaluate(() => window.tasks);
     const longest = Math.round(Math.max(0, ...tasks));
-    assert.ok(longest < 1000, `${name}: a task of ${longest} ms`);
+    assert.ok(longest < 2000, `${name}: a task of ${longest} ms`);
     step(`${name}: the longest task took ${longest} ms, those above 50 ms ${Math.round(tasks.reduce((sum, it) => sum + it, 0))} ms, all ${all} ms`);
   }
   const start = Date.now();
@@ -280,7 +280,7 @@ async function flood(page) {
   await log.getByText("Show earlier entries").waitFor({ state: "attached", timeout: 120_000 });
   await log.getByText("The last line.").waitFor({ timeout: 120_000 });
   const longest = Math.round(Math.max(0, ...await page.evaluate(() => window.tasks)));
-  assert.ok(longest < 1000, `reload: a task of ${longest} ms`);
+  assert.ok(longest < 2000, `reload: a task of ${longest} ms`);
   const count = () => log.locator("> *").count();
   const before = await count();
   assert.ok(before <= 1501, `${before} entries in the document`);
