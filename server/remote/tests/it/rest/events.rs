@@ -79,7 +79,7 @@ async fn a_stream_after_the_last_event_of_an_idle_session_ends() {
         let frames = site.talk(&id, text).await;
         let session = site.server.open_session(&id.as_str().into()).unwrap();
         // An event between turns is no end, and does not hide the one before.
-        let outside = ContentChunk::new("between turns").into();
+        let outside = ContentChunk::new("between turns");
         session
             .send(SessionUpdate::AgentMessageChunk(outside))
             .await
