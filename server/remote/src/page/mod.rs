@@ -1,7 +1,8 @@
 //! The web page: sessions and their conversation in a browser.
 //!
 //! One document without further files. It is a client of `/acp` like any other, with a ticket for its
-//! token, and displays what agents say as text, never as markup.
+//! token, and inserts the text of agents as text, never as HTML. The scripts share one scope; each may
+//! use those before it in [`SCRIPT`], and in functions all of them.
 
 use std::sync::LazyLock;
 
@@ -50,7 +51,8 @@ static ASSEMBLED: LazyLock<Page> = LazyLock::new(|| Page {
 });
 
 /// Returns a web page at `/` that shows sessions, and prompts. It uses `/acp` and `/ticket` of the same
-/// server ([`router`](super::router), [`ticket_route`](super::ticket_route)).
+/// server ([`router`](super::router), [`ticket_route`](super::ticket_route)). Where `/rpc` and
+/// [`rest`](super::rest) are mounted too, it shows ends of turns, decisions and cost.
 pub fn page() -> Router {
     Router::new().route(PAGE, get(document))
 }
