@@ -138,7 +138,8 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use std::process::{Child, Command};
 
