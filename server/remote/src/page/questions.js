@@ -71,7 +71,7 @@ class Questions {
   }
 
   // An event of the log: how a question was answered.
-  answered({ question, outcome, action }) {
+  answered({ question, outcome, action, by }) {
     const entry = this.logged.get(question);
     if (!entry) return;
     this.logged.delete(question);
@@ -82,8 +82,10 @@ class Questions {
     const option = entry.options?.find((it) => it.optionId === outcome?.optionId);
     const fields = Object.entries(action?.content ?? {}).map(([name, value]) => `${name}: ${value}`);
     const content = fields.length ? ` (${line(fields.join(", "), 1000)})` : "";
-    this.close(entry.card, option ? `chosen: ${option.name} (${words(option.kind)})`
-      : action ? `answered: ${action.action}${content}` : outcome ? `answered: ${outcome.outcome}` : "withdrawn");
+    // A rule of the server, or the time that was over.
+    const decided = by ? `, ${line(by, 300)}` : "";
+    this.close(entry.card, option ? `chosen: ${option.name} (${words(option.kind)}${decided})`
+      : action ? `answered: ${action.action}${content}` : outcome ? `answered: ${outcome.outcome}${decided}` : "withdrawn");
   }
 
   // The call of a request: it has what the announced call has not, or what has changed.
