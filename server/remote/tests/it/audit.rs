@@ -326,3 +326,17 @@ async fn questions_of_a_cancelled_turn_are_withdrawn_by_nobody() {
     );
     assert!(line["by"].is_null() && line["option"].is_null(), "{line}");
 }
+
+#[tokio::test]
+async fn an_answer_in_place_of_a_person_is_that_of_the_server() {
+    let fixture = Fixture::new().await;
+    let session = fixture.master.server.create_session("/").await.unwrap();
+    let mut policies = session.policies();
+    policies.question_timeout = Some(std::time::Duration::from_millis(1));
+    session.set_policies(policies);
+    let turn = session.prompt(vec!["once".into()]).unwrap();
+    turn.stop_reason().await.unwrap();
+    let rejected = ["reject", "Reject", "reject_once"];
+    let who = ["nobody answered within 0.001 s", "server"];
+    permission(&fixture.lines.one(), session.id().as_str(), rejected, who);
+}
