@@ -8,9 +8,10 @@ use acp_sdk::text::single_line;
 use acp_server::Access;
 use acp_server::internal::clock;
 use acp_server::store::SqliteStore;
-use acp_server_remote::{NamedToken, TokenFile};
+use acp_server_remote::{NamedToken, TokenFile, TokenFileError};
 use clap::{Args, Subcommand};
 
+use super::usage::usage;
 use super::{Failure, keep, note};
 
 /// What `acp-server tokens --help` explains besides the commands.
@@ -18,7 +19,10 @@ const ABOUT_TOKENS: &str = r#"The file has hashes of the tokens only. A server t
 --tokens FILE`) takes changes into use within a second: what was opened with a
 token that is revoked or expires ends then.
 
-  acp-server tokens add dashboard --read-only --expires 90d > dashboard.token"#;
+  acp-server tokens add dashboard --read-only --expires 90d > dashboard.token
+
+Exit codes: 0, 1 when the file cannot be used, a name is taken or unknown, 2
+for wrong usage."#;
 
 /// Adds, lists and revokes tokens, each with a name, a right and an expiry.
 #[derive(Debug, Args)]
@@ -99,11 +103,15 @@ pub(super) fn manage(args: Tokens, output: &mut impl Write) -> Result<(), Failur
                 None if read_only => Access::ReadOnly,
                 None => Access::Full,
             };
-            let expires = expires.map(|after| {
-                let at = SystemTime::now().checked_add(after);
-                at.ok_or("--expires: the time is too far in the future")
-            });
-            let token = file.add(&name, access, expires.transpose()?)?;
+            let now = SystemTime::now();
+            let expires = match expires.map(|after| now.checked_add(after)) {
+                Some(None) => return usage("--expires: the time is too far in the future"),
+                expires => expires.flatten(),
+            };
+            let token = match file.add(&name, access, expires) {
+                Err(error @ TokenFileError::Name(_)) => return usage(error.to_string()),
+                added => added?,
+            };
             note(&format!("added {name} to {}", file.path().display()));
             writeln!(output, "{}", token.secret())?;
         }

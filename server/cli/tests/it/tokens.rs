@@ -61,6 +61,8 @@ fn tokens_are_added_listed_and_revoked_while_a_server_runs() {
     assert_eq!(server.get(route, Some(&reader)).status, 200);
     let (code, said) = user.fails(&["tokens", "revoke", "ci"]);
     assert!(code == 1 && said.contains("no token \"ci\""), "{said}");
+    let (code, said) = user.fails(&["tokens", "add", "two words"]);
+    assert!(code == 2 && said.contains("expected a name"), "{said}");
     let (code, said) = user.fails(&["tokens", "add", "one", "--read-only", "--session", "s"]);
     assert!(code == 2 && said.contains("--read-only"), "{said}");
 }
