@@ -17,6 +17,7 @@ mod cors;
 mod credentials;
 mod host;
 mod hosts;
+mod identity;
 mod named;
 mod rate;
 mod refusal;
@@ -47,10 +48,10 @@ use super::{HEALTH, PAGE};
 use acp_server::Access;
 pub(super) use credentials::bearer;
 use hosts::Sender;
+pub(super) use identity::{Identity, Owner};
 use rate::Rate;
 pub(super) use refusal::forbidden;
 pub(super) use shares::{Holder, Share, Shares};
-pub(super) use tokens::{Identity, Owner};
 
 /// Who may ask; the settings of [`protect`].
 #[derive(Clone, Debug)]

@@ -6,7 +6,8 @@ use axum::routing::post;
 use axum::{Extension, Json, Router};
 use serde_json::json;
 
-use super::tokens::{Identity, IssueError, Tokens};
+use super::identity::Identity;
+use super::tokens::{IssueError, Tokens};
 
 /// Returns the route `POST /ticket`, for a router that is [protected](super::protect) with the same
 /// tokens.

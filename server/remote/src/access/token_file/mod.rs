@@ -1,5 +1,9 @@
 //! A file with named tokens, which commands change while servers use it.
 
+mod entry;
+#[cfg(test)]
+mod tests;
+
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -8,11 +12,11 @@ use std::time::{Duration, SystemTime};
 
 use acp_sdk::v1::SessionId;
 use acp_server::Access;
-use acp_server::internal::clock;
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::token::{Hash, Token};
+use super::token::Token;
+pub use entry::NamedToken;
+pub(super) use entry::session_name;
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -26,9 +30,6 @@ const NAME_CHARS: usize = 64;
 /// Tries to lock the file, 10 ms apart.
 const TRIES: usize = 200;
 
-/// What precedes the session in the name of a session's token. No name of a command contains it.
-const SESSION: &str = "session:";
-
 /// A file with named tokens, each with its right and its expiry. It has SHA-256 hashes only.
 ///
 /// Every change replaces the file by a new one (mode 0600) in one step. Commands and servers change
@@ -39,22 +40,6 @@ const SESSION: &str = "session:";
 #[derive(Clone, Debug)]
 pub struct TokenFile {
     path: PathBuf,
-}
-
-/// A token of a [`TokenFile`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Entry", try_from = "Entry")]
-#[non_exhaustive]
-pub struct NamedToken {
-    /// What it is called. Of a session's token that `POST /session` issued: `session:ID`.
-    pub name: String,
-    /// What it permits.
-    pub access: Access,
-    /// When it was added.
-    pub created: SystemTime,
-    /// When it ends; `None`: never.
-    pub expires: Option<SystemTime>,
-    pub(super) hash: Hash,
 }
 
 /// Why a file of tokens cannot be read or changed.
@@ -127,28 +112,6 @@ pub(super) type Stamp = Option<(SystemTime, u64, u64)>;
 struct Contents {
     version: u32,
     tokens: Vec<NamedToken>,
-}
-
-/// A token as the file has it. A member that this version does not know could limit the token.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    name: String,
-    sha256: String,
-    access: Right,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    session: Option<String>,
-    created: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Right {
-    Full,
-    ReadOnly,
-    Session,
 }
 
 impl TokenFile {
@@ -358,87 +321,6 @@ impl TokenFile {
     }
 }
 
-impl NamedToken {
-    fn new(name: String, access: Access, expires: Option<SystemTime>, token: &Token) -> Self {
-        Self {
-            name,
-            access,
-            created: SystemTime::now(),
-            expires,
-            hash: token.hash(),
-        }
-    }
-
-    /// Returns whether the token has ended by itself.
-    #[must_use]
-    pub fn has_expired(&self, now: SystemTime) -> bool {
-        self.expires.is_some_and(|expires| expires <= now)
-    }
-
-    /// Returns whether it is the same token with the same right, whenever it expires.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        (&self.name, &self.access, self.hash) == (&other.name, &other.access, other.hash)
-    }
-
-    /// Returns whether a server issued it for a session.
-    pub(super) fn is_of_session(&self) -> bool {
-        self.name.starts_with(SESSION)
-    }
-}
-
-impl From<NamedToken> for Entry {
-    fn from(token: NamedToken) -> Self {
-        let (access, session) = match token.access {
-            Access::Full => (Right::Full, None),
-            Access::ReadOnly => (Right::ReadOnly, None),
-            Access::Session(session) => (Right::Session, Some(session.to_string())),
-        };
-        Self {
-            name: token.name,
-            sha256: token.hash.digits(),
-            access,
-            session,
-            created: clock::text_of(token.created),
-            expires: token.expires.map(clock::text_of),
-        }
-    }
-}
-
-impl TryFrom<Entry> for NamedToken {
-    type Error = String;
-
-    fn try_from(entry: Entry) -> Result<Self, String> {
-        let name = &entry.name;
-        let time = |text: String| {
-            let time = text.parse::<Timestamp>().map(SystemTime::from);
-            time.map_err(|_| format!("{text:?} as a time of the token {name:?}"))
-        };
-        let access = match (entry.access, entry.session) {
-            (Right::Full, None) => Access::Full,
-            (Right::ReadOnly, None) => Access::ReadOnly,
-            (Right::Session, Some(session)) => Access::Session(session.into()),
-            _ => {
-                return Err(format!(
-                    "a token {name:?} whose access and session disagree"
-                ));
-            }
-        };
-        let hash = Hash::of_digits(&entry.sha256);
-        Ok(Self {
-            hash: hash.ok_or_else(|| format!("no SHA-256 hash of the token {name:?}"))?,
-            created: time(entry.created)?,
-            expires: entry.expires.map(time).transpose()?,
-            access,
-            name: entry.name,
-        })
-    }
-}
-
-/// Returns the name of a session's token.
-pub(super) fn session_name(session: &SessionId) -> String {
-    format!("{SESSION}{session}")
-}
-
 fn stamp_of(metadata: &Metadata) -> io::Result<Stamp> {
     #[cfg(unix)]
     let file = std::os::unix::fs::MetadataExt::ino(metadata);
@@ -453,126 +335,4 @@ fn create_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn file() -> (tempfile::TempDir, TokenFile) {
-        let folder = tempfile::tempdir().unwrap();
-        let file = TokenFile::new(folder.path().join("new/tokens.json"));
-        (folder, file)
-    }
-
-    #[test]
-    fn tokens_are_kept_as_hashes_in_a_file_of_this_user() {
-        let (_folder, file) = file();
-        assert_eq!(file.list().unwrap(), []);
-        let expires = SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000);
-        let secret = file.add("ci", Access::ReadOnly, Some(expires)).unwrap();
-        let own = Access::Session("s".into());
-        file.add("editor", own.clone(), None).unwrap();
-        let tokens = file.list().unwrap();
-        assert_eq!(
-            (&*tokens[0].name, &tokens[0].access),
-            ("ci", &Access::ReadOnly)
-        );
-        assert_eq!(tokens[0].expires, Some(expires));
-        assert_eq!((&tokens[1].access, tokens[1].expires), (&own, None));
-        let text = fs::read_to_string(file.path()).unwrap();
-        assert!(!text.contains(secret.secret()));
-        assert!(text.contains(&secret.hash().digits()), "{text}");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-            assert_eq!(mode(file.path()), 0o600);
-            assert_eq!(mode(file.folder()), 0o700);
-        }
-        file.revoke("ci").unwrap();
-        assert_eq!(file.list().unwrap().len(), 1);
-        assert!(matches!(
-            file.revoke("ci"),
-            Err(TokenFileError::Unknown { .. })
-        ));
-    }
-
-    #[test]
-    fn names_are_plain_and_unique() {
-        let (_folder, file) = file();
-        let long = "a".repeat(NAME_CHARS + 1);
-        for name in ["", "a b", "session:s", "ü", "a\n", &long] {
-            let refused = file.add(name, Access::Full, None);
-            assert!(matches!(refused, Err(TokenFileError::Name(_))), "{name}");
-        }
-        file.add("a.b-c_9", Access::Full, None).unwrap();
-        let refused = file.add("a.b-c_9", Access::Full, None).unwrap_err();
-        assert!(
-            refused.to_string().contains("tokens revoke a.b-c_9"),
-            "{refused}"
-        );
-    }
-
-    #[test]
-    fn a_damaged_file_is_refused_with_the_reason() {
-        let (_folder, file) = file();
-        file.add("a", Access::Full, None).unwrap();
-        let good = fs::read_to_string(file.path()).unwrap();
-        let digits = file.list().unwrap()[0].hash.digits();
-        let twice = {
-            let mut contents: serde_json::Value = serde_json::from_str(&good).unwrap();
-            let token = contents["tokens"][0].clone();
-            contents["tokens"].as_array_mut().unwrap().push(token);
-            contents.to_string()
-        };
-        for (text, reason) in [
-            (String::new(), "EOF"),
-            (good[..good.len() / 2].to_owned(), "EOF"),
-            (
-                good.replace("\"version\": 1", "\"version\": 2"),
-                "version 2",
-            ),
-            (good.replace(&digits, "abc"), "SHA-256"),
-            (good.replace("\"full\"", "\"session\""), "disagree"),
-            (good.replace("\"full\"", "\"everything\""), "everything"),
-            (
-                good.replace("\"name\"", "\"only_from\": 1, \"name\""),
-                "only_from",
-            ),
-            (good.replace("\"created\": \"2", "\"created\": \"x"), "time"),
-            (twice, "two tokens \"a\""),
-        ] {
-            fs::write(file.path(), text).unwrap();
-            let error = file.list().unwrap_err().to_string();
-            assert!(
-                error.contains(reason) && error.contains("tokens.json"),
-                "{error}"
-            );
-            assert!(file.add("b", Access::Full, None).is_err());
-        }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_file_that_others_can_access_is_refused() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let (_folder, file) = file();
-        file.add("a", Access::Full, None).unwrap();
-        fs::set_permissions(file.path(), fs::Permissions::from_mode(0o620)).unwrap();
-        let error = file.list().unwrap_err();
-        assert!(error.to_string().contains("chmod 600"), "{error}");
-    }
-
-    #[test]
-    fn changes_come_one_after_the_other() {
-        let (_folder, file) = file();
-        thread::scope(|scope| {
-            for number in 0..8 {
-                let file = &file;
-                scope.spawn(move || file.add(&format!("n{number}"), Access::Full, None).unwrap());
-            }
-        });
-        assert_eq!(file.list().unwrap().len(), 8);
-    }
 }
