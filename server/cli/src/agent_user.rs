@@ -46,6 +46,11 @@ impl AgentUser {
             Ok(None) => return usage(format!("--agent-user: this machine has no user {name:?}")),
             Err(error) => return usage(format!("--agent-user: cannot look up {name:?}: {error}")),
         };
+        if user.uid.is_root() || user.uid == nix::unistd::geteuid() {
+            return usage(format!(
+                "--agent-user: {name:?} is root or the user of the server, and could read its tokens"
+            ));
+        }
         let args = [
             format!("--reuid={}", user.uid),
             format!("--regid={}", user.gid),

@@ -106,6 +106,7 @@ pub(super) fn manage(args: Tokens, output: &mut impl Write) -> Result<(), Failur
             let now = SystemTime::now();
             let expires = match expires.map(|after| now.checked_add(after)) {
                 Some(None) => return usage("--expires: the time is too far in the future"),
+                Some(Some(at)) if at <= now => return usage("--expires: the time is over at once"),
                 expires => expires.flatten(),
             };
             let token = match file.add(&name, access, expires) {

@@ -143,9 +143,12 @@ impl ServerCore {
                 self.delete_unopened(id).await;
                 // Nothing is wrong with what the client asked for.
                 let reason = &error.as_response().message;
-                Err(HandlerError::internal(format!(
-                    "the server is to begin sessions with settings that fail: {reason}"
-                )))
+                let reason = format!(
+                    "the settings with which the server begins sessions (--model, --mode, --option) \
+                     do not fit the agent: {reason}"
+                );
+                log_repeated!(warn, "{reason}");
+                Err(HandlerError::internal(reason))
             }
         }
     }
