@@ -37,6 +37,12 @@ impl PromptHandle {
         self.ticket.result.is_none()
     }
 
+    /// Returns whether a prompt that [was sent before](Self::is_repeated) has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ticket.progress.end.get().is_some()
+    }
+
     /// Returns the turn, if it has begun.
     #[must_use]
     pub fn turn(&self) -> Option<TurnId> {

@@ -79,6 +79,8 @@ pub(super) struct Accepted {
     pub(super) ended: StatusCode,
     /// The vocabulary of the events.
     pub(super) dialect: Dialect,
+    /// The session's last event before it was opened, if the request has opened it.
+    pub(super) opened_after: Option<u64>,
 }
 
 impl Rest {
@@ -112,7 +114,7 @@ impl Rest {
             (Answer::Events, Some(place)) => {
                 let dialect = accepted.dialect;
                 let reader = events::of_prompt(self, caller, session, prompt, dialect, place);
-                Ok(events::response(reader))
+                Ok(events::response(reader.also_after(accepted.opened_after)))
             }
             (Answer::Result { wait, preferred }, _) => {
                 let ended = async {

@@ -46,7 +46,7 @@ pub(super) struct NewTurn {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct AcceptedTurn {
     session_id: String,
-    /// `running`.
+    /// `running`; `ended`, if it was sent before with its key, and its turn has ended.
     status: String,
     /// The events of the turn have it.
     message_id: String,
@@ -85,6 +85,7 @@ pub(super) async fn send_message(
         response: (StatusCode::ACCEPTED, Json(body)).into_response(),
         ended: StatusCode::OK,
         dialect: Dialect::Otter,
+        opened_after: queued.opened_after,
     };
     rest.answer(caller, session, queued.prompt, wanted, waiting, accepted)
         .await
@@ -212,6 +213,8 @@ pub(super) struct Queued {
     pub(super) prompt: PromptHandle,
     /// The session's last event before the turn, or before the prompt if its turn has not begun.
     pub(super) last_event_id: u64,
+    /// The session's last event before it was opened, if the request has opened it.
+    opened_after: Option<u64>,
 }
 
 /// Returns what the routes of Otter's document say of a prompt, with these statuses.
@@ -223,7 +226,10 @@ pub(super) fn accepted(
 ) -> Accepted {
     let body = AcceptedTurn {
         session_id: id.to_string(),
-        status: "running".to_owned(),
+        status: match queued.prompt.has_ended() {
+            true => "ended".to_owned(),
+            false => "running".to_owned(),
+        },
         message_id: queued.prompt.message_id().to_string(),
         last_event_id: queued.last_event_id,
     };
@@ -231,6 +237,7 @@ pub(super) fn accepted(
         response: (running, Json(body)).into_response(),
         ended,
         dialect: Dialect::Documented,
+        opened_after: queued.opened_after,
     }
 }
 
@@ -244,10 +251,16 @@ async fn submit(
     wanted: &Wanted,
 ) -> Result<(Session, Queued), Failure> {
     caller.writes(id)?;
-    rest.record(id).await?;
+    let record = rest.record(id).await?;
     let text = text.ok_or_else(|| Failure::bad_request(missing))?;
+    let is_stored = rest.in_memory(id).is_none();
     let session = rest.open(caller, id).await?;
-    let queued = prompt(&session, text, wanted.key.as_deref()).await?;
+    let mut queued = prompt(&session, text, wanted.key.as_deref()).await?;
+    if is_stored {
+        // An agent may say when it is opened that it has forgotten the conversation.
+        queued.last_event_id = queued.last_event_id.min(record.last_event);
+        queued.opened_after = Some(record.last_event);
+    }
     Ok((session, queued))
 }
 
@@ -289,6 +302,7 @@ pub(super) async fn prompt(
     let turn = prompt.turn().filter(|_| prompt.is_repeated());
     Ok(Queued {
         last_event_id: turn.map_or(last, |turn| turn.0.saturating_sub(1)),
+        opened_after: None,
         prompt,
     })
 }

@@ -54,6 +54,8 @@ pub(in crate::rest) struct EventReader {
     dialect: Dialect,
     /// The prompt whose turn is to be read and has not begun.
     prompt: Option<PromptHandle>,
+    /// The session's last event before it was opened for the prompt.
+    opened_after: Option<u64>,
     /// Whether the stream ends with the first turn.
     is_of_turn: bool,
     progress: Progress,
@@ -113,6 +115,12 @@ impl EventReader {
         reader
     }
 
+    /// Also reads what was said when the session was opened for the prompt, after this number.
+    pub(in crate::rest) fn also_after(mut self, opened_after: Option<u64>) -> Self {
+        self.opened_after = opened_after;
+        self
+    }
+
     fn at(
         session: Session,
         start: u64,
@@ -130,6 +138,7 @@ impl EventReader {
             view: View::default(),
             dialect,
             prompt: None,
+            opened_after: None,
             is_of_turn: false,
             progress: Progress::Start,
             keep_alive: settings.keep_alive,
@@ -160,11 +169,13 @@ impl EventReader {
             if let Some(prompt) = &mut self.prompt {
                 tokio::select! {
                     turn = prompt.started() => {
-                        self.prompt = None;
+                        let prompt = self.prompt.take()?;
                         match turn {
-                            Some(turn) => self.after = turn.0.saturating_sub(1),
-                            // Nothing will come of it.
-                            None => return self.end(),
+                            Some(turn) => {
+                                let before = turn.0.saturating_sub(1);
+                                self.after = self.opened_after.map_or(before, |at| at.min(before));
+                            }
+                            None => return self.without_turn(prompt).await,
                         }
                         self.events = self.session.subscribe(self.after);
                     }
@@ -201,6 +212,22 @@ impl EventReader {
                 }
             }
         }
+    }
+
+    /// Says that a prompt had no turn, of which the log has no event, and ends the stream.
+    async fn without_turn(&mut self, prompt: PromptHandle) -> Option<Bytes> {
+        let message_id = prompt.message_id().clone();
+        let reason = match prompt.result().await.stop {
+            Ok(_) => "it was cancelled".to_owned(),
+            Err(error) => error.as_response().message.clone(),
+        };
+        let error = format!("the prompt had no turn: {reason}");
+        let data = json!({ "message_id": message_id, "error": error });
+        let mut said = frame(None, "error", &data).to_vec();
+        if let Some(end) = self.end() {
+            said.extend_from_slice(&end);
+        }
+        Some(said.into())
     }
 
     /// Ends the stream; returns the last event, if the vocabulary has one.

@@ -158,6 +158,10 @@ async fn a_prompt_that_is_cancelled_in_the_queue_has_no_turn() {
     let (answer, ()) = tokio::join!(waiting, cancelling);
     refused(&answer, 409, "no_turn");
     assert!(answer.body.contains("cancelled"), "{answer:?}");
+    let said = stream.next().await.unwrap();
+    assert_eq!((said.event.as_str(), said.id), ("error", None));
+    let error = said.data["error"].as_str().unwrap();
+    assert!(error.contains("cancelled"), "{said:?}");
     assert_eq!(stream.next().await, None);
 }
 
@@ -193,6 +197,9 @@ async fn a_request_that_is_sent_again_does_its_work_once() {
     let sessions = site.get("/sessions").await.json();
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1);
     assert_eq!(sessions["sessions"][0]["turns"], 2);
+    let again = site.send("/sessions", &key, &new).await;
+    assert_eq!(again.status, 201);
+    assert_eq!(again.json()["status"], "ended");
     let other = site
         .send("/sessions?wait=60", &["Idempotency-Key: 8"], &new)
         .await;
