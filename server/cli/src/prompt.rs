@@ -12,7 +12,7 @@ use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use self::answer::{Answer, Frames};
+use self::answer::{Answer, End, Frames};
 use self::server::Site;
 use super::settings::SettingsArgs;
 use super::usage::usage;
@@ -34,11 +34,12 @@ const PROMPT_BYTES: u64 = 16 << 20;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without --session a session is created; its id is written to standard error. A lost connection is
-opened again, and the prompt runs once all the same. A question of the agent is named on standard
-error; answer it on the page of the server, by a client, or by POST /tool/approve.
+opened again, for 10 s, and the prompt runs once all the same, also when a server with a store on
+the disk is started again meanwhile. A question of the agent is named on standard error; answer it on
+the page of the server, by a client, or by POST /tool/approve.
 
 Exit codes: 0 when the turn ended by itself, 1 when it failed, was cancelled or refused, or the
-server cannot be reached, 2 for wrong usage.")]
+server cannot be reached, 2 for wrong usage, and when no server of this user runs.")]
 pub struct Prompt {
     /// What to say; `-` reads it from standard input
     #[arg(required = true, value_name = "TEXT")]
@@ -76,15 +77,17 @@ pub(super) async fn prompt(args: Prompt) -> Result<(), Failure> {
     let (path, body) = args.request()?;
     // With a name, the request can be sent again.
     let key = acp_server_remote::Token::random()?;
-    let request = Request {
+    let mut request = Request {
         site,
         path,
         body: body.to_string(),
         key: key.secret().to_owned(),
     };
+    // The events say where the turn is, whatever is written of them.
+    let end = request.stream(args.json).await?;
     match args.json {
         true => request.result().await,
-        false => request.stream().await,
+        false => ended(end.success, end.reason.as_deref(), end.error.as_deref()),
     }
 }
 
@@ -135,8 +138,8 @@ struct Request {
 }
 
 impl Request {
-    /// Waits for the result and writes it.
-    async fn result(&self) -> Result<(), Failure> {
+    /// Asks for the result and writes it.
+    async fn result(&mut self) -> Result<(), Failure> {
         let path = format!("{}?wait={WAIT}", self.path);
         loop {
             let response = self.send(&path, "application/json").await?;
@@ -160,10 +163,11 @@ impl Request {
         }
     }
 
-    /// Writes the answer as it comes.
-    async fn stream(&self) -> Result<(), Failure> {
-        let mut response = self.send(&self.path, "text/event-stream").await?;
-        let session = match self.path.strip_suffix("/turns") {
+    /// Writes the answer as it comes, or only what a person must know. Returns how the turn ended.
+    async fn stream(&mut self, is_quiet: bool) -> Result<End, Failure> {
+        let path = self.path.clone();
+        let mut response = self.send(&path, "text/event-stream").await?;
+        let session = match path.strip_suffix("/turns") {
             Some(session) => Some(session.to_owned()),
             None => {
                 let place = response.headers().get("location");
@@ -175,7 +179,7 @@ impl Request {
             }
         };
         let events = session.map(|session| format!("{session}/events"));
-        let mut answer = Answer::new(std::io::stdout().is_terminal());
+        let mut answer = Answer::new(std::io::stdout().is_terminal(), is_quiet);
         let mut tries = TRIES;
         loop {
             let mut frames = Frames::default();
@@ -185,23 +189,41 @@ impl Request {
                     answer.show(&frame)?;
                 }
                 if let Some(end) = answer.end() {
-                    return ended(end.success, end.reason.as_deref(), end.error.as_deref());
+                    return Ok(end.clone());
                 }
             }
             // The stream was cut. What it has shown is not shown again.
-            let (Some(events), Some(left)) = (&events, tries.checked_sub(1)) else {
-                return Err("the connection was lost; the turn goes on".into());
+            let events = events.as_deref().ok_or("the connection was lost")?;
+            response = self.go_on(events, answer.last_event(), &mut tries).await?;
+        }
+    }
+
+    /// Opens the stream of events again after a number.
+    async fn go_on(
+        &mut self,
+        events: &str,
+        after: u64,
+        tries: &mut u32,
+    ) -> Result<Response, Failure> {
+        loop {
+            let Some(left) = tries.checked_sub(1) else {
+                return Err("the connection is lost again and again".into());
             };
-            tries = left;
+            *tries = left;
             sleep(PAUSE).await;
-            if let Ok(again) = self.site.get(events, answer.last_event()).await {
-                response = checked(again).await?;
+            // A server that was started again has made another one.
+            self.site.read_token_again()?;
+            match self.site.get(events, after).await {
+                Ok(again) if again.status() == StatusCode::UNAUTHORIZED && left > 0 => {}
+                Ok(again) => return checked(again, "to show the rest of the answer").await,
+                Err(error) if left == 0 => return Err(self.site.lost(&error)),
+                Err(_) => {}
             }
         }
     }
 
     /// Sends the prompt, again if the connection is lost.
-    async fn send(&self, path: &str, accept: &str) -> Result<Response, Failure> {
+    async fn send(&mut self, path: &str, accept: &str) -> Result<Response, Failure> {
         let mut tries = TRIES;
         loop {
             let sent = self.site.post(path, accept, &self.key, self.body.clone());
@@ -211,7 +233,7 @@ impl Request {
                 {
                     tries = left;
                 }
-                (Ok(response), _) => return checked(response).await,
+                (Ok(response), _) => return checked(response, "the prompt").await,
                 (Err(error), _) if error.is_connect() && tries == TRIES => {
                     return Err(self.site.lost(&error));
                 }
@@ -219,12 +241,13 @@ impl Request {
                 (Err(error), None) => return Err(self.site.lost(&error)),
             }
             sleep(PAUSE).await;
+            self.site.read_token_again()?;
         }
     }
 }
 
-/// Returns the response, unless it is a refusal.
-async fn checked(response: Response) -> Result<Response, Failure> {
+/// Returns the response, unless the server refuses something.
+async fn checked(response: Response, what: &str) -> Result<Response, Failure> {
     let status = response.status();
     if status.is_success() {
         return Ok(response);
@@ -235,11 +258,12 @@ async fn checked(response: Response) -> Result<Response, Failure> {
     let why = body["message"].as_str().or(body["detail"].as_str());
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
     let reason = acp_sdk::text::single_line(&format!("{name}{why}"));
-    Err(format!(
-        "the server refused the prompt with {}: {reason}",
-        status.as_u16()
-    )
-    .into())
+    let hint = match status {
+        StatusCode::UNAUTHORIZED => ". Use --token-file FILE or ACP_SERVER_TOKEN",
+        _ => "",
+    };
+    let status = status.as_u16();
+    Err(format!("the server refused {what} with {status}: {reason}{hint}").into())
 }
 
 /// Returns whether the turn did what it was to do.

@@ -77,6 +77,10 @@ pub(super) struct End {
 /// What was shown of an answer.
 pub(super) struct Answer {
     is_terminal: bool,
+    /// Whether the agent's text is left out.
+    is_quiet: bool,
+    /// Whether the turn has begun.
+    has_begun: bool,
     /// Whether the last character that was written is no line feed.
     is_open: bool,
     last_event: u64,
@@ -85,9 +89,11 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(is_terminal: bool) -> Self {
+    pub(super) fn new(is_terminal: bool, is_quiet: bool) -> Self {
         Self {
             is_terminal,
+            is_quiet,
+            has_begun: false,
             is_open: false,
             last_event: 0,
             ending: End::default(),
@@ -113,8 +119,14 @@ impl Answer {
         self.last_event = frame.id.unwrap_or(self.last_event);
         let event = &frame.data["metadata"];
         match frame.event.as_str() {
+            "turn_start" => self.has_begun = true,
+            // Such as that the agent has forgotten the conversation.
+            "text_delta" if !self.has_begun => {
+                self.note("before the turn", event["content"]["text"].as_str())?
+            }
             "text_delta" => {
-                if let Some(text) = event["content"]["text"].as_str() {
+                let text = event["content"]["text"].as_str();
+                if let Some(text) = text.filter(|_| !self.is_quiet) {
                     self.write(text)?;
                 }
             }
@@ -123,6 +135,12 @@ impl Answer {
                 let title = frame.data["tool_call"]["title"].as_str().or(title);
                 self.note("the agent asks for permission", title)?;
             }
+            "permission_result" => {
+                if let Some(by) = event["by"].as_str() {
+                    let chosen = event["outcome"]["optionId"].as_str().unwrap_or("cancelled");
+                    self.note("answered", Some(&format!("{chosen} ({by})")))?;
+                }
+            }
             "elicitation_request" => {
                 self.note("the agent asks", event["request"]["message"].as_str())?;
             }
@@ -130,7 +148,9 @@ impl Answer {
                 self.ending.reason = event["stopReason"].as_str().map(str::to_owned);
             }
             "error" => {
-                let error = event["error"].as_str().unwrap_or("no reason");
+                // Of a prompt that had no turn there is no event in the log.
+                let error = event["error"].as_str().or(frame.data["error"].as_str());
+                let error = error.unwrap_or("no reason");
                 self.ending.error = Some(single_line(error));
             }
             "gap" => self.note("a part of the answer is no longer kept", None)?,

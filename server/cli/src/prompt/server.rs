@@ -17,6 +17,8 @@ use crate::discovery::{Discovery, Found};
 pub(super) struct Site {
     url: Url,
     token: Option<HeaderValue>,
+    /// The server of this user that has made the token.
+    made_by: Option<Found>,
     client: Client,
 }
 
@@ -34,25 +36,37 @@ impl Site {
                 (address(&found)?, Some(found))
             }
         };
-        let token = match &args.token_file {
+        let given = match &args.token_file {
             Some(file) => Some(secrets::from_file(file)?.secret().to_owned()),
-            None => match std::env::var(TOKEN_VARIABLE) {
-                Ok(token) => Some(token),
-                Err(_) => found.as_ref().and_then(Found::token),
-            },
+            None => std::env::var(TOKEN_VARIABLE).ok(),
         };
+        let made_by = found.filter(|_| given.is_none());
+        let token = given.or_else(|| made_by.as_ref().and_then(Found::token));
         if token.is_some() && url.scheme() != "https" && !is_loopback(&url) && !args.insecure {
             return usage(format!(
                 "{url} is another machine, and the token would be sent without TLS. Use https, or --insecure"
             ));
         }
-        let token = token.map(|token| HeaderValue::from_str(&format!("Bearer {}", token.trim())));
-        let mut token = token.transpose()?;
-        if let Some(token) = &mut token {
-            token.set_sensitive(true);
-        }
+        let token = token.as_deref().map(header).transpose()?;
         let client = deliver::client()?;
-        Ok(Self { url, token, client })
+        Ok(Self {
+            url,
+            token,
+            made_by,
+            client,
+        })
+    }
+
+    /// Reads the token of a server again, which makes one each time that it starts.
+    ///
+    /// # Errors
+    ///
+    /// When it is none.
+    pub(super) fn read_token_again(&mut self) -> Result<(), Failure> {
+        if let Some(token) = self.made_by.as_ref().and_then(Found::token) {
+            self.token = Some(header(&token)?);
+        }
+        Ok(())
     }
 
     pub(super) async fn post(
@@ -97,6 +111,12 @@ impl Site {
     fn at(&self, path: &str) -> String {
         format!("{}{path}", self.url.as_str().trim_end_matches('/'))
     }
+}
+
+fn header(token: &str) -> Result<HeaderValue, Failure> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim()))?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// Returns the running server of a port, or the only one.

@@ -1,11 +1,11 @@
 //! The command `prompt`, as a process.
 
-use std::io::Write as _;
+use std::io::{BufReader, Read as _, Write as _};
 use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::serve::{TOKEN, User};
+use crate::serve::{Server, TOKEN, User};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
@@ -98,5 +98,73 @@ fn a_question_of_the_agent_is_named() {
         said.contains("the agent asks for permission: Run a command"),
         "{said}"
     );
+    assert!(said.contains("answered: reject (nobody answered"), "{said}");
     assert_eq!(text(&output.stdout), "Permission: reject\n");
+    let output = user.run(&["prompt", "--json", "permission"]);
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("session: ") && said.contains("asks for permission"),
+        "{said}"
+    );
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["output"], "Permission: reject");
+}
+
+/// The server has another token then.
+#[test]
+fn a_prompt_survives_a_restart_of_the_server() {
+    let user = User::new();
+    let store = user.0.path().join("sessions.db");
+    let store = store.to_str().unwrap();
+    let serve = |port: &str| {
+        let all = ["serve", "--store", store, "--port", port];
+        Server::start(user.command(&all))
+    };
+    let mut server = serve("0");
+    let port = server.port.to_string();
+    let mut command = user.command(&["prompt", "slow"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut begun = [0; 4];
+    output.read_exact(&mut begun).unwrap();
+    assert_eq!(&begun, b"tick");
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    let _server = serve(&port);
+    let ended = child.wait_with_output().unwrap();
+    let said = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("the turn failed: "), "{said}");
+    let listed = user.run(&["sessions", "--store", store, "list"]);
+    let listed = text(&listed.stdout);
+    assert_eq!(listed.matches("sess_").count(), 1, "{listed}");
+}
+
+/// An agent that has forgotten says so when it is opened, before the turn.
+#[cfg(unix)]
+#[test]
+fn what_an_agent_says_before_the_turn_is_for_people() {
+    let user = User::new();
+    let store = user.0.path().join("sessions.db");
+    let agent = env!("CARGO_BIN_EXE_acp-server");
+    let serve = || {
+        let store = store.to_str().unwrap();
+        let all = [
+            "serve", "--store", store, "--port", "0", "--", agent, "--store", "memory",
+        ];
+        Server::start(user.command(&all))
+    };
+    let server = serve();
+    let said = text(&user.run(&["prompt", "remember 42"]).stderr);
+    let session = said.split_once("session: ").unwrap().1.trim().to_owned();
+    drop(server);
+    let _server = serve();
+    let output = user.run(&["prompt", "--session", &session, "what did I say"]);
+    let said = text(&output.stderr);
+    assert_eq!(text(&output.stdout), "what did I say\n", "{said}");
+    assert!(
+        said.contains("before the turn: ") && said.contains("could not load"),
+        "{said}"
+    );
 }
