@@ -2,7 +2,7 @@
 
 use acp_sdk::conversation::{Change, Conversation, ItemId};
 use acp_sdk::text::git_patch;
-use acp_sdk::v1::{ContentBlock, SessionUpdate, ToolCallContent, ToolCallStatus};
+use acp_sdk::v1::{Content, ContentBlock, SessionUpdate, ToolCallContent, ToolCallStatus};
 
 use acp_server::event::{EventBody, StoredEvent, TurnEvent};
 use acp_server::store::SessionRecord;
@@ -62,6 +62,19 @@ impl Writer {
         }
     }
 
+    /// Returns the content of a call that an update replaces.
+    fn written(&self, body: &EventBody) -> Vec<ToolCallContent> {
+        match body {
+            EventBody::Update(SessionUpdate::ToolCallUpdate(call)) if call.content.is_some() => {
+                let known = self.conversation.tool_call(&call.tool_call_id);
+                known
+                    .map(|(_, call)| call.content.clone())
+                    .unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Writes that events were removed, if they were.
     pub(super) fn begin(&self, record: &SessionRecord, output: &mut String) {
         if record.is_truncated() {
@@ -73,7 +86,8 @@ impl Writer {
 
     pub(super) fn event(&mut self, event: StoredEvent<'_>, output: &mut String) {
         let _ = self.usage.observe(event);
-        let body = event.parse().body;
+        let mut body = event.parse().body;
+        let written = self.written(&body);
         let mut used = None;
         let mut item = None;
         if let EventBody::Update(update) = &body {
@@ -82,6 +96,10 @@ impl Writer {
         } else if let EventBody::Turn(TurnEvent::TurnEnded { stop_reason, .. }) = &body {
             let _ = self.conversation.end_turn(stop_reason.clone());
             used = self.usage.latest().and_then(TurnUsage::text);
+        }
+        if let EventBody::Update(SessionUpdate::ToolCallUpdate(call)) = &mut body {
+            let content = call.content.take();
+            call.content = content.map(|content| new_in(content, &written));
         }
         for part in parts(body) {
             let this = item.filter(|_| matches!(part, Part::Said(..)));
@@ -100,6 +118,34 @@ impl Writer {
             };
             (self.write)(part, heading.as_deref(), output);
         }
+    }
+}
+
+/// Returns what a list of contents has that was not written. Texts of tools often grow.
+fn new_in(content: Vec<ToolCallContent>, written: &[ToolCallContent]) -> Vec<ToolCallContent> {
+    let mut written = written.iter();
+    let new = content.into_iter().filter_map(|mut part| {
+        let before = written.next();
+        if before == Some(&part) {
+            return None;
+        }
+        if let (Some(old), Some(text)) = (before.and_then(text_of), text_of(&part))
+            && let Some(rest) = text.strip_prefix(old)
+        {
+            part = ToolCallContent::Content(Content::new(rest));
+        }
+        Some(part)
+    });
+    new.collect()
+}
+
+fn text_of(part: &ToolCallContent) -> Option<&str> {
+    match part {
+        ToolCallContent::Content(Content {
+            content: ContentBlock::Text(text),
+            ..
+        }) => Some(&text.text),
+        _ => None,
     }
 }
 
@@ -256,6 +302,33 @@ mod tests {
             |Tool call: Read, 2025-01-01T00:00:00.000Z\n\
             |Turn ended: end_turn (1.250 s, 15 tokens, 0.1 USD), 2025-01-01T00:00:00.500Z\n";
         assert_eq!(output, expected);
+    }
+
+    /// An update replaces the content of its call.
+    #[test]
+    fn what_a_tool_has_said_before_is_not_written_again() {
+        let write = |part: Part, _: Option<&str>, output: &mut String| {
+            if let Part::Block(_, text) = part {
+                output.push_str(&format!("{text}|"));
+            }
+        };
+        let (mut writer, mut output) = (Writer::new(write), String::new());
+        let text = |text: &str| {
+            format!(r#"{{"type":"content","content":{{"type":"text","text":"{text}"}}}}"#)
+        };
+        for content in [
+            vec![text("one")],
+            vec![text("one"), text("two")],
+            vec![text("one"), text("two, three")],
+            vec![text("other"), text("two, three")],
+        ] {
+            let content = content.join(",");
+            let update = format!(
+                r#"{{"sessionUpdate":"tool_call_update","toolCallId":"1","content":[{content}]}}"#
+            );
+            writer.event(untimed(&update), &mut output);
+        }
+        assert_eq!(output, "one|two|, three|other|");
     }
 
     #[test]
