@@ -75,6 +75,9 @@ pub enum TurnEvent {
         /// The name of the prompt, if its sender gave one: it finds the turn again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<String>,
+        /// The value of the config option of category `model`, if the agent has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
     },
     /// A turn ended.
     TurnEnded {

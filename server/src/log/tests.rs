@@ -23,6 +23,7 @@ fn started(appender: &mut Appender<'_>) -> Result<u64, StoreError> {
             turn,
             client,
             prompt: None,
+            model: None,
         })
         .unwrap())
 }

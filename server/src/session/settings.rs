@@ -284,6 +284,17 @@ impl Settings {
         Some(self.modes.as_ref()?.current_mode_id.as_str())
     }
 
+    /// Returns the selected value of the config option of category `model`.
+    #[must_use]
+    pub fn model(&self) -> Option<&str> {
+        let category = Some(SessionConfigOptionCategory::Model);
+        let mut options = self.options.iter();
+        match &options.find(|option| option.category == category)?.kind {
+            SessionConfigKind::Select(select) => Some(select.current_value.as_str()),
+            _ => None,
+        }
+    }
+
     /// Returns the selected value of a config option.
     #[must_use]
     pub fn selected(&self, id: &str) -> Option<&str> {

@@ -111,6 +111,7 @@ impl TurnCore {
         }
         let client = prompt.origin.as_ref();
         let client = client.and_then(|origin| origin.name.as_deref().map(str::to_owned));
+        let model = session.state().settings.model().map(str::to_owned);
         let (turn, inserted, prompted) = log.append_deferred(epoch, |appender| {
             let turn = TurnId(appender.next_number());
             let name = prompt.name().map(str::to_owned);
@@ -120,6 +121,7 @@ impl TurnCore {
                     turn,
                     client,
                     prompt: name,
+                    model,
                 },
             )?;
             let message = prompt.message.clone();

@@ -61,9 +61,15 @@ impl UsageFold {
         }
         let Event { body, .. } = event.parse();
         match body {
-            EventBody::Turn(TurnEvent::TurnStarted { turn, client, .. }) => {
+            EventBody::Turn(TurnEvent::TurnStarted {
+                turn,
+                client,
+                model,
+                ..
+            }) => {
                 let started = TurnUsage {
                     client,
+                    model,
                     ..TurnUsage::new(turn, event.time)
                 };
                 self.turn.replace(started)

@@ -24,6 +24,9 @@ pub struct TurnUsage {
     pub turn: TurnId,
     /// Name and version of the client that sent the prompt, if the log has them.
     pub client: Option<String>,
+    /// The model with which it began, if the log has it.
+    #[serde(default)]
+    pub model: Option<String>,
     /// Milliseconds since 1970; `None` if it is unknown.
     pub started_at: Option<u64>,
     /// `None` while the turn runs.
@@ -50,6 +53,7 @@ impl TurnUsage {
         Self {
             turn,
             client: None,
+            model: None,
             started_at,
             end: None,
             tokens: TokenUsage::default(),

@@ -31,7 +31,8 @@ pub(super) struct Details {
     /// Messages of the agent.
     pub(super) steps: u64,
     pub(super) tool_calls: u64,
-    /// The value of the config option of category `model`, if it was changed so far.
+    /// The value of the config option of category `model`, with which the turn began, or to which it was
+    /// changed since.
     pub(super) model: Option<String>,
     message: Option<MessageId>,
 }
@@ -106,8 +107,9 @@ impl History {
         let before = self.usage.latest().map(|turn| turn.turn);
         let complete = self.usage.observe(event);
         if self.usage.latest().map(|turn| turn.turn) != before {
+            let begun_with = self.usage.latest().and_then(|turn| turn.model.clone());
             let details = Details {
-                model: self.details.model.clone(),
+                model: begun_with.or_else(|| self.details.model.clone()),
                 ..Details::default()
             };
             let details = std::mem::replace(&mut self.details, details);

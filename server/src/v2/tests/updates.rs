@@ -215,6 +215,7 @@ fn turns_are_states() {
         turn: id,
         client: None,
         prompt: None,
+        model: None,
     };
     assert_eq!(turn(started), state("running"));
     let ended = |stop_reason, error: Option<&str>| {

@@ -473,3 +473,22 @@ async fn ten_thousand_sessions_are_listed() {
         site.server.shutdown().await;
     }
 }
+
+/// The agent's own choice is in no event of a change.
+#[tokio::test]
+async fn the_model_of_a_run_is_known_after_a_restart() {
+    let store = Arc::new(MemoryStore::new());
+    let serve = || {
+        let server = Server::builder(Reference).store(store.clone());
+        server.build()
+    };
+    let site = Site::with(serve(), &EndpointSettings::default()).await;
+    let id = site.create().await.id;
+    site.talk(&id, "ping").await;
+    site.server.shutdown().await;
+    let site = Site::with(serve(), &EndpointSettings::default()).await;
+    let runs = site.get("/runs?model=small").await.json();
+    assert_eq!(runs["runs"][0]["model"], "small", "{runs}");
+    let costs = site.get("/runs/cost").await.json();
+    assert_eq!(costs["by_model"]["small"]["runs"], 1, "{costs}");
+}
