@@ -12,7 +12,7 @@ trap 'kill "$server" 2>/dev/null; wait; rm -rf "$folder"' EXIT
 . server/interop/serve.sh
 XDG_RUNTIME_DIR=$folder serve "$folder/said" "$binary"
 url=${url%/acp}
-token=$(sed -n 's/.*"token": *"\([^"]*\)".*/\1/p' "$folder"/acp-server/*.json)
+token=$(cat "$folder"/acp-server/*.token)
 auth="Authorization: Bearer $token"
 json='Content-Type: application/json'
 check() { # NAME EXPECTED ACTUAL
