@@ -8,7 +8,7 @@ use acp_sdk::v1::{
 };
 use acp_server::event::{Event, EventBody, TurnEvent};
 use acp_server::{Access, Handler, HandlerResult, PromptHandle, Received, Server, Session, Turn};
-use acp_server_remote::{EndpointSettings, Token, TokenFile, Tokens, rest, router};
+use acp_server_remote::{Token, TokenFile, Tokens};
 use serde_json::{Value, json};
 
 use crate::http::{Client, Host};
@@ -101,15 +101,8 @@ impl Fixture {
         let named = file.add("ci", Access::Full, None).unwrap();
         let master = Token::random().unwrap();
         let tokens = Tokens::new(&master).with_file(file).unwrap();
-        let (server, settings) = (Server::new(Asker), EndpointSettings::default());
-        let routes = router(server.clone(), &settings).merge(rest(
-            server.clone(),
-            &settings,
-            tokens.clone(),
-        ));
-        #[cfg(feature = "rpc")]
-        let routes = routes.merge(acp_server_remote::rpc(server.clone(), &settings));
-        let host = Host::protecting(server, routes, tokens).await;
+        let server = Server::new(Asker);
+        let host = Host::with_rest(server, tokens).await;
         Self {
             lines,
             named: host.with_token(&named),

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use acp_server::Server;
-use acp_server_remote::{AccessControl, EndpointSettings, Hosts, Token, Tokens, protect, router};
+use acp_server_remote::{
+    AccessControl, EndpointSettings, Hosts, Token, Tokens, protect, rest, router,
+};
 use axum::Router;
 use serde_json::{Value, json};
 use tokio::io::{
@@ -32,6 +34,14 @@ impl Host {
     /// Serves with these tokens.
     pub async fn protected(server: Server, tokens: Tokens) -> Self {
         let router = all(&server, &EndpointSettings::default());
+        Self::protecting(server, router, tokens).await
+    }
+
+    /// The same with the REST interface.
+    pub async fn with_rest(server: Server, tokens: Tokens) -> Self {
+        let settings = EndpointSettings::default();
+        let rest = rest(server.clone(), &settings, tokens.clone());
+        let router = all(&server, &settings).merge(rest);
         Self::protecting(server, router, tokens).await
     }
 

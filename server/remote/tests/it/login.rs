@@ -2,7 +2,7 @@
 
 use acp_sdk::v1::{AuthMethodAgent, AuthMethodId, StopReason};
 use acp_server::{AgentInfo, Handler, HandlerResult, Server, Turn};
-use acp_server_remote::{EndpointSettings, Token, Tokens, rest, router};
+use acp_server_remote::{Token, Tokens};
 
 use crate::http::Host;
 
@@ -40,16 +40,9 @@ impl Fixture {
     async fn new() -> Self {
         let (master, reader) = (Token::random().unwrap(), Token::random().unwrap());
         let tokens = Tokens::new(&master).with_read_only(&reader);
-        let (server, settings) = (Server::new(Closed), EndpointSettings::default());
-        let routes = router(server.clone(), &settings).merge(rest(
-            server.clone(),
-            &settings,
-            tokens.clone(),
-        ));
-        #[cfg(feature = "rpc")]
-        let routes = routes.merge(acp_server_remote::rpc(server.clone(), &settings));
+        let server = Server::new(Closed);
         let session = server.create_session("/w").await.unwrap();
-        let host = Host::protecting(server, routes, tokens).await;
+        let host = Host::with_rest(server, tokens).await;
         Self {
             master: host.with_token(&master),
             reader: host.with_token(&reader),
