@@ -135,11 +135,7 @@ impl Rest {
                         (accepted.ended, Json(ended)).into_response()
                     }
                     Some((None, _, result)) => {
-                        let reason = match result.stop {
-                            Ok(_) => "it was cancelled".to_owned(),
-                            Err(error) => error.as_response().message.clone(),
-                        };
-                        let message = format!("the prompt had no turn: {reason}");
+                        let message = events::no_turn(&result);
                         return Err(Failure::new(StatusCode::CONFLICT, "no_turn").message(message));
                     }
                 };

@@ -13,6 +13,7 @@ pub(super) use reader::Dialect;
 pub(super) use view::View;
 
 use acp_sdk::v1::SessionId;
+use acp_server::internal::session::TurnResult;
 use acp_server::{PromptHandle, Session};
 use axum::body::Body;
 use axum::extract::State;
@@ -135,6 +136,15 @@ pub(super) fn place(rest: &Rest, caller: &Caller) -> Result<Share, Failure> {
             "as many streams are open as the limit of {limit}, or this token's share, permits; try again later"
         ))
     })
+}
+
+/// Returns why a prompt had no turn, for people.
+pub(super) fn no_turn(result: &TurnResult) -> String {
+    let reason = match &result.stop {
+        Ok(_) => "it was cancelled",
+        Err(error) => error.as_response().message.as_str(),
+    };
+    format!("the prompt had no turn: {reason}")
 }
 
 /// Returns what reads the events of a prompt's turn.

@@ -217,11 +217,7 @@ impl EventReader {
     /// Says that a prompt had no turn, of which the log has no event, and ends the stream.
     async fn without_turn(&mut self, prompt: PromptHandle) -> Option<Bytes> {
         let message_id = prompt.message_id().clone();
-        let reason = match prompt.result().await.stop {
-            Ok(_) => "it was cancelled".to_owned(),
-            Err(error) => error.as_response().message.clone(),
-        };
-        let error = format!("the prompt had no turn: {reason}");
+        let error = super::no_turn(&prompt.result().await);
         let data = json!({ "message_id": message_id, "error": error });
         let mut said = frame(None, "error", &data).to_vec();
         if let Some(end) = self.end() {
