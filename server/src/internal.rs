@@ -46,7 +46,7 @@ pub mod session {
     //! What a session has for endpoints and handlers that pass messages on.
 
     pub use crate::session::{
-        Answerer, Ask, Attached, ReceivedText, Refusal, Reply, TurnResult, WeakSession,
-        current_value,
+        Answerer, Ask, Attached, LONGEST_NAME, ReceivedText, Refusal, Reply, TurnResult,
+        WeakSession, current_value,
     };
 }

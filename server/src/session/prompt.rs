@@ -77,7 +77,7 @@ pub(crate) struct Identity<'a> {
 }
 
 /// The longest name of a prompt, in bytes.
-pub(super) const LONGEST_NAME: usize = 128;
+pub const LONGEST_NAME: usize = 128;
 
 /// How a prompt with a name ended, for clients that have lost its answer.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use acp_server::internal::session::LONGEST_NAME;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -13,9 +14,6 @@ use super::query::Parameters;
 
 /// The longest time that a sender may wait, in seconds.
 const LONGEST_WAIT: u64 = 3600;
-
-/// The most bytes of an `Idempotency-Key`.
-const LONGEST_KEY: usize = 128;
 
 /// How a prompt is sent.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -90,11 +88,11 @@ impl Wanted {
         };
         let key = headers.get("idempotency-key").map(|key| {
             let key = key.to_str().ok().filter(|key| {
-                (1..=LONGEST_KEY).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
+                (1..=LONGEST_NAME).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
             });
             key.map(str::to_owned).ok_or_else(|| {
                 let message = format!(
-                    "the header Idempotency-Key is to have 1 to {LONGEST_KEY} visible ASCII characters, such as a UUID"
+                    "the header Idempotency-Key is to have 1 to {LONGEST_NAME} visible ASCII characters, such as a UUID"
                 );
                 Failure::bad_request("invalid_idempotency_key").message(message)
             })
