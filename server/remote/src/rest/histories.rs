@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 
 use super::failure::Failure;
 use super::state::Rest;
-use super::summary::{History, TurnSummary, model_of};
+use super::summary::{History, TurnSummary};
 
 /// The most bytes of the turns that are remembered; few in the tests of this module.
 const MOST_BYTES: usize = if cfg!(test) { 64 << 10 } else { 32 << 20 };
@@ -236,7 +236,7 @@ impl Rest {
     /// Returns the model of a session as its settings say, if they do.
     pub(super) fn current_model(&self, record: &SessionRecord) -> Option<String> {
         if let Some(session) = self.in_memory(&record.id) {
-            return model_of(&session.settings().shown(true).unwrap_or_default());
+            return session.settings().model().map(str::to_owned);
         }
         match record.settings.get("model") {
             Some(SessionConfigOptionValue::ValueId(value)) => Some(value.value.to_string()),

@@ -189,7 +189,7 @@ pub(super) fn is_model(option: &SessionConfigOption) -> bool {
 }
 
 /// Returns the current value of the option that selects the model.
-pub(super) fn model_of(options: &[SessionConfigOption]) -> Option<String> {
+fn model_of(options: &[SessionConfigOption]) -> Option<String> {
     match &options.iter().find(|option| is_model(option))?.kind {
         SessionConfigKind::Select(select) => Some(select.current_value.to_string()),
         _ => None,
