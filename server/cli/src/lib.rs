@@ -137,13 +137,9 @@ async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure
     let mut policies = Policies::default();
     policies.cancel_deadline = Duration::from_secs(args.cancel_deadline);
     policies.local_tools = Some(args.local_tools.into());
-    args.questions.apply(&mut policies);
-    let server = args.questions.rule(Server::builder(handler))?;
-    let mut server = server
-        .store(store)
-        .limits(limits)
-        .policies(policies)
-        .initial_settings(args.settings.settings());
+    let server = Server::builder(handler).store(store).limits(limits);
+    let server = args.questions.apply(server, policies)?;
+    let mut server = server.initial_settings(args.settings.settings());
     let next = match (args.name, args.resume) {
         (Some(name), _) => Some(NextSession::Named(name)),
         (_, Some(name)) => Some(NextSession::Resume(name)),

@@ -37,27 +37,26 @@ pub enum Timeout {
 }
 
 impl QuestionArgs {
-    /// Sets what the options say of time.
-    pub(super) fn apply(&self, policies: &mut Policies) {
+    /// Sets rules and time limits, and these policies.
+    ///
+    /// # Errors
+    ///
+    /// Wrong usage, when the file of rules cannot be read or is not valid.
+    pub(super) fn apply(
+        &self,
+        server: ServerBuilder,
+        mut policies: Policies,
+    ) -> Result<ServerBuilder, Failure> {
         let seconds = self.permission_timeout;
         policies.question_timeout = (seconds > 0).then(|| Duration::from_secs(seconds));
         policies.on_timeout = match self.on_timeout {
             Timeout::Reject => OnTimeout::Reject,
             Timeout::Cancel => OnTimeout::Cancel,
         };
-    }
-
-    /// Sets the rules.
-    ///
-    /// # Errors
-    ///
-    /// Wrong usage, when the file cannot be read or is not valid.
-    pub(super) fn rule(&self, server: ServerBuilder) -> Result<ServerBuilder, Failure> {
-        let Some(file) = &self.rules else {
-            return Ok(server);
-        };
-        match Rules::read(file) {
-            Ok(rules) => Ok(server.permissions(PermissionRules::new(rules))),
+        let server = server.policies(policies);
+        match self.rules.as_ref().map(Rules::read).transpose() {
+            Ok(Some(rules)) => Ok(server.permissions(PermissionRules::new(rules))),
+            Ok(None) => Ok(server),
             Err(error) => usage(error.to_string()),
         }
     }

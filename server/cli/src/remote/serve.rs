@@ -101,11 +101,8 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
     };
     let mut limits = Limits::default();
     args.keep.apply(&mut limits);
-    let mut policies = Policies::default();
-    args.questions.apply(&mut policies);
-    let server = args.questions.rule(server)?;
+    let server = args.questions.apply(server, Policies::default())?;
     let server = server.store(args.store.open(false)?).limits(limits);
-    let server = server.policies(policies);
     let server = server.initial_settings(args.settings.settings()).build();
     let mut tokens = match master.as_ref().or(generated.as_ref()) {
         Some(master) => Tokens::new(master),
