@@ -17,7 +17,7 @@ use super::Client;
 pub fn check_login(facts: &MethodFacts, is_attached: bool) -> HandlerResult<()> {
     let permitted = match (facts.joins, facts.scope) {
         (Attachment::Keeps, Scope::Session) => is_attached,
-        // No other fact tells that it shows sessions.
+        // No fact marks it as a list of sessions.
         (Attachment::Keeps, Scope::Connection) => facts.name != "session/list",
         _ => false,
     };

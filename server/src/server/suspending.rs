@@ -149,7 +149,7 @@ impl Session {
             return false;
         }
         let last = self.last_event();
-        // Opened again, it could have events that clients were told are lost.
+        // Opened again, it could have events that clients count as lost.
         let is_certain = !self.log().has_failed() && self.core().may_suspend_attached();
         let mut state = self.state();
         let may_detach = state.clients.is_empty() || is_certain;

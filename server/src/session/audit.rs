@@ -75,7 +75,7 @@ pub(crate) enum Ending<'a> {
     Answered(&'a Answerer, &'a Reply),
     /// The only client that could answer has failed.
     Failed(&'a Answerer, &'a crate::Error),
-    /// Nobody waits any more: the turn was cancelled or has ended, or the asker has given up.
+    /// Nobody waits any more: the turn was cancelled or has ended, or the asker no longer waits.
     Withdrawn,
 }
 

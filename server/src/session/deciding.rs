@@ -19,7 +19,7 @@ use crate::limits::OnTimeout;
 use crate::log::Appender;
 use crate::turn::push;
 
-/// The most bytes of a tool call that rules are told.
+/// The most bytes of a tool call that rules receive.
 const CALL_BYTES: usize = 1 << 20;
 
 /// The latest events of a turn in which its tool calls are looked for.

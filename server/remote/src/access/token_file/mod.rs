@@ -104,7 +104,7 @@ pub enum TokenFileError {
     Random(#[from] getrandom::Error),
 }
 
-/// What tells one state of a file from another. `None`: there is no file.
+/// Identifies a state of a file. `None`: there is no file.
 pub(super) type Stamp = Option<(SystemTime, u64, u64)>;
 
 #[derive(Serialize, Deserialize)]
