@@ -4,7 +4,7 @@ use acp_server::store::SessionRecord;
 use acp_server::usage::UsageTotals;
 
 use super::failure::Failure;
-use super::histories::unless_deleted;
+use super::histories::{AllRecords, unless_deleted};
 use super::query::Filters;
 use super::runs::milliseconds;
 use super::state::Rest;
@@ -44,6 +44,27 @@ impl Summary {
     }
 }
 
+impl AllRecords<'_> {
+    /// Returns the next session that was active in the time that a query asks for; `None` if no further
+    /// one was.
+    ///
+    /// # Errors
+    ///
+    /// As [`next`](Self::next).
+    async fn next_active(&mut self, filters: &Filters) -> Result<Option<SessionRecord>, Failure> {
+        while let Some(record) = self.next().await? {
+            let active = milliseconds(&record.updated_at);
+            if filters.is_before(active) {
+                break;
+            }
+            if filters.accepts_time(active) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+}
+
 impl Rest {
     /// Returns the sessions that a query asks for, the latest activity first.
     ///
@@ -58,15 +79,8 @@ impl Rest {
         let mut rows: Vec<Row> = Vec::new();
         let mut records = self.all_records(operation, true);
         while rows.len() < filters.limit
-            && let Some(record) = records.next().await?
+            && let Some(record) = records.next_active(filters).await?
         {
-            let active = milliseconds(&record.updated_at);
-            if filters.is_before(active) {
-                break;
-            }
-            if !filters.accepts_time(active) {
-                continue;
-            }
             let row = unless_deleted(self.row(record, operation).await)?;
             rows.extend(row.filter(|row| filters.accepts_model(row.model.as_deref())));
         }
@@ -91,15 +105,9 @@ impl Rest {
         let mut ids = Vec::new();
         let mut records = self.all_records(operation, false);
         while ids.len() < filters.limit
-            && let Some(record) = records.next().await?
+            && let Some(record) = records.next_active(filters).await?
         {
-            let active = milliseconds(&record.updated_at);
-            if filters.is_before(active) {
-                break;
-            }
-            if filters.accepts_time(active) {
-                ids.push(record.id.to_string());
-            }
+            ids.push(record.id.to_string());
         }
         Ok(ids)
     }
