@@ -4,7 +4,7 @@ pub use crate::guard::{choices, is_mode};
 pub use crate::hooks::check_field;
 pub use crate::permission::{Shown, as_diff};
 pub use crate::process::sweep::VARIABLE as MARKS;
-pub use crate::process::sweep::kill_marked;
+pub use crate::process::sweep::{kill_marked, with_mark};
 pub use crate::process::tokens::withhold;
 pub use crate::process::why_not;
 #[cfg(feature = "remote")]

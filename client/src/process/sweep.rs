@@ -62,14 +62,19 @@ impl Mark {
                 Some((_, value)) => value.map(OsString::from),
                 None => std::env::var_os(VARIABLE),
             };
-            let mut marks = marks.unwrap_or_default();
-            if !marks.is_empty() {
-                marks.push(":");
-            }
-            marks.push(&self.0);
-            command.env(VARIABLE, marks);
+            command.env(VARIABLE, with_mark(marks, &self.0));
         }
     }
+}
+
+/// Returns a value of [`VARIABLE`] with a further mark.
+pub fn with_mark(marks: Option<OsString>, mark: &str) -> OsString {
+    let mut marks = marks.unwrap_or_default();
+    if !marks.is_empty() {
+        marks.push(":");
+    }
+    marks.push(mark);
+    marks
 }
 
 /// Kills all processes with one of these marks, which a program that has ended has set in [`VARIABLE`].

@@ -10,7 +10,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use acp_client::internal::{MARKS, kill_marked};
+use acp_client::internal::{MARKS, kill_marked, with_mark};
 
 /// How the name of a file ends.
 const ENDING: &str = "lock";
@@ -79,12 +79,7 @@ impl Registered {
 
     /// Returns the variable that processes of the agent are started with.
     pub(super) fn variable(&self) -> (&'static str, OsString) {
-        let mut marks = std::env::var_os(MARKS).unwrap_or_default();
-        if !marks.is_empty() {
-            marks.push(":");
-        }
-        marks.push(&self.mark);
-        (MARKS, marks)
+        (MARKS, with_mark(std::env::var_os(MARKS), &self.mark))
     }
 }
 
