@@ -7,8 +7,9 @@ pub use crate::process::sweep::VARIABLE as MARKS;
 pub use crate::process::sweep::{kill_marked, with_mark};
 pub use crate::process::tokens::withhold;
 pub use crate::process::why_not;
+pub use crate::reconnect::{SessionGap, is_lost_request};
 #[cfg(feature = "remote")]
-pub use crate::remote::download_client;
+pub use crate::remote::{PersistentConnection, download_client};
 pub use crate::session::separator;
 #[cfg(feature = "v2")]
 pub use crate::v2::Converter;

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::{Endpoint, Inner, Wire};
 use crate::error::{Error, Result};
+use crate::reconnect::is_lost_request;
 
 impl Inner {
     /// Waits for a response within the timeout.
@@ -89,7 +90,7 @@ impl Wire {
         }
         if let acp_sdk::Error::Response { error: answer, .. } = &error
             && matches!(self.endpoint, Endpoint::Bridge { .. })
-            && is_lost(answer)
+            && is_lost_request(answer)
         {
             return Error::ConnectionLost {
                 method: method.to_owned(),
@@ -109,12 +110,6 @@ impl Wire {
             None => Error::Sdk(error),
         }
     }
-}
-
-/// Returns whether an error was created by the connection, not by the agent: the request was lost.
-fn is_lost(answer: &acp_sdk::RpcError) -> bool {
-    let data = answer.data.as_ref().and_then(acp_sdk::Json::to_value);
-    data.as_ref().is_some_and(crate::reconnect::is_own)
 }
 
 fn auth_methods(agent: &InitializeResponse) -> Vec<(String, String)> {

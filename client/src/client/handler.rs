@@ -10,14 +10,13 @@ use std::time::Duration;
 use acp_sdk::runtime::Method;
 use acp_sdk::v1::{self, *};
 use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
-use serde_json::Value;
 
 #[cfg(feature = "v2")]
 pub(super) use self::v2::HandlerV2;
 use crate::guard::{Effect, Guard, cancelled};
 use crate::hooks::{AnyElicitation, AnyExtensions, AnyFiles, AnyTerminals, SessionContext, elicit};
 use crate::permission::Reason;
-use crate::reconnect::{GAP, RESTARTED, is_own};
+use crate::reconnect::{SessionGap, is_restart};
 use crate::session::{self, Answered, Gap, Inbox, ReaderTimeout, Sessions, TurnState};
 
 /// The client's handler for a connection.
@@ -65,15 +64,10 @@ impl Handler {
     }
 
     /// Records a gap after the connection of a session was lost.
-    async fn record_gap(&self, params: &Value) {
-        let session = SessionId::from(params["sessionId"].as_str().unwrap_or_default());
+    async fn record_gap(&self, SessionGap { session, gap }: SessionGap) {
         let inbox = self.sessions.inbox(&session);
-        let (gap, history_follows) = match params["kind"].as_str() {
-            Some("complete") => return inbox.end_history(),
-            Some("loaded") => (Gap::Loaded, true),
-            Some("resumed") => (Gap::Resumed, false),
-            Some("truncated") => (Gap::Truncated, false),
-            _ => (Gap::Lost, false),
+        let Some(gap) = gap else {
+            return inbox.end_history();
         };
         #[cfg(feature = "v2")]
         if gap != Gap::Truncated {
@@ -82,7 +76,7 @@ impl Handler {
         // A failed load has no end of history.
         inbox.end_history();
         inbox.missing(gap, &self.reader_timeout()).await;
-        if history_follows {
+        if gap == Gap::Loaded {
             inbox.begin_history();
         }
     }
@@ -285,19 +279,13 @@ impl v1::Client for Handler {
         method: &str,
         params: Option<Json>,
     ) -> HandlerResult<()> {
-        // An agent may use these names, too.
-        let own = match method {
-            GAP | RESTARTED => params.as_ref().and_then(Json::to_value).filter(is_own),
-            _ => None,
-        };
-        match (method, own) {
-            (GAP, Some(params)) => self.record_gap(&params).await,
-            (RESTARTED, Some(_)) => self.end_terminals(),
-            _ => {
-                if let Some(hook) = &self.hooks.extensions {
-                    hook.notification(method, params).await;
-                }
-            }
+        let text = params.as_ref().map(Json::get);
+        if let Some(gap) = SessionGap::read(method, text) {
+            self.record_gap(gap).await;
+        } else if is_restart(method, text) {
+            self.end_terminals();
+        } else if let Some(hook) = &self.hooks.extensions {
+            hook.notification(method, params).await;
         }
         Ok(())
     }

@@ -21,7 +21,8 @@ use tokio::sync::watch;
 
 pub(crate) use self::backoff::Backoff;
 pub(crate) use self::bridge::Bridge;
-pub(crate) use self::own::{OWN, is_own, mark};
+pub(crate) use self::own::{OWN, is_restart, mark};
+pub use self::own::{SessionGap, is_lost_request};
 pub(crate) use self::resume::{GAP, RESTARTED};
 pub use self::settings::Reconnect;
 pub use self::state::ConnectionState;

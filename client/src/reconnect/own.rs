@@ -3,7 +3,11 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::OnceLock;
 
+use acp_sdk::v1::SessionId;
+use acp_sdk::{Json, RpcError};
 use serde_json::Value;
+
+use crate::session::Gap;
 
 /// The member with the mark.
 pub(crate) const OWN: &str = "acp-client/own";
@@ -19,6 +23,53 @@ pub(crate) fn mark() -> &'static str {
 }
 
 /// Returns whether params or error data have the mark.
-pub(crate) fn is_own(value: &Value) -> bool {
+fn is_own(value: &Value) -> bool {
     value[OWN] == mark()
+}
+
+/// What a message of this crate says of a session whose connection was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionGap {
+    /// The session, by the agent's id.
+    pub session: SessionId,
+    /// Which events may be missing; `None`: the history of a loaded session is complete.
+    pub gap: Option<Gap>,
+}
+
+impl SessionGap {
+    /// Reads a notification; `None` if it is not one of this crate about a gap.
+    #[must_use]
+    pub fn read(method: &str, params: Option<&str>) -> Option<Self> {
+        if method != super::GAP {
+            return None;
+        }
+        let params = own_params(params)?;
+        Some(Self {
+            session: params["sessionId"].as_str()?.into(),
+            gap: match params["kind"].as_str()? {
+                "complete" => None,
+                "loaded" => Some(Gap::Loaded),
+                "resumed" => Some(Gap::Resumed),
+                "truncated" => Some(Gap::Truncated),
+                _ => Some(Gap::Lost),
+            },
+        })
+    }
+}
+
+/// Returns whether a notification is one of this crate, which says that the agent was restarted.
+pub(crate) fn is_restart(method: &str, params: Option<&str>) -> bool {
+    method == super::RESTARTED && own_params(params).is_some()
+}
+
+/// Returns whether an error was created by this crate, not by the agent: the request was lost.
+#[must_use]
+pub fn is_lost_request(answer: &RpcError) -> bool {
+    let data = answer.data.as_ref().and_then(Json::to_value);
+    data.as_ref().is_some_and(is_own)
+}
+
+/// Returns the params of a notification of this crate: an agent may use its name, too.
+fn own_params(params: Option<&str>) -> Option<Value> {
+    serde_json::from_str(params?).ok().filter(is_own)
 }

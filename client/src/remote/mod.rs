@@ -43,6 +43,7 @@ mod connector;
 mod error;
 mod http;
 mod link;
+mod persistent;
 mod socket;
 mod sse;
 mod tls;
@@ -53,6 +54,7 @@ pub use self::agent::RemoteAgent;
 pub(crate) use self::connector::RemoteConnector;
 pub use self::error::RemoteError;
 pub use self::link::{RawReceiver, RawSender, Received, Refused, connect_raw};
+pub use self::persistent::PersistentConnection;
 pub use self::socket::RawSocket;
 pub use self::token::Token;
 

@@ -1,11 +1,12 @@
 //! Hosting another agent: `acp-server host`, and the command behind `acp-server serve`.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use acp_client::remote::{RemoteAgent, RemoteError, Token as RemoteToken};
 use acp_sandbox::Sandbox;
 use acp_sandbox::args::SandboxArgs;
-use acp_server_host::{AgentProcesses, HostedAgent};
+use acp_server_host::{AgentProcesses, HostedAgent, HostedAgentBuilder};
 use clap::{Args, ValueEnum};
 
 #[cfg(unix)]
@@ -16,6 +17,9 @@ use super::args::Serve;
 use super::store::StoreArgs;
 use super::usage::usage;
 use super::{Failure, serve_handler};
+
+/// The variable with the token for another server.
+const ACP_TOKEN: &str = "ACP_TOKEN";
 
 /// What `acp-server host --help` explains besides the options.
 const ABOUT_HOST: &str = r#"The client sees the agent COMMAND, with the sessions of this server: kept in a
@@ -57,6 +61,18 @@ pub struct AgentArgs {
     /// Whether COMMAND is confined.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
+    /// Serve the agent at this URL instead of a command: http, https, ws or wss
+    #[arg(long, value_name = "URL", conflicts_with_all = ["command", "sandbox"])]
+    pub url: Option<String>,
+    /// Read the token for the server at --url from this file [default: the variable ACP_TOKEN]
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub url_token_file: Option<PathBuf>,
+    /// Trust the certificate authorities in this PEM file for --url instead of the system's
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub url_ca_file: Option<PathBuf>,
+    /// Send the token for --url to another machine without encryption, over http or ws
+    #[arg(long, requires = "url")]
+    pub url_insecure: bool,
     /// The agent and its arguments, after `--`; it speaks version 1 of the protocol on its standard
     /// input and output
     #[arg(last = true, value_name = "COMMAND")]
@@ -91,12 +107,24 @@ impl AgentArgs {
         }
     }
 
-    /// Starts the agent; `None` if there is no command.
-    ///
-    /// # Errors
-    ///
-    /// Wrong usage, when the command cannot be started or is no agent.
-    pub(super) async fn start(&self, store: &StoreArgs) -> Result<Option<HostedAgent>, Failure> {
+    /// Returns the agent at the URL.
+    fn remote(&self, url: &str) -> Result<HostedAgentBuilder, RemoteError> {
+        let token = match &self.url_token_file {
+            Some(path) => Some(RemoteToken::from_file(path)?),
+            None => RemoteToken::from_env(ACP_TOKEN)?,
+        };
+        let mut agent = RemoteAgent::new(url)?.token(token);
+        if let Some(path) = &self.url_ca_file {
+            agent = agent.ca_file(path)?;
+        }
+        if self.url_insecure {
+            agent = agent.insecure();
+        }
+        Ok(HostedAgent::at(agent))
+    }
+
+    /// Returns the command; `None` if there is none.
+    fn local(&self, store: &StoreArgs) -> Result<Option<HostedAgentBuilder>, Failure> {
         let Some((program, args)) = self.command.split_first() else {
             #[cfg(unix)]
             if self.agent_user.is_some() {
@@ -108,23 +136,47 @@ impl AgentArgs {
             return Ok(None);
         };
         tracing::info!("starting {}", program.to_string_lossy());
-        let processes = match self.agent_process {
-            Processes::Shared => AgentProcesses::Shared,
-            Processes::Session => AgentProcesses::PerSession,
-        };
         let agent = HostedAgent::builder(program)
             .args(args)
-            .processes(processes)
             .sandbox(self.prepared_sandbox()?);
         #[cfg(unix)]
         let agent = match &self.agent_user {
             Some(name) => AgentUser::find(name)?.apply(agent),
             None => agent,
         };
-        let agent = match store.agents_folder()? {
+        Ok(Some(match store.agents_folder()? {
             Some(folder) => agent.end_leftovers(folder),
             None => agent,
+        }))
+    }
+
+    /// Starts the agent, or connects to it; `None` if there is neither command nor URL.
+    ///
+    /// # Errors
+    ///
+    /// Wrong usage, when the command cannot be started, the server at the URL cannot be reached, or it is
+    /// no agent.
+    pub(super) async fn start(&self, store: &StoreArgs) -> Result<Option<HostedAgent>, Failure> {
+        let agent = match &self.url {
+            Some(url) => match self.remote(url) {
+                Ok(agent) => Some(agent),
+                Err(error) => return usage(format!("--url: {error}")),
+            },
+            // clap does not check it when there is a command.
+            None if self.url_token_file.is_some()
+                || self.url_ca_file.is_some()
+                || self.url_insecure =>
+            {
+                return usage("the options --url-… are for the server at --url URL");
+            }
+            None => self.local(store)?,
         };
+        let Some(agent) = agent else { return Ok(None) };
+        let processes = match self.agent_process {
+            Processes::Shared => AgentProcesses::Shared,
+            Processes::Session => AgentProcesses::PerSession,
+        };
+        let agent = agent.processes(processes);
         match agent.start().await {
             Ok(agent) => {
                 tracing::info!("hosting {}", agent.name());
@@ -144,7 +196,7 @@ pub(super) async fn host(args: Box<Host>) -> Result<(), Failure> {
         return usage(reason);
     }
     let Some(agent) = args.agent.start(&args.serve.store).await? else {
-        return usage("host needs the command of an agent, after --");
+        return usage("host needs the command of an agent, after --, or --url");
     };
     let served = serve_handler(agent.clone(), args.serve).await;
     agent.shutdown().await;

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "remote")]
+use acp_client::remote::RemoteAgent;
 use acp_client::{AgentCommand, Sandbox};
 
 use super::handler::HostedAgent;
@@ -11,11 +13,15 @@ use super::leftovers::Registered;
 use super::stderr::PassOn;
 use super::{AgentProcesses, HostedError, HostedLimits};
 
-/// The command of a [`HostedAgent`]: a program and its arguments. No shell reads them.
+/// The command of a [`HostedAgent`]: a program and its arguments, which no shell reads. Or the URL of a
+/// server that has the agent.
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct HostedAgentBuilder {
+    /// Of the agent at a URL, its host.
     program: OsString,
+    #[cfg(feature = "remote")]
+    url: Option<RemoteAgent>,
     args: Vec<OsString>,
     /// Without a value, the variable is removed.
     env: Vec<(OsString, Option<OsString>)>,
@@ -31,6 +37,8 @@ impl HostedAgentBuilder {
     pub(super) fn new(program: OsString) -> Self {
         Self {
             program,
+            #[cfg(feature = "remote")]
+            url: None,
             args: Vec::new(),
             env: Vec::new(),
             processes: AgentProcesses::default(),
@@ -39,6 +47,13 @@ impl HostedAgentBuilder {
             starter: None,
             leftovers: None,
         }
+    }
+
+    #[cfg(feature = "remote")]
+    pub(super) fn at(agent: RemoteAgent) -> Self {
+        let mut builder = Self::new(agent.url().into());
+        builder.url = Some(agent);
+        builder
     }
 
     /// Adds an argument.
@@ -109,10 +124,29 @@ impl HostedAgentBuilder {
     ///
     /// # Errors
     ///
-    /// When the command cannot be started, does not answer in time, or uses another version of the
-    /// protocol.
+    /// When the command cannot be started, the server cannot be reached, the agent does not answer in
+    /// time, or it uses another version of the protocol. [`HostedError::NotForUrl`] when an agent at a URL
+    /// was given what only a command has.
     pub async fn start(self) -> Result<HostedAgent, HostedError> {
+        self.check()?;
         HostedAgent::start(Spec::new(self).await).await
+    }
+
+    /// Fails when an option would be without effect.
+    fn check(&self) -> Result<(), HostedError> {
+        #[cfg(feature = "remote")]
+        if self.url.is_some() {
+            let set = [
+                (!self.args.is_empty(), "arguments"),
+                (!self.env.is_empty(), "environment"),
+                (self.sandbox.is_some(), "sandbox"),
+                (self.starter.is_some(), "command that starts it"),
+            ];
+            if let Some((_, what)) = set.into_iter().find(|(is_set, _)| *is_set) {
+                return Err(HostedError::NotForUrl { what });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -127,6 +161,15 @@ pub(super) struct Spec {
 
 impl Spec {
     async fn new(builder: HostedAgentBuilder) -> Self {
+        #[cfg(feature = "remote")]
+        let builder = match builder.url {
+            // Its processes are those of its server.
+            Some(_) => HostedAgentBuilder {
+                leftovers: None,
+                ..builder
+            },
+            None => builder,
+        };
         let registered = match builder.leftovers.clone() {
             Some(folder) => register(folder).await,
             None => None,
@@ -144,6 +187,13 @@ impl Spec {
 
     pub(super) fn processes(&self) -> AgentProcesses {
         self.builder.processes
+    }
+
+    /// Returns the agent behind a URL, if it is one.
+    #[cfg(feature = "remote")]
+    pub(super) fn url(&self) -> Option<RemoteAgent> {
+        let agent = self.builder.url.clone()?;
+        Some(agent.max_message_bytes(self.builder.limits.message_bytes))
     }
 
     /// Returns the command of one process.

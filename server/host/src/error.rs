@@ -10,6 +10,15 @@ pub enum HostedError {
     /// The command cannot be started.
     #[error("{0}")]
     Spawn(String),
+    /// The server that has the agent cannot be reached, or refuses the connection.
+    #[error("{0}")]
+    Connect(String),
+    /// Options of a command were set for an agent at a URL.
+    #[error("an agent at a URL has no {what}: its server starts it")]
+    NotForUrl {
+        /// The option.
+        what: &'static str,
+    },
     /// The process ended, or broke the protocol, before it had answered `initialize`.
     #[error("the agent cannot be used: {0}")]
     Ended(String),

@@ -59,6 +59,14 @@ impl HostedAgent {
         HostedAgentBuilder::new(program.into())
     }
 
+    /// Takes an agent behind a URL, which another server has: over HTTP or WebSocket, with sessions of
+    /// this server. A lost connection is opened again, as [`RemoteAgent`](acp_client::remote::RemoteAgent)
+    /// says; a turn goes on meanwhile if the other server numbers its events.
+    #[cfg(feature = "remote")]
+    pub fn at(agent: acp_client::remote::RemoteAgent) -> HostedAgentBuilder {
+        HostedAgentBuilder::at(agent)
+    }
+
     pub(super) async fn start(spec: Spec) -> Result<Self, HostedError> {
         let first = match spec.processes() {
             AgentProcesses::Shared => Key::Shared(Offered::default()),

@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
+use acp_client::internal::SessionGap;
 use acp_sdk::service::{HandlerFuture, IncomingNotification, IncomingRequest, Service};
 use acp_sdk::{HandlerError, HandlerResult, Json};
 use acp_server::internal::raw_object::RawObject;
+use serde_json::value::RawValue;
 
 use super::routes::Routes;
 use super::session::HostedSession;
@@ -43,6 +45,16 @@ impl Service for Incoming {
 
     fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
         let raw = notification.params();
+        let gap = SessionGap::read(notification.method(), raw.map(RawValue::get));
+        if let Some(SessionGap { session, gap }) = gap {
+            let hosted = self.routes.find(session.as_str());
+            return notification.handle_ext(move |_, _, _| async move {
+                if let Some(hosted) = hosted {
+                    hosted.missed(gap).await;
+                }
+                Ok(())
+            });
+        }
         let params = raw.and_then(|raw| RawObject::parse(raw.get()));
         let params = params.unwrap_or_default();
         let id = params.text("sessionId");

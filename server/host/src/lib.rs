@@ -37,6 +37,7 @@ mod handler;
 mod incoming;
 mod leftovers;
 mod limits;
+mod link;
 mod offered;
 mod opening;
 mod process;

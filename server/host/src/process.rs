@@ -1,10 +1,11 @@
-//! One process of the agent: started, initialized, and its end.
+//! One process of the agent, or one connection to a server that has it: started, initialized, and its
+//! end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use acp_client::AgentProcess;
+use acp_client::internal::is_lost_request;
 use acp_sdk::v1::{
     AgentHandle, Implementation, InitializeRequest, InitializeResponse, ProtocolVersion,
 };
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::HostedError;
 use super::builder::Spec;
 use super::incoming::Incoming;
+use super::link::Link;
 use super::offered::Offered;
 use super::routes::Routes;
 use super::stderr::printable;
@@ -54,20 +56,20 @@ impl Process {
     /// Starts a process and initializes it.
     pub(super) async fn start(spec: &Spec, offered: Offered) -> Result<Self, HostedError> {
         let limits = spec.limits();
-        let spawned = spec.command().spawn();
-        let mut process = spawned.map_err(|error| HostedError::Spawn(error.to_string()))?;
-        let command = process.command().to_owned();
-        let streams = process.take_streams();
-        let no_streams = || HostedError::Spawn(format!("`{command}` has no streams"));
-        let (output, input) = streams.ok_or_else(no_streams)?;
+        let (link, transport) = Link::open(spec).await?;
+        let command = link.name().to_owned();
         let routes = Arc::new(Routes::default());
         let faults = Arc::new(Faults::new(limits.invalid_lines, spec.stderr.clone()));
         let connection = ConnectionBuilder::new()
             .observer(Watched(faults.clone()))
             .max_message_bytes(limits.message_bytes)
-            .answer_invalid(false)
-            .explain_close(process.explain_close())
-            .open(Incoming::new(routes.clone()), (output, input))
+            .answer_invalid(false);
+        let connection = match link.explain_close() {
+            Some(reason) => connection.explain_close(reason),
+            None => connection,
+        };
+        let connection = connection
+            .open(Incoming::new(routes.clone()), transport)
             .start();
         let hello = InitializeRequest::new(ProtocolVersion::V1)
             .with_client_capabilities(offered.capabilities())
@@ -88,7 +90,7 @@ impl Process {
                 return Err(HostedError::Version { command, version });
             }
             Ok(Err(Error::Closed(reason))) => {
-                let ended = ended_text(&process, &reason).await;
+                let ended = link.ended_text(&reason).await;
                 return Err(HostedError::Ended(ended));
             }
             Ok(Err(error)) => {
@@ -98,7 +100,7 @@ impl Process {
             Err(_) => {
                 return Err(HostedError::TimedOut {
                     after: limits.start_timeout,
-                    stderr: last_lines(&process).await,
+                    stderr: link.last_lines().await,
                     command,
                 });
             }
@@ -106,7 +108,7 @@ impl Process {
         let (ending, ended) = watch::channel(None);
         let stop = CancellationToken::new();
         tokio::spawn(supervise(
-            process,
+            link,
             connection,
             stop.clone(),
             faults.clone(),
@@ -216,7 +218,7 @@ impl Process {
     ) -> HandlerResult<Result<T, RpcError>> {
         match timeout(self.answer_timeout, call).await {
             Ok(Ok(answer)) => Ok(Ok(answer)),
-            Ok(Err(Error::Response { error, .. })) => Ok(Err(*error)),
+            Ok(Err(Error::Response { error, .. })) if !is_lost_request(&error) => Ok(Err(*error)),
             Ok(Err(error)) => Err(self.failed(error).await),
             Err(_) => Err(HandlerError::internal(format!(
                 "`{}` did not answer {method} within {:?}",
@@ -228,6 +230,10 @@ impl Process {
     /// Returns the error of a call as that of the client's request.
     pub(super) async fn failed(&self, error: Error) -> HandlerError {
         match error {
+            // The connection to its server was lost, and is opened again.
+            Error::Response { error, .. } if is_lost_request(&error) => {
+                HandlerError::internal(error.message)
+            }
             Error::Response { error, .. } => HandlerError::response(*error),
             Error::Closed(_) => {
                 let reason = self.reason().await;
@@ -248,31 +254,5 @@ impl Drop for TurnOf {
     fn drop(&mut self) {
         self.0.turns.fetch_sub(1, Ordering::AcqRel);
         self.0.end_if_retired();
-    }
-}
-
-/// Describes the end of a process.
-pub(super) async fn ended_text(process: &AgentProcess, reason: &acp_sdk::CloseReason) -> String {
-    let command = process.command();
-    let what = match process.exit() {
-        Some(exit) => format!("`{command}` {exit}"),
-        None => format!("`{command}`: {reason}"),
-    };
-    printable(&what) + &last_lines(process).await
-}
-
-/// The last lines of standard error, for the end of a sentence.
-pub(super) async fn last_lines(process: &AgentProcess) -> String {
-    const LINES: usize = 5;
-    const CHARACTERS: usize = 300;
-    let lines = process.stderr_tail().await;
-    let from = lines.len().saturating_sub(LINES);
-    let lines: Vec<String> = lines[from..]
-        .iter()
-        .map(|line| printable(line).chars().take(CHARACTERS).collect())
-        .collect();
-    match lines.is_empty() {
-        true => String::new(),
-        false => format!("; its last lines: {}", lines.join(" | ")),
     }
 }

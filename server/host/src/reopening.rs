@@ -209,7 +209,7 @@ impl HostedSession {
     }
 
     /// Writes a message in the agent's name.
-    async fn say(&self, session: &Session, text: &str) -> HandlerResult<()> {
+    pub(super) async fn say(&self, session: &Session, text: &str) -> HandlerResult<()> {
         match self.turn() {
             Some(turn) => turn.send_text(text).await?,
             None => session.send(notice(text)).await?,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use acp_client::Gap;
 use acp_sdk::Json;
 use acp_sdk::v1::{AvailableCommand, SessionId, SessionUpdate};
 use acp_server::event::RawUpdate;
@@ -184,6 +185,31 @@ impl HostedSession {
             () = self.closed.cancelled() => return,
         };
         if let Err(error) = written {
+            self.dropped(&error.to_string());
+        }
+    }
+
+    /// The connection to the agent's server was lost and opened again. `None`: the history of the loaded
+    /// session is complete.
+    pub(super) async fn missed(&self, gap: Option<Gap>) {
+        match gap {
+            Some(Gap::Loaded) => self.state().replay = Some(None),
+            _ => self.state().replay = None,
+        }
+        if gap == Some(Gap::Lost)
+            && let Ok(mut link) = self.link.try_lock()
+        {
+            // The next prompt begins a new one. Whoever has the link locked opens it already.
+            *link = None;
+        }
+        if gap.is_none() {
+            return;
+        }
+        let text = "(The connection to the agent was lost for a while. What it did meanwhile may be \
+            missing here.)\n\n";
+        if let Ok(session) = self.session()
+            && let Err(error) = self.say(&session, text).await
+        {
             self.dropped(&error.to_string());
         }
     }

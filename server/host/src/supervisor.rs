@@ -3,14 +3,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acp_client::AgentProcess;
 use acp_sdk::{CloseReason, Observer, RunningConnection};
 use acp_server::internal::log_repeated;
 use tokio::sync::watch;
 use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::process::{ended_text, last_lines};
+use super::link::Link;
 use super::stderr::{PassOn, printable};
 
 /// Time for what was sent to be written before standard input is closed.
@@ -91,24 +90,24 @@ impl Observer for Watched {
     }
 }
 
-/// Owns a process until it has ended, and says why.
+/// Owns a process, or a connection to a server, until it has ended, and says why.
 pub(super) async fn supervise(
-    process: AgentProcess,
+    link: Link,
     mut connection: RunningConnection,
     stop: CancellationToken,
     faults: Arc<Faults>,
     ending: watch::Sender<Option<Arc<str>>>,
 ) {
     let peer = connection.peer().clone();
-    let command = process.command().to_owned();
+    let command = link.name().to_owned();
     tracing::info!(command, "a process of the agent has started");
     let (expected, text) = tokio::select! {
         biased;
         () = faults.broken() => {
-            process.terminate().await;
+            link.terminate().await;
             connection.close();
             let reason = faults.reason();
-            let last = last_lines(&process).await;
+            let last = link.last_lines().await;
             (false, format!("`{command}` was ended, because {reason}{last}"))
         }
         () = stop.cancelled() => {
@@ -116,13 +115,13 @@ pub(super) async fn supervise(
             // Dropped in any case below, which closes standard input.
             let _ = timeout(WRITING, connection.closed()).await;
             drop(connection);
-            process.await_end().await;
+            link.await_end().await;
             (true, format!("`{command}` was shut down"))
         }
         _ = connection.closed() => {
             let reason = peer.closed().await;
-            let text = ended_text(&process, &reason).await;
-            process.terminate().await;
+            let text = link.ended_text(&reason).await;
+            link.terminate().await;
             (false, text)
         }
     };

@@ -1,9 +1,11 @@
 //! `acp-server host` and `acp-server serve -- COMMAND`, as processes.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
+
+use crate::serve::{Server, TOKEN, User};
 
 fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_acp-server"));
@@ -11,45 +13,183 @@ fn binary() -> Command {
     command
 }
 
+/// The one client of `acp-server host`.
+struct Editor {
+    host: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    last: u32,
+}
+
+impl Editor {
+    fn of(mut host: Command, agent: &[&str]) -> Self {
+        host.args(["host", "--store", "memory"]).args(agent);
+        let mut host = host.stdout(Stdio::piped()).spawn().unwrap();
+        Self {
+            input: host.stdin.take().unwrap(),
+            output: BufReader::new(host.stdout.take().unwrap()),
+            host,
+            last: 0,
+        }
+    }
+
+    /// Calls a method. Returns the result, and the text that came before it.
+    fn call(&mut self, method: &str, params: Value) -> (Value, String) {
+        self.last += 1;
+        let id = self.last;
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        writeln!(self.input, "{request}").unwrap();
+        let mut said = String::new();
+        let mut numbers = Vec::new();
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "closed");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == id {
+                assert!(numbers.is_sorted(), "{numbers:?}");
+                if let Some(error) = message["error"].as_object() {
+                    assert!(error.get("data").is_none(), "{message}");
+                    return (Value::Null, error["message"].to_string());
+                }
+                return (message["result"].clone(), said);
+            }
+            numbers.extend(message["params"]["_meta"]["acp-sdk"]["eventId"].as_u64());
+            said += message["params"]["update"]["content"]["text"]
+                .as_str()
+                .unwrap_or("");
+        }
+    }
+
+    fn open(&mut self) -> Value {
+        let (hello, _) = self.call("initialize", json!({ "protocolVersion": 1 }));
+        assert_eq!(hello["agentInfo"]["title"], "ACP reference agent");
+        let (created, _) = self.call("session/new", json!({ "cwd": "/", "mcpServers": [] }));
+        created["sessionId"].clone()
+    }
+
+    fn try_prompt(&mut self, session: &Value, words: &str) -> (Value, String) {
+        let prompt = json!([{ "type": "text", "text": words }]);
+        let params = json!({ "sessionId": session, "prompt": prompt });
+        self.call("session/prompt", params)
+    }
+
+    fn prompt(&mut self, session: &Value, words: &str) -> String {
+        let (answer, said) = self.try_prompt(session, words);
+        assert_eq!(answer["stopReason"], "end_turn");
+        said
+    }
+
+    fn end(self) {
+        let Self {
+            mut host, input, ..
+        } = self;
+        drop(input);
+        assert!(host.wait().unwrap().success());
+    }
+}
+
+/// Has `acp-server host` serve one client.
+fn is_served_by(host: Command, agent: &[&str]) {
+    let mut editor = Editor::of(host, agent);
+    let session = editor.open();
+    assert!(!editor.prompt(&session, "hello").is_empty());
+    assert!(!editor.prompt(&session, "hello again").is_empty());
+    editor.end();
+}
+
 #[test]
 fn the_reference_agent_can_be_hosted_over_stdio() {
     let agent = env!("CARGO_BIN_EXE_acp-server");
     for processes in ["shared", "session"] {
-        let mut host = binary()
-            .args(["host", "--store", "memory", "--agent-process", processes])
-            .args(["--", agent, "--store", "memory"])
-            .env("ACP_SERVER_TOKEN", "a-secret-of-some-length")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut input = host.stdin.take().unwrap();
-        let mut output = BufReader::new(host.stdout.take().unwrap());
-        let mut call = |id: u32, method: &str, params: Value| {
-            let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-            writeln!(input, "{request}").unwrap();
-            let mut said = String::new();
-            loop {
-                let mut line = String::new();
-                assert_ne!(output.read_line(&mut line).unwrap(), 0, "closed");
-                let message: Value = serde_json::from_str(&line).unwrap();
-                if message["id"] == id {
-                    return (message["result"].clone(), said);
-                }
-                said += message["params"]["update"]["content"]["text"]
-                    .as_str()
-                    .unwrap_or("");
-            }
-        };
-        let (hello, _) = call(0, "initialize", json!({ "protocolVersion": 1 }));
-        assert_eq!(hello["agentInfo"]["title"], "ACP reference agent");
-        let (created, _) = call(1, "session/new", json!({ "cwd": "/", "mcpServers": [] }));
-        let prompt = json!([{ "type": "text", "text": "hello" }]);
-        let params = json!({ "sessionId": created["sessionId"], "prompt": prompt });
-        let (answer, said) = call(2, "session/prompt", params);
-        assert_eq!(answer["stopReason"], "end_turn");
-        assert!(!said.is_empty());
-        drop(input);
-        assert!(host.wait().unwrap().success());
+        let mut host = binary();
+        host.env("ACP_SERVER_TOKEN", "a-secret-of-some-length");
+        is_served_by(
+            host,
+            &[
+                "--agent-process",
+                processes,
+                "--",
+                agent,
+                "--store",
+                "memory",
+            ],
+        );
+    }
+}
+
+#[test]
+fn the_agent_of_another_server_can_be_hosted() {
+    let user = User::new();
+    let server = user.serve(&[]);
+    let token = user.token(&server);
+    for scheme in ["http", "ws"] {
+        let url = format!("{scheme}://127.0.0.1:{}/acp", server.port);
+        let mut host = binary();
+        host.env("ACP_TOKEN", &token);
+        is_served_by(host, &["--url", &url]);
+    }
+}
+
+#[test]
+fn a_session_goes_on_after_a_restart_of_the_other_server() {
+    let user = User::new();
+    let store = user.0.path().join("store.sqlite");
+    let store = store.to_str().unwrap();
+    let start = |port: u16| {
+        let port = port.to_string();
+        let args = ["serve", "--store", store, "--port", &port];
+        let mut command = user.command(&args);
+        command.env("ACP_SERVER_TOKEN", TOKEN);
+        Server::start(command)
+    };
+    let first = start(0);
+    let url = format!("http://127.0.0.1:{}/acp", first.port);
+    let mut host = binary();
+    host.env("ACP_TOKEN", TOKEN);
+    let mut editor = Editor::of(host, &["--url", &url]);
+    let session = editor.open();
+    editor.prompt(&session, "hello");
+    let port = first.port;
+    drop(first);
+    let second = start(port);
+    // It may be on its way to the first one, and is never sent twice.
+    let mut answered = editor.try_prompt(&session, "think");
+    if answered.0.is_null() {
+        let never = "the agent does not know the prompt";
+        assert!(answered.1.contains(never), "{answered:?}");
+        answered = editor.try_prompt(&session, "think");
+    }
+    assert_eq!(answered.0["stopReason"], "end_turn");
+    assert!(!answered.1.contains("could not load"), "{answered:?}");
+    let sessions = second.get("/sessions", Some(TOKEN)).json();
+    assert_eq!(
+        sessions["sessions"].as_array().unwrap().len(),
+        1,
+        "{sessions}"
+    );
+    let turns = &sessions["sessions"][0]["turns"];
+    assert_eq!(turns, 2, "{sessions}");
+    editor.end();
+}
+
+#[test]
+fn a_url_without_an_agent_is_wrong_usage() {
+    let user = User::new();
+    let server = user.serve(&[]);
+    let url = format!("http://127.0.0.1:{}/acp", server.port);
+    let gone = "http://127.0.0.1:1/acp";
+    for (args, reason) in [
+        (&["host", "--url", &url][..], "401"),
+        (&["host", "--url", gone], gone),
+        (&["host", "--url", "ftp://host/acp"], "--url: "),
+        (&["host", "--url", &url, "--", "sh"], "cannot be used with"),
+        (&["host", "--url-insecure", "--", "sh"], "--url URL"),
+    ] {
+        let (code, said) = user.fails(args);
+        assert!(
+            code == 2 && said.contains(reason),
+            "{args:?}: {code} {said}"
+        );
     }
 }
 
