@@ -1,5 +1,6 @@
 //! What the command of this project uses beside the API. It changes without notice.
 
+pub use crate::client::{Request, Response};
 pub use crate::guard::{choices, is_mode};
 pub use crate::hooks::check_field;
 pub use crate::permission::{Shown, as_diff};
@@ -12,4 +13,4 @@ pub use crate::reconnect::{SessionGap, is_lost_request};
 pub use crate::remote::{PersistentConnection, download_client};
 pub use crate::session::separator;
 #[cfg(feature = "v2")]
-pub use crate::v2::Converter;
+pub use crate::v2::{Converter, End, Usage, Work, requests};

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::v2::requests;
 
 /// A request that exists in each version.
-pub(super) trait Request: Method<Result: DeserializeOwned> {
+pub trait Request: Method<Result: DeserializeOwned> {
     /// The request of version 2.
     #[cfg(feature = "v2")]
     type V2: Method<Result: DeserializeOwned>;
@@ -43,10 +43,27 @@ pub(super) trait Request: Method<Result: DeserializeOwned> {
 }
 
 /// A response, handled in the order of messages.
-pub(super) struct Response<R> {
-    pub(super) result: R,
+#[derive(Debug)]
+pub struct Response<R> {
+    /// The result.
+    pub result: R,
     /// The slash commands, if the version includes them in the response.
-    pub(super) commands: Option<Vec<AvailableCommand>>,
+    pub commands: Option<Vec<AvailableCommand>>,
+}
+
+#[cfg(feature = "v2")]
+impl<R> Response<R> {
+    /// Converts a response of version 2.
+    ///
+    /// # Errors
+    ///
+    /// Fails when version 1 has no equivalent.
+    pub fn of_v2<M: Request<Result = R>>(result: <M::V2 as Method>::Result) -> Result<Self> {
+        Ok(Self {
+            commands: M::commands(&result),
+            result: M::from_v2(result)?,
+        })
+    }
 }
 
 impl Inner {
@@ -74,12 +91,7 @@ impl Inner {
             let params = M::to_v2(params)?;
             let call = peer.call_then::<M::V2>(&params, move |response| {
                 let response = read::<<M::V2 as Method>::Result>(response);
-                then(response.and_then(|result| {
-                    Some(Response {
-                        commands: M::commands(&result),
-                        result: M::from_v2(result).ok()?,
-                    })
-                }));
+                then(response.and_then(|result| Response::of_v2::<M>(result).ok()));
             });
             return self.answer(M::V2::NAME, call).await.and_then(M::from_v2);
         }

@@ -10,7 +10,7 @@
 //! Migration guide: <https://agentclientprotocol.com/protocol/v2/migration>
 
 mod messages;
-pub(crate) mod requests;
+pub mod requests;
 #[cfg(test)]
 mod tests;
 mod tool_calls;
@@ -22,8 +22,8 @@ use std::hash::Hasher;
 
 pub(crate) use self::updates::Converted;
 pub use self::updates::Converter;
-pub(crate) use self::usage::Usage;
-pub(crate) use self::work::{End, Work};
+pub use self::usage::Usage;
+pub use self::work::{End, Work};
 
 /// A hash of bytes that does not depend on the chunks in which they are written (FNV-1a). It is not
 /// cryptographic.

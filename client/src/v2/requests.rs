@@ -6,7 +6,7 @@ use acp_sdk::{v1, v2};
 use crate::error::{Error, Result};
 
 /// Converts `initialize`. `info` is required in version 2, so a client without a name gets one.
-pub(crate) fn initialize(request: &v1::InitializeRequest) -> v2::InitializeRequest {
+pub fn initialize(request: &v1::InitializeRequest) -> v2::InitializeRequest {
     let version = v2::ProtocolVersion::from(2);
     let info = v2::Implementation::new("acp-client", env!("CARGO_PKG_VERSION"));
     let mut next = v2::InitializeRequest::new(version, info);
@@ -23,7 +23,7 @@ pub(crate) fn initialize(request: &v1::InitializeRequest) -> v2::InitializeReque
 /// Converts the response to `initialize`.
 ///
 /// An agent with authentication methods has `auth/logout`.
-pub(crate) fn initialized(response: v2::InitializeResponse) -> Result<v1::InitializeResponse> {
+pub fn initialized(response: v2::InitializeResponse) -> Result<v1::InitializeResponse> {
     let has_logins = !response.auth_methods.is_empty();
     let mut next: v1::InitializeResponse = response_from_v2(response)?;
     if has_logins {
@@ -38,7 +38,7 @@ pub(crate) fn initialized(response: v2::InitializeResponse) -> Result<v1::Initia
 ///
 /// Fails when version 2 has no equivalent, and when there is an MCP server that it does not have:
 /// a session without that server is another one.
-pub(crate) fn request_to_v2<A: Convert<B>, B>(params: A) -> Result<B> {
+pub fn request_to_v2<A: Convert<B>, B>(params: A) -> Result<B> {
     let mut losses = Losses::default();
     let converted = params.convert(&mut losses);
     let is_server = |pointer: &str| pointer.starts_with("/mcpServers/");
@@ -62,7 +62,7 @@ pub(crate) fn request_to_v2<A: Convert<B>, B>(params: A) -> Result<B> {
 /// # Errors
 ///
 /// Fails when version 1 has no equivalent.
-pub(crate) fn response_from_v2<A: Convert<B>, B>(response: A) -> Result<B> {
+pub fn response_from_v2<A: Convert<B>, B>(response: A) -> Result<B> {
     convert_logged(response).ok_or_else(|| {
         let error = acp_sdk::HandlerError::internal("the response has no form in version 1");
         Error::Sdk(acp_sdk::Error::Response {
@@ -74,9 +74,7 @@ pub(crate) fn response_from_v2<A: Convert<B>, B>(response: A) -> Result<B> {
 
 /// Converts the slash commands of a response that opens a session; `None` if there are none. They
 /// may follow in an update.
-pub(crate) fn available_commands(
-    from: &[v2::AvailableCommand],
-) -> Option<Vec<v1::AvailableCommand>> {
+pub fn available_commands(from: &[v2::AvailableCommand]) -> Option<Vec<v1::AvailableCommand>> {
     let commands: Vec<_> = convert_logged(from.to_vec())?;
     Some(commands).filter(|commands| !commands.is_empty())
 }

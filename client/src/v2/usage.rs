@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 /// Moves the token usage of the idle state to `_meta`.
 #[derive(Debug)]
-pub(crate) struct Usage;
+pub struct Usage;
 
 impl Layer for Usage {
     fn layer(&self, inner: Arc<dyn Service>) -> Arc<dyn Service> {

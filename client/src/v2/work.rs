@@ -23,16 +23,16 @@ const MOST_MARKS: usize = 256;
 
 /// The end of the work for a prompt.
 #[derive(Debug, Clone)]
-pub(crate) struct End {
+pub struct End {
     /// The stop reason, or the agent's error.
-    pub(crate) stop: Result<v1::StopReason, RpcError>,
+    pub stop: Result<v1::StopReason, RpcError>,
     /// The `_meta` of the update that reports the end.
-    pub(crate) meta: Option<acp_sdk::Meta>,
+    pub meta: Option<acp_sdk::Meta>,
 }
 
 /// The state of a session and of this client's prompt.
 #[derive(Debug, Default)]
-pub(crate) struct Work {
+pub struct Work {
     state: State,
     prompt: Option<Prompt>,
 }
@@ -95,7 +95,7 @@ impl Mark {
 
 impl Work {
     /// Prepares for a prompt that is sent next.
-    pub(crate) fn begin(&mut self) {
+    pub fn begin(&mut self) {
         self.prompt = Some(Prompt {
             is_accepted: false,
             message: None,
@@ -108,7 +108,7 @@ impl Work {
 
     /// Records that the agent accepted the prompt, and the message id if there is one. Returns the
     /// end if a queued event was it.
-    pub(crate) fn accepted(&mut self, message: Option<&str>) -> Option<End> {
+    pub fn accepted(&mut self, message: Option<&str>) -> Option<End> {
         let prompt = self.prompt.as_mut()?;
         prompt.is_accepted = true;
         prompt.message = message.map(digest);
@@ -121,7 +121,7 @@ impl Work {
     }
 
     /// Records that the agent rejected the prompt, or that its end is no longer awaited.
-    pub(crate) fn refused(&mut self) {
+    pub fn refused(&mut self) {
         let waiting = self.prompt.take().map(|prompt| prompt.waiting);
         for mark in waiting.unwrap_or_default() {
             self.step(mark);
@@ -130,7 +130,7 @@ impl Work {
 
     /// Resets the state after a lost connection. Returns whether the agent worked for the prompt; a
     /// prompt that was not accepted still gets a response.
-    pub(crate) fn lost(&mut self) -> bool {
+    pub fn lost(&mut self) -> bool {
         self.state = State::default();
         match &mut self.prompt {
             Some(prompt) if !prompt.is_accepted => {
@@ -143,7 +143,7 @@ impl Work {
     }
 
     /// Records an update. Returns the end of the work for the prompt if the update is it.
-    pub(crate) fn update(&mut self, update: &v2::SessionUpdate) -> Option<End> {
+    pub fn update(&mut self, update: &v2::SessionUpdate) -> Option<End> {
         let mark = Mark::of(update)?;
         match &mut self.prompt {
             Some(prompt) if !prompt.is_accepted => {

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "v2")]
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(feature = "remote")]
 use acp_client::remote::RemoteAgent;
@@ -11,6 +13,7 @@ use acp_client::{AgentCommand, Sandbox};
 use super::handler::HostedAgent;
 use super::leftovers::Registered;
 use super::stderr::PassOn;
+use super::version::Version;
 use super::{AgentProcesses, HostedError, HostedLimits};
 
 /// The command of a [`HostedAgent`]: a program and its arguments, which no shell reads. Or the URL of a
@@ -155,6 +158,9 @@ impl HostedAgentBuilder {
 pub(super) struct Spec {
     builder: HostedAgentBuilder,
     pub(super) stderr: PassOn,
+    /// Whether the agent is known to speak version 2 only.
+    #[cfg(feature = "v2")]
+    is_v2: AtomicBool,
     /// Dropped after the processes.
     registered: Option<Registered>,
 }
@@ -177,8 +183,26 @@ impl Spec {
         Self {
             stderr: PassOn::start(Path::new(&builder.program)),
             builder,
+            #[cfg(feature = "v2")]
+            is_v2: AtomicBool::new(false),
             registered,
         }
+    }
+
+    /// The version that the next process is initialized with: 1, unless the agent has none.
+    pub(super) fn version(&self) -> Version {
+        #[cfg(feature = "v2")]
+        if self.is_v2.load(Ordering::Relaxed) {
+            return Version::V2;
+        }
+        Version::V1
+    }
+
+    /// The agent does not speak version 1. Returns whether there is another one to try.
+    pub(super) fn use_next_version(&self) -> bool {
+        #[cfg(feature = "v2")]
+        self.is_v2.store(true, Ordering::Relaxed);
+        cfg!(feature = "v2")
     }
 
     pub(super) fn limits(&self) -> &HostedLimits {

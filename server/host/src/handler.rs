@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use acp_sdk::v1::{
     AuthMethodId, AuthenticateRequest, CloseSessionRequest, LogoutRequest, SessionId, StopReason,
+    methods,
 };
 use acp_sdk::{Context, HandlerError, HandlerResult, Json};
 use acp_server::internal::raw_object::{RawObject, json_text};
@@ -223,7 +224,7 @@ impl Handler for HostedAgent {
             if capabilities.close.is_some() {
                 let request = CloseSessionRequest::new(id);
                 // What it holds is released at the latest with its process.
-                let _ = timeout(CLOSING, process.agent.close_session(request)).await;
+                let _ = timeout(CLOSING, process.call::<methods::CloseSession>(&request)).await;
             }
         }
         self.0.processes.end(hosted.key).await;
@@ -264,8 +265,7 @@ impl Handler for HostedAgent {
         self.any_process().await?;
         for process in self.0.processes.running() {
             let request = AuthenticateRequest::new(method.clone());
-            let call = process.agent.authenticate(request);
-            process.answer("authenticate", call).await?;
+            process.call::<methods::Authenticate>(&request).await?;
         }
         self.0.processes.set_authenticated(Some(method.clone()));
         Ok(())
@@ -275,8 +275,8 @@ impl Handler for HostedAgent {
         self.0.processes.set_authenticated(None);
         self.any_process().await?;
         for process in self.0.processes.running() {
-            let call = process.agent.logout(LogoutRequest::new());
-            process.answer("logout", call).await?;
+            let request = LogoutRequest::new();
+            process.call::<methods::Logout>(&request).await?;
         }
         Ok(())
     }

@@ -12,15 +12,19 @@ use serde_json::value::RawValue;
 
 use super::routes::Routes;
 use super::session::HostedSession;
+#[cfg(feature = "v2")]
+use super::v2::Question;
+use super::version::Version;
 
 /// The client's side of the connection to a process.
 pub(super) struct Incoming {
     routes: Arc<Routes>,
+    version: Version,
 }
 
 impl Incoming {
-    pub(super) fn new(routes: Arc<Routes>) -> Self {
-        Self { routes }
+    pub(super) fn new(routes: Arc<Routes>, version: Version) -> Self {
+        Self { routes, version }
     }
 }
 
@@ -29,12 +33,12 @@ impl Service for Incoming {
         let params = request.params().and_then(|raw| RawObject::parse(raw.get()));
         let session = params.as_ref().and_then(|params| params.text("sessionId"));
         let hosted = session.as_ref().and_then(|id| self.routes.find(id));
-        let routes = self.routes.clone();
+        let (routes, version) = (self.routes.clone(), self.version);
         request.answer_ext(move |ctx, method, _| async move {
             let (Some(hosted), Some(params)) = (hosted, params) else {
                 return without_session(&method, session.as_deref());
             };
-            let answer = answer(&hosted, &routes, &method, params);
+            let answer = answer_in(version, &hosted, &routes, &method, params);
             tokio::select! {
                 biased;
                 answer = answer => answer,
@@ -81,6 +85,25 @@ impl Service for Incoming {
             Ok(())
         })
     }
+}
+
+/// Answers a request of the agent in its version.
+async fn answer_in(
+    version: Version,
+    hosted: &Arc<HostedSession>,
+    routes: &Routes,
+    method: &str,
+    params: RawObject,
+) -> HandlerResult<Json> {
+    #[cfg(feature = "v2")]
+    if version == Version::V2
+        && let Some(question) = Question::of(method)
+    {
+        let params = question.params(&params)?;
+        return question.answer(&answer(hosted, routes, method, params).await?);
+    }
+    let _ = version;
+    answer(hosted, routes, method, params).await
 }
 
 /// Answers a request of the agent.

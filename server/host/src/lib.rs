@@ -25,7 +25,8 @@
 //! # }
 //! ```
 //!
-//! Agents of protocol version 1 can be hosted. Clients may use version 2.
+//! Agents of protocol version 1 can be hosted, with the feature `v2` also those that speak version 2 only.
+//! Clients may use either version.
 //!
 //! [`Delegate`] has a part of a turn done by another agent.
 
@@ -52,6 +53,9 @@ mod stderr;
 mod supervisor;
 mod terminals;
 mod tools;
+#[cfg(feature = "v2")]
+mod v2;
+mod version;
 
 pub use builder::HostedAgentBuilder;
 pub use delegate::Delegate;

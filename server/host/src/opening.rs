@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use acp_sdk::v1::{
-    ContentBlock, ContentChunk, NewSessionRequest, SessionConfigOption, SessionConfigOptionValue,
-    SessionId, SessionModeState, SessionUpdate, TextContent,
+    AvailableCommandsUpdate, ContentBlock, ContentChunk, NewSessionRequest, SessionConfigOption,
+    SessionConfigOptionValue, SessionId, SessionModeState, SessionUpdate, TextContent, methods,
 };
 use acp_sdk::{HandlerResult, Meta};
 use acp_server::{Session, Settings};
@@ -50,8 +50,8 @@ impl HostedSession {
         let request = NewSessionRequest::new(session.cwd(), session.mcp_servers())
             .with_additional_directories(session.additional_directories())
             .with_meta(meta);
-        let call = process.agent.new_session(request);
-        let created = process.answer("session/new", call).await?;
+        let response = process.call::<methods::NewSession>(&request).await?;
+        let created = response.result;
         let id: SessionId = created.session_id;
         // What came before the answer is written before what comes after it.
         let _order = self.order.lock().await;
@@ -59,6 +59,12 @@ impl HostedSession {
             &session,
             AgentSettings::new(created.modes, created.config_options),
         );
+        if let Some(commands) = response.commands {
+            let update = AvailableCommandsUpdate::new(commands);
+            session
+                .send(SessionUpdate::AvailableCommandsUpdate(update))
+                .await?;
+        }
         Kept::keep(&id, &session);
         let link = AgentSession {
             process: process.clone(),

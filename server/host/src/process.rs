@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use acp_client::internal::is_lost_request;
+use acp_client::internal::{Request, Response, is_lost_request};
+#[cfg(feature = "v2")]
+use acp_sdk::runtime::Method as _;
 use acp_sdk::v1::{
-    AgentHandle, Implementation, InitializeRequest, InitializeResponse, ProtocolVersion,
+    AgentHandle, ErrorCode, Implementation, InitializeRequest, InitializeResponse, ProtocolVersion,
 };
 use acp_sdk::{ConnectionBuilder, Error, HandlerError, HandlerResult, RpcError};
 use tokio::sync::watch;
@@ -22,15 +24,20 @@ use super::offered::Offered;
 use super::routes::Routes;
 use super::stderr::printable;
 use super::supervisor::{Faults, Watched, supervise};
+use super::version::Version;
 
 /// Time for the supervisor to find out how a process has ended.
 const EXPLANATION: Duration = Duration::from_secs(15);
+
+/// The code with which an agent of later versions only refuses `initialize`.
+const UNSUPPORTED_VERSION: i32 = -32022;
 
 /// An initialized process. Dropped, it is ended in the background.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) agent: AgentHandle,
     pub(super) info: InitializeResponse,
+    pub(super) version: Version,
     pub(super) routes: Arc<Routes>,
     command: String,
     started: Instant,
@@ -53,8 +60,24 @@ impl Drop for Process {
 }
 
 impl Process {
-    /// Starts a process and initializes it.
+    /// Starts a process and initializes it. One that turns out to speak version 2 only is started again.
     pub(super) async fn start(spec: &Spec, offered: Offered) -> Result<Self, HostedError> {
+        let version = spec.version();
+        match Self::start_in(spec, offered, version).await {
+            Err(HostedError::Version { .. })
+                if version == Version::V1 && spec.use_next_version() =>
+            {
+                Self::start_in(spec, offered, spec.version()).await
+            }
+            started => started,
+        }
+    }
+
+    async fn start_in(
+        spec: &Spec,
+        offered: Offered,
+        version: Version,
+    ) -> Result<Self, HostedError> {
         let limits = spec.limits();
         let (link, transport) = Link::open(spec).await?;
         let command = link.name().to_owned();
@@ -68,8 +91,9 @@ impl Process {
             Some(reason) => connection.explain_close(reason),
             None => connection,
         };
+        let connection = version.layered(connection);
         let connection = connection
-            .open(Incoming::new(routes.clone()), transport)
+            .open(Incoming::new(routes.clone(), version), transport)
             .start();
         let hello = InitializeRequest::new(ProtocolVersion::V1)
             .with_client_capabilities(offered.capabilities())
@@ -77,16 +101,22 @@ impl Process {
         let agent = AgentHandle::new(connection.peer().clone());
         let initialized = tokio::select! {
             biased;
-            initialized = timeout(limits.start_timeout, agent.initialize(hello)) => initialized,
+            initialized = timeout(limits.start_timeout, version.initialize(&agent, hello)) => initialized,
             () = faults.broken() => Ok(Err(Error::Closed(faults.reason()))),
         };
         let info = match initialized {
-            Ok(Ok(info)) if info.protocol_version == ProtocolVersion::V1 => info,
+            Ok(Ok(info)) if info.protocol_version == version.number() => info,
             Ok(Ok(info)) => {
                 let version = info.protocol_version.into();
                 return Err(HostedError::Version { command, version });
             }
             Ok(Err(Error::UnsupportedVersion { version })) => {
+                return Err(HostedError::Version { command, version });
+            }
+            Ok(Err(Error::Response { error, .. }))
+                if error.code == ErrorCode::from(UNSUPPORTED_VERSION) =>
+            {
+                let version = 2;
                 return Err(HostedError::Version { command, version });
             }
             Ok(Err(Error::Closed(reason))) => {
@@ -117,6 +147,7 @@ impl Process {
         Ok(Self {
             agent,
             info,
+            version,
             routes,
             command,
             started: Instant::now(),
@@ -188,6 +219,48 @@ impl Process {
         if self.retired.load(Ordering::Acquire) && self.turns.load(Ordering::Acquire) == 0 {
             self.faults.breaks("it ignored a cancellation");
         }
+    }
+
+    /// Calls a method in the version of the agent.
+    ///
+    /// # Errors
+    ///
+    /// The agent's error unchanged, or why there is no answer.
+    pub(super) async fn call<M: Request>(
+        &self,
+        params: &M::Params,
+    ) -> HandlerResult<Response<M::Result>> {
+        match self.call_or_refusal::<M>(params).await? {
+            Ok(response) => Ok(response),
+            Err(refusal) => Err(HandlerError::response(refusal)),
+        }
+    }
+
+    /// The same, with the agent's own error inside.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no answer.
+    pub(super) async fn call_or_refusal<M: Request>(
+        &self,
+        params: &M::Params,
+    ) -> HandlerResult<Result<Response<M::Result>, RpcError>> {
+        #[cfg(feature = "v2")]
+        if self.version == Version::V2 {
+            let params = M::to_v2(params).map_err(HandlerError::internal)?;
+            let call = self.agent.peer().call::<M::V2>(&params);
+            let answer = self.answer_or_refusal(M::V2::NAME, call).await?;
+            return answer
+                .map(Response::of_v2::<M>)
+                .map(|response| response.map_err(HandlerError::internal))
+                .map_or_else(|refusal| Ok(Err(refusal)), |response| response.map(Ok));
+        }
+        let call = self.agent.peer().call::<M>(params);
+        let answer = self.answer_or_refusal(M::NAME, call).await?;
+        Ok(answer.map(|result| Response {
+            result,
+            commands: None,
+        }))
     }
 
     /// Waits for the answer to a request other than a prompt.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use acp_sdk::v1::{AuthMethodId, AuthenticateRequest};
+use acp_sdk::v1::{AuthMethodId, AuthenticateRequest, methods};
 use acp_server::internal::log_repeated;
 use tokio_util::sync::CancellationToken;
 
@@ -117,9 +117,9 @@ impl Processes {
         };
         let method = lock(&self.authenticated).clone();
         if let Some(method) = method {
-            let call = process.agent.authenticate(AuthenticateRequest::new(method));
+            let request = AuthenticateRequest::new(method);
             // What needs it is refused by the agent, with a better error.
-            if let Err(error) = process.answer("authenticate", call).await {
+            if let Err(error) = process.call::<methods::Authenticate>(&request).await {
                 log_repeated!(
                     warn, %error,
                     "a process of the agent refused the login of the one before"

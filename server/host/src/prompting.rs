@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use acp_sdk::runtime::Method;
-use acp_sdk::v1::{CancelNotification, PromptRequest, StopReason};
+use acp_sdk::v1::{PromptRequest, StopReason};
 use acp_sdk::{HandlerError, HandlerResult, Json};
 use acp_server::Turn;
 use acp_server::internal::raw_object::RawObject;
@@ -11,6 +11,7 @@ use acp_server::internal::raw_object::RawObject;
 use super::process::{Process, TurnOf};
 use super::processes::Processes;
 use super::session::HostedSession;
+use super::version::Version;
 
 /// `session/prompt` with all members of its answer.
 struct Prompt;
@@ -72,15 +73,13 @@ impl HostedSession {
             process,
             answered: false,
         };
-        let peer = process.agent.peer();
-        let mut call = std::pin::pin!(peer.call::<Prompt>(&request));
+        let mut call = std::pin::pin!(self.call(process, &request));
         let answer = tokio::select! {
             biased;
             answer = &mut call => answer,
             () = turn.cancelled() => {
-                let cancel = CancelNotification::new(link.id.clone());
                 // Without a connection the call fails, too.
-                let _ = process.agent.cancel(cancel).await;
+                let _ = process.version.cancel(&process.agent, &link.id).await;
                 call.await
             }
         };
@@ -88,6 +87,21 @@ impl HostedSession {
         match answer {
             Ok(answer) => read(&answer, process, turn),
             Err(error) => Err(process.failed(error).await),
+        }
+    }
+}
+
+impl HostedSession {
+    /// Sends the prompt, and waits for the end of its turn.
+    async fn call(
+        self: &Arc<Self>,
+        process: &Process,
+        request: &PromptRequest,
+    ) -> acp_sdk::Result<Json> {
+        match process.version {
+            Version::V1 => process.agent.peer().call::<Prompt>(request).await,
+            #[cfg(feature = "v2")]
+            Version::V2 => super::v2::prompt(self, process.agent.peer(), request).await,
         }
     }
 }

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use acp_client::internal::Response;
 use acp_sdk::v1::{
     AvailableCommand, AvailableCommandsUpdate, ConfigOptionUpdate, CurrentModeUpdate, ErrorCode,
     LoadSessionRequest, ResumeSessionRequest, SessionConfigOptionValue, SessionId, SessionUpdate,
-    SetSessionConfigOptionRequest, SetSessionModeRequest,
+    SetSessionConfigOptionRequest, SetSessionModeRequest, methods,
 };
 use acp_sdk::{HandlerError, HandlerResult, Meta, RpcError};
 use acp_server::SettingsChange;
@@ -137,11 +138,13 @@ impl HostedSession {
                 .with_mcp_servers(session.mcp_servers())
                 .with_additional_directories(session.additional_directories())
                 .with_meta(meta.clone());
-            let call = process.agent.resume_session(request);
-            match process.answer_or_refusal("session/resume", call).await? {
-                Ok(resumed) => {
-                    let settings = AgentSettings::new(resumed.modes, resumed.config_options);
-                    found = Some((settings, None));
+            match process
+                .call_or_refusal::<methods::ResumeSession>(&request)
+                .await?
+            {
+                Ok(Response { result, commands }) => {
+                    let settings = AgentSettings::new(result.modes, result.config_options);
+                    found = Some((settings, commands));
                 }
                 Err(refusal) => reason = lost(refusal)?,
             }
@@ -152,13 +155,14 @@ impl HostedSession {
             let request = LoadSessionRequest::new(id.clone(), session.cwd(), session.mcp_servers())
                 .with_additional_directories(session.additional_directories())
                 .with_meta(meta);
-            let call = process.agent.load_session(request);
-            let loaded = process.answer_or_refusal("session/load", call).await;
-            let commands = replay.end();
+            let loaded = process
+                .call_or_refusal::<methods::LoadSession>(&request)
+                .await;
+            let replayed = replay.end();
             match loaded? {
-                Ok(loaded) => {
-                    let settings = AgentSettings::new(loaded.modes, loaded.config_options);
-                    found = Some((settings, commands));
+                Ok(Response { result, commands }) => {
+                    let settings = AgentSettings::new(result.modes, result.config_options);
+                    found = Some((settings, replayed.or(commands)));
                 }
                 Err(refusal) => reason = lost(refusal)?,
             }
@@ -302,9 +306,8 @@ async fn set(
         SettingsChange::Option(option, value) => {
             let request =
                 SetSessionConfigOptionRequest::new(id.clone(), option.clone(), value.clone());
-            let call = process.agent.set_session_config_option(request);
-            let set = process.answer("session/set_config_option", call).await?;
-            Ok(Some(set.config_options))
+            let set = process.call::<methods::SetSessionConfigOption>(&request);
+            Ok(Some(set.await?.result.config_options))
         }
     }
 }

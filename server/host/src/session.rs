@@ -19,6 +19,10 @@ use super::process::Process;
 use super::processes::Key;
 use super::stderr::PassOn;
 use super::terminals::OpenTerminal;
+#[cfg(feature = "v2")]
+use super::v2::Conversion;
+#[cfg(feature = "v2")]
+use super::version::Version;
 
 /// What is kept with the session's record.
 #[derive(Debug, Serialize, Deserialize)]
@@ -90,6 +94,8 @@ struct SessionState {
     terminals: HashMap<String, OpenTerminal>,
     /// Where the session is entered.
     entered: Option<AgentSession>,
+    #[cfg(feature = "v2")]
+    conversion: Conversion,
 }
 
 impl fmt::Debug for HostedSession {
@@ -134,6 +140,8 @@ impl HostedSession {
     /// Enters the session at a process. Returns the updates that came before.
     pub(super) fn enter(self: &Arc<Self>, link: &AgentSession) -> Vec<RawObject> {
         self.leave();
+        #[cfg(feature = "v2")]
+        self.state().conversion.restart();
         self.state().entered = Some(link.clone());
         link.process.routes.enter(link.id.as_str(), self)
     }
@@ -162,6 +170,37 @@ impl HostedSession {
 
     /// The agent has sent an update.
     pub(super) async fn update(&self, params: RawObject) {
+        #[cfg(feature = "v2")]
+        if self.is_v2() {
+            let converted = self.converting(|conversion| conversion.update(&params));
+            return match converted {
+                Ok((updates, end)) => {
+                    for params in updates {
+                        self.update_v1(params).await;
+                    }
+                    if let Some(end) = end {
+                        self.converting(|conversion| conversion.end(end));
+                    }
+                }
+                Err(error) => self.dropped(&error.to_string()),
+            };
+        }
+        self.update_v1(params).await;
+    }
+
+    #[cfg(feature = "v2")]
+    fn is_v2(&self) -> bool {
+        let state = self.state();
+        let entered = state.entered.as_ref();
+        entered.is_some_and(|link| link.process.version == Version::V2)
+    }
+
+    #[cfg(feature = "v2")]
+    pub(super) fn converting<T>(&self, with: impl FnOnce(&mut Conversion) -> T) -> T {
+        with(&mut self.state().conversion)
+    }
+
+    async fn update_v1(&self, params: RawObject) {
         let mut update = match RawUpdate::parse(params) {
             Ok(update) => update,
             Err(reason) => {

@@ -26,7 +26,16 @@ impl Script {
 
     /// The agent, which finds out nothing of this process's environment.
     pub fn agent(&self) -> HostedAgentBuilder {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/agent.sh");
+        self.agent_of(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/agent.sh"))
+    }
+
+    /// The agent of version 2.
+    #[cfg(feature = "v2")]
+    pub fn second_agent(&self) -> HostedAgentBuilder {
+        self.agent_of(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/agent2.sh"))
+    }
+
+    fn agent_of(&self, script: &str) -> HostedAgentBuilder {
         HostedAgent::builder("sh")
             .arg(script)
             .env("FOLDER", self.0.path())

@@ -16,3 +16,5 @@ mod processes;
 mod reopening;
 mod rules;
 mod settings;
+#[cfg(feature = "v2")]
+mod v2;
