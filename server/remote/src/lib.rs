@@ -50,6 +50,12 @@ pub use serve::{ServeSettings, serve};
 pub use settings::EndpointSettings;
 pub use share::{Reply, SendTranscript, Transcript};
 
+/// For the tests of this crate.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::rest::{Right, rest_routes};
+}
+
 use axum::Router;
 
 use acp_server::Server;

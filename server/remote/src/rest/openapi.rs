@@ -10,7 +10,7 @@ use axum::routing::get;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required};
+use utoipa::openapi::{ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref};
 
 /// The path of the document.
 pub(super) const PATH: &str = "/openapi.json";
@@ -47,12 +47,6 @@ pub(super) fn base() -> OpenApi {
 
 /// Returns the route of the finished document.
 pub(super) fn route(mut document: OpenApi) -> Router {
-    // Its members are optional, and an empty body is an empty object.
-    let new_session = document.paths.paths.get_mut("/session");
-    let operation = new_session.and_then(|item| item.post.as_mut());
-    if let Some(RefOr::T(body)) = operation.and_then(|post| post.request_body.as_mut()) {
-        body.required = Some(Required::False);
-    }
     for item in document.paths.paths.values_mut() {
         for operation in operations(item) {
             add_refusals(operation);

@@ -15,7 +15,7 @@ use super::answer::EndedTurn;
 use super::body::Object;
 use super::choices::Choices;
 use super::events::DocumentedEvent;
-use super::failure::{ErrorBody, Failure};
+use super::failure::Failure;
 use super::long_reads::LongRead;
 use super::query::{Parameters, RowsQuery};
 use super::rows::Row;
@@ -23,7 +23,7 @@ use super::state::{Id, Rest, seconds};
 use super::stream;
 use super::turns::{AcceptedTurn, accepted, prompt};
 use super::usage::{DOLLARS, Usage};
-use super::wanted::{PromptHeaders, WaitQuery, Wanted};
+use super::wanted::Wanted;
 use crate::caller::Caller;
 
 /// Sessions in a list without a limit.
@@ -115,17 +115,10 @@ pub(super) struct WholeSession {
     events: Vec<Box<RawValue>>,
 }
 
-/// Lists sessions, the latest activity first.
-#[utoipa::path(get, path = "/sessions", tag = "sessions", params(RowsQuery), responses(
-    (status = 200, description = "The sessions; 20 unless `limit` says otherwise", body = SessionList),
-    (status = 400, description = "A parameter cannot be understood", body = ErrorBody),
-))]
 pub(super) async fn list_sessions(
     State(rest): State<Rest>,
-    caller: Caller,
     Parameters(query): Parameters<RowsQuery>,
 ) -> Result<Json<SessionList>, Failure> {
-    caller.reads_all()?;
     let rows = rest
         .rows(&query.filters(SESSIONS)?.exactly(), "sessions_list_failed")
         .await?;
@@ -133,24 +126,12 @@ pub(super) async fn list_sessions(
     Ok(Json(SessionList { sessions }))
 }
 
-/// Creates a session and begins its first turn.
-#[utoipa::path(post, path = "/sessions", tag = "sessions", request_body = NewRun,
-    params(WaitQuery, PromptHeaders),
-    responses(
-    (status = 200, description = "The events of the turn", body = String, content_type = "text/event-stream"),
-    (status = 201, description = "The session and its turn; or the result of the turn, if it was waited for",
-        body = CreatedTurn),
-    (status = 400, description = "`missing_prompt`, `invalid_working_dir`, `invalid_setting`, or no JSON object; \
-        `unsupported_field` for `max_steps`, `allowed_tools` and `persist: false`", body = ErrorBody),
-    (status = 404, description = "`model_not_found`: the agent does not offer it", body = ErrorBody),
-))]
 pub(super) async fn create_run(
     State(rest): State<Rest>,
     caller: Caller,
     wanted: Wanted,
     Object(new): Object<NewRun>,
 ) -> Result<Response, Failure> {
-    caller.administers()?;
     let text = new
         .prompt
         .ok_or_else(|| Failure::bad_request("missing_prompt"))?;
@@ -190,40 +171,20 @@ pub(super) async fn create_run(
     }
 }
 
-/// Returns a session with all of its events.
-#[utoipa::path(get, path = "/sessions/{id}", tag = "sessions",
-    params(("id" = String, Path, description = "The session")),
-    responses(
-        (status = 200, description = "The session", body = WholeSession),
-        (status = 404, description = "`session_not_found`", body = ErrorBody),
-        (status = 503, description = "`too_many_reads`", body = ErrorBody),
-    )
-)]
 pub(super) async fn get_whole_session(
     State(rest): State<Rest>,
     caller: Caller,
     Id(id): Id,
 ) -> Result<Response, Failure> {
-    caller.reads(&id)?;
     let record = rest.record(&id).await?;
     let read = rest.long_reads().begin(&caller)?;
     whole(&rest, record, read).await
 }
 
-/// Deletes a session with its events and its token. Its turns are cancelled, its streams end.
-#[utoipa::path(delete, path = "/sessions/{id}", tag = "sessions",
-    params(("id" = String, Path, description = "The session")),
-    responses(
-        (status = 204, description = "The session is gone"),
-        (status = 404, description = "`session_not_found`", body = ErrorBody),
-    )
-)]
-pub(super) async fn delete_whole_session(
+pub(super) async fn delete_session(
     State(rest): State<Rest>,
-    caller: Caller,
     Id(id): Id,
 ) -> Result<StatusCode, Failure> {
-    caller.writes(&id)?;
     rest.delete(&id).await
 }
 

@@ -11,7 +11,8 @@ use utoipa::ToSchema;
 
 use super::body::Object;
 use super::deliver;
-use super::failure::{ErrorBody, Failure};
+use super::failure::Failure;
+use super::route::Right;
 use super::sessions::whole;
 use super::share_file;
 use super::state::{Id, Rest};
@@ -87,30 +88,16 @@ pub(super) struct Shared {
     reply: Option<String>,
 }
 
-/// Hands a transcript out.
-#[utoipa::path(post, path = "/sessions/{id}/share", tag = "sessions",
-    params(("id" = String, Path, description = "The session")),
-    request_body = Sink,
-    responses(
-        (status = 200, description = "Where it is", body = Shared),
-        (status = 400, description = "`invalid_sink`, `invalid_format`, `invalid_url`, or no JSON object", body = ErrorBody),
-        (status = 403, description = "`sink_disabled`, `url_not_allowed`, `forbidden`", body = ErrorBody),
-        (status = 404, description = "`session_not_found`", body = ErrorBody),
-        (status = 413, description = "`too_large`: ask for `/transcript`", body = ErrorBody),
-        (status = 502, description = "`upstream_failed`: the other server", body = ErrorBody),
-    )
-)]
 pub(super) async fn share(
     State(rest): State<Rest>,
     caller: Caller,
     Id(id): Id,
     Object(share): Object<Share>,
 ) -> Result<Json<Shared>, Failure> {
-    caller.writes(&id)?;
     let sink = share.sink.as_deref();
     if sink != Some("stdout") {
         // What leaves the session is not the session's.
-        caller.administers()?;
+        Right::Full.check(&caller.access, None)?;
     }
     let format = Format::parse(share.format.as_deref().unwrap_or("json"));
     let format = format

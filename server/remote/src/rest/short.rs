@@ -13,11 +13,10 @@ use utoipa::ToSchema;
 
 use super::body::Object;
 use super::choices::Choices;
-use super::failure::{ErrorBody, Failure};
+use super::failure::Failure;
 use super::query::{Parameters, RowsQuery};
 use super::state::{Id, Rest, seconds};
 use crate::access::{IssueError, Token};
-use crate::caller::Caller;
 
 /// Sessions in a list without a limit.
 const IDS: usize = 1_000;
@@ -79,18 +78,10 @@ pub(super) struct SessionToken {
     session_token: String,
 }
 
-/// Creates a session, and issues a token that opens nothing else.
-#[utoipa::path(post, path = "/session", tag = "session", request_body = NewSession, responses(
-    (status = 201, description = "The session and its token", body = CreatedSession),
-    (status = 400, description = "No JSON object, no absolute path, or `invalid_setting`", body = ErrorBody),
-    (status = 404, description = "`model_not_found`: the agent does not offer it", body = ErrorBody),
-))]
 pub(super) async fn create_session(
     State(rest): State<Rest>,
-    caller: Caller,
     Object(new): Object<NewSession>,
 ) -> Result<Response, Failure> {
-    caller.administers()?;
     let (session, _) = rest.create(new.working_dir, None, &new.choices).await?;
     let id = session.id();
     let token = match rest.issue_token(id).await {
@@ -111,75 +102,28 @@ pub(super) async fn create_session(
     Ok((StatusCode::CREATED, no_store(), Json(body)).into_response())
 }
 
-/// Lists the ids of the sessions, the latest activity first.
-#[utoipa::path(get, path = "/session", tag = "session", params(RowsQuery), responses(
-    (status = 200, description = "The ids", body = SessionIds),
-    (status = 400, description = "A parameter cannot be understood", body = ErrorBody),
-))]
 pub(super) async fn list_session_ids(
     State(rest): State<Rest>,
-    caller: Caller,
     Parameters(query): Parameters<RowsQuery>,
 ) -> Result<Json<SessionIds>, Failure> {
-    caller.reads_all()?;
     let filters = query.filters(IDS)?;
     let sessions = rest.session_ids(&filters, "sessions_list_failed").await?;
     Ok(Json(SessionIds { sessions }))
 }
 
-/// Returns a session.
-#[utoipa::path(get, path = "/session/{id}", tag = "session",
-    params(("id" = String, Path, description = "The session")),
-    responses(
-        (status = 200, description = "The session", body = SessionState),
-        (status = 404, description = "`session_not_found`", body = ErrorBody),
-    )
-)]
 pub(super) async fn get_session(
     State(rest): State<Rest>,
-    caller: Caller,
     Id(id): Id,
 ) -> Result<Json<SessionState>, Failure> {
-    caller.reads(&id)?;
     let record = rest.record(&id).await?;
     let session = rest.in_memory(&id);
     Ok(Json(state_of(record, session.as_ref())))
 }
 
-/// Deletes a session with its events and its token. Its turns are cancelled, its streams end.
-#[utoipa::path(delete, path = "/session/{id}", tag = "session",
-    params(("id" = String, Path, description = "The session")),
-    responses(
-        (status = 204, description = "The session is gone"),
-        (status = 404, description = "`session_not_found`", body = ErrorBody),
-    )
-)]
-pub(super) async fn delete_session(
-    State(rest): State<Rest>,
-    caller: Caller,
-    Id(id): Id,
-) -> Result<StatusCode, Failure> {
-    caller.writes(&id)?;
-    rest.delete(&id).await
-}
-
-/// Replaces the token of a session. The earlier one ends, and the streams that it opened.
-#[utoipa::path(post, path = "/session/{id}/rotate-token", tag = "session",
-    params(("id" = String, Path, description = "The session")),
-    responses(
-        (status = 200, description = "The new token", body = SessionToken),
-        (status = 403, description = "`admin_only`: this needs the server's token", body = ErrorBody),
-        (status = 404, description = "`session_not_found`", body = ErrorBody),
-    )
-)]
 pub(super) async fn rotate_token(
     State(rest): State<Rest>,
-    caller: Caller,
     Id(id): Id,
 ) -> Result<Response, Failure> {
-    if caller.administers().is_err() {
-        return Err(Failure::new(StatusCode::FORBIDDEN, "admin_only"));
-    }
     rest.record(&id).await?;
     let token = rest.issue_token(&id).await?;
     let body = SessionToken {

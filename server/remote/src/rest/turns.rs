@@ -10,13 +10,14 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::answer::{Accepted, EndedTurn};
+use super::answer::Accepted;
 use super::body::Object;
 use super::events::Dialect;
-use super::failure::{ErrorBody, Failure};
+use super::failure::Failure;
 use super::query::Parameters;
+use super::route::Right;
 use super::state::{Id, Rest};
-use super::wanted::{PromptHeaders, WaitQuery, Wanted};
+use super::wanted::Wanted;
 use crate::caller::Caller;
 
 /// What the user says.
@@ -54,19 +55,6 @@ pub(super) struct AcceptedTurn {
     last_event_id: u64,
 }
 
-/// Sends a message. It is answered in a turn, after those that wait already.
-#[utoipa::path(post, path = "/session/{id}/message", tag = "session",
-    params(("id" = String, Path, description = "The session"), WaitQuery, PromptHeaders),
-    request_body = Message,
-    responses(
-        (status = 200, description = "The result, if it was waited for; or the events",
-            content((EndedTurn = "application/json"), (String = "text/event-stream"))),
-        (status = 202, description = "The message", body = AcceptedMessage),
-        (status = 400, description = "`missing_text`, or no JSON object", body = ErrorBody),
-        (status = 404, description = "`session_not_found`", body = ErrorBody),
-        (status = 409, description = "`no_turn`: the prompt was cancelled before its turn", body = ErrorBody),
-    )
-)]
 pub(super) async fn send_message(
     State(rest): State<Rest>,
     caller: Caller,
@@ -91,19 +79,6 @@ pub(super) async fn send_message(
         .await
 }
 
-/// Begins a turn, after those that wait already.
-#[utoipa::path(post, path = "/sessions/{id}/turns", tag = "sessions",
-    params(("id" = String, Path, description = "The session"), WaitQuery, PromptHeaders),
-    request_body = NewTurn,
-    responses(
-        (status = 200, description = "The result, if it was waited for; or the events",
-            content((EndedTurn = "application/json"), (String = "text/event-stream"))),
-        (status = 202, description = "The turn", body = AcceptedTurn),
-        (status = 400, description = "`missing_prompt`, or no JSON object", body = ErrorBody),
-        (status = 404, description = "`session_not_found`", body = ErrorBody),
-        (status = 409, description = "`no_turn`: the prompt was cancelled before its turn", body = ErrorBody),
-    )
-)]
 pub(super) async fn create_turn(
     State(rest): State<Rest>,
     caller: Caller,
@@ -119,61 +94,10 @@ pub(super) async fn create_turn(
         .await
 }
 
-/// Cancels the running turn, and the queued ones that no client at `/acp` has sent. Without any, does
-/// nothing.
-#[utoipa::path(post, path = "/session/{id}/cancel", tag = "session",
-    params(("id" = String, Path, description = "The session"), CancelQuery),
-    responses(
-        (status = 204, description = "The turns will end with the stop reason `cancelled`"),
-        (status = 400, description = "`invalid_query`", body = ErrorBody),
-        (status = 403, description = "`forbidden`: `all` needs the server's token", body = ErrorBody),
-        (status = 404, description = "`session_not_found`", body = ErrorBody),
-    )
-)]
-pub(super) async fn cancel_session(
-    State(rest): State<Rest>,
-    caller: Caller,
-    Id(id): Id,
-    Parameters(of): Parameters<CancelQuery>,
-) -> Result<StatusCode, Failure> {
-    cancel(&rest, &caller, &id, &of).await
-}
-
-/// Cancels the running turn, and the queued ones that no client at `/acp` has sent. Without any, does
-/// nothing.
-#[utoipa::path(post, path = "/sessions/{id}/cancel", tag = "sessions",
-    params(("id" = String, Path, description = "The session"), CancelQuery),
-    responses(
-        (status = 204, description = "The turns will end with the stop reason `cancelled`"),
-        (status = 400, description = "`invalid_query`", body = ErrorBody),
-        (status = 403, description = "`forbidden`: `all` needs the server's token", body = ErrorBody),
-        (status = 404, description = "`session_not_found`", body = ErrorBody),
-    )
-)]
-pub(super) async fn cancel_turn(
-    State(rest): State<Rest>,
-    caller: Caller,
-    Id(id): Id,
-    Parameters(of): Parameters<CancelQuery>,
-) -> Result<StatusCode, Failure> {
-    cancel(&rest, &caller, &id, &of).await
-}
-
-/// Closes a session, as `session/close` does for a client at `/acp`: its turn and the queued prompts of
-/// REST and `/rpc` end, and it leaves memory. With a client attached only the latter end.
-#[utoipa::path(post, path = "/sessions/{id}/close", tag = "sessions",
-    params(("id" = String, Path, description = "The session")),
-    responses(
-        (status = 204, description = "The session is closed, or a client keeps it open"),
-        (status = 404, description = "`session_not_found`", body = ErrorBody),
-    )
-)]
 pub(super) async fn close_session(
     State(rest): State<Rest>,
-    caller: Caller,
     Id(id): Id,
 ) -> Result<StatusCode, Failure> {
-    caller.writes(&id)?;
     let closed = rest.server().close_session(&id).await;
     closed.map_err(|error| Failure::agent("session_close_failed", &error))?;
     Ok(StatusCode::NO_CONTENT)
@@ -189,21 +113,20 @@ pub(super) struct CancelQuery {
     all: bool,
 }
 
-async fn cancel(
-    rest: &Rest,
-    caller: &Caller,
-    id: &SessionId,
-    of: &CancelQuery,
+pub(super) async fn cancel(
+    State(rest): State<Rest>,
+    caller: Caller,
+    Id(id): Id,
+    Parameters(of): Parameters<CancelQuery>,
 ) -> Result<StatusCode, Failure> {
-    caller.writes(id)?;
     if of.all {
-        caller.administers()?;
+        Right::Full.check(&caller.access, None)?;
     }
-    match rest.in_memory(id) {
+    match rest.in_memory(&id) {
         Some(session) if of.all => session.cancel(),
         Some(session) => session.cancel_turn(),
         // Nothing runs in a session that is not in memory.
-        None => drop(rest.record(id).await?),
+        None => drop(rest.record(&id).await?),
     }
     Ok(StatusCode::NO_CONTENT)
 }
@@ -250,7 +173,6 @@ async fn submit(
     missing: &'static str,
     wanted: &Wanted,
 ) -> Result<(Session, Queued), Failure> {
-    caller.writes(id)?;
     let record = rest.record(id).await?;
     let text = text.ok_or_else(|| Failure::bad_request(missing))?;
     let is_stored = rest.in_memory(id).is_none();

@@ -12,7 +12,6 @@ pub(super) use documented::DocumentedEvent;
 pub(super) use reader::Dialect;
 pub(super) use view::View;
 
-use acp_sdk::v1::SessionId;
 use acp_server::internal::session::TurnResult;
 use acp_server::{PromptHandle, Session};
 use axum::body::Body;
@@ -23,7 +22,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use self::reader::EventReader;
-use super::failure::{ErrorBody, Failure};
+use super::failure::Failure;
 use super::query::Parameters;
 use super::state::{Id, Rest};
 use crate::access::Share;
@@ -39,65 +38,24 @@ pub(super) struct From {
     from: Option<String>,
 }
 
-/// Streams the events of a session. The stream stays open over turns, and ends with the session.
-#[utoipa::path(get, path = "/session/{id}/events", tag = "session",
-    params(
-        ("id" = String, Path, description = "The session"),
-        ("Last-Event-ID" = Option<String>, Header, description = "Only the events after this number. What is no integer counts as absent"),
-        From,
-    ),
-    responses(
-        (status = 200, description = "Events `user_message`, `loop_event`, `result`, `error`, `permission_request`, `gap`", content_type = "text/event-stream", body = String),
-        (status = 400, description = "`invalid_query`", body = ErrorBody),
-        (status = 404, description = "`session_not_found`", body = ErrorBody),
-        (status = 409, description = "`session_not_open`, to readers", body = ErrorBody),
-        (status = 503, description = "`too_many_streams`", body = ErrorBody),
-    )
-)]
-pub(super) async fn session_events(
+/// The cursor of a stream, for the document.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "read from the headers themselves")]
+pub(super) struct LastEventId {
+    /// Only the events after this number. What is no integer counts as absent
+    #[param(rename = "Last-Event-ID", value_type = Option<String>, required = false)]
+    last_event_id: (),
+}
+
+pub(super) async fn stream(
     State(rest): State<Rest>,
     caller: Caller,
     Id(id): Id,
-    Parameters(from): Parameters<From>,
-    headers: HeaderMap,
-) -> Result<Response, Failure> {
-    stream(&rest, caller, &id, &from, &headers, Dialect::Otter).await
-}
-
-/// Streams the events of a session up to the end of its turns, then an event `end`.
-#[utoipa::path(get, path = "/sessions/{id}/events", tag = "sessions",
-    params(
-        ("id" = String, Path, description = "The session"),
-        ("Last-Event-ID" = Option<String>, Header, description = "Only the events after this number. What is no integer counts as absent"),
-        From,
-    ),
-    responses(
-        (status = 200, description = "Events named as in docs/rest.md, and `end`", content_type = "text/event-stream", body = String),
-        (status = 400, description = "`invalid_query`", body = ErrorBody),
-        (status = 404, description = "`session_not_found`", body = ErrorBody),
-        (status = 409, description = "`session_not_open`, to readers", body = ErrorBody),
-        (status = 503, description = "`too_many_streams`", body = ErrorBody),
-    )
-)]
-pub(super) async fn turn_events(
-    State(rest): State<Rest>,
-    caller: Caller,
-    Id(id): Id,
-    Parameters(from): Parameters<From>,
-    headers: HeaderMap,
-) -> Result<Response, Failure> {
-    stream(&rest, caller, &id, &from, &headers, Dialect::Documented).await
-}
-
-async fn stream(
-    rest: &Rest,
-    caller: Caller,
-    id: &SessionId,
-    from: &From,
-    headers: &HeaderMap,
     dialect: Dialect,
+    Parameters(from): Parameters<From>,
+    headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    caller.reads(id)?;
     let is_live = match from.from.as_deref() {
         None | Some("start") => false,
         Some("live") => true,
@@ -106,10 +64,10 @@ async fn stream(
             return Err(Failure::invalid_query(detail));
         }
     };
-    rest.record(id).await?;
-    let place = place(rest, &caller)?;
-    let session = rest.open(&caller, id).await?;
-    let cursor = cursor(headers).or((!is_live).then_some(0));
+    rest.record(&id).await?;
+    let place = place(&rest, &caller)?;
+    let session = rest.open(&caller, &id).await?;
+    let cursor = cursor(&headers).or((!is_live).then_some(0));
     let reader = EventReader::new(
         session,
         cursor,

@@ -10,6 +10,8 @@ use acp_server::event::{EventBody, EventKind, TurnEvent};
 use acp_server::internal::session::ReceivedText;
 use acp_server::usage;
 use acp_server::{Events, Phase, PromptHandle, Result, Session};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use bytes::Bytes;
 use futures_util::Stream;
 use serde_json::json;
@@ -38,6 +40,17 @@ pub(in crate::rest) enum Dialect {
     Otter,
     /// Of Otter's document. Ends with the turns.
     Documented,
+}
+
+impl<S: Sync> FromRequestParts<S> for Dialect {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(match parts.uri.path().starts_with("/sessions") {
+            true => Self::Documented,
+            false => Self::Otter,
+        })
+    }
 }
 
 /// Reads the events after a number.

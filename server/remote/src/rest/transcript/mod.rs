@@ -16,7 +16,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use self::parts::Writer;
-use super::failure::{ErrorBody, Failure};
+use super::failure::Failure;
 use super::long_reads::LongRead;
 use super::query::Parameters;
 use super::sessions::whole;
@@ -71,25 +71,12 @@ pub(super) struct FormatQuery {
     format: Option<String>,
 }
 
-/// Renders a session for people, or as `GET /sessions/{id}` has it.
-#[utoipa::path(get, path = "/sessions/{id}/transcript", tag = "sessions",
-    params(("id" = String, Path, description = "The session"), FormatQuery),
-    responses(
-        (status = 200, description = "The conversation", content(
-            (String = "text/html"), (String = "text/markdown"), (Object = "application/json")
-        )),
-        (status = 400, description = "`invalid_query`", body = ErrorBody),
-        (status = 404, description = "`session_not_found`", body = ErrorBody),
-        (status = 503, description = "`too_many_reads`", body = ErrorBody),
-    )
-)]
 pub(super) async fn transcript(
     State(rest): State<Rest>,
     caller: Caller,
     Id(id): Id,
     Parameters(query): Parameters<FormatQuery>,
 ) -> Result<Response, Failure> {
-    caller.reads(&id)?;
     let format = Format::parse(query.format.as_deref().unwrap_or("html"));
     let format = format.map_err(|other| {
         Failure::invalid_query(format!("format: expected html, md or json, got {other:?}"))

@@ -1,37 +1,21 @@
 //! What each kind of token opens.
 
+use acp_server_remote::internal::{Right, rest_routes};
+
 use super::*;
 
 const UNAUTHORIZED: &str = r#"{"error":"unauthorized","message":"the token is missing or not valid; send Authorization: Bearer TOKEN"}"#;
 
-/// Every route, with SESSION in place of the session: whether a session's own token opens it, and
-/// whether a read-only one does.
-const ROUTES: [(&str, &str, bool, bool); 24] = [
-    ("POST", "/session", false, false),
-    ("GET", "/session", false, true),
-    ("GET", "/session/SESSION", true, true),
-    ("POST", "/session/SESSION/message", true, false),
-    ("GET", "/session/SESSION/events", true, true),
-    ("POST", "/session/SESSION/cancel", true, false),
-    ("POST", "/tool/approve", false, false),
-    ("POST", "/sessions", false, false),
-    ("GET", "/sessions", false, true),
-    ("GET", "/sessions/SESSION", true, true),
-    ("POST", "/sessions/SESSION/turns", true, false),
-    ("POST", "/sessions/SESSION/cancel", true, false),
-    ("GET", "/sessions/SESSION/events", true, true),
-    ("GET", "/sessions/SESSION/transcript", true, true),
-    ("POST", "/sessions/SESSION/share", true, false),
-    ("GET", "/commands", false, true),
-    ("POST", "/commands/x/invoke", false, false),
-    ("GET", "/runs", false, true),
-    ("GET", "/runs/cost", false, true),
-    ("GET", "/info", false, true),
-    ("GET", "/providers", false, true),
-    ("GET", "/tools", false, true),
-    ("DELETE", "/sessions/SESSION", true, false),
-    ("DELETE", "/session/SESSION", true, false),
-];
+/// Who may use a route besides the server's token: read-only tokens, and the token of its session.
+fn opens(right: Right) -> (bool, bool) {
+    match right {
+        Right::Everybody => (true, true),
+        Right::Read => (true, false),
+        Right::ReadSession => (true, true),
+        Right::WriteSession => (false, true),
+        Right::Full | Right::Admin => (false, false),
+    }
+}
 
 const BODY: &str = r#"{"sink":"stdout"}"#;
 
@@ -49,18 +33,22 @@ async fn status(site: &Site, method: &str, path: &str, token: &str) -> (u16, Str
 async fn a_token_opens_what_it_is_for_and_nothing_else() {
     let site = Site::start().await;
     let other = site.create().await;
-    for (method, path, own, reading) in ROUTES {
+    for (method, path, right) in rest_routes() {
+        let (reading, own) = opens(right);
+        assert!(method == "GET" || !reading, "{method} {path} for readers");
+        let is_open = right == Right::Everybody;
         let created = site.create().await;
-        let path = path.replace("SESSION", &created.id);
+        let path = path.replace("{id}", &created.id).replace("{name}", "x");
         for (who, token, is_permitted) in [
-            ("another session", &other.token, false),
+            ("another session", &other.token, is_open),
             ("a reader", &site.reader, reading),
             ("the session", &created.token, own),
             ("the master", &site.master, true),
         ] {
             let (status, body) = status(&site, method, &path, token).await;
             // The token of another session is none for this one.
-            let is_foreign = who == "another session" && path.contains(&created.id);
+            let is_of_session = matches!(right, Right::ReadSession | Right::WriteSession);
+            let is_foreign = who == "another session" && is_of_session;
             assert_eq!(status == 401, is_foreign, "{method} {path} by {who}");
             assert_eq!(
                 status != 403 && status != 401,
@@ -68,14 +56,69 @@ async fn a_token_opens_what_it_is_for_and_nothing_else() {
                 "{method} {path} by {who}: {body}"
             );
             if status == 403 && !body.is_empty() {
-                assert!(body.starts_with(r#"{"error":"forbidden""#), "{body}");
+                let error = match right {
+                    Right::Admin => r#"{"error":"admin_only"}"#,
+                    _ => r#"{"error":"forbidden""#,
+                };
+                assert!(body.starts_with(error), "{body}");
             }
         }
         for token in [None, Some("0000000000000000")] {
             let answer = site.request(method, &path, token, &[], BODY).await;
-            assert_eq!((answer.status, answer.body.as_str()), (401, UNAUTHORIZED));
+            match is_open {
+                true => assert_eq!(answer.status, 200),
+                false => assert_eq!((answer.status, answer.body.as_str()), (401, UNAUTHORIZED)),
+            }
         }
     }
+}
+
+/// The rows of the table begin with methods and paths, then the tokens.
+#[test]
+fn the_table_of_the_guide_has_the_routes_and_their_tokens() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rest.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let table = guide.split_once("| route | token |").unwrap().1;
+    let mut documented = Vec::new();
+    for row in table.lines().skip(2).take_while(|row| row.starts_with('|')) {
+        let mut cells = row.split('|').skip(1).map(str::trim);
+        let (address, token) = (cells.next().unwrap(), cells.next().unwrap());
+        let (methods, _) = address.split_once('`').unwrap();
+        for path in address.split('`').filter(|word| word.starts_with('/')) {
+            let path = path.replace("ID", "{id}").replace("NAME", "{name}");
+            for method in methods.split(',') {
+                let method = method.trim().to_owned();
+                documented.push((method, path.clone(), token.to_owned()));
+            }
+        }
+    }
+    let declared = rest_routes().into_iter().map(|(method, path, right)| {
+        let token = match right {
+            Right::Everybody => "none",
+            Right::Read => "read",
+            Right::ReadSession => "read, session",
+            Right::WriteSession => "session",
+            Right::Full | Right::Admin => "server",
+        };
+        (method.to_owned(), path.to_owned(), token.to_owned())
+    });
+    let mut declared: Vec<_> = declared.collect();
+    declared.sort();
+    // A path may be named twice in a row, as the subject of a remark.
+    documented.sort();
+    documented.dedup();
+    assert_eq!(documented, declared);
+}
+
+/// A body that cannot be read is no reason to say more than that the token does not permit it.
+#[tokio::test]
+async fn a_token_is_refused_before_the_body_is_read() {
+    let site = Site::start().await;
+    let reader = Some(site.reader.as_str());
+    let answer = site
+        .request("POST", "/session", reader, &[], "no json")
+        .await;
+    refused(&answer, 403, "forbidden");
 }
 
 #[tokio::test]
