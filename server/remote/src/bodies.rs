@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use axum::body::{Body, HttpBody as _};
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
-use serde_json::json;
 
 use super::EndpointSettings;
 use super::access::{Holder, Share, Shares};
 use super::caller::Caller;
+use super::failure::Failure;
 
 /// The bytes of all request bodies that are in memory before their requests are handled. Clones
 /// share one budget.
@@ -119,42 +118,33 @@ async fn read_all(
     })
 }
 
-impl BodyError {
-    pub(super) fn status(self) -> StatusCode {
-        match self {
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
-        }
-    }
-
-    /// Returns the name for programs.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::TooLarge => "too_large",
-            Self::TooSlow => "too_slow",
-            Self::NoRoom => "too_many_bytes",
-        }
-    }
-
-    pub(super) fn message(self) -> &'static str {
-        match self {
-            Self::TooLarge => "the body is larger than a message may be",
-            Self::TooSlow => "the body did not arrive in time",
-            Self::NoRoom => "the server reads as many bytes as it allows; try again later",
-        }
+impl From<BodyError> for Failure {
+    fn from(error: BodyError) -> Self {
+        let (status, name, message) = error.parts();
+        Self::new(status, name).message(message)
     }
 }
 
-impl IntoResponse for BodyError {
-    fn into_response(self) -> Response {
-        let body = json!({ "error": self.name(), "message": self.message() });
-        let mut response = (self.status(), axum::Json(body)).into_response();
-        if self == Self::NoRoom {
-            let headers = response.headers_mut();
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+impl BodyError {
+    /// Returns the status, the name for programs, and the text for people.
+    pub(super) fn parts(self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::TooLarge => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "too_large",
+                "the body is larger than a message may be",
+            ),
+            Self::TooSlow => (
+                StatusCode::REQUEST_TIMEOUT,
+                "too_slow",
+                "the body did not arrive in time",
+            ),
+            Self::NoRoom => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too_many_bytes",
+                "the server reads as many bytes as it allows; try again later",
+            ),
         }
-        response
     }
 }
 

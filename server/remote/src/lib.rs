@@ -22,6 +22,7 @@ mod access;
 mod acp;
 mod bodies;
 mod caller;
+mod failure;
 mod health;
 mod listen;
 mod metrics;

@@ -1,9 +1,10 @@
 //! Which hosts and origins a request may name, against DNS rebinding and foreign pages.
 
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 
 use super::host::{Host, Origin};
+use crate::failure::Failure;
 
 /// The hosts that requests may name, and the foreign origins whose pages may send requests.
 ///
@@ -26,6 +27,25 @@ pub(super) enum Refusal {
     ForbiddenHost,
     /// The origin is not allowed.
     ForbiddenOrigin,
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let (status, error, message) = match refusal {
+            Refusal::InvalidHost(reason) => (StatusCode::BAD_REQUEST, "invalid_host", reason),
+            Refusal::ForbiddenHost => (
+                StatusCode::FORBIDDEN,
+                "forbidden_host",
+                "the host of the request is not allowed. `--allow-host NAME` allows it",
+            ),
+            Refusal::ForbiddenOrigin => (
+                StatusCode::FORBIDDEN,
+                "forbidden_origin",
+                "the origin of the request is not allowed. `--cors ORIGIN` allows it",
+            ),
+        };
+        Self::new(status, error).message(message)
+    }
 }
 
 /// Whose page sends a request that was not refused.

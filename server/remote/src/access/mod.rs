@@ -20,7 +20,6 @@ mod hosts;
 mod identity;
 mod named;
 mod rate;
-mod refusal;
 mod shares;
 mod tickets;
 mod token;
@@ -39,10 +38,11 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 
+use super::failure::Failure;
 use super::listen::Secured;
 use super::{HEALTH, PAGE};
 use acp_server::Access;
@@ -50,7 +50,6 @@ pub(super) use credentials::bearer;
 use hosts::Sender;
 pub(super) use identity::{Identity, Owner};
 use rate::Rate;
-pub(super) use refusal::forbidden;
 pub(super) use shares::{Holder, Share, Shares};
 
 /// Who may ask; the settings of [`protect`].
@@ -120,7 +119,7 @@ pub fn require_full(router: Router) -> Router {
 async fn only_full(request: Request, next: Next) -> Response {
     match request.extensions().get::<Access>() {
         None | Some(Access::Full) => next.run(request).await,
-        Some(_) => refusal::forbidden(),
+        Some(_) => Failure::forbidden().into_response(),
     }
 }
 
@@ -135,7 +134,7 @@ async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
     let tls = parts.extensions.get::<Secured>().is_some();
     let sender = match gate.hosts.check(&parts, tls) {
         Ok(sender) => sender,
-        Err(refusal) => return refused(refusal.into_response()),
+        Err(refusal) => return refused(refusal.into()),
     };
     let origin = parts.headers.get(axum::http::header::ORIGIN).cloned();
     let mut response = if sender == Sender::ListedOrigin && cors::is_preflight(&parts) {
@@ -155,27 +154,30 @@ async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
 }
 
 /// Logs a refusal. The path is the client's choice, and may have a ticket.
-fn refused(refusal: Response) -> Response {
+fn refused(refusal: Failure) -> Response {
     tracing::debug!(
         status = refusal.status().as_u16(),
         "refused a request of the network"
     );
-    refusal
+    refusal.into_response()
 }
 
 impl Gate {
     /// Counts a request for the rate.
-    #[allow(clippy::result_large_err)]
-    fn count(&self, holder: Holder) -> Result<(), Response> {
+    fn count(&self, holder: Holder) -> Result<(), Failure> {
         match &self.rate {
-            Some(rate) => rate.take(holder).map_err(refusal::too_many_requests),
+            Some(rate) => rate.take(holder).map_err(|wait| {
+                // Whole seconds, and never zero.
+                let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+                Failure::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests")
+                    .retry_after(seconds.max(1))
+            }),
             None => Ok(()),
         }
     }
 
     /// Checks token and rate, and adds what the token permits.
-    #[allow(clippy::result_large_err)]
-    fn admit(&self, mut request: Request) -> Result<Request, Response> {
+    fn admit(&self, mut request: Request) -> Result<Request, Failure> {
         let path = request.uri().path();
         let is_public = HEALTH.contains(&path) || path == PAGE;
         let address = || {
@@ -202,7 +204,7 @@ impl Gate {
             .as_ref()
             .filter(|identity| identity.token.is_some());
         self.count(holder.map_or(address, Identity::holder))?;
-        let identity = identity.ok_or_else(refusal::unauthorized)?;
+        let identity = identity.ok_or_else(Failure::unauthorized)?;
         request.extensions_mut().insert(identity.access.clone());
         request.extensions_mut().insert(identity);
         Ok(request)

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::identity::Identity;
 use super::tokens::{IssueError, Tokens};
+use crate::failure::Failure;
 
 /// Returns the route `POST /ticket`, for a router that is [protected](super::protect) with the same
 /// tokens.
@@ -28,18 +29,13 @@ fn answer(tokens: &Tokens, identity: Identity) -> Response {
             (StatusCode::CREATED, [no_store], Json(body)).into_response()
         }
         Err(error) => {
-            let retry = (header::RETRY_AFTER, HeaderValue::from_static("10"));
             let kind = match error {
                 IssueError::Full { .. } => "too_many_tickets",
                 IssueError::Random(_) | IssueError::File(_) => "no_random_numbers",
             };
-            let body = json!({ "error": kind, "message": error.to_string() });
-            (
-                StatusCode::SERVICE_UNAVAILABLE,
-                [no_store, retry],
-                Json(body),
-            )
-                .into_response()
+            let failure = Failure::new(StatusCode::SERVICE_UNAVAILABLE, kind);
+            let failure = failure.message(error.to_string()).retry_after(10);
+            ([no_store], failure).into_response()
         }
     }
 }

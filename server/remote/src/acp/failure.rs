@@ -1,7 +1,7 @@
 //! Why a request is refused.
 
 use acp_sdk::ErrorCode;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
 use crate::bodies::BodyError;
@@ -110,25 +110,22 @@ impl Failure {
 
 impl From<BodyError> for Failure {
     fn from(error: BodyError) -> Self {
-        Self::new(error.status(), error.name(), error.message())
+        let (status, error, message) = error.parts();
+        Self::new(status, error, message)
     }
 }
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let body = match self.code {
-            Some(code) => serde_json::json!({
-                "jsonrpc": "2.0",
-                "id": null,
-                "error": { "code": code, "message": self.message },
-            }),
-            None => serde_json::json!({ "error": self.error, "message": self.message }),
+        let Some(code) = self.code else {
+            let failure = crate::failure::Failure::new(self.status, self.error);
+            return failure.message(self.message).into_response();
         };
-        let mut response = (self.status, axum::Json(body)).into_response();
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            let headers = response.headers_mut();
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-        }
-        response
+        let body = serde_json::json!({
+            "jsonrpc": "2.0",
+            "id": null,
+            "error": { "code": code, "message": self.message },
+        });
+        (self.status, axum::Json(body)).into_response()
     }
 }

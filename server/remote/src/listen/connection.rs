@@ -6,16 +6,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::{Request, Response, StatusCode, header};
 use axum::response::IntoResponse;
-use axum::{Json, Router};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -26,6 +25,7 @@ use super::ListenSettings;
 use super::activity::{Activity, Tracked};
 use super::places::Place;
 use super::socket::Socket;
+use crate::failure::Failure;
 
 /// Time for a connection that is answered 503.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -124,9 +124,8 @@ impl OpenSockets {
 }
 
 fn refusal() -> Response<Body> {
-    let headers = [(header::RETRY_AFTER, "5"), (header::CONNECTION, "close")];
-    let body = Json(json!({ "error": "too_many_connections" }));
-    (StatusCode::SERVICE_UNAVAILABLE, headers, body).into_response()
+    let failure = Failure::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_connections");
+    ([(header::CONNECTION, "close")], failure).into_response()
 }
 
 /// Returns the settings of HTTP/1.1 and HTTP/2.

@@ -27,8 +27,8 @@ use prometheus_client::registry::Registry;
 use self::counted::Counted;
 use self::server::ServerNumbers;
 use self::store::StoreNumbers;
-use super::access::forbidden;
 use super::caller::Caller;
+use super::failure::Failure;
 
 /// The content type of what [`encode`] writes.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -138,7 +138,7 @@ impl Metrics {
 )]
 pub(super) async fn metrics(State(numbers): State<Arc<Numbers>>, caller: Caller) -> Response {
     if let Access::Session(_) = caller.access {
-        return forbidden();
+        return Failure::forbidden().into_response();
     }
     // What is written must be known before.
     numbers.usage.read(numbers.server.store()).await;

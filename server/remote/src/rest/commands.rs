@@ -29,6 +29,15 @@ pub(super) struct OfSession {
     session_id: Option<String>,
 }
 
+/// The command of a path, for the document.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "for the document")]
+pub(super) struct CommandPath {
+    /// The command, without the slash
+    name: String,
+}
+
 /// Slash commands.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct CommandList {

@@ -1,69 +1,16 @@
-//! Why a request is refused.
+//! The refusals of the REST interface.
 
-use std::borrow::Cow;
 use std::error::Error as StdError;
 
 use acp_sdk::HandlerError;
 use acp_sdk::v1::ErrorCode;
 use acp_server::Error;
 use acp_server::store::{StoreError, StoreErrorKind};
-use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use serde::Serialize;
-use utoipa::ToSchema;
+use axum::http::StatusCode;
 
-use crate::bodies::BodyError;
-
-/// A refusal: a status, and a body that says why.
-#[derive(Clone, Debug)]
-pub(super) struct Failure {
-    status: StatusCode,
-    body: Box<ErrorBody>,
-}
-
-/// The body of every refusal.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[schema(as = Error)]
-pub(super) struct ErrorBody {
-    /// A name for programs, such as `session_not_found`.
-    #[schema(value_type = String)]
-    error: Cow<'static, str>,
-    /// What happened and what to do, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String)]
-    message: Option<String>,
-    /// What is wrong with a query, or the cause of a failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String)]
-    detail: Option<String>,
-    /// The path that is not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String)]
-    path: Option<String>,
-    /// The command that is not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String)]
-    name: Option<String>,
-}
+pub(super) use crate::failure::{ErrorBody, Failure};
 
 impl Failure {
-    pub(super) fn new(status: StatusCode, error: &'static str) -> Self {
-        let body = ErrorBody {
-            error: Cow::Borrowed(error),
-            message: None,
-            detail: None,
-            path: None,
-            name: None,
-        };
-        let body = Box::new(body);
-        Self { status, body }
-    }
-
-    pub(super) fn status(&self) -> StatusCode {
-        self.status
-    }
-
     pub(super) fn bad_request(error: &'static str) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
@@ -107,11 +54,6 @@ impl Failure {
         failure
     }
 
-    pub(super) fn message(mut self, message: impl Into<String>) -> Self {
-        self.body.message = Some(message.into());
-        self
-    }
-
     pub(super) fn path(mut self, path: impl Into<String>) -> Self {
         self.body.path = Some(path.into());
         self
@@ -152,22 +94,5 @@ impl Failure {
             }
             _ => Self::internal(operation, error.as_response().message.clone()),
         }
-    }
-}
-
-impl From<BodyError> for Failure {
-    fn from(error: BodyError) -> Self {
-        Self::new(error.status(), error.name()).message(error.message())
-    }
-}
-
-impl IntoResponse for Failure {
-    fn into_response(self) -> Response {
-        let mut response = (self.status, Json(*self.body)).into_response();
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            let headers = response.headers_mut();
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-        }
-        response
     }
 }

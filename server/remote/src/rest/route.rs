@@ -10,9 +10,9 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
-use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
+use utoipa::openapi::Response as Documented;
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::request_body::RequestBody;
-use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Components, Content, HttpMethod, OpenApi, Ref, RefOr, Required, Schema};
 use utoipa::{IntoParams, PartialSchema as _, ToSchema};
@@ -55,11 +55,10 @@ impl Right {
                     return Ok(());
                 }
                 let message = "the token is that of another session";
-                Err(Failure::new(StatusCode::UNAUTHORIZED, "unauthorized").message(message))
+                Err(Failure::unauthorized().message(message))
             }
             (Self::Admin, _) => Err(Failure::new(StatusCode::FORBIDDEN, "admin_only")),
-            _ => Err(Failure::new(StatusCode::FORBIDDEN, "forbidden")
-                .message("the token does not permit this")),
+            _ => Err(Failure::forbidden()),
         }
     }
 }
@@ -75,66 +74,44 @@ pub(super) struct Route {
     schemas: Vec<(String, RefOr<Schema>)>,
 }
 
+/// The parameter of paths.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "for the document")]
+struct SessionPath {
+    /// The session
+    id: String,
+}
+
 impl Route {
-    pub(super) fn get<H: Handler<T, Rest>, T: 'static>(
-        path: &'static str,
-        right: Right,
-        handler: H,
-    ) -> Self {
-        Self::new(HttpMethod::Get, path, right, on(MethodFilter::GET, handler))
-    }
-
-    pub(super) fn post<H: Handler<T, Rest>, T: 'static>(
-        path: &'static str,
-        right: Right,
-        handler: H,
-    ) -> Self {
-        let handler = on(MethodFilter::POST, handler);
-        Self::new(HttpMethod::Post, path, right, handler)
-    }
-
-    pub(super) fn delete<H: Handler<T, Rest>, T: 'static>(
-        path: &'static str,
-        right: Right,
-        handler: H,
-    ) -> Self {
-        let handler = on(MethodFilter::DELETE, handler);
-        Self::new(HttpMethod::Delete, path, right, handler)
-    }
-
-    fn new(
+    pub(super) fn new<H: Handler<T, Rest>, T: 'static>(
         method: HttpMethod,
         path: &'static str,
         right: Right,
-        handler: MethodRouter<Rest>,
+        handler: H,
     ) -> Self {
-        let mut route = Self {
+        let filter = match method {
+            HttpMethod::Post => MethodFilter::POST,
+            HttpMethod::Delete => MethodFilter::DELETE,
+            _ => MethodFilter::GET,
+        };
+        let mut operation = Operation::default();
+        if right == Right::Everybody {
+            operation.security = Some(vec![SecurityRequirement::default()]);
+        }
+        let route = Self {
             method,
             path,
             right,
             needs_login: true,
-            handler,
-            operation: Operation::default(),
+            handler: on(filter, handler),
+            operation,
             schemas: Vec::new(),
         };
-        if right == Right::Everybody {
-            route.operation.security = Some(vec![SecurityRequirement::default()]);
-        }
-        for (name, description) in [
-            ("id", "The session"),
-            ("name", "The command, without the slash"),
-        ] {
-            if path.contains(&format!("{{{name}}}")) {
-                let mut parameter = Parameter::new(name);
-                parameter.parameter_in = ParameterIn::Path;
-                parameter.required = Required::True;
-                parameter.description = Some(description.to_owned());
-                parameter.schema = Some(String::schema());
-                route.parameters([parameter]);
-            }
-        }
-        match route.is_of_session() {
-            true => route.refuses(404, "`session_not_found`"),
+        match path.contains("{id}") {
+            true => route
+                .takes::<SessionPath>()
+                .refuses(404, "`session_not_found`"),
             false => route,
         }
     }
@@ -153,28 +130,21 @@ impl Route {
         self
     }
 
-    /// Adds parameters of the query or headers.
+    /// Adds parameters.
     pub(super) fn takes<T: IntoParams>(mut self) -> Self {
-        self.parameters(T::into_params(|| None));
+        let parameters = T::into_params(|| None).into_iter().map(RefOr::from);
+        let all = self.operation.parameters.get_or_insert_default();
+        all.extend(parameters);
         self
     }
 
-    /// Sets the body of the request.
-    pub(super) fn body<T: ToSchema>(mut self) -> Self {
+    /// Sets the body of the request. Without a required member it may be empty.
+    pub(super) fn body<T: ToSchema>(mut self, required: Required) -> Self {
         let mut body = RequestBody::new();
         let content = Content::new(Some(self.reference::<T>()));
         body.content.insert(JSON.to_owned(), content.into());
-        body.required = Some(Required::True);
+        body.required = Some(required);
         self.operation.request_body = Some(body.into());
-        self
-    }
-
-    /// Sets the body of the request, of which all members are optional: without it, none is given.
-    pub(super) fn optional_body<T: ToSchema>(mut self) -> Self {
-        self = self.body::<T>();
-        if let Some(RefOr::T(body)) = &mut self.operation.request_body {
-            body.required = Some(Required::False);
-        }
         self
     }
 
@@ -215,34 +185,16 @@ impl Route {
         self
     }
 
-    fn response(
-        &mut self,
-        status: u16,
-        description: &str,
-    ) -> &mut RefOr<utoipa::openapi::Response> {
+    fn response(&mut self, status: u16, description: &str) -> &mut RefOr<Documented> {
         let responses = &mut self.operation.responses.responses;
         let response = responses.entry(status.to_string());
-        response.or_insert_with(|| {
-            ResponseBuilder::new()
-                .description(description)
-                .build()
-                .into()
-        })
-    }
-
-    fn parameters(&mut self, parameters: impl IntoIterator<Item = Parameter>) {
-        let all = self.operation.parameters.get_or_insert_default();
-        all.extend(parameters.into_iter().map(RefOr::from));
+        response.or_insert_with(|| Documented::new(description).into())
     }
 
     fn reference<T: ToSchema>(&mut self) -> RefOr<Schema> {
         self.schemas.push((T::name().into_owned(), T::schema()));
         T::schemas(&mut self.schemas);
         Ref::from_schema_name(T::name()).into()
-    }
-
-    fn is_of_session(&self) -> bool {
-        self.path.contains("{id}")
     }
 
     pub(super) fn method(&self) -> &'static str {

@@ -3,10 +3,12 @@
 //! Those of Otter's code (`/session…`) and those that Otter's document adds (`/sessions…`) are over the
 //! same operations.
 
+use utoipa::openapi::HttpMethod::{Delete, Get, Post};
+use utoipa::openapi::Required::{False, True};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::answer::EndedTurn;
-use super::commands::{CommandList, Invocation, Invoked, OfSession};
+use super::commands::{CommandList, CommandPath, Invocation, Invoked, OfSession};
 use super::events::{From, LastEventId};
 use super::query::RowsQuery;
 use super::route::{Right, Route};
@@ -22,28 +24,24 @@ const EVENTS: &str = "text/event-stream";
 
 pub(super) fn all() -> Vec<Route> {
     vec![
-        Route::post("/session", Right::Full, short::create_session)
+        Route::new(Post, "/session", Right::Full, short::create_session)
             .about("session", "create_session", "Creates a session, and issues a token that opens nothing else.")
-            .optional_body::<short::NewSession>()
+            .body::<short::NewSession>(False)
             .answers::<short::CreatedSession>(201, "The session and its token")
             .refuses(400, "No JSON object, no absolute path, or `invalid_setting`")
             .refuses(404, "`model_not_found`: the agent does not offer it"),
-        Route::get("/session", Right::Read, short::list_session_ids)
+        Route::new(Get, "/session", Right::Read, short::list_session_ids)
             .about("session", "list_session_ids", "Lists the ids of the sessions, the latest activity first.")
             .takes::<RowsQuery>()
             .answers::<short::SessionIds>(200, "The ids")
             .refuses(400, "A parameter cannot be understood"),
-        Route::get("/session/{id}", Right::ReadSession, short::get_session)
+        Route::new(Get, "/session/{id}", Right::ReadSession, short::get_session)
             .about("session", "get_session", "Returns a session.")
             .answers::<short::SessionState>(200, "The session"),
         delete("/session/{id}").about("session", "delete_session", DELETE),
-        prompt(Route::post("/session/{id}/message", Right::WriteSession, turns::send_message))
-            .about(
-                "session",
-                "send_message",
-                "Sends a message. It is answered in a turn, after those that wait already.",
-            )
-            .body::<Message>()
+        prompt(Route::new(Post, "/session/{id}/message", Right::WriteSession, turns::send_message))
+            .about("session", "send_message", "Sends a message. It is answered in a turn, after those that wait already.")
+            .body::<Message>(True)
             .answers::<AcceptedMessage>(202, "The message")
             .refuses(400, "`missing_text`, or no JSON object"),
         cancel("/session/{id}/cancel").about("session", "cancel_session", CANCEL),
@@ -53,12 +51,8 @@ pub(super) fn all() -> Vec<Route> {
                 "session_events",
                 "Streams the events of a session. The stream stays open over turns, and ends with the session.",
             )
-            .answers_text(
-                200,
-                "Events `user_message`, `loop_event`, `result`, `error`, `permission_request`, `gap`",
-                EVENTS,
-            ),
-        Route::post("/session/{id}/rotate-token", Right::Admin, short::rotate_token)
+            .answers_text(200, "Events `user_message`, `loop_event`, `result`, `error`, `permission_request`, `gap`", EVENTS),
+        Route::new(Post, "/session/{id}/rotate-token", Right::Admin, short::rotate_token)
             .about(
                 "session",
                 "rotate_token",
@@ -66,29 +60,22 @@ pub(super) fn all() -> Vec<Route> {
             )
             .answers::<short::SessionToken>(200, "The new token")
             .refuses(403, "`admin_only`: this needs the server's token"),
-        Route::post("/tool/approve", Right::Full, approve::approve_tool)
-            .about(
-                "session",
-                "approve_tool",
-                "Answers a permission request. The first answer counts, whoever gives it.",
-            )
-            .body::<approve::Approval>()
+        Route::new(Post, "/tool/approve", Right::Full, approve::approve_tool)
+            .about("session", "approve_tool", "Answers a permission request. The first answer counts, whoever gives it.")
+            .body::<approve::Approval>(True)
             .answers::<approve::Resolved>(200, "The request is answered")
-            .refuses(
-                400,
-                "`missing_session_id_or_permission_id`, `missing_approved`, `unknown_option`, or no JSON object",
-            )
+            .refuses(400, "`missing_session_id_or_permission_id`, `missing_approved`, `unknown_option`, or no JSON object")
             .refuses(
                 404,
                 "`session_not_found`; `permission_not_found`: there is no such request, or it is answered or \
                  withdrawn already",
             )
             .refuses(409, "`no_option`: no option allows, or none rejects"),
-        Route::post("/sessions", Right::Full, sessions::create_run)
+        Route::new(Post, "/sessions", Right::Full, sessions::create_run)
             .about("sessions", "create_run", "Creates a session and begins its first turn.")
             .takes::<WaitQuery>()
             .takes::<PromptHeaders>()
-            .body::<sessions::NewRun>()
+            .body::<sessions::NewRun>(True)
             .answers_text(200, "The events of the turn", EVENTS)
             .answers::<sessions::CreatedTurn>(
                 201,
@@ -100,23 +87,23 @@ pub(super) fn all() -> Vec<Route> {
                  `unsupported_field` for `max_steps`, `allowed_tools` and `persist: false`",
             )
             .refuses(404, "`model_not_found`: the agent does not offer it"),
-        Route::get("/sessions", Right::Read, sessions::list_sessions)
+        Route::new(Get, "/sessions", Right::Read, sessions::list_sessions)
             .about("sessions", "list_sessions", "Lists sessions, the latest activity first.")
             .takes::<RowsQuery>()
             .answers::<sessions::SessionList>(200, "The sessions; 20 unless `limit` says otherwise")
             .refuses(400, "A parameter cannot be understood"),
-        Route::get("/sessions/{id}", Right::ReadSession, sessions::get_whole_session)
+        Route::new(Get, "/sessions/{id}", Right::ReadSession, sessions::get_whole_session)
             .about("sessions", "get_whole_session", "Returns a session with all of its events.")
             .answers::<sessions::WholeSession>(200, "The session")
             .refuses(503, "`too_many_reads`"),
         delete("/sessions/{id}").about("sessions", "delete_whole_session", DELETE),
-        prompt(Route::post("/sessions/{id}/turns", Right::WriteSession, turns::create_turn))
+        prompt(Route::new(Post, "/sessions/{id}/turns", Right::WriteSession, turns::create_turn))
             .about("sessions", "create_turn", "Begins a turn, after those that wait already.")
-            .body::<NewTurn>()
+            .body::<NewTurn>(True)
             .answers::<AcceptedTurn>(202, "The turn")
             .refuses(400, "`missing_prompt`, or no JSON object"),
         cancel("/sessions/{id}/cancel").about("sessions", "cancel_turn", CANCEL),
-        Route::post("/sessions/{id}/close", Right::WriteSession, turns::close_session)
+        Route::new(Post, "/sessions/{id}/close", Right::WriteSession, turns::close_session)
             .about(
                 "sessions",
                 "close_session",
@@ -132,12 +119,8 @@ pub(super) fn all() -> Vec<Route> {
                 "Streams the events of a session up to the end of its turns, then an event `end`.",
             )
             .answers_text(200, "Events named as in docs/rest.md, and `end`", EVENTS),
-        Route::get("/sessions/{id}/transcript", Right::ReadSession, transcript::transcript)
-            .about(
-                "sessions",
-                "transcript",
-                "Renders a session for people, or as `GET /sessions/{id}` has it.",
-            )
+        Route::new(Get, "/sessions/{id}/transcript", Right::ReadSession, transcript::transcript)
+            .about("sessions", "transcript", "Renders a session for people, or as `GET /sessions/{id}` has it.")
             .takes::<FormatQuery>()
             .answers_text(200, "The conversation", "text/html")
             .answers_text(200, "The conversation", "text/markdown")
@@ -149,60 +132,52 @@ pub(super) fn all() -> Vec<Route> {
             )
             .refuses(400, "`invalid_query`")
             .refuses(503, "`too_many_reads`"),
-        Route::post("/sessions/{id}/share", Right::WriteSession, share::share)
+        Route::new(Post, "/sessions/{id}/share", Right::WriteSession, share::share)
             .about("sessions", "share", "Hands a transcript out.")
-            .body::<share::Sink>()
+            .body::<share::Sink>(True)
             .answers::<share::Shared>(200, "Where it is")
             .refuses(400, "`invalid_sink`, `invalid_format`, `invalid_url`, or no JSON object")
             .refuses(403, "`sink_disabled`, `url_not_allowed`, `forbidden`")
             .refuses(413, "`too_large`: ask for `/transcript`")
             .refuses(502, "`upstream_failed`: the other server"),
-        Route::get("/commands", Right::Read, commands::list_commands)
+        Route::new(Get, "/commands", Right::Read, commands::list_commands)
             .about("agent", "list_commands", "Lists the agent's slash commands.")
             .takes::<OfSession>()
             .answers::<CommandList>(200, "The commands")
             .refuses(404, "`session_not_found`")
             .refuses(409, "`session_not_open`, to readers"),
-        Route::post("/commands/{name}/invoke", Right::Full, commands::invoke_command)
+        Route::new(Post, "/commands/{name}/invoke", Right::Full, commands::invoke_command)
             .about("agent", "invoke_command", "Sends a slash command as a message.")
-            .body::<Invocation>()
+            .takes::<CommandPath>()
+            .body::<Invocation>(True)
             .answers::<Invoked>(202, "The message")
-            .refuses(
-                400,
-                "`missing_session_id`, `args_must_be_list`, `kwargs_must_be_object`, or no JSON object",
-            )
+            .refuses(400, "`missing_session_id`, `args_must_be_list`, `kwargs_must_be_object`, or no JSON object")
             .refuses(404, "`session_not_found`, `command_not_found`"),
-        Route::get("/runs", Right::Read, runs::list_runs)
+        Route::new(Get, "/runs", Right::Read, runs::list_runs)
             .about("runs", "list_runs", "Lists runs, the latest start first.")
             .takes::<RowsQuery>()
             .answers::<runs::RunList>(200, "The runs; 1,000 unless `limit` says otherwise")
             .refuses(400, "`invalid_query`"),
-        Route::get("/runs/cost", Right::Read, cost::cost_of_runs)
+        Route::new(Get, "/runs/cost", Right::Read, cost::cost_of_runs)
             .about("runs", "cost_of_runs", "Adds up what runs cost.")
             .takes::<RowsQuery>()
-            .answers::<cost::RunCosts>(
-                200,
-                "The costs of all runs; with `limit`, of those that `/runs` lists",
-            )
+            .answers::<cost::RunCosts>(200, "The costs of all runs; with `limit`, of those that `/runs` lists")
             .refuses(400, "`invalid_query`"),
-        Route::get("/providers", Right::Read, agent::list_providers)
+        Route::new(Get, "/providers", Right::Read, agent::list_providers)
             .about("agent", "list_providers", "Lists the models that can be chosen.")
             .takes::<OfSession>()
             .answers::<agent::Providers>(200, "The models, from the config options of the sessions")
             .refuses(404, "`session_not_found`")
             .refuses(409, "`session_not_open`, to readers"),
-        Route::get("/info", Right::Read, agent::server_info)
+        Route::new(Get, "/info", Right::Read, agent::server_info)
             .about("agent", "server_info", "Describes the server and its agent.")
             .without_login()
             .answers::<agent::ServerInfo>(200, "The description"),
-        Route::get("/tools", Right::Read, agent::list_tools)
+        Route::new(Get, "/tools", Right::Read, agent::list_tools)
             .about("agent", "list_tools", "Lists the tools of the agent.")
             .without_login()
-            .answers::<agent::ToolList>(
-                200,
-                "Always empty: agents of this protocol do not name their tools",
-            ),
-        Route::get("/health", Right::Everybody, agent::health)
+            .answers::<agent::ToolList>(200, "Always empty: agents of this protocol do not name their tools"),
+        Route::new(Get, "/health", Right::Everybody, agent::health)
             .about("agent", "health", "Says that the server runs. Needs no token.")
             .without_login()
             .answers::<Health>(200, "It runs"),
@@ -213,7 +188,7 @@ const DELETE: &str =
     "Deletes a session with its events and its token. Its turns are cancelled, its streams end.";
 
 fn delete(path: &'static str) -> Route {
-    Route::delete(path, Right::WriteSession, sessions::delete_session)
+    Route::new(Delete, path, Right::WriteSession, sessions::delete_session)
         .answers_nothing(204, "The session is gone")
 }
 
@@ -221,7 +196,7 @@ const CANCEL: &str = "Cancels the running turn, and the queued ones that no clie
      Without any, does nothing.";
 
 fn cancel(path: &'static str) -> Route {
-    Route::post(path, Right::WriteSession, turns::cancel)
+    Route::new(Post, path, Right::WriteSession, turns::cancel)
         .takes::<CancelQuery>()
         .answers_nothing(204, "The turns will end with the stop reason `cancelled`")
         .refuses(400, "`invalid_query`")
@@ -239,7 +214,7 @@ fn prompt(route: Route) -> Route {
 }
 
 fn stream(path: &'static str) -> Route {
-    Route::get(path, Right::ReadSession, events::stream)
+    Route::new(Get, path, Right::ReadSession, events::stream)
         .takes::<LastEventId>()
         .takes::<From>()
         .refuses(400, "`invalid_query`")

@@ -34,6 +34,7 @@ use super::access::Shares;
 use super::acp::asks_for_websocket;
 use super::bodies;
 use super::caller::Caller;
+use super::failure::Failure;
 use super::metrics::Open;
 
 /// Messages that wait to be written to a WebSocket. Subscriptions wait for room.
@@ -124,7 +125,7 @@ async fn handle(
     // jsonrpsee would read without a limit of time and of the bytes of all requests.
     let body = match bodies::read(body, &sender, &facade.settings).await {
         Ok(body) => body,
-        Err(refusal) => return refusal.into_response(),
+        Err(error) => return Failure::from(error).into_response(),
     };
     let request = Request::from_parts(parts, Body::from(body.bytes.clone()));
     let (stop, handle) = stop_channel();
