@@ -8,8 +8,7 @@ mod of_turn;
 
 pub use costs::Costs;
 pub use fold::UsageFold;
-pub use of_turn::of_turn;
-pub use of_turn::of_turn_with_end;
+pub use of_turn::{of_turn, of_turn_with_end, of_turn_with_events};
 
 use acp_sdk::v1::StopReason;
 use serde::{Deserialize, Serialize};

@@ -24,6 +24,20 @@ const NEAR: u64 = 256;
 ///
 /// The store's.
 pub async fn of_turn(session: &Session, turn: TurnId, last: u64) -> Result<Option<TurnUsage>> {
+    of_turn_with_events(session, turn, last, |_| {}).await
+}
+
+/// As [`of_turn`], and calls a function with each event that is kept of the turn.
+///
+/// # Errors
+///
+/// The store's.
+pub async fn of_turn_with_events(
+    session: &Session,
+    turn: TurnId,
+    last: u64,
+    mut visit: impl FnMut(StoredEvent<'_>),
+) -> Result<Option<TurnUsage>> {
     let before = turn.0.saturating_sub(1);
     let mut fold = UsageFold::after(before);
     let (mut currencies, mut is_whole) = (BTreeSet::new(), true);
@@ -47,6 +61,7 @@ pub async fn of_turn(session: &Session, turn: TurnId, last: u64) -> Result<Optio
             }
         }
         let _ = fold.observe(stored);
+        visit(stored);
     }
     Ok(fold.latest().cloned())
 }

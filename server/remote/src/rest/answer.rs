@@ -1,8 +1,7 @@
 //! Answers to prompts: that one is accepted, the result of its turn, or the turn's events.
 
 use acp_sdk::v1::ToolCall;
-use acp_server::event::TurnId;
-use acp_server::internal::session::ReceivedText;
+use acp_server::event::{StoredEvent, TurnId};
 use acp_server::{PromptHandle, Session, usage};
 use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -160,27 +159,16 @@ impl Rest {
     ) -> Result<EndedTurn, Failure> {
         let failed =
             |error: acp_server::Error| Failure::internal("session_read_failed", error.to_string());
-        let usage = usage::of_turn(session, turn, last).await.map_err(failed)?;
-        let usage = usage.ok_or_else(|| {
+        let (mut history, mut view) = (History::default(), View::default());
+        let visit = |stored: StoredEvent<'_>| {
+            history.observe(stored);
+            view.observe(&stored.parse());
+        };
+        let usage = usage::of_turn_with_events(session, turn, last, visit).await;
+        let usage = usage.map_err(failed)?.ok_or_else(|| {
             let message = "the turn has ended, and its events are no longer kept";
             Failure::new(StatusCode::GONE, "turn_not_kept").message(message)
         })?;
-        let (mut history, mut view) = (History::default(), View::default());
-        let mut events = session.subscribe(turn.0.saturating_sub(1));
-        while let Some(received) = events.next_text_now().await.map_err(failed)? {
-            let ReceivedText::Event(number, batch) = received else {
-                continue;
-            };
-            if number > last {
-                break;
-            }
-            if let Some(stored) = batch.stored(number) {
-                history.observe(stored);
-                view.observe(&stored.parse());
-            }
-            // A long turn must not keep others waiting.
-            tokio::task::consume_budget().await;
-        }
         let mut details = Default::default();
         history.each(|turn| details = turn.details.clone());
         let summary = TurnSummary { usage, details };
