@@ -139,7 +139,8 @@ struct Polled {
 async fn poll(context: Arc<Context>, params: Poll) -> Answer<Polled> {
     let session = context.session("session/load", &params.session_id).await?;
     let wait = Duration::from_millis(params.wait_ms).min(LONGEST_WAIT);
-    let deadline = Instant::now() + wait;
+    // Even a timer that is over takes a millisecond.
+    let deadline = (!wait.is_zero()).then(|| Instant::now() + wait);
     let mut events = session.subscribe(params.after);
     let mut polled = Polled {
         session_id: params.session_id,
@@ -152,8 +153,8 @@ async fn poll(context: Arc<Context>, params: Poll) -> Answer<Polled> {
     };
     while !is_full(&polled, bytes) && read < MOST_READ {
         let is_first = polled.events.is_empty();
-        let Some(received) = next(&mut events, &session, is_first.then_some(deadline)).await?
-        else {
+        let deadline = deadline.filter(|_| is_first);
+        let Some(received) = next(&mut events, &session, deadline).await? else {
             break;
         };
         polled.last_event_id = match &received {
@@ -246,4 +247,31 @@ fn of_turn(event: &TurnEvent) -> Value {
         members.insert("type".to_owned(), kind);
     }
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use acp_reference_agent::Reference;
+    use acp_server::Server;
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::EndpointSettings;
+    use crate::caller::Caller;
+
+    #[tokio::test]
+    async fn a_poll_without_a_wait_is_answered_at_once() {
+        let server = Server::new(Reference);
+        let session = server.create_session("/w").await.unwrap();
+        let caller = Caller::of(&axum::http::Extensions::new());
+        let context = Context::new(server, &EndpointSettings::default(), caller);
+        let params = Poll {
+            session_id: session.id().clone(),
+            after: session.last_event(),
+            wait_ms: 0,
+            only: None,
+        };
+        let polled = poll(Arc::new(context), params).now_or_never();
+        assert!(polled.unwrap().unwrap().events.is_empty());
+    }
 }
