@@ -12,11 +12,12 @@ use super::access::{Holder, Share, Shares};
 use super::caller::Caller;
 use super::failure::Failure;
 
-/// The bytes of all request bodies that are in memory before their requests are handled. Clones
-/// share one budget.
+/// The bytes of all request bodies that are in memory before their requests are handled, and of messages
+/// that arrive at `/acp` over WebSocket. Clones share one budget.
 ///
 /// Bytes count as they arrive, not as they are announced, so a client that announces much and sends
-/// nothing takes nothing. A body that finds no room is refused with 503. A token other than the
+/// nothing takes nothing. A body that finds no room is refused with 503; a WebSocket
+/// is closed with 1013, except for the first 8 KiB of its message. A token other than the
 /// master's has half of the budget, and all these together three quarters.
 #[derive(Clone, Debug)]
 pub struct BodyBudget(Arc<Shares>);
@@ -28,7 +29,7 @@ impl BodyBudget {
         Self(Shares::new(bytes))
     }
 
-    fn take(&self, holder: Holder, bytes: usize) -> Result<Share, BodyError> {
+    pub(super) fn take(&self, holder: Holder, bytes: usize) -> Result<Share, BodyError> {
         self.0.take(holder, bytes).ok_or(BodyError::NoRoom)
     }
 }

@@ -23,7 +23,8 @@ pub struct EndpointSettings {
     /// The maximum bytes of a request's body, and of a WebSocket message
     /// ([`MAX_MESSAGE_BYTES`]).
     pub message_bytes: usize,
-    /// The maximum bytes of all requests' bodies together (256 MiB). Further ones are refused with 503.
+    /// The maximum bytes of all requests' bodies together, and of messages that arrive at `/acp` over
+    /// WebSocket (256 MiB). Further ones are refused with 503, or close their WebSocket.
     pub bodies: BodyBudget,
     /// How long a request's body may take to arrive (60 s). Then it is refused with 408.
     pub body_timeout: Duration,

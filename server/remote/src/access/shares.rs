@@ -104,6 +104,10 @@ impl Shares {
 }
 
 impl Share {
+    pub(crate) fn amount(&self) -> usize {
+        self.amount
+    }
+
     /// Adds another share of the same holder.
     pub(crate) fn merge(&mut self, mut other: Self) {
         debug_assert!(Arc::ptr_eq(&self.shares, &other.shares) && self.holder == other.holder);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::{HeaderMap, HeaderValue, header as names};
 use axum::response::{IntoResponse, Response};
+use hyper::upgrade::OnUpgrade;
 
 use super::connections::HttpConnections;
 use super::failure::Failure;
@@ -22,18 +22,17 @@ pub(super) async fn get(
     request: Request,
 ) -> Result<Response, Response> {
     let (mut parts, _) = request.into_parts();
-    let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &connections).await;
-    match upgrade {
-        Ok(upgrade) => {
-            websocket::open(&connections, caller, upgrade).map_err(Failure::into_response)
+    let upgrade = parts.extensions.get::<OnUpgrade>().cloned();
+    // It checks the request. Its socket would hide the bytes of a message that is not whole.
+    let checked = WebSocketUpgrade::from_request_parts(&mut parts, &connections).await;
+    let answer = match (checked, upgrade) {
+        (Ok(_), Some(upgrade)) => websocket::open(&connections, caller, upgrade, &parts.headers),
+        (Err(rejection), _) if asks_for_websocket(&parts.headers) => {
+            return Err(rejection.into_response());
         }
-        Err(rejection) if asks_for_websocket(&parts.headers) => Err(refused(rejection)),
-        Err(_) => stream(&connections, &caller, &parts.headers).map_err(Failure::into_response),
-    }
-}
-
-fn refused(rejection: WebSocketUpgradeRejection) -> Response {
-    rejection.into_response()
+        _ => stream(&connections, &caller, &parts.headers),
+    };
+    answer.map_err(Failure::into_response)
 }
 
 pub(crate) fn asks_for_websocket(headers: &HeaderMap) -> bool {

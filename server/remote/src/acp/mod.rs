@@ -3,6 +3,7 @@
 //! A client has a connection, with an id, and that has a stream for messages without a session and
 //! one for each session. Over WebSocket all travels in one stream.
 
+mod arriving;
 mod connections;
 mod envelope;
 mod failure;

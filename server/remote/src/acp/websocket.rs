@@ -7,14 +7,21 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use acp_sdk::{MessageTransport, Transport};
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
-use axum::http::HeaderValue;
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt as _, Stream, StreamExt as _};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
 use tokio::time::{Interval, MissedTickBehavior};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
 use super::CONNECTION_ID;
+use super::arriving::Arriving;
 use super::connections::HttpConnections;
 use super::envelope::Incoming;
 use super::failure::Failure;
@@ -31,28 +38,53 @@ const READ_BUFFER: usize = 8 << 10;
 /// the buffers of two systems, and at most one message.
 const SLOWEST_READER: u64 = 16 << 10;
 
-/// Accepts the upgrade. The connection lives as long as the socket.
+type WebSocket = WebSocketStream<Arriving<TokioIo<Upgraded>>>;
+
+/// Accepts the upgrade of a request that was checked. The connection lives as long as the socket.
 pub(super) fn open(
     connections: &Arc<HttpConnections>,
     caller: Caller,
-    upgrade: WebSocketUpgrade,
+    upgrade: OnUpgrade,
+    headers: &HeaderMap,
 ) -> Result<Response, Failure> {
     let place = connections
         .place(&caller)
         .ok_or(Failure::TOO_MANY_CONNECTIONS)?;
     let id = acp_server::internal::connection_id().map_err(|_| Failure::AGENT_FAILED)?;
     let settings = &connections.settings;
-    let connections = connections.clone();
-    let upgrade = upgrade
-        .max_message_size(settings.message_bytes)
-        .max_frame_size(settings.message_bytes)
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(settings.message_bytes))
+        .max_frame_size(Some(settings.message_bytes))
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
         .max_write_buffer_size(settings.waiting_bytes + settings.message_bytes);
-    let mut response = upgrade.on_upgrade(async move |socket| {
-        serve(&connections, caller, socket).await;
+    let connections = connections.clone();
+    tokio::spawn(async move {
+        // The client may be gone.
+        if let Ok(upgraded) = upgrade.await {
+            let budget = connections.settings.bodies.clone();
+            let stream = Arriving::new(TokioIo::new(upgraded), budget, caller.holder);
+            let opened = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config));
+            serve(&connections, caller, opened.await).await;
+        }
         drop(place);
     });
+    let mut response = match headers.get(header::SEC_WEBSOCKET_KEY) {
+        Some(key) => (
+            StatusCode::SWITCHING_PROTOCOLS,
+            [
+                (header::CONNECTION, "upgrade".to_owned()),
+                (header::UPGRADE, "websocket".to_owned()),
+                (
+                    header::SEC_WEBSOCKET_ACCEPT,
+                    derive_accept_key(key.as_bytes()),
+                ),
+            ],
+        )
+            .into_response(),
+        // Over HTTP/2 any success accepts.
+        None => StatusCode::OK.into_response(),
+    };
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(CONNECTION_ID, id);
     }
@@ -110,6 +142,7 @@ async fn first(socket: &mut WebSocket) -> Result<Option<Bytes>, CloseFrame> {
         let Ok(message) = message else {
             return Ok(None);
         };
+        arrived(socket, &message);
         let text = match message {
             Message::Text(text) => Bytes::from(text),
             Message::Close(_) => return Ok(None),
@@ -120,11 +153,20 @@ async fn first(socket: &mut WebSocket) -> Result<Option<Bytes>, CloseFrame> {
             return Ok(Some(text));
         }
         return Err(CloseFrame {
-            code: close_code::PROTOCOL,
+            code: CloseCode::Protocol,
             reason: Utf8Bytes::from_static("the first message must be initialize"),
         });
     }
     Ok(None)
+}
+
+/// Gives back the room of what has arrived.
+fn arrived(socket: &mut WebSocket, message: &Message) {
+    let stream = socket.get_mut();
+    match message {
+        Message::Text(_) | Message::Binary(_) => stream.message_arrived(),
+        control => stream.control_arrived(control.len()),
+    }
 }
 
 struct Socket {
@@ -201,7 +243,7 @@ impl Socket {
     }
 
     /// Bytes that the peer takes after a wait are a sign of life.
-    fn progress(&mut self, written: Poll<Result<(), axum::Error>>) -> Poll<io::Result<()>> {
+    fn progress(&mut self, written: Poll<tungstenite::Result<()>>) -> Poll<io::Result<()>> {
         if std::mem::replace(&mut self.is_blocked, written.is_pending()) && written.is_ready() {
             self.silent = 0;
         }
@@ -225,13 +267,27 @@ impl MessageTransport for Socket {
                 return self.poll_alive(cx).map(|alive| alive.map(|()| None));
             };
             self.silent = 0;
+            if let Some(Ok(message)) = &next {
+                arrived(&mut self.socket, message);
+            }
             match next {
                 Some(Ok(Message::Text(text))) => return Poll::Ready(Ok(Some(text.into()))),
                 None | Some(Ok(Message::Close(_))) => self.ended = true,
                 Some(Ok(Message::Pong(sent))) => self.confirm(&sent),
                 // Binary messages are ignored; pings are answered below.
                 Some(Ok(_)) => {}
-                Some(Err(error)) => return Poll::Ready(Err(io::Error::other(error))),
+                Some(Err(error)) => {
+                    if self.socket.get_ref().is_refused() {
+                        let close = CloseFrame {
+                            code: CloseCode::Again,
+                            reason: Utf8Bytes::from_static("too_many_bytes"),
+                        };
+                        // The connection ends in any case.
+                        let _ = self.socket.start_send_unpin(Message::Close(Some(close)));
+                        let _ = self.socket.poll_flush_unpin(cx);
+                    }
+                    return Poll::Ready(Err(io::Error::other(error)));
+                }
             }
         }
     }

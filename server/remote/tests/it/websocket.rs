@@ -5,13 +5,16 @@ use acp_server::Server;
 use acp_server_remote::EndpointSettings;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::http::{Host, request};
+use crate::raw::PATIENCE;
 
 /// A client over WebSocket.
 pub struct Socket {
@@ -207,4 +210,37 @@ async fn a_client_that_answers_no_ping_is_given_up() {
     while host.post(&[], &initialize).await.status == 503 {
         tries.tick().await;
     }
+}
+
+/// Sends a message of JSON that is none of JSON-RPC, and returns whether it was answered.
+async fn is_served(host: &Host, bytes: usize) -> bool {
+    let mut socket = Socket::connect(host).await;
+    let text = format!("\"{}\"", "x".repeat(bytes));
+    // The server may stop reading before all is sent.
+    let _ = socket.socket.send(Message::text(text)).await;
+    socket.receive().await.is_some()
+}
+
+#[tokio::test]
+async fn messages_that_do_not_arrive_whole_share_the_budget_of_bodies() {
+    let mut settings = EndpointSettings::default();
+    settings.bodies = acp_server_remote::BodyBudget::new(200_000);
+    let host = host(&settings).await;
+    let mut halves = Vec::new();
+    for _ in 0..3 {
+        let mut half = Socket::connect(&host).await;
+        // A text of 1 MiB begins; a client masks what it sends.
+        let frame = [&[0x81, 0xff][..], &(1_u64 << 20).to_be_bytes(), &[0; 4]].concat();
+        let stream = half.socket.get_mut();
+        stream.write_all(&frame).await.unwrap();
+        stream.write_all(&[b'x'; 50_000]).await.unwrap();
+        halves.push(half);
+    }
+    let refused = async { while is_served(&host, 100_000).await {} };
+    timeout(PATIENCE, refused).await.expect("a refusal");
+    // Small messages need no room.
+    Socket::connect(&host).await.new_session().await;
+    drop(halves);
+    let served = async { while !is_served(&host, 100_000).await {} };
+    timeout(PATIENCE, served).await.expect("an answer");
 }
