@@ -57,7 +57,7 @@ mod version;
 
 pub use crate::connection::{Connection, ConnectionBuilder, Observer, RunningConnection};
 #[cfg(feature = "stdio")]
-pub use crate::connection::{serve_stdio, stdio};
+pub use crate::connection::{peek_stdio, serve_stdio, stdio};
 pub use crate::error::{CloseReason, Error, HandlerError, HandlerResult, ProcessExit, Result};
 pub use crate::json::{Json, Meta, Patch};
 pub use crate::jsonrpc::{ErrorCode, RequestId, RpcError};

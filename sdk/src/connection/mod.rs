@@ -62,7 +62,7 @@ pub use running::RunningConnection;
 #[cfg(feature = "sockets")]
 pub(crate) use running::joined;
 #[cfg(feature = "stdio")]
-pub use stdio::{serve_stdio, stdio};
+pub use stdio::{peek_stdio, serve_stdio, stdio};
 pub(crate) use trace::Trace;
 
 use crate::error::{CloseReason, Error, HandlerError, HandlerResult, Result};

@@ -109,3 +109,17 @@ pub fn stdio() -> Result<Transport> {
     transport::stdio()
         .map_err(|error| Error::io("use standard input and output as the transport", error))
 }
+
+/// Reads the first message on standard input, which the next connection on it receives as well.
+///
+/// For programs that need to know what a client offers before they serve it. Takes standard input and
+/// output over like [`stdio`]. Returns `None` if the input ends before, or begins with what is no message
+/// or longer than 1 MiB.
+///
+/// # Errors
+///
+/// [`Error::Io`] when one of them is closed or cannot be used, and when reading fails.
+pub async fn peek_stdio() -> Result<Option<Vec<u8>>> {
+    let peeked = transport::peek_stdio().await;
+    peeked.map_err(|error| Error::io("read the first message on standard input", error))
+}

@@ -10,6 +10,8 @@ mod framing;
 mod lines;
 mod message;
 mod oversized;
+#[cfg(feature = "stdio")]
+mod peek;
 #[cfg(feature = "sockets")]
 mod socket;
 #[cfg(feature = "stdio")]
@@ -29,4 +31,4 @@ pub use socket::{Listener, RunningListener, connect_tcp, serve_tcp};
 #[cfg(all(feature = "sockets", unix))]
 pub use socket::{connect_unix, serve_unix};
 #[cfg(feature = "stdio")]
-pub(crate) use stdio::stdio;
+pub(crate) use stdio::{peek_stdio, stdio};

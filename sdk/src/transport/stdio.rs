@@ -11,7 +11,7 @@
 //! non-blocking without that one becoming so too.
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[cfg(unix)]
 use super::blocking::{BlockingReader, BlockingWriter};
@@ -19,8 +19,15 @@ use super::message::Transport;
 #[cfg(unix)]
 use super::message::{Reader, TransportKind, Writer};
 
-/// Whether standard input and output have been taken over.
-static TAKEN: Mutex<bool> = Mutex::new(false);
+/// What has become of standard input and output.
+enum State {
+    Free,
+    /// Taken over, and not used by a connection yet.
+    Peeked(Transport),
+    Taken,
+}
+
+static STATE: Mutex<State> = Mutex::new(State::Free);
 
 /// Takes standard input and output over.
 ///
@@ -29,18 +36,31 @@ static TAKEN: Mutex<bool> = Mutex::new(false);
 /// Fails when they were taken over before, when a descriptor is closed or cannot be duplicated, and
 /// when standard output is the null device.
 pub(crate) fn stdio() -> io::Result<Transport> {
-    // Nothing panics while the lock is held.
-    let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-    if *taken {
-        return Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            "another connection of this process has taken them over; serve all agents by one \
-             connection, or open sockets",
-        ));
-    }
-    let transport = take_over()?;
-    *taken = true;
+    let mut state = lock();
+    let transport = match std::mem::replace(&mut *state, State::Taken) {
+        State::Free => take_over().inspect_err(|_| *state = State::Free)?,
+        State::Peeked(transport) => transport,
+        State::Taken => {
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "another connection of this process has taken them over; serve all agents by one \
+                 connection, or open sockets",
+            ));
+        }
+    };
     Ok(transport)
+}
+
+/// Takes them over, reads the first message, and leaves it for [`stdio`].
+pub(crate) async fn peek_stdio() -> io::Result<Option<Vec<u8>>> {
+    let (first, transport) = stdio()?.peek().await?;
+    *lock() = State::Peeked(transport);
+    Ok(first)
+}
+
+fn lock() -> MutexGuard<'static, State> {
+    // Nothing panics while the lock is held.
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(unix)]
