@@ -4,6 +4,7 @@ pub use crate::client::{Request, Response};
 pub use crate::guard::{choices, is_mode};
 pub use crate::hooks::check_field;
 pub use crate::permission::{Shown, as_diff};
+pub use crate::process::memory::{ProcessTree, resident_bytes};
 pub use crate::process::sweep::VARIABLE as MARKS;
 pub use crate::process::sweep::{kill_marked, with_mark};
 pub use crate::process::tokens::withhold;

@@ -10,6 +10,7 @@ mod connector;
 mod exit;
 pub(crate) mod group;
 mod lines;
+pub(crate) mod memory;
 pub(crate) mod pipe;
 pub(crate) mod sweep;
 mod tail;
@@ -34,6 +35,7 @@ pub(crate) use self::command::{CommandLine, confined};
 pub(crate) use self::connector::{CurrentProcess, ProcessConnector};
 pub use self::exit::Exit;
 use self::group::{ExitWatch, Group, Request};
+use self::memory::ProcessTree;
 pub use self::pipe::{AgentInput, AgentOutput};
 use self::sweep::{Mark, Sweeper};
 use self::tail::Tail;
@@ -128,6 +130,13 @@ impl AgentProcess {
     #[must_use]
     pub fn id(&self) -> Option<u32> {
         self.group.id()
+    }
+
+    /// Returns the agent and the processes that it starts, for measurements.
+    #[doc(hidden)]
+    pub fn tree(&self) -> ProcessTree {
+        let mark = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
+        ProcessTree::new(self.id(), mark.clone())
     }
 
     /// Takes the agent's standard output and input; `None` after the first call.

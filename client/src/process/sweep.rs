@@ -218,10 +218,10 @@ fn serve() {
 }
 
 #[cfg(target_os = "linux")]
-mod linux {
+pub(super) mod linux {
     use std::collections::HashSet;
     use std::fs::{self, File};
-    use std::io::{self, Read as _};
+    use std::io::Read as _;
     use std::os::fd::OwnedFd;
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -267,9 +267,9 @@ mod linux {
     }
 
     /// A process at the time of the scan.
-    struct Process {
-        id: i32,
-        parent: i32,
+    pub(in crate::process) struct Process {
+        pub(in crate::process) id: i32,
+        pub(in crate::process) parent: i32,
         /// Its start time; id and start time together are unique.
         start: u64,
     }
@@ -302,15 +302,20 @@ mod linux {
         }
     }
 
-    /// Returns the processes with one of the marks, and their descendants.
-    fn find(marks: &[Mark]) -> Vec<Process> {
+    /// Returns all processes but this one.
+    pub(in crate::process) fn all() -> Vec<Process> {
         let Ok(all) = fs::read_dir("/proc") else {
             return Vec::new();
         };
         let ids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
         let own = i32::try_from(std::process::id()).unwrap_or_default();
         let others = ids.filter(|id| *id != own);
-        let mut others: Vec<_> = others.filter_map(Process::read).collect();
+        others.filter_map(Process::read).collect()
+    }
+
+    /// Returns the processes with one of the marks, and their descendants.
+    fn find(marks: &[Mark]) -> Vec<Process> {
+        let mut others = all();
         let (mut found, rest): (Vec<_>, Vec<_>) = others
             .drain(..)
             .partition(|process| carries(process.id, marks));
@@ -329,24 +334,27 @@ mod linux {
         }
     }
 
-    /// Returns whether a process has one of the marks. Environments of other users are not readable.
+    /// Returns whether a process has one of the marks.
     fn carries(id: i32, marks: &[Mark]) -> bool {
+        let carried = marks_of(id);
+        carried.is_some_and(|carried| marks.iter().any(|mark| contains(&carried, mark)))
+    }
+
+    /// Returns whether marks contain this one.
+    pub(in crate::process) fn contains(carried: &[u8], mark: &Mark) -> bool {
+        let mut carried = carried.split(|byte| *byte == b':');
+        carried.any(|carried| carried == mark.0.as_bytes())
+    }
+
+    /// Returns the marks of a process. Environments of other users are not readable.
+    pub(in crate::process) fn marks_of(id: i32) -> Option<Vec<u8>> {
         let mut environment = Vec::new();
-        let read = |environment: &mut Vec<u8>| -> io::Result<usize> {
-            let file = File::open(format!("/proc/{id}/environ"))?;
-            file.take(LARGEST).read_to_end(environment)
-        };
-        if read(&mut environment).is_err() {
-            return false;
-        }
+        let file = File::open(format!("/proc/{id}/environ")).ok()?;
+        file.take(LARGEST).read_to_end(&mut environment).ok()?;
         let mut variables = environment.split(|byte| *byte == 0);
-        let value = variables.find_map(|variable| {
+        variables.find_map(|variable| {
             let value = variable.strip_prefix(VARIABLE.as_bytes())?;
-            value.strip_prefix(b"=")
-        });
-        value.is_some_and(|value| {
-            let mut carried = value.split(|byte| *byte == b':');
-            carried.any(|carried| marks.iter().any(|mark| mark.0.as_bytes() == carried))
+            Some(value.strip_prefix(b"=")?.to_vec())
         })
     }
 

@@ -321,6 +321,26 @@ mod left {
     }
 
     #[tokio::test]
+    async fn its_memory_counts_as_that_of_its_agent() {
+        use crate::process::memory::resident_bytes;
+
+        const BYTES: u64 = 20_000_000;
+        let text = format!(
+            "setsid sh -c 'a=$(head -c {BYTES} /dev/zero | tr \\\\0 x); echo left; sleep 1000; echo $a' & cat"
+        );
+        let (agent, _output, _input, lifeline) = started(&text).await;
+        let (small, _small_output, _small_input, other) = started(AND_STAYS).await;
+        let trees = [small.tree(), agent.tree()];
+        let measured = resident_bytes(&trees);
+        assert!(measured[0] > 0 && measured[0] < BYTES, "{measured:?}");
+        assert!(measured[1] > BYTES, "{measured:?}");
+        drop((agent, small));
+        assert_eq!(resident_bytes(&trees), [0, 0]);
+        lifeline.all_dead().await;
+        other.all_dead().await;
+    }
+
+    #[tokio::test]
     async fn it_stays_where_that_is_wanted() {
         let text = "setsid sh -c 'echo $$; exec sleep 1000' & cat";
         let agent = AgentCommand::new("sh").args(["-c", text]).leave_detached();
