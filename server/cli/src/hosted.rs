@@ -2,12 +2,15 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use acp_client::remote::{RemoteAgent, RemoteError, Token as RemoteToken};
 use acp_sandbox::Sandbox;
 use acp_sandbox::args::SandboxArgs;
-use acp_server_host::{AgentProcesses, HostedAgent, HostedAgentBuilder};
+use acp_sdk::v1::ClientCapabilities;
+use acp_server_host::{AgentProcesses, HostedAgent, HostedAgentBuilder, HostedLimits};
 use clap::{Args, ValueEnum};
+use serde::Deserialize;
 
 #[cfg(unix)]
 use super::agent_user::AgentUser;
@@ -53,6 +56,19 @@ pub struct AgentArgs {
     /// (`session`). A process of its own costs its memory, and dies alone
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = Processes::Shared)]
     pub agent_process: Processes,
+    /// Seconds without use after which a process of COMMAND is ended, if its sessions can go on in another
+    /// one; 0: never
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub agent_idle_timeout: u64,
+    /// Seconds after which a process of COMMAND is ended when it is not used, if its sessions can go on in
+    /// another one; 0: never
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub agent_max_age: u64,
+    /// MiB of memory of a process of COMMAND and those that it starts; beyond it they are ended. 0: no
+    /// limit
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "MIB", default_value_t = 0)]
+    pub agent_max_memory: u64,
     /// User of this machine that COMMAND runs as, so that it cannot read the server's tokens and
     /// store. The server must be root, or have CAP_SETUID and CAP_SETGID as ambient capabilities; Linux
     #[cfg(unix)]
@@ -107,6 +123,18 @@ impl AgentArgs {
         }
     }
 
+    /// Returns the limits of the processes.
+    fn limits(&self) -> HostedLimits {
+        let mut limits = HostedLimits::default();
+        limits.idle_timeout = Duration::from_secs(self.agent_idle_timeout);
+        limits.max_age = Duration::from_secs(self.agent_max_age);
+        #[cfg(target_os = "linux")]
+        {
+            limits.max_memory = self.agent_max_memory.saturating_mul(1 << 20);
+        }
+        limits
+    }
+
     /// Returns the agent at the URL.
     fn remote(&self, url: &str) -> Result<HostedAgentBuilder, RemoteError> {
         let token = match &self.url_token_file {
@@ -157,6 +185,18 @@ impl AgentArgs {
     /// Wrong usage, when the command cannot be started, the server at the URL cannot be reached, or it is
     /// no agent.
     pub(super) async fn start(&self, store: &StoreArgs) -> Result<Option<HostedAgent>, Failure> {
+        match self.builder(store)? {
+            Some(agent) => start(agent).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns what starts the agent, or connects to it; `None` if there is neither command nor URL.
+    ///
+    /// # Errors
+    ///
+    /// Wrong usage.
+    fn builder(&self, store: &StoreArgs) -> Result<Option<HostedAgentBuilder>, Failure> {
         let agent = match &self.url {
             Some(url) => match self.remote(url) {
                 Ok(agent) => Some(agent),
@@ -176,15 +216,47 @@ impl AgentArgs {
             Processes::Shared => AgentProcesses::Shared,
             Processes::Session => AgentProcesses::PerSession,
         };
-        let agent = agent.processes(processes);
-        match agent.start().await {
-            Ok(agent) => {
-                tracing::info!("hosting {}", agent.name());
-                Ok(Some(agent))
-            }
-            Err(error) => usage(error.to_string()),
-        }
+        Ok(Some(agent.processes(processes).limits(self.limits())))
     }
+}
+
+async fn start(agent: HostedAgentBuilder) -> Result<HostedAgent, Failure> {
+    match agent.start().await {
+        Ok(agent) => {
+            tracing::info!("hosting {}", agent.name());
+            Ok(agent)
+        }
+        Err(error) => usage(error.to_string()),
+    }
+}
+
+/// Waits for the first message of the client on standard input, and returns what it offers. The agent is
+/// started with that, so that it is started once.
+async fn first_client() -> Result<ClientCapabilities, Failure> {
+    /// `initialize` of either version.
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Params {
+        client_capabilities: ClientCapabilities,
+        capabilities: ClientCapabilities,
+    }
+    #[derive(Deserialize)]
+    struct First {
+        params: Params,
+    }
+    let first = acp_sdk::peek_stdio().await?;
+    // Anything else is answered by the server, and the agent can do without.
+    let read = first.and_then(|text| serde_json::from_slice::<First>(&text).ok());
+    let Params {
+        client_capabilities,
+        capabilities,
+    } = read.map(|first| first.params).unwrap_or_default();
+    let is_v1 = client_capabilities != ClientCapabilities::default();
+    Ok(if is_v1 {
+        client_capabilities
+    } else {
+        capabilities
+    })
 }
 
 /// Serves until the client has closed its side.
@@ -195,9 +267,10 @@ pub(super) async fn host(args: Box<Host>) -> Result<(), Failure> {
                       its own user";
         return usage(reason);
     }
-    let Some(agent) = args.agent.start(&args.serve.store).await? else {
+    let Some(agent) = args.agent.builder(&args.serve.store)? else {
         return usage("host needs the command of an agent, after --, or --url");
     };
+    let agent = start(agent.first_client(&first_client().await?)).await?;
     let served = serve_handler(agent.clone(), args.serve).await;
     agent.shutdown().await;
     served

@@ -9,9 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(feature = "remote")]
 use acp_client::remote::RemoteAgent;
 use acp_client::{AgentCommand, Sandbox};
+use acp_sdk::v1::ClientCapabilities;
 
 use super::handler::HostedAgent;
 use super::leftovers::Registered;
+use super::offered::Offered;
 use super::stderr::PassOn;
 use super::version::Version;
 use super::{AgentProcesses, HostedError, HostedLimits};
@@ -34,6 +36,7 @@ pub struct HostedAgentBuilder {
     /// A program that starts the command, and its arguments.
     starter: Option<(OsString, Vec<OsString>)>,
     leftovers: Option<PathBuf>,
+    first_offered: Offered,
 }
 
 impl HostedAgentBuilder {
@@ -49,6 +52,7 @@ impl HostedAgentBuilder {
             sandbox: None,
             starter: None,
             leftovers: None,
+            first_offered: Offered::default(),
         }
     }
 
@@ -122,6 +126,14 @@ impl HostedAgentBuilder {
         self
     }
 
+    /// Sets what the client offers that opens the first sessions (default: nothing). The first process is
+    /// initialized with it, so that it can serve them, and no second one is started. A program that serves one
+    /// client reads it with `acp_sdk::peek_stdio` from the client's `initialize`.
+    pub fn first_client(mut self, capabilities: &ClientCapabilities) -> Self {
+        self.first_offered = Offered::of(capabilities);
+        self
+    }
+
     /// Starts the command once and initializes it: what it announces is what clients are announced.
     /// The process serves the first sessions.
     ///
@@ -131,8 +143,12 @@ impl HostedAgentBuilder {
     /// time, or it uses another version of the protocol. [`HostedError::NotForUrl`] when an agent at a URL
     /// was given what only a command has.
     pub async fn start(self) -> Result<HostedAgent, HostedError> {
+        HostedAgent::start(self.spec().await?).await
+    }
+
+    pub(super) async fn spec(self) -> Result<Spec, HostedError> {
         self.check()?;
-        HostedAgent::start(Spec::new(self).await).await
+        Ok(Spec::new(self).await)
     }
 
     /// Fails when an option would be without effect.
@@ -207,6 +223,11 @@ impl Spec {
 
     pub(super) fn limits(&self) -> &HostedLimits {
         &self.builder.limits
+    }
+
+    /// Returns what the first process learns that clients offer.
+    pub(super) fn first_offered(&self) -> Offered {
+        self.builder.first_offered
     }
 
     pub(super) fn processes(&self) -> AgentProcesses {

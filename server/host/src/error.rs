@@ -41,9 +41,7 @@ pub enum HostedError {
         reason: String,
     },
     /// The agent uses another version of the protocol.
-    #[error(
-        "`{command}` uses version {version} of the protocol; agents of version 1 can be hosted"
-    )]
+    #[error("`{command}` uses version {version} of the protocol, which cannot be hosted here")]
     Version {
         /// The command.
         command: String,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -23,8 +24,9 @@ use super::opening::AgentSettings;
 use super::process::Process;
 use super::processes::{Key, Processes};
 use super::reopening::change_of;
-use super::session::{AgentSession, HostedSession, Kept};
-use super::{AgentProcesses, HostedError};
+use super::session::{AgentSession, HostedSession, Kept, UsedSession};
+use super::uses::InUse;
+use super::{AgentProcesses, HostedError, caretaker};
 
 /// Time for an agent to close a session.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -39,7 +41,7 @@ pub struct HostedAgent(Arc<HostedAgentInner>);
 
 #[derive(Debug)]
 struct HostedAgentInner {
-    processes: Processes,
+    processes: Arc<Processes>,
     info: AgentInfo,
     /// Where to authenticate, when nothing else runs.
     first: Key,
@@ -52,6 +54,20 @@ struct HostedAgentInner {
 /// The agent's session behind one of ours.
 #[derive(Debug, Default)]
 pub struct HostedState(Option<Arc<HostedSession>>);
+
+/// A process that is not ended for being idle.
+struct UsedProcess {
+    process: Arc<Process>,
+    _used: InUse,
+}
+
+impl Deref for UsedProcess {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
+    }
+}
 
 impl HostedAgent {
     /// Creates the command of an agent, such as `opencode`. A name without a slash is searched in
@@ -70,12 +86,13 @@ impl HostedAgent {
 
     pub(super) async fn start(spec: Spec) -> Result<Self, HostedError> {
         let first = match spec.processes() {
-            AgentProcesses::Shared => Key::Shared(Offered::default()),
-            AgentProcesses::PerSession => Key::Session(0, Offered::default()),
+            AgentProcesses::Shared => Key::Shared(spec.first_offered()),
+            AgentProcesses::PerSession => Key::Session(0, spec.first_offered()),
         };
-        let processes = Processes::new(spec);
+        let processes = Arc::new(Processes::new(spec));
         let process = processes.get(first).await?.process;
         let info = announced(&process, &processes.spec);
+        caretaker::start(&processes);
         Ok(Self(Arc::new(HostedAgentInner {
             processes,
             info,
@@ -105,7 +122,7 @@ impl HostedAgent {
             AgentProcesses::Shared => Key::Shared(offered),
             // The process that was started first is one for such a session.
             AgentProcesses::PerSession
-                if offered == Offered::default()
+                if offered == self.0.first.offered()
                     && !self.0.first_taken.swap(true, Ordering::Relaxed) =>
             {
                 self.0.first
@@ -128,15 +145,37 @@ impl HostedAgent {
     }
 
     /// Returns a process for what belongs to no session.
-    async fn any_process(&self) -> HandlerResult<Arc<Process>> {
-        if let Some(process) = self.0.processes.running().into_iter().next() {
-            return Ok(process);
+    async fn any_process(&self) -> HandlerResult<UsedProcess> {
+        for process in self.0.processes.usable() {
+            if let Some(used) = process.begin_use() {
+                return Ok(UsedProcess {
+                    process,
+                    _used: used,
+                });
+            }
         }
-        Ok(self.0.processes.get(self.0.first).await?.process)
+        let granted = self.0.processes.get(self.0.first).await?;
+        Ok(UsedProcess {
+            process: granted.process,
+            _used: granted.used,
+        })
+    }
+
+    /// Returns all processes that can be used, at least one.
+    async fn all_processes(&self) -> HandlerResult<Vec<UsedProcess>> {
+        let mut used = vec![self.any_process().await?];
+        for process in self.0.processes.usable() {
+            if !Arc::ptr_eq(&process, &used[0].process)
+                && let Some(of) = process.begin_use()
+            {
+                used.push(UsedProcess { process, _used: of });
+            }
+        }
+        Ok(used)
     }
 
     /// Returns the process and the params of a client's message outside of the protocol.
-    async fn target(&self, params: Option<Json>) -> HandlerResult<(Arc<Process>, Option<Json>)> {
+    async fn target(&self, params: Option<Json>) -> HandlerResult<(UsedProcess, Option<Json>)> {
         let object = params
             .as_ref()
             .and_then(|params| RawObject::parse(params.get()));
@@ -146,7 +185,15 @@ impl HostedAgent {
                 let hosted = self.hosted(&SessionId::from(id))?;
                 let link = hosted.ensure(&self.0.processes).await?;
                 object.set("sessionId", json_text(link.id.as_str()));
-                Ok((link.process, Some(object.to_json())))
+                let UsedSession { session, used } = link;
+                let process = session.process;
+                Ok((
+                    UsedProcess {
+                        process,
+                        _used: used,
+                    },
+                    Some(object.to_json()),
+                ))
             }
             _ => Ok((self.any_process().await?, params)),
         }
@@ -218,7 +265,7 @@ impl Handler for HostedAgent {
         hosted.release_terminals();
         let link = hosted.link.lock().await.take();
         if let Some(AgentSession { process, id }) = link
-            && process.is_usable()
+            && let Some(_used) = process.begin_use()
         {
             let capabilities = &process.info.agent_capabilities.session_capabilities;
             if capabilities.close.is_some() {
@@ -240,11 +287,7 @@ impl Handler for HostedAgent {
             return false;
         };
         let process = link.as_ref().map(|link| &link.process);
-        process.is_none_or(|process| {
-            let capabilities = &process.info.agent_capabilities;
-            let resumes = capabilities.session_capabilities.resume.is_some();
-            capabilities.load_session || resumes || !process.is_usable()
-        })
+        process.is_none_or(|process| process.can_reopen() || !process.is_usable())
     }
 
     async fn settings_change(
@@ -261,9 +304,7 @@ impl Handler for HostedAgent {
     }
 
     async fn authenticate(&self, method: &AuthMethodId) -> HandlerResult<()> {
-        // At least one.
-        self.any_process().await?;
-        for process in self.0.processes.running() {
+        for process in self.all_processes().await? {
             let request = AuthenticateRequest::new(method.clone());
             process.call::<methods::Authenticate>(&request).await?;
         }
@@ -273,8 +314,7 @@ impl Handler for HostedAgent {
 
     async fn logout(&self) -> HandlerResult<()> {
         self.0.processes.set_authenticated(None);
-        self.any_process().await?;
-        for process in self.0.processes.running() {
+        for process in self.all_processes().await? {
             let request = LogoutRequest::new();
             process.call::<methods::Logout>(&request).await?;
         }

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::routes::Routes;
 use super::session::HostedSession;
+use super::uses::Uses;
 #[cfg(feature = "v2")]
 use super::v2::Question;
 use super::version::Version;
@@ -19,12 +20,17 @@ use super::version::Version;
 /// The client's side of the connection to a process.
 pub(super) struct Incoming {
     routes: Arc<Routes>,
+    uses: Arc<Uses>,
     version: Version,
 }
 
 impl Incoming {
-    pub(super) fn new(routes: Arc<Routes>, version: Version) -> Self {
-        Self { routes, version }
+    pub(super) fn new(routes: Arc<Routes>, uses: Arc<Uses>, version: Version) -> Self {
+        Self {
+            routes,
+            uses,
+            version,
+        }
     }
 }
 
@@ -34,7 +40,9 @@ impl Service for Incoming {
         let session = params.as_ref().and_then(|params| params.text("sessionId"));
         let hosted = session.as_ref().and_then(|id| self.routes.find(id));
         let (routes, version) = (self.routes.clone(), self.version);
+        let used = self.uses.begin();
         request.answer_ext(move |ctx, method, _| async move {
+            let _used = used;
             let (Some(hosted), Some(params)) = (hosted, params) else {
                 return without_session(&method, session.as_deref());
             };
@@ -62,6 +70,7 @@ impl Service for Incoming {
         let params = raw.and_then(|raw| RawObject::parse(raw.get()));
         let params = params.unwrap_or_default();
         let id = params.text("sessionId");
+        self.uses.touch();
         if notification.method() == "session/update" {
             let hosted = id.and_then(|id| self.routes.route(&id, &params));
             return notification.handle_ext(move |_, _, _| async move {

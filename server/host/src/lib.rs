@@ -32,6 +32,7 @@
 
 mod backoff;
 mod builder;
+mod caretaker;
 mod delegate;
 mod error;
 mod handler;
@@ -40,6 +41,7 @@ mod leftovers;
 mod limits;
 mod link;
 mod offered;
+mod opened;
 mod opening;
 mod process;
 mod processes;
@@ -53,6 +55,7 @@ mod stderr;
 mod supervisor;
 mod terminals;
 mod tools;
+mod uses;
 #[cfg(feature = "v2")]
 mod v2;
 mod version;

@@ -29,10 +29,15 @@ pub enum AgentProcesses {
 /// | `restart_delay`, `max_restart_delay` | 250 ms, 30 s |
 /// | `stable_after` | 10 s |
 /// | `terminals` | 64 |
+/// | `idle_timeout` | 30 min |
+/// | `max_age` | none |
+/// | `max_memory` | none |
+/// | `memory_interval` | 5 s |
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HostedLimits {
-    /// Processes at the same time. Opening a session that needs another one fails with -32603.
+    /// Processes at the same time. One more ends another that is not used, whose sessions can go on in a
+    /// new process. If there is none, opening a session fails with -32603.
     pub processes: usize,
     /// Time for a process to answer `initialize`.
     pub start_timeout: Duration,
@@ -53,6 +58,17 @@ pub struct HostedLimits {
     pub stable_after: Duration,
     /// Terminals that a session has created and not released. Creating another one fails.
     pub terminals: usize,
+    /// Time without use after which a process is ended; zero: never. Turns, questions, other requests,
+    /// open terminals, sessions that are being opened and updates are uses. A process with sessions is
+    /// ended only if the agent can load or resume them: they go on in another one.
+    pub idle_timeout: Duration,
+    /// Age after which a process is ended when it is not used, as by `idle_timeout`; zero: never.
+    pub max_age: Duration,
+    /// Bytes of resident memory of a process and those that it has started, shared pages counted in each;
+    /// zero: no limit. Beyond it they are ended, and running turns fail. Linux only.
+    pub max_memory: u64,
+    /// Time between two measurements of memory.
+    pub memory_interval: Duration,
 }
 
 impl Default for HostedLimits {
@@ -68,6 +84,10 @@ impl Default for HostedLimits {
             max_restart_delay: Duration::from_secs(30),
             stable_after: Duration::from_secs(10),
             terminals: 64,
+            idle_timeout: Duration::from_secs(30 * 60),
+            max_age: Duration::ZERO,
+            max_memory: 0,
+            memory_interval: Duration::from_secs(5),
         }
     }
 }

@@ -3,6 +3,7 @@
 use acp_client::AgentProcess;
 #[cfg(feature = "remote")]
 use acp_client::internal::PersistentConnection;
+use acp_client::internal::ProcessTree;
 use acp_sdk::{CloseReason, Transport};
 
 use super::HostedError;
@@ -49,6 +50,15 @@ impl Link {
     /// The command or the URL.
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the processes of a command.
+    pub(super) fn tree(&self) -> Option<ProcessTree> {
+        match &self.end {
+            End::Process(process) => Some(process.tree()),
+            #[cfg(feature = "remote")]
+            End::Server(_) => None,
+        }
     }
 
     /// Waits for the reason of the end, if there will be one besides that of the transport.

@@ -2,35 +2,30 @@
 //! end.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use acp_client::internal::{Request, Response, is_lost_request};
+use acp_client::internal::{ProcessTree, Request, Response, is_lost_request};
 #[cfg(feature = "v2")]
 use acp_sdk::runtime::Method as _;
-use acp_sdk::v1::{
-    AgentHandle, ErrorCode, Implementation, InitializeRequest, InitializeResponse, ProtocolVersion,
-};
-use acp_sdk::{ConnectionBuilder, Error, HandlerError, HandlerResult, RpcError};
-use tokio::sync::watch;
+use acp_sdk::v1::{AgentHandle, InitializeResponse};
+use acp_sdk::{Error, HandlerError, HandlerResult, RpcError};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::HostedError;
 use super::builder::Spec;
-use super::incoming::Incoming;
-use super::link::Link;
 use super::offered::Offered;
+use super::opened::Opened;
 use super::routes::Routes;
-use super::stderr::printable;
-use super::supervisor::{Faults, Watched, supervise};
+use super::supervisor::{Faults, supervise};
+use super::uses::{InUse, Uses};
 use super::version::Version;
 
 /// Time for the supervisor to find out how a process has ended.
 const EXPLANATION: Duration = Duration::from_secs(15);
-
-/// The code with which an agent of later versions only refuses `initialize`.
-const UNSUPPORTED_VERSION: i32 = -32022;
 
 /// An initialized process. Dropped, it is ended in the background.
 #[derive(Debug)]
@@ -39,6 +34,10 @@ pub(super) struct Process {
     pub(super) info: InitializeResponse,
     pub(super) version: Version,
     pub(super) routes: Arc<Routes>,
+    pub(super) uses: Arc<Uses>,
+    /// It and the processes that it has started.
+    /// `None`: its processes are not ours.
+    pub(super) tree: Option<ProcessTree>,
     command: String,
     started: Instant,
     /// Ends it in steps.
@@ -47,10 +46,19 @@ pub(super) struct Process {
     faults: Arc<Faults>,
     /// Why it has ended.
     ended: watch::Receiver<Option<Arc<str>>>,
-    /// It gets no further turns.
-    retired: AtomicBool,
     turns: AtomicUsize,
     answer_timeout: Duration,
+}
+
+/// What the owner of a process needs of those that own all of them.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// Cancelled when all processes end.
+    pub(super) stop: CancellationToken,
+    /// Waits for their end.
+    pub(super) supervisors: TaskTracker,
+    /// Counts them, until the process has ended.
+    pub(super) permit: OwnedSemaphorePermit,
 }
 
 impl Drop for Process {
@@ -61,102 +69,55 @@ impl Drop for Process {
 
 impl Process {
     /// Starts a process and initializes it. One that turns out to speak version 2 only is started again.
-    pub(super) async fn start(spec: &Spec, offered: Offered) -> Result<Self, HostedError> {
-        let version = spec.version();
-        match Self::start_in(spec, offered, version).await {
-            Err(HostedError::Version { .. })
-                if version == Version::V1 && spec.use_next_version() =>
-            {
-                Self::start_in(spec, offered, spec.version()).await
-            }
-            started => started,
-        }
-    }
-
-    async fn start_in(
+    pub(super) async fn start(
         spec: &Spec,
         offered: Offered,
-        version: Version,
+        place: Place,
     ) -> Result<Self, HostedError> {
-        let limits = spec.limits();
-        let (link, transport) = Link::open(spec).await?;
-        let command = link.name().to_owned();
-        let routes = Arc::new(Routes::default());
-        let faults = Arc::new(Faults::new(limits.invalid_lines, spec.stderr.clone()));
-        let connection = ConnectionBuilder::new()
-            .observer(Watched(faults.clone()))
-            .max_message_bytes(limits.message_bytes)
-            .answer_invalid(false);
-        let connection = match link.explain_close() {
-            Some(reason) => connection.explain_close(reason),
-            None => connection,
-        };
-        let connection = version.layered(connection);
-        let connection = connection
-            .open(Incoming::new(routes.clone(), version), transport)
-            .start();
-        let hello = InitializeRequest::new(ProtocolVersion::V1)
-            .with_client_capabilities(offered.capabilities())
-            .with_client_info(Implementation::new("acp-server", env!("CARGO_PKG_VERSION")));
-        let agent = AgentHandle::new(connection.peer().clone());
-        let initialized = tokio::select! {
-            biased;
-            initialized = timeout(limits.start_timeout, version.initialize(&agent, hello)) => initialized,
-            () = faults.broken() => Ok(Err(Error::Closed(faults.reason()))),
-        };
-        let info = match initialized {
-            Ok(Ok(info)) if info.protocol_version == version.number() => info,
-            Ok(Ok(info)) => {
-                let version = info.protocol_version.into();
-                return Err(HostedError::Version { command, version });
-            }
-            Ok(Err(Error::UnsupportedVersion { version })) => {
-                return Err(HostedError::Version { command, version });
-            }
-            Ok(Err(Error::Response { error, .. }))
-                if error.code == ErrorCode::from(UNSUPPORTED_VERSION) =>
+        let version = spec.version();
+        let opened = match Opened::new(spec, offered, version).await {
+            Err(HostedError::Version { version: 2, .. })
+                if version == Version::V1 && spec.use_next_version() =>
             {
-                let version = 2;
-                return Err(HostedError::Version { command, version });
+                Opened::new(spec, offered, spec.version()).await
             }
-            Ok(Err(Error::Closed(reason))) => {
-                let ended = link.ended_text(&reason).await;
-                return Err(HostedError::Ended(ended));
-            }
-            Ok(Err(error)) => {
-                let reason = printable(&error.to_string());
-                return Err(HostedError::Refused { command, reason });
-            }
-            Err(_) => {
-                return Err(HostedError::TimedOut {
-                    after: limits.start_timeout,
-                    stderr: link.last_lines().await,
-                    command,
-                });
-            }
+            opened => opened,
         };
+        let Opened {
+            link,
+            connection,
+            agent,
+            info,
+            version,
+            routes,
+            uses,
+            faults,
+        } = opened?;
+        let command = link.name().to_owned();
         let (ending, ended) = watch::channel(None);
-        let stop = CancellationToken::new();
-        tokio::spawn(supervise(
+        let (stop, tree) = (place.stop, link.tree());
+        let supervisor = supervise(
             link,
             connection,
             stop.clone(),
             faults.clone(),
-            ending,
-        ));
+            (place.permit, ending),
+        );
+        place.supervisors.spawn(supervisor);
         Ok(Self {
             agent,
             info,
             version,
             routes,
+            uses,
+            tree,
             command,
             started: Instant::now(),
             stop,
             faults,
             ended,
-            retired: AtomicBool::new(false),
             turns: AtomicUsize::new(0),
-            answer_timeout: limits.answer_timeout,
+            answer_timeout: spec.limits().answer_timeout,
         })
     }
 
@@ -170,7 +131,49 @@ impl Process {
 
     /// Returns whether it can be given work.
     pub(super) fn is_usable(&self) -> bool {
-        self.is_running() && !self.retired.load(Ordering::Acquire)
+        self.is_running() && !self.uses.is_closed()
+    }
+
+    /// Begins a use of it; `None` if it can be given no work.
+    pub(super) fn begin_use(&self) -> Option<InUse> {
+        let used = self.uses.begin()?;
+        self.is_running().then_some(used)
+    }
+
+    /// Returns whether a session that it has loses nothing if it is ended.
+    pub(super) fn can_reopen(&self) -> bool {
+        let capabilities = &self.info.agent_capabilities;
+        capabilities.load_session || capabilities.session_capabilities.resume.is_some()
+    }
+
+    /// Ends it in the background, if it has no session and is not used. Returns whether it does.
+    pub(super) fn end_if_empty(&self) -> bool {
+        self.end_if(|_| self.routes.is_empty())
+    }
+
+    /// Ends it in the background, if it is not used, this accepts for how long, and its sessions can go on
+    /// in another process. Returns whether it does.
+    pub(super) fn end_if_idle(&self, may: impl FnOnce(Duration) -> bool) -> bool {
+        self.end_if(|idle| {
+            let loses_nothing = || self.can_reopen() && !self.routes.has_terminals();
+            may(idle) && (self.routes.is_empty() || loses_nothing())
+        })
+    }
+
+    fn end_if(&self, may: impl FnOnce(Duration) -> bool) -> bool {
+        self.uses.close_if(|idle| {
+            let ends = may(idle);
+            if ends {
+                // Before anybody can see that it gets no work: it has not failed.
+                self.stop.cancel();
+            }
+            ends
+        })
+    }
+
+    /// Ends it at once: it exceeds a limit.
+    pub(super) fn exceeds(&self, reason: &str) {
+        self.faults.breaks(reason);
     }
 
     /// Returns whether it has not ended, and is not being ended.
@@ -205,7 +208,7 @@ impl Process {
     /// Gives it no further turns, because it does not react, and ends it when the last turn of
     /// another session has ended.
     pub(super) fn retire(&self) {
-        self.retired.store(true, Ordering::Release);
+        self.uses.close();
         self.end_if_retired();
     }
 
@@ -216,7 +219,8 @@ impl Process {
     }
 
     fn end_if_retired(&self) {
-        if self.retired.load(Ordering::Acquire) && self.turns.load(Ordering::Acquire) == 0 {
+        // One that is closed because nobody uses it has no turn that could end.
+        if self.uses.is_closed() && self.turns.load(Ordering::Acquire) == 0 {
             self.faults.breaks("it ignored a cancellation");
         }
     }

@@ -10,7 +10,8 @@ use acp_server::internal::raw_object::RawObject;
 
 use super::process::{Process, TurnOf};
 use super::processes::Processes;
-use super::session::HostedSession;
+use super::session::{HostedSession, UsedSession};
+use super::uses::InUse;
 use super::version::Version;
 
 /// `session/prompt` with all members of its answer.
@@ -39,7 +40,7 @@ impl Drop for Unanswered<'_> {
 /// The running turn of a session and of a process.
 struct Running<'a> {
     session: &'a HostedSession,
-    _turn: Option<TurnOf>,
+    _turn: Option<(TurnOf, InUse)>,
 }
 
 impl Drop for Running<'_> {
@@ -64,9 +65,12 @@ impl HostedSession {
             ensured = self.ensure(processes) => ensured,
             () = turn.cancelled() => return Ok(StopReason::Cancelled),
         };
-        let link = ensured?;
+        let UsedSession {
+            session: link,
+            used,
+        } = ensured?;
         let process = &link.process;
-        running._turn = Some(process.turn());
+        running._turn = Some((process.turn(), used));
         let request = PromptRequest::new(link.id.clone(), turn.prompt().to_vec())
             .with_meta(turn.meta().cloned());
         let mut unanswered = Unanswered {

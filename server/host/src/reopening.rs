@@ -19,7 +19,7 @@ use super::HostedError;
 use super::opening::{AgentSettings, notice};
 use super::process::Process;
 use super::processes::Processes;
-use super::session::{AgentSession, HostedSession, Kept};
+use super::session::{AgentSession, HostedSession, Kept, UsedSession};
 use super::stderr::printable;
 
 /// The config option that stands for the modes.
@@ -42,12 +42,13 @@ impl HostedSession {
     pub(super) async fn ensure(
         self: &Arc<Self>,
         processes: &Processes,
-    ) -> HandlerResult<AgentSession> {
+    ) -> HandlerResult<UsedSession> {
         let mut link = self.link.lock().await;
         if let Some(link) = link.as_ref()
-            && link.process.is_usable()
+            && let Some(used) = link.process.begin_use()
         {
-            return Ok(link.clone());
+            let session = link.clone();
+            return Ok(UsedSession { session, used });
         }
         let granted = processes.get(self.key).await;
         let granted = granted.map_err(HostedError::answer)?;
@@ -78,7 +79,8 @@ impl HostedSession {
             }
         };
         *link = Some(new.clone());
-        Ok(new)
+        let used = granted.used;
+        Ok(UsedSession { session: new, used })
     }
 
     /// Opens a session that the store has.

@@ -25,11 +25,9 @@ struct RouteState {
     /// Those updates, with the agent's ids.
     early: Vec<(String, RawObject)>,
     elicitations: HashMap<String, Weak<HostedSession>>,
-    /// No session comes any more.
-    closed: bool,
 }
 
-/// Keeps the process, and updates of sessions that are not known yet, until it is dropped.
+/// Keeps updates of sessions that are not known yet, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Creating(Arc<Routes>);
 
@@ -44,21 +42,23 @@ impl Drop for Creating {
 }
 
 impl Routes {
-    /// A session is going to be opened; `None` if the process is being ended.
-    pub(super) fn creating(self: &Arc<Self>) -> Option<Creating> {
-        let mut state = self.state();
-        if state.closed {
-            return None;
-        }
-        state.creating += 1;
-        Some(Creating(self.clone()))
+    /// A session is going to be opened.
+    pub(super) fn creating(self: &Arc<Self>) -> Creating {
+        self.state().creating += 1;
+        Creating(self.clone())
     }
 
-    /// Takes no sessions any more, if there are none.
-    pub(super) fn close_if_empty(&self) -> bool {
-        let mut state = self.state();
-        state.closed |= state.creating == 0 && state.sessions.is_empty();
-        state.closed
+    /// Returns whether no session is entered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.state().sessions.is_empty()
+    }
+
+    /// Returns whether a session has a terminal open, in which something may run for the agent.
+    pub(super) fn has_terminals(&self) -> bool {
+        // A session that is dropped outside of the lock locks it.
+        let sessions: Vec<_> = self.state().sessions.values().cloned().collect();
+        let mut open = sessions.iter().filter_map(Weak::upgrade);
+        open.any(|session| session.terminals(|terminals| !terminals.is_empty()))
     }
 
     /// Enters a session. Returns the updates that came before.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_client::Gap;
@@ -19,6 +20,7 @@ use super::process::Process;
 use super::processes::Key;
 use super::stderr::PassOn;
 use super::terminals::OpenTerminal;
+use super::uses::InUse;
 #[cfg(feature = "v2")]
 use super::v2::Conversion;
 #[cfg(feature = "v2")]
@@ -51,6 +53,21 @@ impl Kept {
 pub(super) struct AgentSession {
     pub(super) process: Arc<Process>,
     pub(super) id: SessionId,
+}
+
+/// The agent's session, whose process is not ended for being idle.
+#[derive(Debug)]
+pub(super) struct UsedSession {
+    pub(super) session: AgentSession,
+    pub(super) used: InUse,
+}
+
+impl Deref for UsedSession {
+    type Target = AgentSession;
+
+    fn deref(&self) -> &AgentSession {
+        &self.session
+    }
 }
 
 /// The agent repeats a conversation.

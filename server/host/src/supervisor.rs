@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use acp_sdk::{CloseReason, Observer, RunningConnection};
 use acp_server::internal::log_repeated;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -96,7 +96,7 @@ pub(super) async fn supervise(
     mut connection: RunningConnection,
     stop: CancellationToken,
     faults: Arc<Faults>,
-    ending: watch::Sender<Option<Arc<str>>>,
+    (permit, ending): (OwnedSemaphorePermit, watch::Sender<Option<Arc<str>>>),
 ) {
     let peer = connection.peer().clone();
     let command = link.name().to_owned();
@@ -129,5 +129,7 @@ pub(super) async fn supervise(
         true => tracing::info!("{text}"),
         false => log_repeated!(warn, "{text}"),
     }
+    // Whoever learns of the end may start another one.
+    drop(permit);
     ending.send_replace(Some(text.into()));
 }

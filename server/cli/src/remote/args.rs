@@ -55,6 +55,8 @@ be started or does not answer."#;
 #[command(after_help = ABOUT_SERVE)]
 // Its turns may be nobody's: they wait for a day.
 #[command(mut_arg("permission_timeout", |timeout| timeout.default_value("86400")))]
+// Nobody closes such a server at the end of the day.
+#[command(mut_arg("agent_idle_timeout", |timeout| timeout.default_value("1800")))]
 pub struct RemoteServe {
     /// The store.
     #[command(flatten)]

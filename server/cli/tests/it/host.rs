@@ -61,7 +61,9 @@ impl Editor {
     }
 
     fn open(&mut self) -> Value {
-        let (hello, _) = self.call("initialize", json!({ "protocolVersion": 1 }));
+        let offered = json!({ "fs": { "readTextFile": true }, "terminal": true });
+        let hello = json!({ "protocolVersion": 1, "clientCapabilities": offered });
+        let (hello, _) = self.call("initialize", hello);
         assert_eq!(hello["agentInfo"]["title"], "ACP reference agent");
         let (created, _) = self.call("session/new", json!({ "cwd": "/", "mcpServers": [] }));
         created["sessionId"].clone()
@@ -98,22 +100,22 @@ fn is_served_by(host: Command, agent: &[&str]) {
 }
 
 #[test]
-fn the_reference_agent_can_be_hosted_over_stdio() {
+fn the_reference_agent_can_be_hosted_over_stdio_and_is_started_once() {
     let agent = env!("CARGO_BIN_EXE_acp-server");
     for processes in ["shared", "session"] {
+        let folder = tempfile::tempdir().unwrap();
+        let starts = folder.path().join("starts");
+        let counted = "echo started >> \"$STARTS\"; exec \"$0\" --store memory";
         let mut host = binary();
-        host.env("ACP_SERVER_TOKEN", "a-secret-of-some-length");
+        host.env("STARTS", &starts)
+            .env("ACP_SERVER_TOKEN", "a-secret-of-some-length");
+        let agent = ["--", "sh", "-c", counted, agent];
         is_served_by(
             host,
-            &[
-                "--agent-process",
-                processes,
-                "--",
-                agent,
-                "--store",
-                "memory",
-            ],
+            &[&["--agent-process", processes][..], &agent].concat(),
         );
+        let starts = std::fs::read_to_string(&starts).unwrap();
+        assert_eq!(starts, "started\n", "one client started it more than once");
     }
 }
 

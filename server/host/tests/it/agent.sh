@@ -3,6 +3,8 @@
 #   CAN       `resume`, `load` or nothing
 #   MODES     whether its sessions have modes and options
 #   AT_START  `die`, `silent`, `flood` or nothing: what it does instead of answering initialize
+#   HOLD      a method whose requests it does not answer
+#   CHILD     whether it starts a process that leaves its group (`children`, a process id a line)
 echo "$$" >> "$FOLDER/starts"
 : >> "$FOLDER/mode"
 
@@ -18,6 +20,13 @@ settings() {
     printf ',"modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"},{"id":"code","name":"Code"}]},"configOptions":[%s]' "$(choice "$model")"
 }
 
+leave() {
+    setsid sh -c "$1"'; echo $$ >> "$FOLDER/children"; sleep 1000; echo "$large"' </dev/null >/dev/null 2>&1 &
+}
+if [ -n "$CHILD" ]; then
+    leave :
+    until grep -q . "$FOLDER/children" 2>/dev/null; do sleep 0.01; done
+fi
 case $AT_START in
 die) echo "first line" >&2; echo "no luck today" >&2; exit 3 ;;
 silent) while IFS= read -r line; do :; done; exit 0 ;;
@@ -29,6 +38,7 @@ while IFS= read -r line; do
     id=${line#*\"id\":}; id=${id%%[,\}]*}
     case $line in *'"sessionId":"'*) member sessionId; sid=$value ;; esac
     case $line in
+    *"\"method\":\"${HOLD:-none}\""*) ;;
     *'"method":"initialize"'*)
         can=
         case $CAN in *resume*) can='"sessionCapabilities":{"resume":{}},' ;; esac
@@ -74,6 +84,7 @@ while IFS= read -r line; do
         *'"text":"garbage'*) while :; do echo 'no "message'; done ;;
         *'"text":"huge'*) head -c 300000 /dev/zero | tr '\0' x; echo ;;
         *'"text":"wait'*) prompt=$id; say waiting ;;
+        *'"text":"grow'*) prompt=$id; leave 'large=$(head -c 30000000 /dev/zero | tr "\0" x)' ;;
         *'"text":"stubborn'*) say stubborn ;;
         *'"text":"stderr'*)
             n=0; while [ $n -lt 3000 ]; do echo "line $n of many, which nobody reads at all" >&2; n=$((n+1)); done

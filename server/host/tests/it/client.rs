@@ -49,8 +49,24 @@ impl Script {
 
     /// The process ids of all starts.
     pub fn starts(&self) -> Vec<String> {
-        let text = std::fs::read_to_string(self.path("starts")).unwrap_or_default();
+        self.lines("starts")
+    }
+
+    /// The process ids of what has left the agent's group.
+    pub fn children(&self) -> Vec<String> {
+        self.lines("children")
+    }
+
+    fn lines(&self, name: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path(name)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
+    }
+
+    /// Waits until no process of the agent runs, nor one that has left its group.
+    pub async fn all_gone(&self) {
+        for pid in self.starts().iter().chain(&self.children()) {
+            gone(pid).await;
+        }
     }
 
     /// The messages that the agent has received, of a method.
@@ -60,6 +76,24 @@ impl Script {
         messages
             .filter(|message: &Value| message["method"] == method)
             .collect()
+    }
+}
+
+/// Returns whether a process runs. One that nobody has waited for does not.
+pub fn runs(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    if stat.is_ok_and(|stat| stat.contains(") Z ")) {
+        return false;
+    }
+    let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
+    rustix::process::test_kill_process(pid).is_ok()
+}
+
+/// Waits until a process does not run.
+pub async fn gone(pid: &str) {
+    while runs(pid) {
+        // It is no child of this process, whose end would be an event.
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 

@@ -128,12 +128,12 @@ async fn a_command_that_cannot_be_started_or_ends_is_an_error_at_once() {
 
     let error = script
         .agent()
-        .env("VERSION", "2")
+        .env("VERSION", "3")
         .start()
         .await
         .unwrap_err();
     assert!(
-        matches!(error, HostedError::Version { version: 2, .. }),
+        matches!(error, HostedError::Version { version: 3, .. }),
         "{error:?}"
     );
 }

@@ -11,6 +11,7 @@
 mod client;
 mod delegating;
 mod faults;
+mod life;
 mod passing;
 mod processes;
 mod reopening;

@@ -1,23 +1,10 @@
 //! Which session gets which process, and when processes end.
 
-use std::time::Duration;
-
 use acp_server::Server;
 use acp_server_host::AgentProcesses;
 use serde_json::json;
 
-use crate::client::{Client, Script, limits};
-
-/// Waits until no process of the script runs.
-async fn all_gone(script: &Script) {
-    for pid in script.starts() {
-        let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
-        while rustix::process::test_kill_process(pid).is_ok() {
-            // It is no child of this process, whose end would be an event.
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-}
+use crate::client::{Client, Script, limits, runs};
 
 #[tokio::test]
 async fn sessions_of_equal_clients_share_a_process() {
@@ -40,7 +27,7 @@ async fn sessions_of_equal_clients_share_a_process() {
     assert_eq!(hello["terminal"], true);
     server.shutdown().await;
     agent.shutdown().await;
-    all_gone(&script).await;
+    script.all_gone().await;
 }
 
 #[tokio::test]
@@ -68,7 +55,7 @@ async fn sessions_can_have_processes_of_their_own() {
     assert!(third.create().await["error"].is_null());
     drop((one, two, third));
     server.shutdown().await;
-    all_gone(&script).await;
+    script.all_gone().await;
 }
 
 #[tokio::test]
@@ -110,11 +97,7 @@ async fn an_idle_process_gives_way() {
     let mut editor = Client::offering(&server, offered).await;
     editor.create().await;
     let first = script.starts()[0].clone();
-    let pid = rustix::process::Pid::from_raw(first.parse().unwrap()).unwrap();
-    assert!(
-        rustix::process::test_kill_process(pid).is_err(),
-        "it still runs"
-    );
+    assert!(!runs(&first), "it still runs");
     let mut plain = Client::with_session(&server).await;
     plain.prompt("hello").await;
     assert_eq!(script.starts().len(), 3);
@@ -168,4 +151,101 @@ async fn a_storm_of_reconnects_starts_one_process_and_loads_its_session_once() {
     }
     assert_eq!(script.starts().len(), 2);
     assert_eq!(script.received("session/load").len(), 1);
+}
+
+#[tokio::test]
+async fn one_client_that_is_known_before_starts_one_process() {
+    let offered = json!({ "fs": { "readTextFile": true }, "elicitation": { "form": {} } });
+    let capabilities = serde_json::from_value(offered.clone()).unwrap();
+    for processes in [AgentProcesses::Shared, AgentProcesses::PerSession] {
+        let script = Script::new();
+        let agent = script.agent().processes(processes);
+        let agent = agent.first_client(&capabilities).start().await.unwrap();
+        let server = Server::new(agent);
+        let mut editor = Client::offering(&server, offered.clone()).await;
+        editor.create().await;
+        editor.skip_greeting().await;
+        editor.prompt("hello").await;
+        assert_eq!(editor.said(), ["hi"]);
+        assert_eq!(script.starts().len(), 1, "{processes:?}");
+        let hello = &script.received("initialize")[0]["params"]["clientCapabilities"];
+        assert_eq!(hello["fs"]["readTextFile"], true);
+        assert_eq!(hello["elicitation"], json!({ "form": {} }));
+    }
+}
+
+#[tokio::test]
+async fn a_hundred_sessions_that_are_opened_at_once_start_one_process() {
+    let script = Script::new();
+    let (server, _agent) = script.server().await;
+    let mut first = Client::with_session(&server).await;
+    first.prompt("die").await;
+    let mut clients = Vec::new();
+    for _ in 0..100 {
+        let mut client = Client::attach(&server).await;
+        let params = json!({ "cwd": "/w", "mcpServers": [] });
+        let id = client.begin("session/new", params).await;
+        clients.push((client, id));
+    }
+    for (client, id) in &mut clients {
+        let answer = client.answer(*id).await;
+        assert!(answer["error"].is_null(), "{answer}");
+    }
+    assert_eq!(script.starts().len(), 2);
+}
+
+#[tokio::test]
+async fn a_limit_on_processes_holds_for_sessions_that_are_opened_at_once() {
+    let script = Script::new();
+    let mut few = limits();
+    few.processes = 3;
+    let agent = script.agent().limits(few);
+    let agent = agent.processes(AgentProcesses::PerSession);
+    let server = Server::new(agent.start().await.unwrap());
+    let open = |_| {
+        let server = server.clone();
+        tokio::spawn(async move {
+            let mut client = Client::attach(&server).await;
+            let answer = client.create().await;
+            (client, answer["error"]["message"].clone())
+        })
+    };
+    let opening: Vec<_> = (0..12).map(open).collect();
+    let (mut clients, mut refused) = (Vec::new(), 0);
+    for opened in opening {
+        let (client, error) = opened.await.unwrap();
+        clients.push(client);
+        if let Some(error) = error.as_str() {
+            assert!(error.contains("3 processes"), "{error}");
+            refused += 1;
+        }
+    }
+    assert_eq!(refused, 9);
+    assert_eq!(script.starts().len(), 3);
+}
+
+#[tokio::test]
+async fn an_unused_process_makes_room_if_its_session_can_go_on() {
+    let script = Script::new();
+    let mut few = limits();
+    few.processes = 2;
+    let agent = script.agent().limits(few).env("CAN", "load");
+    let agent = agent.processes(AgentProcesses::PerSession);
+    let server = Server::new(agent.start().await.unwrap());
+    let mut one = Client::with_session(&server).await;
+    let mut two = Client::with_session(&server).await;
+    let running = one.begin_prompt("wait").await;
+    one.update().await;
+    let mut three = Client::with_session(&server).await;
+    three.prompt("hello").await;
+    assert_eq!(three.said(), ["hi"]);
+    let starts = script.starts();
+    assert_eq!(starts.len(), 3);
+    assert!(runs(&starts[0]), "a turn runs there");
+    assert!(!runs(&starts[1]), "more processes than the limit run");
+    two.prompt("hello").await;
+    assert_eq!(two.said(), ["hi"]);
+    one.cancel().await;
+    let answer = one.answer(running).await;
+    assert_eq!(answer["result"]["stopReason"], "cancelled");
 }
