@@ -14,6 +14,8 @@ pub use ::acp_sdk::v1::ClientContext;
 #[doc(no_inline)]
 pub use ::acp_sdk::v1::ClientHandle;
 #[doc(no_inline)]
+pub use ::acp_sdk::v1::ContentBlock;
+#[doc(no_inline)]
 pub use ::acp_sdk::v1::SessionId;
 
 /// `_acp-sdk/session/resume` replays the events of a session after a number, and attaches
@@ -293,6 +295,206 @@ runtime::string_enum!(OpenQuestionKind {
     ..Unknown
 });
 
+/// `_acp-sdk/session/steer` gives the running turn further input of the user.
+///
+/// For agents that advertise `session.steer`. The answer comes when the agent has taken the
+/// input, or when the turn has ended without that. Cancelling the request takes back what
+/// was not taken.
+///
+/// Handled by [`AgentExtension::steer_session`], sent by [`AgentHandleExt::steer_session`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SteerSessionRequest {
+    /// Session whose turn receives the input.
+    pub session_id: SessionId,
+    /// Content of the message, in order, of the kinds that `session/prompt` may have.
+    pub prompt: Vec<ContentBlock>,
+    /// Name of the message, of at most 128 bytes. A message that is sent again with its name is
+    /// delivered once.
+    pub prompt_id: Option<String>,
+    /// What happens to input that no turn takes. Default: `refuse`.
+    pub otherwise: Option<SteerFallback>,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SteerSessionRequest {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(session_id: impl Into<SessionId>, prompt: Vec<ContentBlock>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            prompt,
+            prompt_id: None,
+            otherwise: None,
+            meta: None,
+        }
+    }
+
+    /// Sets [`prompt_id`](Self::prompt_id).
+    #[must_use]
+    pub fn with_prompt_id<M>(mut self, prompt_id: impl IntoOption<String, M>) -> Self {
+        self.prompt_id = prompt_id.into_option();
+        self
+    }
+
+    /// Sets [`otherwise`](Self::otherwise).
+    #[must_use]
+    pub fn with_otherwise<M>(
+        mut self,
+        otherwise: impl IntoOption<SteerFallback, M>,
+    ) -> Self {
+        self.otherwise = otherwise.into_option();
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SteerSessionRequest {
+    session_id "sessionId": SessionId = required,
+    prompt "prompt": Vec<ContentBlock> = required,
+    prompt_id "promptId": Option<String> = optional,
+    otherwise "otherwise": Option<SteerFallback> = optional,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Response to `_acp-sdk/session/steer`, sent after the updates before the message.
+///
+/// Returned by [`AgentExtension::steer_session`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SteerSessionResponse {
+    /// What happened to the input.
+    pub outcome: SteerOutcome,
+    /// Message that contains the input, with the outcome `injected`.
+    pub message_id: Option<String>,
+    /// Number of the last event of the message, with the outcome `injected`.
+    pub event_id: Option<u64>,
+    /// Reason of the outcome `refused`.
+    pub reason: Option<SteerRefusal>,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SteerSessionResponse {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(outcome: impl Into<SteerOutcome>) -> Self {
+        Self {
+            outcome: outcome.into(),
+            message_id: None,
+            event_id: None,
+            reason: None,
+            meta: None,
+        }
+    }
+
+    /// Sets [`message_id`](Self::message_id).
+    #[must_use]
+    pub fn with_message_id<M>(mut self, message_id: impl IntoOption<String, M>) -> Self {
+        self.message_id = message_id.into_option();
+        self
+    }
+
+    /// Sets [`event_id`](Self::event_id).
+    #[must_use]
+    pub fn with_event_id(mut self, event_id: impl Into<Option<u64>>) -> Self {
+        self.event_id = event_id.into();
+        self
+    }
+
+    /// Sets [`reason`](Self::reason).
+    #[must_use]
+    pub fn with_reason<M>(mut self, reason: impl IntoOption<SteerRefusal, M>) -> Self {
+        self.reason = reason.into_option();
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SteerSessionResponse {
+    outcome "outcome": SteerOutcome = required,
+    message_id "messageId": Option<String> = optional,
+    event_id "eventId": Option<u64> = optional,
+    reason "reason": Option<SteerRefusal> = optional,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// What happens to input that no turn takes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SteerFallback {
+    /// The request is answered with the outcome `refused`.
+    Refuse,
+    /// The input becomes a prompt, behind those that wait; a turn that was cancelled refuses it
+    /// all the same.
+    Queue,
+    /// Any other value, unchanged.
+    Unknown(String),
+}
+
+runtime::string_enum!(SteerFallback { Refuse = "refuse", Queue = "queue", ..Unknown });
+
+/// What happened to input for a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SteerOutcome {
+    /// The running turn has it, and it is part of the conversation.
+    Injected,
+    /// It is a prompt that waits for its turn, because the client asked for that.
+    Queued,
+    /// It was not used.
+    Refused,
+    /// Any other value, unchanged.
+    Unknown(String),
+}
+
+runtime::string_enum!(SteerOutcome {
+    Injected = "injected",
+    Queued = "queued",
+    Refused = "refused",
+    ..Unknown
+});
+
+/// Reason why a turn does not receive input.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SteerRefusal {
+    /// The agent takes no input during turns.
+    NotSupported,
+    /// No turn is running.
+    NoTurn,
+    /// The turn has ended without taking the input.
+    TurnEnded,
+    /// The turn was cancelled.
+    Cancelled,
+    /// As much input waits as may, or as many prompts.
+    Limit,
+    /// Any other value, unchanged.
+    Unknown(String),
+}
+
+runtime::string_enum!(SteerRefusal {
+    NotSupported = "not_supported",
+    NoTurn = "no_turn",
+    TurnEnded = "turn_ended",
+    Cancelled = "cancelled",
+    Limit = "limit",
+    ..Unknown
+});
+
 /// `_acp-sdk/session/prompt_result` waits for the answer to an earlier prompt, such as one
 /// of a lost connection.
 ///
@@ -404,6 +606,12 @@ impl Params for SessionStateChangedNotification {
     }
 }
 
+impl Params for SteerSessionRequest {
+    fn session_id(&self) -> Option<&str> {
+        Some(self.session_id.as_ref())
+    }
+}
+
 impl Params for PromptResultRequest {
     fn session_id(&self) -> Option<&str> {
         Some(self.session_id.as_ref())
@@ -459,6 +667,22 @@ pub mod methods {
         type Params = super::SessionStateChangedNotification;
     }
 
+    /// `_acp-sdk/session/steer` gives the running turn further input of the user.
+    ///
+    /// For agents that advertise `session.steer`. The answer comes when the agent has taken the
+    /// input, or when the turn has ended without that. Cancelling the request takes back what
+    /// was not taken.
+    ///
+    /// Method `_acp-sdk/session/steer`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct SteerSession;
+
+    impl runtime::Method for SteerSession {
+        const NAME: &'static str = "_acp-sdk/session/steer";
+        type Params = super::SteerSessionRequest;
+        type Result = super::SteerSessionResponse;
+    }
+
     /// `_acp-sdk/session/prompt_result` waits for the answer to an earlier prompt, such as one
     /// of a lost connection.
     ///
@@ -511,6 +735,22 @@ pub trait AgentExtension: Send + Sync + 'static {
         runtime::unsupported::<methods::SessionState>()
     }
 
+    /// `_acp-sdk/session/steer` gives the running turn further input of the user.
+    ///
+    /// For agents that advertise `session.steer`. The answer comes when the agent has taken the
+    /// input, or when the turn has ended without that. Cancelling the request takes back what
+    /// was not taken.
+    ///
+    /// Method `_acp-sdk/session/steer`.
+    fn steer_session(
+        &self,
+        ctx: &AgentContext,
+        req: SteerSessionRequest,
+    ) -> impl Future<Output = runtime::HandlerResult<SteerSessionResponse>> + Send {
+        let _ = (ctx, req);
+        runtime::unsupported::<methods::SteerSession>()
+    }
+
     /// `_acp-sdk/session/prompt_result` waits for the answer to an earlier prompt, such as one
     /// of a lost connection.
     ///
@@ -559,6 +799,21 @@ pub trait AgentHandleExt {
         req: SessionStateRequest,
     ) -> impl Future<Output = runtime::Result<SessionStateResponse>> + Send;
 
+    /// `_acp-sdk/session/steer` gives the running turn further input of the user.
+    ///
+    /// For agents that advertise `session.steer`. The answer comes when the agent has taken the
+    /// input, or when the turn has ended without that. Cancelling the request takes back what
+    /// was not taken.
+    ///
+    /// Method `_acp-sdk/session/steer`.
+    ///
+    /// # Errors
+    /// Fails when the peer answers with an error or the connection closes.
+    fn steer_session(
+        &self,
+        req: SteerSessionRequest,
+    ) -> impl Future<Output = runtime::Result<SteerSessionResponse>> + Send;
+
     /// `_acp-sdk/session/prompt_result` waits for the answer to an earlier prompt, such as one
     /// of a lost connection.
     ///
@@ -588,6 +843,13 @@ impl AgentHandleExt for AgentHandle {
         req: SessionStateRequest,
     ) -> runtime::Result<SessionStateResponse> {
         self.peer().call::<methods::SessionState>(&req).await
+    }
+
+    async fn steer_session(
+        &self,
+        req: SteerSessionRequest,
+    ) -> runtime::Result<SteerSessionResponse> {
+        self.peer().call::<methods::SteerSession>(&req).await
     }
 
     async fn prompt_result(
@@ -645,6 +907,13 @@ impl<T: AgentExtension> Service for AgentExtensionService<T> {
                 request
                     .answer(move |ctx, params| async move {
                         T::session_state(&handler, &AgentContext::new(ctx), params).await
+                    })
+            }
+            "_acp-sdk/session/steer" => {
+                let handler = Arc::clone(&self.handler);
+                request
+                    .answer(move |ctx, params| async move {
+                        T::steer_session(&handler, &AgentContext::new(ctx), params).await
                     })
             }
             "_acp-sdk/session/prompt_result" => {
@@ -793,9 +1062,12 @@ pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
         "modeId",
         "name",
         "optionId",
+        "otherwise",
+        "outcome",
         "path",
         "planId",
         "providerId",
+        "reason",
         "requestId",
         "serverId",
         "sessionId",
@@ -855,6 +1127,17 @@ pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
                 types: &[],
             },
         },
+        runtime::MethodMasking {
+            method: "_acp-sdk/session/steer",
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<SteerSessionRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<SteerSessionResponse as runtime::Described>::descriptor],
+            },
+        },
     ],
 };
 
@@ -884,6 +1167,15 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             scope: runtime::Scope::Session,
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+            login: None,
+            capability: None,
+        },
+        runtime::MethodFacts {
+            name: "_acp-sdk/session/steer",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
             capability: None,

@@ -10819,6 +10819,15 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             capability: None,
         },
         runtime::MethodFacts {
+            name: "_acp-sdk/session/steer",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Never,
+            joins: runtime::Attachment::Keeps,
+            login: None,
+            capability: None,
+        },
+        runtime::MethodFacts {
             name: "auth/login",
             scope: runtime::Scope::Connection,
             access: runtime::AccessRight::Session,

@@ -31,6 +31,9 @@ pub struct AgentInfo {
     /// Whether sessions need an authenticated user from the start (default: no). After `logout`
     /// they do in any case, except those that the client is attached to: what runs goes on.
     pub auth_required: bool,
+    /// Whether turns take input while they run: the handler calls [`Turn::steered`](crate::Turn::steered)
+    /// (default: no).
+    pub steering: bool,
     /// Whether users can log out (default: if there are methods to authenticate).
     pub logout: Option<bool>,
     /// `_meta` of the capabilities (default: none). The member `acp-sdk` is the server's.
@@ -49,6 +52,7 @@ impl AgentInfo {
             mcp: McpCapabilities::default(),
             auth_methods: Vec::new(),
             auth_required: false,
+            steering: false,
             logout: None,
             meta: None,
             test_prompts: Vec::new(),
@@ -89,6 +93,14 @@ impl AgentInfo {
     #[must_use]
     pub fn test_prompt(mut self, word: impl Into<String>, text: impl Into<String>) -> Self {
         self.test_prompts.push((word.into(), text.into()));
+        self
+    }
+
+    /// Declares that turns take input while they run, by [`Turn::steered`](crate::Turn::steered). Without
+    /// it, input for a turn is refused.
+    #[must_use]
+    pub fn steering(mut self) -> Self {
+        self.steering = true;
         self
     }
 

@@ -42,6 +42,12 @@ pub mod server {
     pub use crate::server::DeletionObserver;
 }
 
+pub mod turn {
+    //! What a turn has for handlers that pass messages on.
+
+    pub use crate::turn::OfferedInput;
+}
+
 pub mod session {
     //! What a session has for endpoints and handlers that pass messages on.
 

@@ -78,8 +78,9 @@ pub use limits::{
 };
 pub use server::{Link, NextSession, Server, ServerBuilder, Statistics, StoredSessions};
 pub use session::{
-    DecidePermissions, DecidedPermission, Events, History, InitialSettings, Opening, OpeningKind,
-    PendingPermission, Phase, PromptHandle, Received, Session, Settings, SettingsChange,
+    DecidePermissions, DecidedPermission, Events, History, InitialSettings, Input, Opening,
+    OpeningKind, PendingPermission, Phase, PromptHandle, Received, Session, Settings,
+    SettingsChange, Steered,
 };
 pub use turn::{
     CommandOutput, Decision, Elicitation, Exit, FormValues, NewToolCall, Terminal, ToolCall, Turn,

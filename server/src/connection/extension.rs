@@ -1,10 +1,11 @@
-//! Methods of our own: `_acp-sdk/session/resume`, `state` and `prompt_result`, and `session/fork`,
+//! Methods of our own: `_acp-sdk/session/resume`, `state`, `prompt_result` and `steer`, and `session/fork`,
 //! a proposal that the protocol's version 1 does not contain yet.
 
-use acp_sdk::extensions::methods::{PromptResult, ResumeEvents, SessionState};
+use acp_sdk::extensions::methods::{PromptResult, ResumeEvents, SessionState, SteerSession};
 use acp_sdk::extensions::{
     PromptResultRequest, PromptResultResponse, ResumeEventsRequest, ResumeEventsResponse,
-    SessionStateRequest, SessionStateResponse,
+    SessionStateRequest, SessionStateResponse, SteerFallback, SteerSessionRequest,
+    SteerSessionResponse,
 };
 use acp_sdk::runtime::Method;
 use acp_sdk::v1::{AgentContext, SessionId};
@@ -14,18 +15,23 @@ use serde_json::{Value, json};
 
 use super::Replay;
 use super::requests;
-use super::v1::ServerConnection;
-use crate::Session;
+use super::v1::{ServerConnection, refused, store_failed};
 use crate::server::Joining;
+use crate::session::{Input, Steered, Steering};
+use crate::{AgentInfo, Session};
 
 /// Returns what `agentCapabilities._meta` advertises, with that of the handler.
-pub(super) fn advertised(handler: Option<&Meta>) -> Meta {
-    let ours = json!({
+pub(super) fn advertised(info: &AgentInfo) -> Meta {
+    let mut ours = json!({
         "eventId": true,
         "promptId": true,
         "session": { "resume": true, "state": true, "fork": true, "promptResult": true },
     });
-    handler.cloned().unwrap_or_default().with("acp-sdk", &ours)
+    if info.steering {
+        ours["session"]["steer"] = true.into();
+    }
+    let meta = info.meta.clone().unwrap_or_default();
+    meta.with("acp-sdk", &ours)
 }
 
 /// Returns the `_meta` of the answer to `initialize`, if the handler names prompts for tests.
@@ -61,6 +67,10 @@ pub(super) async fn request(
         PromptResult::NAME => {
             let result = |params| prompt_result(connection, ctx, params);
             answered::<PromptResult, _>(params, result).await
+        }
+        SteerSession::NAME => {
+            let steer = |params| steer(connection, ctx, params);
+            answered::<SteerSession, _>(params, steer).await
         }
         "session/fork" => fork(connection, ctx, params).await,
         _ => return None,
@@ -138,6 +148,59 @@ async fn prompt_result(
     let _ = subscription.sent_through(end.last_event).await;
     let answer = super::answer::answer(&end.stop.clone()?, end.members.as_ref())?;
     answer.parse().map_err(HandlerError::internal)
+}
+
+/// Gives input to the running turn, and answers when it has it or has ended.
+async fn steer(
+    connection: &ServerConnection,
+    ctx: &AgentContext,
+    params: SteerSessionRequest,
+) -> HandlerResult<SteerSessionResponse> {
+    let (session, subscription) = connection.attached(&params.session_id).await?;
+    super::check::prompt(&params.prompt, &connection.core().info.prompt)?;
+    let mut input = Input::new(params.prompt).with_meta(params.meta);
+    if let Some(name) = params.prompt_id {
+        session.recall_names().await?;
+        input = input.named(name);
+    }
+    input = match params.otherwise {
+        None | Some(SteerFallback::Refuse) => input,
+        Some(SteerFallback::Queue) => input.or_queue(),
+        Some(other) => {
+            let reason = format!("{other} is neither \"refuse\" nor \"queue\"");
+            return Err(HandlerError::invalid_params("/otherwise", reason));
+        }
+    };
+    let given = session.give(input, Some(connection.prompter(&subscription)));
+    let steering = given.map_err(|refusal| refused(session.id(), refusal))?;
+    let settled = match steering {
+        Steering::Settled(settled) => settled,
+        Steering::Given(mut given) => {
+            let settled = tokio::select! {
+                biased;
+                settled = given.settled() => settled,
+                () = ctx.request_cancelled() => match given.take_back() {
+                    true => return Err(HandlerError::cancelled()),
+                    false => given.settled().await,
+                }
+            };
+            settled.map_err(|error| store_failed(session.id(), &error))?
+        }
+    };
+    let mut response = SteerSessionResponse::new(settled.steered.outcome());
+    match settled.steered {
+        Steered::Injected { message, event } => {
+            // As for a prompt: the events before come first, and those after follow the answer.
+            let _ = subscription.sent_through(event).await;
+            ctx.keep_until_answered(settled.barrier);
+            response = response
+                .with_message_id(message.to_string())
+                .with_event_id(event);
+        }
+        Steered::Queued => {}
+        Steered::Refused(reason) => response = response.with_reason(reason),
+    }
+    Ok(response)
 }
 
 #[derive(Deserialize)]

@@ -201,6 +201,15 @@ impl ServerConnection {
         Ok((session, subscription, ticket))
     }
 
+    /// Returns what this client is to what it says in a session.
+    pub(super) fn prompter(&self, subscription: &Arc<Subscription>) -> Prompter {
+        Prompter {
+            client: self.client.id(),
+            name: self.client.name(),
+            subscription: subscription.clone(),
+        }
+    }
+
     fn queue(
         &self,
         session: &Session,
@@ -209,12 +218,7 @@ impl ServerConnection {
         submit: fn(&Session, Prompt) -> Result<Ticket, Refusal>,
     ) -> HandlerResult<Ticket> {
         check::prompt(&req.prompt, &self.core().info.prompt)?;
-        let origin = Prompter {
-            client: self.client.id(),
-            name: self.client.name(),
-            subscription: subscription.clone(),
-        };
-        let prompt = Prompt::new(req.prompt, req.meta, Some(origin));
+        let prompt = Prompt::new(req.prompt, req.meta, Some(self.prompter(subscription)));
         submit(session, prompt).map_err(|refusal| refused(session.id(), refusal))
     }
 
@@ -325,7 +329,7 @@ impl Agent for ServerConnection {
             .with_prompt_capabilities(info.prompt.clone())
             .with_mcp_capabilities(info.mcp.clone())
             .with_session_capabilities(session)
-            .with_meta(extension::advertised(info.meta.as_ref()));
+            .with_meta(extension::advertised(info));
         if info.offers_logout() {
             let auth = AgentAuthCapabilities::new().with_logout(LogoutCapabilities::new());
             capabilities = capabilities.with_auth(auth);

@@ -7,6 +7,8 @@
 use std::sync::atomic::Ordering;
 
 use acp_sdk::convert::convert_logged;
+use acp_sdk::extensions::methods::SteerSession;
+use acp_sdk::runtime::Method as _;
 use acp_sdk::v1::{self, Agent as _};
 use acp_sdk::v2::*;
 use acp_sdk::{AgentSide, HandlerError, HandlerResult, Json, MultiVersion, Peer, V1, V2};
@@ -265,6 +267,10 @@ impl Agent for ConnectionV2 {
         method: &str,
         params: Option<Json>,
     ) -> HandlerResult<Json> {
+        let params = match method {
+            SteerSession::NAME => params.map(requests::steer).transpose()?,
+            _ => params,
+        };
         let answer = v1::Agent::ext_request(&self.0, &same(ctx), method, params).await?;
         if method != "session/fork" {
             return Ok(answer);

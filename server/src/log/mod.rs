@@ -141,7 +141,6 @@ impl Log {
     /// # Errors
     ///
     /// The store's, if a commit has failed since `epoch`.
-    #[cfg(feature = "v2")]
     pub(crate) fn check(&self, epoch: Epoch) -> Result<(), StoreError> {
         self.0.state().check(Some(epoch))
     }

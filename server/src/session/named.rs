@@ -10,12 +10,13 @@ use acp_sdk::v1::{ContentBlock, MessageId, SessionUpdate, StopReason};
 use tokio_util::sync::CancellationToken;
 
 use super::prompt::{Inserted, LONGEST_NAME, Progress, Prompt, PromptEnd, Ticket};
+use super::steering::delivered_input;
 use super::{PromptHandle, ReceivedText, Refusal, Session};
 use crate::Result;
 use crate::event::{EventBody, EventKind, TurnEvent, TurnId};
 
 /// Names that a session remembers.
-const NAMES: usize = 256;
+pub(super) const NAMES: usize = 256;
 
 /// Events of an earlier time in memory in which names are looked for.
 const RECALLED_EVENTS: u64 = 16 << 10;
@@ -144,6 +145,7 @@ impl Session {
         let mut events = self.subscribe(last.saturating_sub(RECALLED_EVENTS));
         let mut found: Vec<NamedPrompt> = Vec::new();
         let mut open: Option<Recalled> = None;
+        let mut delivered = Vec::new();
         while let Some(received) = events.next_text_now().await? {
             let ReceivedText::Event(number, batch) = received else {
                 continue;
@@ -163,6 +165,7 @@ impl Session {
                     open = prompt.map(|name| Recalled::new(turn, &name));
                 }
                 EventBody::Update(SessionUpdate::UserMessageChunk(chunk)) => {
+                    delivered.extend(delivered_input(&chunk, number));
                     if let Some(open) = &mut open {
                         open.message = open.message.take().or(chunk.message_id);
                     }
@@ -178,7 +181,9 @@ impl Session {
             tokio::task::consume_budget().await;
         }
         let latest_first = found.into_iter().rev();
-        self.state().queue.named_mut().recall(latest_first);
+        let mut state = self.state();
+        state.queue.named_mut().recall(latest_first);
+        state.queue.delivered().recall(delivered);
         Ok(())
     }
 }

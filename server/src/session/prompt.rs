@@ -8,6 +8,7 @@ use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
 use tokio::sync::{SetOnce, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::input::Inbox;
 use super::{Session, WeakSession};
 use crate::connection;
 use crate::connection::{Barrier, ClientId, Subscription};
@@ -48,6 +49,8 @@ pub(crate) struct Progress {
     pub(crate) inserted: SetOnce<Inserted>,
     /// Set when a prompt with a name has ended.
     pub(crate) end: SetOnce<PromptEnd>,
+    /// What the user says in its turn.
+    pub(crate) inbox: Inbox,
     /// Whether the commit of the prompt has failed.
     lost: AtomicBool,
 }

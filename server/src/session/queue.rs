@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::Session;
 use super::named::{NamedPrompt, NamedPrompts};
 use super::prompt::{Identity, Progress, Prompt, Ticket, TurnResult};
+use super::steering::Delivered;
 use super::turns::{TurnEvents, Turns};
 use crate::Error;
 use crate::connection::ClientId;
@@ -127,6 +128,8 @@ pub(crate) struct Queue {
     last_end: u64,
     /// The latest prompts with a name.
     named: NamedPrompts,
+    /// The latest input with a name that a turn has taken.
+    delivered: Delivered,
     turns: Turns,
     /// Whether a runner task exists.
     has_runner: bool,
@@ -325,6 +328,21 @@ impl Queue {
         self.named.find(name).map(|named| named.progress.clone())
     }
 
+    /// Returns the prompt whose turn takes input: the running one, or the one that begins next.
+    pub(super) fn steered(&self) -> Option<(&Arc<Progress>, &CancellationToken)> {
+        match &self.running {
+            Some(running) => Some((&running.progress, &running.cancel)),
+            None => {
+                let next = self.waiting.front()?;
+                Some((&next.progress, &next.cancel))
+            }
+        }
+    }
+
+    pub(super) fn delivered(&mut self) -> &mut Delivered {
+        &mut self.delivered
+    }
+
     pub(super) fn named(&self) -> &NamedPrompts {
         &self.named
     }
@@ -335,7 +353,11 @@ impl Queue {
 
     /// Closes the queue when it has no runner any more; returns the prompts that wait.
     pub(super) fn abort(&mut self) -> VecDeque<Prompt> {
-        (self.running, self.has_runner) = (None, false);
+        if let Some(running) = self.running.take() {
+            // What is dropped is answered as input of a turn that has ended.
+            drop(running.progress.inbox.close());
+        }
+        self.has_runner = false;
         self.lifecycle = Lifecycle::Closed;
         self.bytes = 0;
         std::mem::take(&mut self.waiting)

@@ -52,6 +52,7 @@ async fn run_turns(
             // An open session has it whenever no runner does.
             None => TurnResult::failed("the session has no state"),
         };
+        session.settle_inputs(&prompt);
         prompt.end(result);
     }
 }

@@ -21,7 +21,9 @@ use crate::event::RawUpdate;
 use crate::event::{TokenUsage, TurnEvent, TurnId};
 use crate::log::{Appender, Epoch};
 use crate::log_repeated;
-use crate::session::{Ask, Attached, DecidedPermission, Inserted, Prompter, Reply, Withdrawn};
+use crate::session::{
+    Ask, Attached, DecidedPermission, Inserted, Progress, Prompter, Reply, Withdrawn,
+};
 use crate::store::RecordChange;
 use crate::{Capability, Error, Result, Session};
 
@@ -44,7 +46,7 @@ pub enum Role {
 }
 
 impl Role {
-    fn chunk(self, chunk: ContentChunk) -> SessionUpdate {
+    pub(super) fn chunk(self, chunk: ContentChunk) -> SessionUpdate {
         match self {
             Self::User => SessionUpdate::UserMessageChunk(chunk),
             Self::Agent => SessionUpdate::AgentMessageChunk(chunk),
@@ -59,8 +61,10 @@ pub(crate) struct TurnCore {
     pub(crate) meta: Option<Meta>,
     origin: Option<Prompter>,
     pub(crate) turn: TurnId,
-    epoch: Epoch,
+    pub(super) epoch: Epoch,
     pub(crate) cancel: CancellationToken,
+    /// Of its prompt, with the input for the turn.
+    pub(super) progress: Arc<Progress>,
     /// Set under the log's lock: nothing is appended afterwards.
     ended: AtomicBool,
     open: Mutex<Open>,
@@ -172,6 +176,7 @@ impl TurnCore {
             turn,
             epoch,
             cancel: prompt.cancel.clone(),
+            progress: prompt.progress.clone(),
             ended: AtomicBool::new(false),
             open: Mutex::default(),
             errands: OnceLock::new(),
@@ -362,7 +367,7 @@ impl TurnCore {
     /// # Errors
     ///
     /// [`Error::TurnEnded`] after the end of the turn.
-    fn check_open(&self, what: &'static str) -> Result<()> {
+    pub(super) fn check_open(&self, what: &'static str) -> Result<()> {
         match self.has_ended() {
             true => Err(self.ended(what)),
             false => Ok(()),
@@ -370,7 +375,7 @@ impl TurnCore {
     }
 
     /// Waits until there is room in the log, and the client that paces the turn keeps up.
-    async fn room(&self) {
+    pub(super) async fn room(&self) {
         if let Some(number) = self.paced() {
             // Boxed, because it is rare, and every future that appends has room for it otherwise.
             Box::pin(self.pace(number)).await;
@@ -575,6 +580,11 @@ impl TurnCore {
 
     pub(crate) fn ended(&self, what: &'static str) -> Error {
         Error::TurnEnded(self.session.id().clone(), what)
+    }
+
+    /// Ends the message that chunks are being added to.
+    pub(super) fn end_message(&self) {
+        self.open().message = None;
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {

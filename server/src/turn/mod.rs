@@ -22,6 +22,7 @@ mod permission;
 mod question;
 mod run;
 mod settings;
+mod steering;
 mod terminal;
 mod tool_call;
 
@@ -34,6 +35,7 @@ pub(crate) use left_open::LeftOpen;
 use local::Provider;
 pub use permission::Decision;
 pub(crate) use run::run;
+pub use steering::OfferedInput;
 pub use terminal::{Exit, Terminal};
 pub use tool_call::ToolCall;
 
@@ -118,15 +120,7 @@ impl Turn {
     /// Returns the text blocks of the prompt, with line feeds between them.
     #[must_use]
     pub fn prompt_text(&self) -> String {
-        let texts: Vec<&str> = self
-            .prompt()
-            .iter()
-            .filter_map(|block| match block {
-                ContentBlock::Text(text) => Some(text.text.as_str()),
-                _ => None,
-            })
-            .collect();
-        texts.join("\n")
+        text(self.prompt())
     }
 
     /// Returns the session.
@@ -465,6 +459,18 @@ impl Turn {
         let client = self.core.needs(capability).await?;
         caller(&client, capability)
     }
+}
+
+/// Returns the text blocks, with line feeds between them.
+pub(crate) fn text(blocks: &[ContentBlock]) -> String {
+    let texts: Vec<&str> = blocks
+        .iter()
+        .filter_map(|block| match block {
+            ContentBlock::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        })
+        .collect();
+    texts.join("\n")
 }
 
 fn caller(client: &Client, capability: Capability) -> Result<ClientHandle> {

@@ -1,8 +1,9 @@
 //! Requests and results, where the two versions differ in more than their form.
 
-use acp_sdk::{HandlerError, HandlerResult, v1, v2};
+use acp_sdk::{HandlerError, HandlerResult, Json, v1, v2};
 
 use super::{from_v2, to_v2};
+use crate::raw_object::RawObject;
 
 /// Converts `initialize`.
 ///
@@ -67,6 +68,21 @@ pub(crate) fn resume_session(request: v2::ResumeSessionRequest) -> HandlerResult
             Err(HandlerError::invalid_params("/replayFrom/type", reason))
         }
     }
+}
+
+/// Converts the content of `_acp-sdk/session/steer`, whose other members are the same in both versions.
+///
+/// # Errors
+///
+/// -32602 when it is no content, or empty.
+pub(crate) fn steer(params: Json) -> HandlerResult<Json> {
+    let invalid = |reason: String| HandlerError::invalid_params("", reason);
+    let request: v2::PromptRequest = params.parse().map_err(|error| invalid(error.to_string()))?;
+    let request = prompt(request)?;
+    let content = Json::new(&request.prompt).map_err(HandlerError::internal)?;
+    let mut params = RawObject::parse(params.get()).ok_or_else(|| invalid("no object".into()))?;
+    params.set("prompt", content);
+    Ok(params.to_json())
 }
 
 /// Converts `session/prompt`.

@@ -8,6 +8,7 @@ mod prompt_ids;
 mod resuming;
 mod room;
 mod state;
+mod steering;
 
 use acp_sdk::v1::*;
 use acp_sdk::{Json, RunningConnection};

@@ -1,0 +1,429 @@
+//! Input that the user gives the running turn.
+//!
+//! It waits in the [`Inbox`] of the turn until the handler takes it. Then it is an event, which is committed
+//! before the handler has it and before its sender is answered. A turn that ends answers what it has not
+//! taken: as refused, or as a prompt, whatever its sender wants.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use acp_sdk::Meta;
+use acp_sdk::extensions::{SteerOutcome, SteerRefusal};
+use acp_sdk::v1::{ContentBlock, MessageId};
+use tokio::sync::{Notify, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::Prompter;
+use super::prompt::Progress;
+use crate::Limits;
+use crate::connection::{Barrier, check};
+use crate::log::Epoch;
+use crate::store::StoreError;
+
+/// What the user says while a turn runs: [`Session::steer`](crate::Session::steer) sends it,
+/// [`Turn::steered`](crate::Turn::steered) receives it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Input {
+    pub(crate) blocks: Vec<ContentBlock>,
+    pub(crate) meta: Option<Meta>,
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) queues: bool,
+}
+
+impl Input {
+    /// Creates input from its content.
+    pub fn new(blocks: impl Into<Vec<ContentBlock>>) -> Self {
+        Self {
+            blocks: blocks.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets `_meta`.
+    #[must_use]
+    pub fn with_meta(mut self, meta: impl Into<Option<Meta>>) -> Self {
+        self.meta = meta.into();
+        self
+    }
+
+    /// Sets a name of at most 128 bytes. Input that is sent again with its name is delivered once.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Makes the input a prompt if no turn takes it, behind those that wait. A turn that was cancelled
+    /// refuses it all the same.
+    #[must_use]
+    pub fn or_queue(mut self) -> Self {
+        self.queues = true;
+        self
+    }
+
+    /// Returns the content.
+    #[must_use]
+    pub fn blocks(&self) -> &[ContentBlock] {
+        &self.blocks
+    }
+
+    /// Returns the text blocks, with line feeds between them.
+    #[must_use]
+    pub fn text(&self) -> String {
+        crate::turn::text(&self.blocks)
+    }
+
+    /// Returns `_meta`, such as a trace context.
+    #[must_use]
+    pub fn meta(&self) -> Option<&Meta> {
+        self.meta.as_ref()
+    }
+
+    /// Returns the name that its sender has given it.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+}
+
+impl Input {
+    pub(super) fn bytes(&self) -> usize {
+        self.blocks.iter().map(check::size).sum()
+    }
+}
+
+impl From<&str> for Input {
+    fn from(text: &str) -> Self {
+        Self::new(vec![text.into()])
+    }
+}
+
+/// What happened to input: the answer to its sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Steered {
+    /// The turn has it, and it is part of the conversation.
+    Injected {
+        /// The message that contains it.
+        message: MessageId,
+        /// The number of the last event of the message.
+        event: u64,
+    },
+    /// It is a prompt that waits for its turn, because its sender asked for that.
+    Queued,
+    /// It was not used.
+    Refused(SteerRefusal),
+}
+
+impl Steered {
+    /// Returns the outcome as it is on the wire.
+    #[must_use]
+    pub fn outcome(&self) -> SteerOutcome {
+        match self {
+            Self::Injected { .. } => SteerOutcome::Injected,
+            Self::Queued => SteerOutcome::Queued,
+            Self::Refused(_) => SteerOutcome::Refused,
+        }
+    }
+}
+
+/// The answer to whoever sent input.
+pub(crate) struct Settled {
+    pub(crate) steered: Steered,
+    /// Holds the events after the message until its sender is answered.
+    pub(crate) barrier: Option<Barrier>,
+}
+
+impl From<Steered> for Settled {
+    fn from(steered: Steered) -> Self {
+        Self {
+            steered,
+            barrier: None,
+        }
+    }
+}
+
+type Answer = Result<Settled, StoreError>;
+
+/// Input with those that wait for its answer: further ones have sent it again with its name.
+pub(crate) struct Item {
+    pub(crate) input: Input,
+    pub(crate) origin: Option<Prompter>,
+    /// Unique in its inbox.
+    id: u64,
+    senders: Vec<oneshot::Sender<Answer>>,
+}
+
+impl Item {
+    fn is_named(&self, name: &str) -> bool {
+        self.input.name.as_deref() == Some(name)
+    }
+
+    /// Answers those that wait. A receiver may have been dropped.
+    pub(crate) fn settle(self, answer: Answer) -> Input {
+        let mut barrier = None;
+        let steered = answer.map(|settled| {
+            barrier = settled.barrier;
+            settled.steered
+        });
+        for sender in self.senders {
+            let steered = steered.clone();
+            let barrier = barrier.take();
+            let _ = sender.send(steered.map(|steered| Settled { steered, barrier }));
+        }
+        self.input
+    }
+}
+
+/// Input that is in the log and may not be committed yet.
+pub(crate) struct Logged {
+    pub(crate) item: Item,
+    pub(crate) epoch: Epoch,
+    pub(crate) message: MessageId,
+    pub(crate) last_event: u64,
+}
+
+/// The input of one turn.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    state: Mutex<State>,
+    /// Notified of each new item.
+    pub(crate) added: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Item>,
+    logged: VecDeque<Logged>,
+    ids: u64,
+    closed: bool,
+}
+
+impl State {
+    fn find(&mut self, name: &str) -> Option<&mut Item> {
+        let logged = self.logged.iter_mut().map(|logged| &mut logged.item);
+        let mut all = logged.chain(&mut self.waiting);
+        all.find(|item| item.is_named(name))
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("Inbox")
+            .field("waiting", &state.waiting.len())
+            .field("logged", &state.logged.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inbox {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds whoever sends input again that waits or is in the log.
+    fn join(&self, name: &str) -> Option<(u64, oneshot::Receiver<Answer>)> {
+        let mut state = self.state();
+        let item = state.find(name)?;
+        let (sender, receiver) = oneshot::channel();
+        item.senders.push(sender);
+        Some((item.id, receiver))
+    }
+
+    /// Adds input.
+    ///
+    /// # Errors
+    ///
+    /// The refusal, and the input.
+    fn add(
+        &self,
+        input: Input,
+        origin: Option<Prompter>,
+        limits: &Limits,
+    ) -> Result<(u64, oneshot::Receiver<Answer>), NotGiven> {
+        let (sender, receiver) = oneshot::channel();
+        let mut state = self.state();
+        state.ids += 1;
+        let id = state.ids;
+        let item = Item {
+            input,
+            origin,
+            id,
+            senders: vec![sender],
+        };
+        let bytes = state
+            .waiting
+            .iter()
+            .map(|item| item.input.bytes())
+            .sum::<usize>()
+            + item.input.bytes();
+        let refusal = match &*state {
+            State { closed: true, .. } => Some(SteerRefusal::NoTurn),
+            State { waiting, .. } if waiting.len() >= limits.queued_prompts => {
+                Some(SteerRefusal::Limit)
+            }
+            _ if bytes > limits.queued_prompt_bytes => Some(SteerRefusal::Limit),
+            _ => None,
+        };
+        if let Some(refusal) = refusal {
+            return Err((refusal, item.input, item.origin));
+        }
+        state.waiting.push_back(item);
+        drop(state);
+        self.added.notify_one();
+        Ok((id, receiver))
+    }
+
+    /// Takes the next item, unless one is in the log and was not delivered yet.
+    pub(crate) fn take_unlogged(&self) -> Option<Item> {
+        let mut state = self.state();
+        match state.logged.is_empty() {
+            true => state.waiting.pop_front(),
+            false => None,
+        }
+    }
+
+    /// Puts an item back that nobody used. In a turn that has ended it is answered so.
+    pub(crate) fn put_back(&self, item: Item) {
+        let mut state = self.state();
+        if !state.closed {
+            state.waiting.push_front(item);
+            drop(state);
+            self.added.notify_one();
+        }
+    }
+
+    pub(crate) fn log(&self, logged: Logged) {
+        self.state().logged.push_back(logged);
+    }
+
+    /// Takes the next item that is in the log.
+    pub(crate) fn take_logged(&self) -> Option<Logged> {
+        self.state().logged.pop_front()
+    }
+
+    /// Returns whether nothing waits and nothing in the log is to be delivered.
+    pub(crate) fn is_empty(&self) -> bool {
+        let state = self.state();
+        state.waiting.is_empty() && state.logged.is_empty()
+    }
+
+    pub(crate) fn has_logged(&self) -> bool {
+        !self.state().logged.is_empty()
+    }
+
+    /// Ends the inbox with its turn; returns what is left.
+    pub(super) fn close(&self) -> (VecDeque<Logged>, VecDeque<Item>) {
+        let mut state = self.state();
+        state.closed = true;
+        (
+            std::mem::take(&mut state.logged),
+            std::mem::take(&mut state.waiting),
+        )
+    }
+}
+
+/// A refusal, and the input with whoever sent it.
+pub(super) type NotGiven = (SteerRefusal, Input, Option<Prompter>);
+
+/// Input that was given to a turn. Dropped, it is taken back unless the turn has it.
+pub(crate) struct Given {
+    progress: Arc<Progress>,
+    cancel: CancellationToken,
+    /// Of the item.
+    id: u64,
+    answer: oneshot::Receiver<Answer>,
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        self.take_back();
+    }
+}
+
+impl Given {
+    /// Gives input to a turn.
+    ///
+    /// # Errors
+    ///
+    /// As [`Inbox::add`].
+    pub(super) fn new(
+        (progress, cancel): (&Arc<Progress>, &CancellationToken),
+        input: Input,
+        origin: Option<Prompter>,
+        limits: &Limits,
+    ) -> Result<Self, NotGiven> {
+        if cancel.is_cancelled() {
+            return Err((SteerRefusal::Cancelled, input, origin));
+        }
+        let answer = progress.inbox.add(input, origin, limits)?;
+        Ok(Self::of(progress, cancel, answer))
+    }
+
+    /// Waits for input that was sent before with this name.
+    pub(super) fn again(
+        progress: &Arc<Progress>,
+        cancel: &CancellationToken,
+        name: &str,
+    ) -> Option<Self> {
+        let answer = progress.inbox.join(name)?;
+        Some(Self::of(progress, cancel, answer))
+    }
+
+    fn of(
+        progress: &Arc<Progress>,
+        cancel: &CancellationToken,
+        (id, answer): (u64, oneshot::Receiver<Answer>),
+    ) -> Self {
+        Self {
+            id,
+            progress: progress.clone(),
+            cancel: cancel.clone(),
+            answer,
+        }
+    }
+
+    /// Waits for the answer. Can be dropped and called again.
+    ///
+    /// # Errors
+    ///
+    /// The store's, if the turn has taken it and it could not be committed.
+    pub(crate) async fn settled(&mut self) -> Result<Settled, StoreError> {
+        let cancelled = self.cancel.clone();
+        tokio::select! {
+            biased;
+            answer = &mut self.answer => return Self::read(answer),
+            () = cancelled.cancelled() => {}
+        }
+        if self.take_back() {
+            return Ok(Steered::Refused(SteerRefusal::Cancelled).into());
+        }
+        Self::read((&mut self.answer).await)
+    }
+
+    /// Takes the input back; `false` if the turn has it, or it is answered.
+    pub(crate) fn take_back(&mut self) -> bool {
+        let mut state = self.progress.inbox.state();
+        let of_self = state.waiting.iter().position(|item| item.id == self.id);
+        let Some(at) = of_self.filter(|_| !self.answer.is_terminated()) else {
+            return false;
+        };
+        self.answer.close();
+        let item = &mut state.waiting[at];
+        item.senders.retain(|sender| !sender.is_closed());
+        let abandoned = match item.senders.is_empty() {
+            true => state.waiting.remove(at),
+            false => None,
+        };
+        drop(state);
+        drop(abandoned);
+        true
+    }
+
+    /// An item that is dropped without an answer was in a turn that has ended.
+    fn read(answer: Result<Answer, oneshot::error::RecvError>) -> Answer {
+        answer.unwrap_or_else(|_| Ok(Steered::Refused(SteerRefusal::TurnEnded).into()))
+    }
+}
