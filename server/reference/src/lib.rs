@@ -137,6 +137,7 @@ impl Handler for Reference {
         prompts
             .fold(info, |info, (word, text)| info.test_prompt(word, text))
             .title("ACP reference agent")
+            .steering()
             .prompt(content)
             .mcp(McpCapabilities::new().with_http(true))
             .auth_method(AuthMethod::Agent(method))

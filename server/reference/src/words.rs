@@ -41,6 +41,7 @@ The first word of a prompt says what to do:
   notice              a notice
   compact             a compaction with its summary, and one that fails
   slow                streams until cancelled, 30 s at most
+  steer N             repeats N messages that are sent during the turn, 30 s at most
   refuse              ends the turn with the stop reason refusal
   fail                ends the turn with an error
   ping                ends the turn at once
@@ -124,6 +125,7 @@ async fn obey(turn: &Turn, word: &str, rest: &str) -> HandlerResult<StopReason> 
         }
         "compact" => samples::compact(turn).await?,
         "slow" => slow(turn).await?,
+        "steer" => steer(turn, number(rest)?).await?,
         "refuse" => return Ok(StopReason::Refusal),
         "fail" => return Err("the prompt asked for a failure".into()),
         "stream" => stream(turn, number(rest)?).await?,
@@ -353,6 +355,20 @@ async fn slow(turn: &Turn) -> Result<()> {
         }
     }
     Ok(())
+}
+
+async fn steer(turn: &Turn, messages: u64) -> Result<()> {
+    turn.send_text("Say more.\n").await?;
+    let repeat = async {
+        for _ in 0..messages {
+            let input = turn.steered().await?;
+            turn.send_text(format!("You said: {}\n", input.text()))
+                .await?;
+        }
+        Ok(())
+    };
+    let repeated = tokio::time::timeout(Duration::from_secs(30), repeat).await;
+    repeated.unwrap_or(Ok(()))
 }
 
 async fn stream(turn: &Turn, chunks: u64) -> Result<()> {

@@ -2,10 +2,26 @@
 
 use std::collections::BTreeSet;
 
+use acp_sdk::extensions::{AgentHandleExt, SteerOutcome, SteerSessionRequest};
 use acp_sdk::v1::*;
 use serde_json::{Value, json};
 
 use crate::editor::{Desk, Editor, Permission, everything, text};
+
+#[tokio::test]
+async fn steer_repeats_what_is_said_during_the_turn() {
+    let desk = Desk::new().await;
+    let turn = desk.start("steer 2");
+    desk.editor.until("agent_message_chunk Say more.").await;
+    for said in ["left", "right"] {
+        let request = SteerSessionRequest::new(desk.session.clone(), text(said));
+        let answer = desk.agent.steer_session(request).await.unwrap();
+        assert_eq!(answer.outcome, SteerOutcome::Injected);
+    }
+    assert_eq!(turn.await.unwrap().unwrap(), StopReason::EndTurn);
+    let said = "Say more.\nYou said: left\nYou said: right\n";
+    assert_eq!(desk.editor.said(), said);
+}
 
 #[tokio::test]
 async fn every_word_does_what_help_says() {

@@ -275,10 +275,15 @@ impl ClientV2 {
 
     /// Continues after an event, with the server's own method.
     pub async fn continue_after(&self, session: &str, event: u64) -> Value {
-        let params = Json::from(json!({"sessionId": session, "sinceEventId": event}));
-        let method = "_acp-sdk/session/resume";
-        let answer = self.agent.peer().call_ext(method, Some(&params)).await;
-        answer.unwrap().parse().unwrap()
+        let params = json!({"sessionId": session, "sinceEventId": event});
+        self.ext("_acp-sdk/session/resume", params).await.unwrap()
+    }
+
+    /// Calls a method of the server's own.
+    pub async fn ext(&self, method: &str, params: Value) -> acp_sdk::Result<Value> {
+        let params = Json::from(params);
+        let answer = self.agent.peer().call_ext(method, Some(&params)).await?;
+        Ok(answer.parse().unwrap())
     }
 
     pub async fn prompt(&self, session: &str, text: &str) -> acp_sdk::Result<v2::PromptResponse> {

@@ -1,7 +1,7 @@
 //! An agent whose prompts are words.
 
 use acp_sdk::v1::*;
-use acp_server::{Error, Handler, HandlerResult, Opening, Server, Settings, Turn};
+use acp_server::{AgentInfo, Error, Handler, HandlerResult, Opening, Server, Settings, Turn};
 use serde_json::json;
 
 pub struct Words;
@@ -12,6 +12,10 @@ pub fn server() -> Server {
 
 impl Handler for Words {
     type State = ();
+
+    fn info(&self) -> AgentInfo {
+        AgentInfo::default().steering()
+    }
 
     async fn open(&self, (): &mut (), _: &Opening) -> HandlerResult<Settings> {
         let modes = vec![
@@ -33,6 +37,11 @@ impl Handler for Words {
                 for _ in 0..2_000 {
                     turn.send_text("a").await?;
                 }
+            }
+            "steer" => {
+                let input = turn.steered().await?;
+                turn.send_text(format!("You said {}.", input.text()))
+                    .await?;
             }
             "fail" => return Err(Error::failed("no model").into()),
             "ask" => {

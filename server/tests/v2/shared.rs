@@ -1,5 +1,7 @@
 //! One session, clients of both versions.
 
+use serde_json::json;
+
 use crate::clients::{Answers, ClientV1, ClientV2, v1_then_v2, v2_then_v1};
 use crate::handler::server;
 
@@ -51,6 +53,46 @@ async fn a_turn_of_a_client_of_version_1_is_seen_in_both() {
         "idle",
     ];
     assert_eq!(new.view.kinds(), expected);
+}
+
+#[tokio::test]
+async fn a_client_of_version_2_gives_input_during_a_turn() {
+    let server = server();
+    let (new, old, session) = v2_then_v1(&server, Answers::Yes, Answers::Yes).await;
+    assert_eq!(
+        new.hello
+            .capabilities
+            .meta
+            .clone()
+            .unwrap()
+            .get::<serde_json::Value>("acp-sdk")
+            .unwrap()["session"]["steer"],
+        true
+    );
+    new.view.clear();
+    new.prompt(&session, "steer").await.unwrap();
+    let content = json!([{ "type": "text", "text": "left" }]);
+    let params = json!({ "sessionId": session, "prompt": content });
+    let answer = new.ext("_acp-sdk/session/steer", params).await.unwrap();
+    assert_eq!(answer["outcome"], "injected");
+    new.view.state("idle").await;
+    let expected = [
+        "running",
+        "user_message_chunk",
+        "user_message_chunk",
+        "agent_message_chunk",
+        "idle",
+    ];
+    assert_eq!(new.view.kinds(), expected);
+    let user = &new.view.of_kind("user_message_chunk")[1];
+    assert_eq!(user["messageId"], answer["messageId"]);
+    let heard = |body: &serde_json::Value| body["content"]["text"] == "You said left.";
+    old.view.wait_for(heard).await;
+    assert_eq!(old.view.of_kind("user_message_chunk").len(), 2);
+
+    let params = json!({ "sessionId": session, "prompt": [] });
+    let error = new.ext("_acp-sdk/session/steer", params).await.unwrap_err();
+    assert!(error.to_string().contains("/prompt"), "{error}");
 }
 
 #[tokio::test]
