@@ -25,6 +25,7 @@ mod share;
 mod share_file;
 mod short;
 mod state;
+mod steer;
 mod stream;
 mod summary;
 mod transcript;

@@ -14,9 +14,9 @@ use super::query::RowsQuery;
 use super::route::{Right, Route};
 use super::transcript::FormatQuery;
 use super::turns::{AcceptedMessage, AcceptedTurn, CancelQuery, Message, NewTurn};
-use super::wanted::{PromptHeaders, WaitQuery};
+use super::wanted::{KeyHeader, PromptHeaders, WaitQuery};
 use super::{
-    agent, approve, commands, cost, events, runs, sessions, share, short, transcript, turns,
+    agent, approve, commands, cost, events, runs, sessions, share, short, steer, transcript, turns,
 };
 use crate::health::Health;
 
@@ -102,6 +102,19 @@ pub(super) fn all() -> Vec<Route> {
             .body::<NewTurn>(True)
             .answers::<AcceptedTurn>(202, "The turn")
             .refuses(400, "`missing_prompt`, or no JSON object"),
+        Route::new(Post, "/sessions/{id}/steer", Right::WriteSession, steer::steer_turn)
+            .about(
+                "sessions",
+                "steer_turn",
+                "Gives the running turn further input. The answer comes when the turn has it, or has ended. \
+                 Hanging up takes it back, unless the turn has it.",
+            )
+            .takes::<KeyHeader>()
+            .body::<steer::MoreInput>(True)
+            .answers::<steer::SteeredTurn>(200, "The turn has it")
+            .answers::<steer::SteeredTurn>(202, "It is a prompt that waits")
+            .refuses(400, "`missing_prompt`, or no JSON object")
+            .refuses(409, "`no_turn`, `turn_ended`, `cancelled` or `not_supported`: it was not used"),
         cancel("/sessions/{id}/cancel").about("sessions", "cancel_turn", CANCEL),
         Route::new(Post, "/sessions/{id}/close", Right::WriteSession, turns::close_session)
             .about(

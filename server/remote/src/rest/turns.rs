@@ -186,6 +186,22 @@ async fn submit(
     Ok((session, queued))
 }
 
+/// Returns the answer to what a session has refused.
+pub(super) fn refused(refusal: Refusal) -> Failure {
+    let failure = match refusal {
+        Refusal::Closed => Failure::new(StatusCode::CONFLICT, "session_closed"),
+        Refusal::Busy => Failure::new(StatusCode::CONFLICT, "turn_running"),
+        Refusal::LongName => Failure::bad_request("invalid_idempotency_key"),
+        Refusal::TooLarge => Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
+        Refusal::QueueFull => Failure::overloaded("too_many_prompts"),
+        Refusal::Draining => Failure::overloaded("stopping"),
+    };
+    failure.message(format!(
+        "the session refused the prompt: {}",
+        refusal.reason()
+    ))
+}
+
 /// Queues a prompt; one with a key, if it was not queued before.
 ///
 /// # Errors
@@ -196,20 +212,6 @@ pub(super) async fn prompt(
     text: String,
     key: Option<&str>,
 ) -> Result<Queued, Failure> {
-    let refused = |refusal: Refusal| {
-        let failure = match refusal {
-            Refusal::Closed => Failure::new(StatusCode::CONFLICT, "session_closed"),
-            Refusal::Busy => Failure::new(StatusCode::CONFLICT, "turn_running"),
-            Refusal::LongName => Failure::bad_request("invalid_idempotency_key"),
-            Refusal::TooLarge => Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
-            Refusal::QueueFull => Failure::overloaded("too_many_prompts"),
-            Refusal::Draining => Failure::overloaded("stopping"),
-        };
-        failure.message(format!(
-            "the session refused the prompt: {}",
-            refusal.reason()
-        ))
-    };
     let (blocks, last) = (vec![text.into()], session.last_event());
     let prompt = match key {
         None => session.try_prompt(blocks).map_err(refused)?,

@@ -40,6 +40,18 @@ pub(super) struct PromptHeaders {
     idempotency_key: (),
 }
 
+/// The header of input for a turn, for the document.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[allow(dead_code, reason = "read from the headers themselves")]
+pub(super) struct KeyHeader {
+    /// A name that the sender makes up, such as a UUID. Input that is sent to its session again with its
+    /// key is delivered once.
+    #[param(rename = "Idempotency-Key", value_type = String, required = false,
+        min_length = 1, max_length = 128, pattern = "^[!-~]+$")]
+    idempotency_key: (),
+}
+
 /// What the sender of a prompt asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Wanted {

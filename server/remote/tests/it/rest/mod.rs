@@ -8,6 +8,7 @@ mod openapi;
 mod refusals;
 mod routes;
 mod runs;
+mod steer;
 mod transcript;
 mod wait;
 

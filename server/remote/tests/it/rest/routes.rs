@@ -84,6 +84,7 @@ async fn unknown_sessions_routes_and_methods_are_refused_in_json() {
         ("GET", "/sessions/none"),
         ("DELETE", "/sessions/none"),
         ("POST", "/sessions/none/turns"),
+        ("POST", "/sessions/none/steer"),
         ("POST", "/sessions/none/cancel"),
         ("GET", "/sessions/none/events"),
         ("GET", "/sessions/none/transcript"),
