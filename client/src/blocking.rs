@@ -34,7 +34,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::{
     AgentCommand, ChildConversations, ClientBuilder, ConfigValue, ConversationStep, Error, Exit,
-    LoginCommand, Outcome, Prompt, Result, SessionEvent, SessionSettings,
+    LoginCommand, Outcome, Prompt, Result, SessionEvent, SessionSettings, Steered,
 };
 
 /// A client of one agent. See [`acp_client::Client`](crate::Client).
@@ -340,6 +340,10 @@ impl Session {
     twins! { "Session":
         /// Sends `session/prompt` and returns the running turn.
         fn prompt([&self], prompt: impl Into<Prompt>) -> Turn as Turn;
+        /// Gives the running turn further input, and waits until it has it or has ended.
+        fn steer([&self], input: impl Into<Prompt>) -> Steered;
+        /// As `steer`, but input that no turn takes becomes a prompt.
+        fn steer_or_queue([&self], input: impl Into<Prompt>) -> Steered;
         /// Sends `session/set_mode`.
         fn set_mode([&self], mode: impl Into<SessionModeId>) -> ();
         /// Sends `session/set_config_option`, such as that of the model, and returns all options.

@@ -13,5 +13,6 @@ pub use crate::reconnect::{SessionGap, is_lost_request};
 #[cfg(feature = "remote")]
 pub use crate::remote::{PersistentConnection, download_client};
 pub use crate::session::separator;
+pub use crate::steering::{SteeringMethod, is_steered};
 #[cfg(feature = "v2")]
 pub use crate::v2::{Converter, End, Usage, Work, requests};

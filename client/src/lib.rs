@@ -52,6 +52,7 @@ pub mod remote;
 #[cfg(feature = "review")]
 pub mod review;
 mod session;
+mod steering;
 #[cfg(feature = "v2")]
 mod v2;
 mod workspace;
@@ -79,6 +80,7 @@ pub use crate::session::{
     Answered, ChildConversations, ChildUpdate, ConfigValue, ConversationStep, Event, Events, Gap,
     LiveConversation, Outcome, Phase, Prompt, SessionEvent, SessionSettings, TokenUsage, Turn,
 };
+pub use crate::steering::Steered;
 pub use crate::workspace::{OutputChunk, OutputStream, Workspace};
 /// A sandbox for [`AgentCommand::sandbox`] and [`Workspace::sandbox`].
 pub use acp_sandbox::{Mechanism, Sandbox, SandboxError, SandboxErrorKind, SandboxSettings};

@@ -7,6 +7,7 @@ mod v2;
 use std::sync::Arc;
 
 use acp_sdk::Meta;
+use acp_sdk::extensions::{SteerFallback, SteerSessionRequest};
 use acp_sdk::v1::{
     CloseSessionRequest, ContentBlock, PromptCapabilities, PromptRequest, SessionConfigId,
     SessionConfigOption, SessionId, SessionModeId, SetSessionConfigOptionRequest,
@@ -22,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::session::{
     ConfigValue, Events, Inbox, LiveConversation, Prompt, SessionSettings, Signal, Turn,
 };
+use crate::steering::{Steered, SteeringMethod};
 
 /// A session of the agent. Clones share it.
 ///
@@ -159,6 +161,86 @@ impl Session {
             return Ok(PromptIn::V2(converted, request));
         }
         Ok(PromptIn::V1(request))
+    }
+
+    /// Returns whether the agent takes input during turns, by [`steer`](Self::steer).
+    #[must_use]
+    pub fn can_steer(&self) -> bool {
+        SteeringMethod::of(&self.open.client.agent_info).is_some()
+    }
+
+    /// Gives the running turn, whoever began it, further input of the user. Returns when the agent has
+    /// taken it, or when the turn has ended without that.
+    ///
+    /// Input that the turn takes is an event [`Event::Update`](crate::Event::Update) with a message of the
+    /// user. Dropping the future takes the input back, unless the turn has it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if [`can_steer`](Self::can_steer) is false, or for content that the agent does
+    /// not accept. Fails when the agent rejects the request or has disconnected.
+    pub async fn steer(&self, input: impl Into<Prompt>) -> Result<Steered> {
+        self.send_input(input.into(), SteerFallback::Refuse).await
+    }
+
+    /// As [`steer`](Self::steer), but input that no turn takes becomes a prompt. A turn that was cancelled
+    /// refuses it all the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`steer`](Self::steer).
+    pub async fn steer_or_queue(&self, input: impl Into<Prompt>) -> Result<Steered> {
+        self.send_input(input.into(), SteerFallback::Queue).await
+    }
+
+    async fn send_input(&self, input: Prompt, otherwise: SteerFallback) -> Result<Steered> {
+        let client = &self.open.client;
+        let input = input.into_blocks();
+        let agent = &client.agent_info;
+        accepted(&input, &agent.agent_capabilities.prompt_capabilities)?;
+        let Some(method) = SteeringMethod::of(agent) else {
+            let capability = "_meta[\"acp-sdk\"].session.steer";
+            return Err(Error::unsupported("input during turns", capability));
+        };
+        let request = SteerSessionRequest::new(self.id().clone(), input)
+            .with_prompt_id(crate::prompt_id::new())
+            .with_otherwise(otherwise);
+        match self.send_named_input(method, request.clone()).await {
+            // It has a name, so it is not delivered twice.
+            Err(Error::ConnectionLost { .. }) if method == SteeringMethod::Own => {
+                self.send_named_input(method, request).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn send_named_input(
+        &self,
+        method: SteeringMethod,
+        request: SteerSessionRequest,
+    ) -> Result<Steered> {
+        let client = &self.open.client;
+        let (inbox, repeats) = (self.open.inbox.clone(), self.repeats_prompts());
+        let sent = request.clone();
+        let then = move |steered: &Steered, message: Option<&str>| {
+            if *steered == Steered::Injected && !repeats {
+                inbox.push_steered(crate::steering::messages(&sent, message), message);
+            }
+        };
+        // Without a time limit: it may take as long as the turn.
+        let answer = method.send(client.agent.peer(), request, then).await;
+        match answer {
+            Ok(steered) => Ok(steered),
+            Err(error) => Err(client.explain(method.name(), error).await),
+        }
+    }
+
+    /// Returns whether the agent sends a client what it has said.
+    fn repeats_prompts(&self) -> bool {
+        #[cfg(feature = "v2")]
+        return self.open.client.is_v2();
+        #[cfg(not(feature = "v2"))]
+        false
     }
 
     /// Cancels the running turn, if any. See [`Turn::cancel`].

@@ -9,13 +9,15 @@ mod delivery;
 #[cfg(feature = "v2")]
 mod v2;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use acp_sdk::json::encoded_len;
 use acp_sdk::v1::{
-    ContentBlock, RequestPermissionRequest, SessionId, SessionUpdate, StopReason, UsageUpdate,
+    ContentBlock, MessageId, RequestPermissionRequest, SessionId, SessionUpdate, StopReason,
+    UsageUpdate,
 };
 
 use self::delivery::Backlog;
@@ -54,6 +56,8 @@ struct State {
     cost: CostBefore,
     calls: Calls,
     approvals: Approvals,
+    /// The latest messages of the user that the agent has sent.
+    heard: VecDeque<MessageId>,
     #[cfg(feature = "v2")]
     v2: v2::StateV2,
     /// Whether the connection or the session has ended.
@@ -84,6 +88,7 @@ impl Default for State {
             cost: CostBefore::default(),
             calls: Calls::default(),
             approvals: Approvals::default(),
+            heard: VecDeque::new(),
             #[cfg(feature = "v2")]
             v2: v2::StateV2::default(),
             ended: false,
@@ -148,6 +153,20 @@ impl Inbox {
         Ok(turn)
     }
 
+    /// Delivers what this client has said during a turn, which the agent does not repeat.
+    /// After a connection was lost, it may have sent it.
+    pub(crate) fn push_steered(&self, said: Vec<SessionUpdate>, message: Option<&str>) {
+        let mut state = self.lock();
+        let is_message = |heard: &MessageId| Some(heard.as_str()) == message;
+        if state.heard.iter().any(is_message) {
+            return;
+        }
+        let turn = state.running().map(|turn| turn.number);
+        for update in said {
+            state.push_now(Event::Update(update), turn);
+        }
+    }
+
     /// Ends a turn with the agent's response. Later updates belong to no turn.
     pub(crate) fn end_turn(&self, turn: &TurnState, stop_reason: Option<StopReason>) {
         let mut state = self.lock();
@@ -180,6 +199,9 @@ impl Inbox {
         let mut state = self.lock();
         let ended = state.calls.remember(&update, origin.prompt_id.as_ref());
         let _ = state.settings.apply(&update);
+        if let SessionUpdate::UserMessageChunk(chunk) = &update {
+            state.hear(chunk.message_id.as_ref());
+        }
         // A session may be loaded again while a prompt waits for that.
         let is_live = state.phase == Phase::Live;
         let is_own = |turn: &&Arc<TurnState>| turn.has(origin.prompt_id.as_deref());
@@ -378,6 +400,18 @@ impl Inbox {
 }
 
 impl State {
+    /// Remembers a message of the user that the agent has sent: as many as the input that may wait.
+    fn hear(&mut self, message: Option<&MessageId>) {
+        const MOST_HEARD: usize = 16;
+        let Some(message) = message.filter(|message| self.heard.back() != Some(message)) else {
+            return;
+        };
+        if self.heard.len() >= MOST_HEARD {
+            self.heard.pop_front();
+        }
+        self.heard.push_back(message.clone());
+    }
+
     /// Returns a tool call that has completed if nobody allowed it.
     fn unasked(&mut self, mut ended: Ended, turn: Arc<TurnState>) -> Option<Box<Unasked>> {
         ended.call.cwd = self.cwd();

@@ -35,6 +35,7 @@ mod review;
 #[cfg(unix)]
 pub mod script;
 mod sessions;
+mod steering;
 mod subagents;
 #[cfg(unix)]
 mod terminals;
