@@ -7,7 +7,7 @@ use crate::selection::{choices, is_model, values};
 use acp_client::SessionSettings;
 
 /// The commands of `acp`: names, arguments, descriptions.
-const OWN: [(&str, &str, &str); 21] = [
+const OWN: [(&str, &str, &str); 22] = [
     ("help", "", "lists the commands and keys"),
     ("mode", "[MODE]", "shows the modes, or changes to one"),
     ("model", "[MODEL]", "shows the models, or chooses one"),
@@ -50,6 +50,11 @@ const OWN: [(&str, &str, &str); 21] = [
     ),
     ("switch", "[NUMBER]", "changes to another open session"),
     ("fork", "", "goes on in a copy of the session"),
+    (
+        "steer",
+        "TEXT",
+        "gives the running turn further input; between turns, a prompt",
+    ),
     ("cancel", "", "cancels the turn, as Esc does"),
     ("quit", "", "ends acp, as Ctrl-D does"),
     ("exit", "", "the same"),
@@ -131,6 +136,8 @@ impl Typed {
             "resume" => Self::Resume(argument.to_owned()),
             "switch" => Self::Switch(argument.to_owned()),
             "fork" => Self::Fork,
+            "steer" if !argument.is_empty() => Self::Prompt(argument.to_owned()),
+            "steer" => Self::Nothing,
             "cancel" => Self::Cancel,
             "quit" | "exit" => Self::Quit,
             name if settings.commands.iter().any(|command| command.name == name) => {

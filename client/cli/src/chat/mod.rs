@@ -19,6 +19,7 @@ mod pick;
 mod screen;
 mod sessions;
 mod status;
+mod steering;
 mod style;
 mod talk;
 mod tools;

@@ -11,6 +11,7 @@ use super::ask::{Asked, Next};
 use super::input::{Input, Keyboard};
 use super::screen::{Live, Screen};
 use super::sessions::next_of;
+use super::steering::Steering;
 use super::style::{Colour, Face, fit};
 use super::talk::Talk;
 use super::{Failure, interrupt};
@@ -26,10 +27,11 @@ const MOST_QUEUED: usize = 10;
 /// Maximum size of input typed during a turn, in bytes.
 const MOST_TYPED: usize = 1 << 20;
 
-/// The state of ending one turn.
+/// What the keys have asked of one turn.
 struct Ending {
     cancel: CancellationToken,
     announced: bool,
+    steering: Steering,
 }
 
 impl Talk<'_> {
@@ -57,6 +59,7 @@ impl Talk<'_> {
         let mut ending = Ending {
             cancel: CancellationToken::new(),
             announced: false,
+            steering: Steering::default(),
         };
         self.opening
             .control
@@ -87,6 +90,7 @@ impl Talk<'_> {
                     }
                     question = Some(asked);
                 }
+                Some((text, steered)) = ending.steering.next() => self.steered(text, steered),
                 Some(line) = self.lines.recv() => {
                     let shown = self.view.aside(&line);
                     self.screen.print(&shown);
@@ -127,6 +131,8 @@ impl Talk<'_> {
             }
         };
         self.opening.control.end();
+        self.end_steering(std::mem::take(&mut ending.steering))
+            .await?;
         while let Some(event) = self.events.next_ready() {
             self.show(&event);
         }
@@ -189,6 +195,10 @@ impl Talk<'_> {
         } else {
             let live = self.view.live(elapsed, width, height);
             lines.extend(live.iter().map(|line| Live::new(paint, Face::DIM, line)));
+        }
+        for line in ending.steering.waiting() {
+            let line = format!("  to the turn: {}", fit(line, width.saturating_sub(17)));
+            lines.push(Live::new(paint, Face::DIM, &line));
         }
         for line in &self.queued {
             let line = format!("  next: {}", fit(line, width.saturating_sub(10)));
@@ -292,10 +302,14 @@ impl Talk<'_> {
                     ending.cancel.cancel();
                 }
                 "/quit" | "/exit" => interrupt(stop),
-                _ if self.queued.len() < MOST_QUEUED => {
-                    self.queued.push_back(std::mem::take(&mut self.typed));
-                }
-                _ => {}
+                _ if self.queued.len() + ending.steering.waiting().count() >= MOST_QUEUED => {}
+                typed => match typed.strip_prefix("/steer ").map(str::to_owned) {
+                    Some(text) => {
+                        self.typed.clear();
+                        self.steer(text.trim().to_owned(), &mut ending.steering);
+                    }
+                    None => self.queued.push_back(std::mem::take(&mut self.typed)),
+                },
             },
             _ => {}
         }

@@ -12,6 +12,7 @@ use super::screen::Live;
 use super::style::{Colour, Face, Paint, wrap};
 use super::tools::{self, Tools, kind};
 use crate::text;
+use acp_client::internal::is_steered;
 use acp_client::{Answered, ChildConversations, Event, Phase, SessionEvent};
 use acp_client::{Asker, PermissionRequest};
 
@@ -81,9 +82,9 @@ impl View {
             _ => self.in_turn,
         };
         match &event.event {
-            // Agents of version 2 repeat the prompt.
-            Event::Update(SessionUpdate::UserMessageChunk(_))
-                if event.turn.is_some() && event.phase == Phase::Live =>
+            // Agents of version 2 repeat the prompt. What was said during the turn is shown at its place.
+            Event::Update(SessionUpdate::UserMessageChunk(chunk))
+                if event.turn.is_some() && event.phase == Phase::Live && !is_steered(chunk) =>
             {
                 String::new()
             }

@@ -160,6 +160,59 @@ async fn a_cancel_returns_what_was_queued_to_the_line() {
 }
 
 #[tokio::test]
+async fn steer_gives_the_running_turn_input() {
+    let agent = super::script::script(
+        r#"answer '{"protocolVersion":1,"_meta":{"steering":{"supported":true}}}'; answer '{"sessionId":"s"}'
+        prompt; say 'One.\n\n'
+        message; send '{"jsonrpc":"2.0","id":'"$id"',"result":{"outcome":"injected"}}'; say "$(quoted) 2\n\n"
+        message; send '{"jsonrpc":"2.0","id":'"$id"',"result":{"outcome":"promptRequired"}}'; end end_turn
+        prompt; say "$(quoted)\n"; end end_turn; message"#,
+    );
+    let mut terminal = Terminal::acp(&["chat", "--", "sh", "-c", &agent]);
+    terminal.shows("› ").await;
+    terminal.types("go\r");
+    terminal.shows("One.").await;
+    terminal.types("/steer left\r");
+    terminal.shows("› left\r\n").await;
+    terminal.shows("_session/steering").await;
+    terminal.shows("'text':'left'").await;
+    terminal.types("/steer right\r");
+    terminal.shows("it is sent after the turn").await;
+    terminal.shows("'text':'right'").await;
+    terminal.shows("› ").await;
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_be_steered_gets_the_input_later() {
+    let agent = r#"start; prompt; say 'One.\n\n'; read -r go < GO; end end_turn
+        prompt; say "$(quoted) 2\n"; end end_turn; message"#;
+    let dir = tempfile::tempdir().unwrap();
+    let go = dir.path().join("go");
+    let made = std::process::Command::new("mkfifo").arg(&go).status();
+    assert!(made.unwrap().success());
+    let agent = agent.replace("GO", go.to_str().unwrap());
+    let mut terminal = Terminal::start(&agent);
+    terminal.shows("› ").await;
+    terminal.types("go\r");
+    terminal.shows("One.").await;
+    terminal.types("/steer left\r");
+    terminal
+        .shows("the agent takes no input during turns")
+        .await;
+    terminal.shows("next: left").await;
+    tokio::task::spawn_blocking(move || std::fs::write(go, "\n"))
+        .await
+        .unwrap()
+        .unwrap();
+    terminal.shows("'text':'left'").await;
+    terminal.shows("› ").await;
+    terminal.types("\u{4}");
+    assert_eq!(terminal.code().await, Some(0));
+}
+
+#[tokio::test]
 async fn the_prompt_has_a_status_and_changes_the_mode() {
     let agent = super::script::script(
         r#"answer '{"protocolVersion":1,"agentInfo":{"name":"tester","version":"1"}}'

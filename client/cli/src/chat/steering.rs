@@ -1,0 +1,102 @@
+//! Input for the running turn: `/steer TEXT`.
+
+use std::time::Duration;
+
+use acp_client::{Error, Result, Session, Steered};
+use tokio::task::JoinSet;
+
+use super::Failure;
+use super::style::Colour;
+use super::talk::Talk;
+
+/// Time after the end of a turn in which the agent is to answer what the turn has not taken.
+const LATE: Duration = Duration::from_secs(1);
+
+/// Input that was sent and is not answered.
+#[derive(Default)]
+pub(super) struct Steering {
+    /// In the order of sending, each with its number.
+    sent: Vec<(usize, String)>,
+    answers: JoinSet<(usize, Result<Steered>)>,
+    count: usize,
+}
+
+impl Steering {
+    /// Returns the input that waits.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &str> {
+        self.sent.iter().map(|(_, text)| text.as_str())
+    }
+
+    pub(super) fn send(&mut self, session: &Session, text: String) {
+        self.count += 1;
+        let (number, session, input) = (self.count, session.clone(), text.clone());
+        self.sent.push((number, text));
+        let steering = async move { (number, session.steer(input).await) };
+        self.answers.spawn(steering);
+    }
+
+    /// Waits for the next answer; `None` if nothing waits.
+    pub(super) async fn next(&mut self) -> Option<(String, Result<Steered>)> {
+        let (number, steered) = self.answers.join_next().await?.ok()?;
+        let at = self.sent.iter().position(|(sent, _)| *sent == number)?;
+        let (_, text) = self.sent.remove(at);
+        Some((text, steered))
+    }
+}
+
+impl Talk<'_> {
+    /// Sends what was typed to the turn, if the agent takes it. Otherwise it is for later.
+    pub(super) fn steer(&mut self, text: String, steering: &mut Steering) {
+        if self.session.can_steer() {
+            return steering.send(&self.session, text);
+        }
+        let line = "the agent takes no input during turns; it is sent after the turn";
+        self.not_taken(text, line);
+    }
+
+    /// Shows the answer to input. What the turn has taken is an event, and shown there.
+    pub(super) fn steered(&mut self, text: String, steered: Result<Steered>) {
+        match steered {
+            Ok(Steered::Injected) => {}
+            Ok(Steered::Queued) => {
+                let line = format!("  a turn of its own: {text}");
+                let shown = self.view.dim(&line);
+                self.screen.print(&shown);
+            }
+            Ok(_) => {
+                let line = "the turn has not taken the input; it is sent after the turn";
+                self.not_taken(text, line);
+            }
+            Err(error) => {
+                let line = format!("{}; it is sent after the turn", explained(&error));
+                self.not_taken(text, &line);
+            }
+        }
+    }
+
+    fn not_taken(&mut self, text: String, line: &str) {
+        let shown = self.view.note(Colour::Yellow, line);
+        self.screen.print(&shown);
+        self.queued.push_back(text);
+    }
+
+    /// Waits for the answers that follow the end of a turn.
+    pub(super) async fn end_steering(&mut self, mut steering: Steering) -> Result<(), Failure> {
+        let late = async {
+            while let Some((text, steered)) = steering.next().await {
+                self.steered(text, steered);
+            }
+        };
+        // An agent that does not answer.
+        let _ = tokio::time::timeout(LATE, late).await;
+        for (_, text) in std::mem::take(&mut steering.sent) {
+            self.not_taken(text, "the agent has not answered whether it took the input");
+        }
+        Ok(self.screen.flush().await?)
+    }
+}
+
+fn explained(error: &Error) -> String {
+    let lines = crate::exit::explained(error);
+    lines.into_iter().next().unwrap_or_default()
+}
