@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use acp_client::internal::SteeringMethod;
 use acp_sdk::v1::{
     AuthMethodId, AuthenticateRequest, CloseSessionRequest, LogoutRequest, SessionId, StopReason,
     methods,
@@ -366,5 +367,6 @@ fn announced(process: &Process, spec: &Spec) -> AgentInfo {
     info.auth_methods.clone_from(&hello.auth_methods);
     info.logout = Some(capabilities.auth.logout.is_some());
     info.meta.clone_from(&capabilities.meta);
+    info.steering = SteeringMethod::of(hello).is_some();
     info
 }

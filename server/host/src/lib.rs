@@ -52,6 +52,7 @@ mod routes;
 mod rules;
 mod session;
 mod stderr;
+mod steering;
 mod supervisor;
 mod terminals;
 mod tools;

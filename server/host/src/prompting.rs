@@ -11,6 +11,7 @@ use acp_server::internal::raw_object::RawObject;
 use super::process::{Process, TurnOf};
 use super::processes::Processes;
 use super::session::{HostedSession, UsedSession};
+use super::steering::steer;
 use super::uses::InUse;
 use super::version::Version;
 
@@ -78,9 +79,11 @@ impl HostedSession {
             answered: false,
         };
         let mut call = std::pin::pin!(self.call(process, &request));
+        let steering = std::pin::pin!(steer(process, &link.id, turn));
         let answer = tokio::select! {
             biased;
             answer = &mut call => answer,
+            never = steering => match never {},
             () = turn.cancelled() => {
                 // Without a connection the call fails, too.
                 let _ = process.version.cancel(&process.agent, &link.id).await;

@@ -2,6 +2,7 @@
 #   FOLDER    where it notes its starts (`starts`, a process id a line) and what it receives (`log`)
 #   CAN       `resume`, `load` or nothing
 #   MODES     whether its sessions have modes and options
+#   STEERS    `own` or `common`: the method by which it takes input during turns; or nothing
 #   AT_START  `die`, `silent`, `flood` or nothing: what it does instead of answering initialize
 #   HOLD      a method whose requests it does not answer
 #   CHILD     whether it starts a process that leaves its group (`children`, a process id a line)
@@ -41,9 +42,14 @@ while IFS= read -r line; do
     *"\"method\":\"${HOLD:-none}\""*) ;;
     *'"method":"initialize"'*)
         can=
+        own=; common=
+        case $STEERS in
+        own) own=',"acp-sdk":{"session":{"steer":true}}' ;;
+        common) common='"_meta":{"steering":{"supported":true}},' ;;
+        esac
         case $CAN in *resume*) can='"sessionCapabilities":{"resume":{}},' ;; esac
         case $CAN in *load*) can="$can"'"loadSession":true,' ;; esac
-        reply '{"protocolVersion":'"${VERSION:-1}"',"agentCapabilities":{'"$can"'"promptCapabilities":{"image":true},"_meta":{"scripted":true}},"authMethods":[{"id":"key","name":"Key"}],"agentInfo":{"name":"scripted","version":"7"}}'
+        reply '{"protocolVersion":'"${VERSION:-1}"',"agentCapabilities":{'"$can"'"promptCapabilities":{"image":true},"_meta":{"scripted":true'"$own"'}},'"$common"'"authMethods":[{"id":"key","name":"Key"}],"agentInfo":{"name":"scripted","version":"7"}}'
         ;;
     *'"method":"authenticate"'*) reply '{}' ;;
     *'"method":"session/new"'*)
@@ -65,6 +71,16 @@ while IFS= read -r line; do
     *'"method":"session/set_mode"'*) reply '{}' ;;
     *'"method":"session/cancel"'*)
         [ -n "$prompt" ] && id=$prompt && prompt= && reply '{"stopReason":"cancelled"}' ;;
+    *'"method":"_acp-sdk/session/steer"'*|*'"method":"_session/steering"'*)
+        case $line in
+        *'"text":"no'*) reply '{"outcome":"promptRequired","reason":"noRunningTurn"}' ;;
+        *'"text":"fail'*) refuse '{"code":-32603,"message":"no room"}' ;;
+        *'"text":"end'*)
+            reply '{"outcome":"injected"}'; say "steered"
+            id=$prompt; prompt=; reply '{"stopReason":"end_turn"}' ;;
+        *) say "before"; reply '{"outcome":"injected"}'; say "after" ;;
+        esac
+        ;;
     *'"method":"_theirs/echo"'*) reply "{\"session\":\"$sid\",\"n\":1.50}" ;;
     *'"method":"_theirs/refuse"'*) refuse '{"code":-31999,"message":"never","data":{"n":1.50}}' ;;
     *'"method":"_theirs/later"'*) sid=$(cat "$FOLDER/sid"); say "on its own" ;;

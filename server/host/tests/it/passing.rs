@@ -249,3 +249,74 @@ async fn a_cancelled_turn_ends_as_the_agent_ends_it() {
     assert_eq!(client.said(), ["hi"]);
     assert_eq!(script.starts().len(), 1, "it was not restarted");
 }
+
+#[tokio::test]
+async fn input_during_a_turn_reaches_an_agent_that_takes_it() {
+    for (steers, method) in [
+        ("own", "_acp-sdk/session/steer"),
+        ("common", "_session/steering"),
+    ] {
+        let script = Script::new();
+        let agent = script.agent().env("STEERS", steers);
+        let server = Server::new(agent.start().await.unwrap());
+        let mut client = Client::with_session(&server).await;
+        let ours = &client.hello["agentCapabilities"]["_meta"]["acp-sdk"];
+        assert_eq!(ours["session"]["steer"], true);
+        let mut other = Client::attach(&server).await;
+        other.session.clone_from(&client.session);
+        other.load().await;
+
+        let turn = client.begin_prompt("wait").await;
+        assert_eq!(client.update().await["content"]["text"], "waiting");
+        let steer = |text: &str| {
+            let prompt = json!([{ "type": "text", "text": text }]);
+            json!({ "sessionId": client.session, "prompt": prompt, "promptId": text })
+        };
+        let params = ["left", "no", "fail", "end"].map(steer);
+        let [left, no, fail, end] = params;
+        let steer = "_acp-sdk/session/steer";
+        let answer = client.call(steer, left).await["result"].take();
+        assert_eq!(answer["outcome"], "injected", "{answer}");
+        for params in [no, fail] {
+            let answer = client.call(steer, params).await["result"].take();
+            assert_eq!(answer["reason"], "turn_ended", "{answer}");
+        }
+        client.begin(steer, end).await;
+        client.answer(turn).await;
+        let mut seen = Vec::new();
+        while seen.last().is_none_or(|text| text != "steered") {
+            seen.push(other.update().await["content"]["text"].clone());
+        }
+        // Commands have no text. Input is where the agent says that it has it.
+        seen.retain(|text| !text.is_null());
+        assert_eq!(
+            seen,
+            [
+                "wait", "waiting", "before", "left", "after", "end", "steered"
+            ]
+        );
+        let received = script.received(method);
+        assert_eq!(received.len(), 4);
+        assert_ne!(received[0]["params"]["sessionId"], client.session.as_str());
+        assert_eq!(received[0]["params"]["prompt"][0]["text"], "left");
+        // Sent again by its name, it does not reach the agent again.
+        let params = json!({ "sessionId": client.session, "prompt": [], "promptId": "left" });
+        assert_eq!(client.call(steer, params).await["result"], answer);
+        assert_eq!(script.received(method).len(), 4);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_takes_no_input_during_turns_is_sent_none() {
+    let script = Script::new();
+    let (server, _agent) = script.server().await;
+    let mut client = Client::with_session(&server).await;
+    let ours = &client.hello["agentCapabilities"]["_meta"]["acp-sdk"];
+    assert!(ours["session"]["steer"].is_null());
+    client.begin_prompt("wait").await;
+    let prompt = json!([{ "type": "text", "text": "left" }]);
+    let params = json!({ "sessionId": client.session, "prompt": prompt });
+    let answer = client.call("_acp-sdk/session/steer", params).await;
+    assert_eq!(answer["result"]["reason"], "not_supported");
+    assert!(script.received("_session/steering").is_empty());
+}
