@@ -29,6 +29,8 @@
     allow(clippy::unwrap_used, reason = "a test that cannot go on fails")
 )]
 
+#[cfg(feature = "agents-file")]
+pub mod agents_file;
 #[cfg(feature = "blocking")]
 pub mod blocking;
 mod client;
