@@ -1,17 +1,15 @@
 //! The agents that `acp mcp` offers: one of the command line, or those of a file.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use acp_client::agents_file::{LONGEST_NAME, directory, is_in_names};
 
-use super::agents::text_up_to;
-use super::args::{AgentArgs, LONGEST_NAME, McpArgs, is_in_names, mcp_name};
-use super::launch::{Launch, expanded};
+use super::agents::Agents;
+use super::args::{AgentArgs, McpArgs};
+use super::launch::Launch;
 
-/// Maximum size of a file of agents, in bytes.
-const LARGEST_FILE: u64 = 1 << 20;
+/// Members of a file of agents for which a call has no use.
+const NOT_OF_CALLS: [&str; 3] = ["model", "mode", "options"];
 
 /// An agent and the tool that it becomes.
 #[derive(Debug)]
@@ -20,32 +18,6 @@ pub(super) struct Offered {
     pub(super) name: String,
     pub(super) description: Option<String>,
     pub(super) directory: PathBuf,
-}
-
-/// A file of agents. Other tables are those of the program that the file configures.
-#[derive(Debug, Deserialize)]
-struct AgentsFile {
-    agents: Vec<Entry>,
-}
-
-/// A table `[[agents]]`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    name: String,
-    description: Option<String>,
-    command: Option<Words>,
-    agent: Option<String>,
-    #[serde(alias = "workdir")]
-    directory: Option<String>,
-}
-
-/// A command line: a text that is split as by a shell, or a list.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Words {
-    Text(String),
-    List(Vec<String>),
 }
 
 /// Returns the agents that the arguments name.
@@ -57,96 +29,66 @@ enum Words {
 pub(super) fn offered(args: &McpArgs) -> Result<Vec<Offered>, String> {
     // Reports wrong usage immediately instead of in the first call.
     let here = directory(args.cwd.as_deref().unwrap_or(Path::new(".")))?;
-    let Some(path) = &args.agents else {
-        let launch = match args.agent.remote.url {
-            Some(_) => None,
-            None => Some(Launch::of(&args.agent)?),
-        };
-        let name = match (&args.name, &args.agent.name, launch) {
-            (Some(name), ..) => name.clone(),
-            (None, Some(agent), _) => tool_name(agent),
-            (None, None, Some(launch)) => {
-                let program = Path::new(&launch.program).file_stem();
-                tool_name(&program.unwrap_or_default().to_string_lossy())
-            }
-            (None, None, None) => tool_name(""),
-        };
-        return Ok(vec![Offered {
-            agent: args.agent.clone(),
-            name,
-            description: args.description.clone(),
-            directory: here,
-        }]);
+    let Some(file) = &args.agent.file else {
+        return Ok(vec![one(args, &here)?]);
     };
-    let wrong = |reason: String| format!("cannot use {}: {reason}", path.display());
-    let text = text_up_to(path, LARGEST_FILE).map_err(wrong)?;
-    let text = text.ok_or_else(|| wrong("there is no such file".to_owned()))?;
-    read(&text, &here, args).map_err(wrong)
+    let wrong = |reason: String| format!("cannot use {}: {reason}", file.display());
+    if let Some(found) = &args.agent.found {
+        return Ok(vec![entry(args, (**found).clone(), &here).map_err(wrong)?]);
+    }
+    let agents = Agents::read(Some(file))?;
+    let offered = agents
+        .of_file()
+        .map(|name| entry(args, agents.launch(name)?, &here).map_err(wrong));
+    offered.collect()
 }
 
-fn read(text: &str, here: &Path, args: &McpArgs) -> Result<Vec<Offered>, String> {
-    let file: AgentsFile = toml::from_str(text).map_err(|error| error.to_string())?;
-    if file.agents.is_empty() {
-        return Err("it has no table [[agents]]".to_owned());
-    }
-    let mut names = BTreeSet::new();
-    let mut offered = Vec::new();
-    for entry in file.agents {
-        let named = entry.name.clone();
-        let agent = entry.offered(here, args);
-        offered.push(agent.map_err(|reason| format!("agent `{named}`: {reason}"))?);
-        if !names.insert(named.clone()) {
-            return Err(format!("two agents have the name `{named}`"));
+fn one(args: &McpArgs, here: &Path) -> Result<Offered, String> {
+    let launch = match args.agent.remote.url {
+        Some(_) => None,
+        None => Some(Launch::of(&args.agent)?),
+    };
+    let name = match (&args.name, &args.agent.name, launch) {
+        (Some(name), ..) => name.clone(),
+        (None, Some(agent), _) => tool_name(agent),
+        (None, None, Some(launch)) => {
+            let program = Path::new(&launch.program).file_stem();
+            tool_name(&program.unwrap_or_default().to_string_lossy())
         }
-    }
-    Ok(offered)
+        (None, None, None) => tool_name(""),
+    };
+    Ok(Offered {
+        agent: args.agent.clone(),
+        name,
+        description: args.description.clone(),
+        directory: here.to_owned(),
+    })
 }
 
-impl Entry {
-    fn offered(self, here: &Path, args: &McpArgs) -> Result<Offered, String> {
-        let mut agent = args.agent.clone();
-        match (self.command, self.agent) {
-            (Some(words), None) => agent.command = words.split()?,
-            (None, Some(name)) => agent.name = Some(name),
-            _ => return Err("expected either `command` or `agent`".to_owned()),
-        }
-        Launch::of(&agent)?;
-        let directory = match self.directory {
-            Some(path) => {
-                let path = expanded(&path, std::env::var_os("HOME").map(PathBuf::from));
-                directory(&here.join(path))?
-            }
-            None => here.to_owned(),
-        };
-        Ok(Offered {
-            agent,
-            name: mcp_name(&self.name).map_err(|reason| format!("its name: {reason}"))?,
-            description: self.description,
-            directory,
-        })
+/// Returns an agent of the file, or a configured one that was named beside it.
+fn entry(args: &McpArgs, mut launch: Launch, here: &Path) -> Result<Offered, String> {
+    let directory = launch.directory(here)?.unwrap_or_else(|| here.to_owned());
+    let Some(entry) = &mut launch.entry else {
+        return one(args, here);
+    };
+    if let Some(member) = entry.refuse(&NOT_OF_CALLS) {
+        return Err(format!(
+            "agent `{}`: member `{member}`: `acp mcp` cannot set it; `acp run` and `acp-server serve` can",
+            entry.name
+        ));
     }
-}
-
-impl Words {
-    fn split(self) -> Result<Vec<OsString>, String> {
-        let words = match self {
-            Self::Text(text) => shell_words::split(&text)
-                .map_err(|error| format!("its command cannot be split into words: {error}"))?,
-            Self::List(words) => words,
-        };
-        match words.is_empty() {
-            true => Err("its command is empty".to_owned()),
-            false => Ok(words.into_iter().map(OsString::from).collect()),
-        }
-    }
-}
-
-fn directory(path: &Path) -> Result<PathBuf, String> {
-    match path.canonicalize() {
-        Ok(directory) if directory.is_dir() => Ok(directory),
-        Ok(_) => Err(format!("{} is not a directory", path.display())),
-        Err(error) => Err(format!("cannot use {}: {error}", path.display())),
-    }
+    entry.directory = Some(directory.clone());
+    let description = args.description.as_ref().or(entry.description.as_ref());
+    Ok(Offered {
+        name: args.name.as_ref().unwrap_or(&entry.name).clone(),
+        description: description.cloned(),
+        directory,
+        agent: AgentArgs {
+            name: Some(entry.name.clone()),
+            found: Some(Box::new(launch.clone())),
+            ..args.agent.clone()
+        },
+    })
 }
 
 /// Derives a tool name from an agent's name.

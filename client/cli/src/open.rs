@@ -34,7 +34,8 @@ pub(super) async fn client(
         Some(url) => remote(url, args, builder).await,
         None => {
             let launch = Launch::of(args).map_err(Failure::Usage)?;
-            Ok(builder.spawn(prepare(launch.command())).await?)
+            let command = launch.prepared().map_err(Failure::Usage)?;
+            Ok(builder.spawn(prepare(command)).await?)
         }
     }
 }

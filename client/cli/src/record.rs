@@ -75,14 +75,14 @@ async fn begin(
 ) -> Result<(Stop, Notes, AgentProcess, Recording), (Code, String)> {
     let failed = |error: io::Error| (Code::Failed, format!("cannot listen to signals: {error}"));
     let stop = Stop::listen(None).map_err(failed)?;
-    let launch = Launch::of(&args.agent).map_err(|message| (Code::Usage, message))?;
+    let command = Launch::of(&args.agent).and_then(|launch| launch.prepared());
+    let command = command.map_err(|message| (Code::Usage, message))?;
     let recording = recording(&args.file, args.verbatim).map_err(|error| {
         let message = format!("{error}. Choose the name of a file that does not exist");
         (Code::Usage, message)
     })?;
     let notes = Notes::new();
     let passed_on = notes.clone();
-    let command = launch.command();
     let command = match io::stderr().is_terminal() {
         true => command.on_stderr(move |line| passed_on.line(acp_sdk::text::printable(line))),
         false => command.on_stderr_bytes(move |bytes| passed_on.bytes(bytes)),

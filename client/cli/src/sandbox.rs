@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use acp_client::agents_file::EntrySandbox;
 use acp_sandbox::args::SandboxArgs;
 use acp_sandbox::{Mechanism, Sandbox, SandboxSettings};
 
@@ -21,24 +22,56 @@ pub(super) fn prepare(
     agent: &AgentArgs,
     directory: &Path,
 ) -> Result<Option<Sandbox>, String> {
-    if args.sandbox.is_none() {
-        return Ok(None);
-    }
     if agent.remote.url.is_some() {
+        if args.sandbox.is_none() {
+            return Ok(None);
+        }
         let reason = "--sandbox cannot confine an agent at a URL: it runs on another machine, or was \
                       started before";
         return Err(reason.to_owned());
     }
-    let launch = Launch::of(agent)?;
+    if args.sandbox.is_none() && agent.found.is_none() {
+        return Ok(None);
+    }
+    of_launch(args, &Launch::of(agent)?, agent.name.as_deref(), directory)
+}
+
+/// Prepares the sandbox of the options, or without them the one of the file of agents.
+///
+/// # Errors
+///
+/// As [`prepare`].
+pub(super) fn of_launch(
+    args: &SandboxArgs,
+    launch: &Launch,
+    name: Option<&str>,
+    directory: &Path,
+) -> Result<Option<Sandbox>, String> {
+    let entry = launch
+        .entry
+        .as_ref()
+        .and_then(|entry| entry.sandbox.as_ref());
+    let (args, origin) = match entry {
+        Some(entry) if args.sandbox.is_none() => (&of_entry(entry), "member `sandbox`"),
+        _ => (args, "--sandbox"),
+    };
     let variable = |name: &str| match launch.env.get(name) {
         Some(value) => Some(value.into()),
         None => std::env::var_os(name),
     };
-    let name = agent.name.as_ref().map(AsRef::as_ref);
+    let name = name.map(AsRef::as_ref);
     let command = [&launch.program].into_iter().chain(&launch.args);
     let words = command.map(AsRef::as_ref).chain(name);
     let prepared = args.prepare(words, variable, directory);
-    prepared.map_err(|error| format!("--sandbox: {error}"))
+    prepared.map_err(|error| format!("{origin}: {error}"))
+}
+
+fn of_entry(entry: &EntrySandbox) -> SandboxArgs {
+    SandboxArgs {
+        sandbox: Some(entry.mechanism),
+        sandbox_write: entry.write.clone(),
+        sandbox_no_network: !entry.network,
+    }
 }
 
 /// `acp doctor`: tries each sandbox.

@@ -1,5 +1,6 @@
 //! The mode, the model and other options of a session, as the user names them.
 
+use acp_client::agents_file::AgentEntry;
 use acp_client::{Error, Session};
 
 pub(super) use acp_client::internal::{choices, is_mode};
@@ -37,6 +38,17 @@ pub(super) struct Selection {
 }
 
 impl Selection {
+    /// Takes what a file of agents says, where no option says otherwise.
+    pub(super) fn complete(&mut self, entry: &AgentEntry) {
+        self.mode = self.mode.take().or_else(|| entry.mode.clone());
+        self.model = self.model.take().or_else(|| entry.model.clone());
+        for (id, value) in &entry.options {
+            if !self.option.iter().any(|(given, _)| given == id) {
+                self.option.push((id.clone(), value.clone()));
+            }
+        }
+    }
+
     /// Sets the model first, because it may change what else there is.
     ///
     /// # Errors

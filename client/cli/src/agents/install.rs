@@ -26,7 +26,7 @@ const INCOMPLETE: &str = ".incomplete-";
 /// Installs an agent and prints the path of its program.
 pub(crate) async fn install(args: &InstallArgs, results: &mut Results) -> Result<Code, Failure> {
     let name = &args.name;
-    let agents = Agents::read();
+    let agents = Agents::read(None).map_err(Failure::usage)?;
     let mut entries = agents.entries.iter();
     let entry = entries.find(|entry| entry.source == Source::Registry && entry.name == *name);
     let Some(entry) = entry else {

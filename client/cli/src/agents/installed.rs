@@ -80,6 +80,7 @@ fn read(folder: &Path) -> Option<Installed> {
             program: program.into(),
             args: manifest.args.into_iter().map(Into::into).collect(),
             env: manifest.env,
+            ..Launch::default()
         },
     })
 }

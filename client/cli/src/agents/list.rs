@@ -67,7 +67,7 @@ impl Status {
 
 /// Lists the configured agents.
 pub(crate) async fn agents(args: &AgentsArgs, results: &mut Results) -> Result<Code, Failure> {
-    let agents = Agents::read();
+    let agents = Agents::read(args.agents.as_deref()).map_err(Failure::usage)?;
     for problem in &agents.problems {
         say(problem).await;
     }
@@ -164,7 +164,7 @@ async fn check(listed: &[&Configured], rows: &mut [Row], limit: Duration) {
 async fn ask(launch: &Launch, limit: Duration) -> Result<Option<String>, String> {
     let client = open::builder()
         .answer_within(limit)
-        .spawn(launch.command())
+        .spawn(launch.prepared()?)
         .await
         .map_err(|error| error.to_string())?;
     let info = client.agent_info().agent_info.as_ref();

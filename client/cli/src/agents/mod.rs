@@ -3,6 +3,7 @@
 //! A file that cannot be read is reported, and an invalid entry is listed with the reason. Neither
 //! affects the others.
 
+mod agents_toml;
 mod archive;
 #[cfg(feature = "remote")]
 mod download;
@@ -44,6 +45,8 @@ const NAMES_SHOWN: usize = 20;
 /// The source of an agent's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
+    /// The file of --agents.
+    File,
     Acp,
     Zed,
     JetBrains,
@@ -53,6 +56,7 @@ pub(super) enum Source {
 impl Source {
     fn name(self) -> &'static str {
         match self {
+            Self::File => "file",
             Self::Acp => "acp",
             Self::Zed => "zed",
             Self::JetBrains => "jetbrains",
@@ -87,8 +91,12 @@ pub(super) struct Agents {
 }
 
 impl Agents {
-    /// Reads the files that exist.
-    pub(super) fn read() -> Self {
+    /// Reads the files that exist; the agents of `file` come first.
+    ///
+    /// # Errors
+    ///
+    /// Fails when `file` cannot be used.
+    pub(super) fn read(file: Option<&Path>) -> Result<Self, String> {
         let mut agents = Self::default();
         let installed = folders::data().map(|data| data.join("agents"));
         let registry = Registry::read(
@@ -100,7 +108,19 @@ impl Agents {
             agents.add(source, &file, &registry);
         }
         agents.entries.extend(registry.into_entries());
-        agents
+        if let Some(file) = file {
+            let first = agents_toml::entries(file, &agents)?;
+            agents.entries.splice(0..0, first);
+        }
+        Ok(agents)
+    }
+
+    /// Returns the names of the agents of the file that was given.
+    #[cfg(feature = "mcp")]
+    pub(super) fn of_file(&self) -> impl Iterator<Item = &str> {
+        let entries = self.entries.iter();
+        let entries = entries.filter(|entry| entry.source == Source::File);
+        entries.map(|entry| &*entry.name)
     }
 
     fn add(&mut self, source: Source, file: &Path, registry: &Registry) {

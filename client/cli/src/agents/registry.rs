@@ -168,6 +168,7 @@ fn launch(
         program: program.into(),
         args: words.map(Into::into).collect(),
         env: package.env,
+        ..Launch::default()
     })
 }
 

@@ -89,6 +89,7 @@ fn resolve<'a>(
                 program: expanded(&command, folders::home()),
                 args: server.args.into_iter().map(Into::into).collect(),
                 env: server.env,
+                ..Launch::default()
             };
             (Ok(launch), None)
         }

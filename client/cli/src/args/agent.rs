@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 
+use crate::agents::Agents;
+use crate::launch::Launch;
+
 /// The agent of a command.
 #[derive(Debug, Clone, clap::Args)]
 #[group(skip)]
@@ -17,6 +20,19 @@ pub(crate) struct AgentArgs {
         conflicts_with_all = ["agent", "url"]
     )]
     pub(crate) name: Option<String>,
+
+    /// Look up NAME in this file first: tables `[[agents]]` in TOML; see `acp agents --help`
+    #[arg(
+        id = "agents",
+        long = "agents",
+        value_name = "FILE",
+        conflicts_with_all = ["agent", "url"]
+    )]
+    pub(crate) file: Option<PathBuf>,
+
+    /// What --agents says of the agent.
+    #[arg(skip)]
+    pub(crate) found: Option<Box<Launch>>,
 
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
@@ -47,7 +63,14 @@ impl AgentArgs {
             return "demo".to_owned();
         }
         if let Some(name) = &self.name {
-            return format!("name {name}");
+            return match &self.file {
+                // Two files may have different agents of this name.
+                Some(file) => {
+                    let file = file.canonicalize().unwrap_or_else(|_| file.clone());
+                    format!("name {name} of {}", file.display())
+                }
+                None => format!("name {name}"),
+            };
         }
         if let Some(url) = &self.remote.url {
             return format!("url {url}");
@@ -74,7 +97,7 @@ impl AgentArgs {
     }
 
     /// Validates the arguments as [`settle`](Self::settle) does, and requires an agent process on this machine.
-    pub(super) fn settle_local(&self) -> Result<(), (ErrorKind, String)> {
+    pub(super) fn settle_local(&mut self) -> Result<(), (ErrorKind, String)> {
         if self.remote.url.is_some() {
             let message = "--url cannot be used here: only an agent on standard input and output \
                 can be recorded";
@@ -88,8 +111,13 @@ impl AgentArgs {
         self.settle()
     }
 
-    /// Rejects arguments without an agent.
-    pub(super) fn settle(&self) -> Result<(), (ErrorKind, String)> {
+    /// Rejects arguments without an agent, and reads the file of agents.
+    pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
+        if let (Some(file), Some(name)) = (&self.file, &self.name) {
+            let found = Agents::read(Some(file)).and_then(|agents| agents.launch(name));
+            let found = found.map_err(|message| (ErrorKind::ValueValidation, message))?;
+            self.found = Some(Box::new(found));
+        }
         if self.is_given() {
             return Ok(());
         }

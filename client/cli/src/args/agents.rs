@@ -20,6 +20,10 @@ pub(crate) struct AgentsArgs {
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
 
+    /// Also list the agents of this file, tables `[[agents]]` in TOML, before the others
+    #[arg(long, value_name = "FILE")]
+    pub(crate) agents: Option<PathBuf>,
+
     /// Also list the entries of the registry
     #[arg(long)]
     pub(crate) all: bool,
@@ -114,6 +118,7 @@ pub(crate) enum ListFormat {
 
 const AGENTS_HELP: &str = "\
 Files, in lookup order:
+  file       the file of --agents, if it is given; see below
   acp        agents.json in acp's folder below the folder of configurations,
              such as ~/.config/acp/agents.json
   zed        Zed's settings.json, such as ~/.config/zed/settings.json
@@ -129,6 +134,27 @@ Files, in lookup order:
   that id. Entries of the registry are started by npx or uvx, which download
   the package. An entry that is distributed as an archive must be installed
   first: `acp agents install NAME`.
+
+Files of --agents:
+  Tables in TOML. `command` is split into words as by a shell, or is a list;
+  `agent` is the name of an agent of the other files instead. A directory is
+  relative to the current one, and to --cwd of `acp mcp`. All but `name`, and
+  `command` or `agent`, may be left out.
+    [[agents]]
+    name = \"reviewer\"
+    description = \"Reviews changes\"
+    command = \"opencode acp\"
+    directory = \"~/project\"
+    env = { KEY = \"value\" }
+    env_remove = [\"HTTP_PROXY\"]
+    sandbox = { mechanism = \"landlock\", write = [], network = true }
+    model = \"fast\"
+    mode = \"ask\"
+    options = { thought_level = \"high\" }
+  The directory, the sandbox, the model, the mode and the options are used
+  where `acp run` and `acp chat` have no option for them. `acp-server serve
+  --agents` reads the same files; members that only it has a use for make the
+  agent unusable here.
 
 Status:
   found      the program exists
@@ -147,4 +173,5 @@ Exit codes:
 Examples:
   acp agents
   acp agents --check codex
+  acp agents --agents agents.toml && acp run --agents agents.toml reviewer 'Look at HEAD'
   acp agents --all --format json | jq -r .name";

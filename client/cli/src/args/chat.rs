@@ -13,7 +13,7 @@ pub(crate) struct ChatArgs {
     name: Option<String>,
 
     /// Chat with an agent inside of acp that shows what a chat can display
-    #[arg(long, conflicts_with_all = ["name", "agent", "agent_name", "url"])]
+    #[arg(long, conflicts_with_all = ["name", "agent", "agent_name", "agents", "url"])]
     demo: bool,
 
     /// Where /undo brings back what a turn has changed: snapshots before and after each turn need
@@ -52,7 +52,8 @@ impl ChatArgs {
     /// Fails when no agent is given, or more than one.
     pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
         self.setup.agent.demo = self.demo;
-        self.setup.agent.settle_named(self.name.take())
+        self.setup.agent.settle_named(self.name.take())?;
+        self.setup.settle()
     }
 }
 

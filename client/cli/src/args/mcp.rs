@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use acp_client::agents_file::check_name;
 use acp_sandbox::args::SandboxArgs;
 use clap::error::ErrorKind;
 
@@ -18,16 +19,8 @@ pub(crate) struct McpArgs {
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
 
-    /// Offer the agents of this file instead, a tool each: TOML with tables `[[agents]]`
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with_all = ["configured", "agent_name", "agent", "url", "name", "description"]
-    )]
-    pub(crate) agents: Option<PathBuf>,
-
     /// The name of the tool: letters, digits, `_` and `-` [default: the agent's name, or its program]
-    #[arg(long, value_name = "NAME", value_parser = mcp_name)]
+    #[arg(long, value_name = "NAME", value_parser = tool_name)]
     pub(crate) name: Option<String>,
 
     /// The description of the tool, for the host's model
@@ -100,9 +93,16 @@ impl McpArgs {
     ///
     /// Fails when no agent is given, or more than one.
     pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
-        match self.agents {
-            Some(_) => Ok(()),
-            None => self.agent.settle_named(self.configured.take()),
+        let is_named = self.configured.is_some() || self.agent.name.is_some();
+        if self.agent.file.is_none() || is_named {
+            return self.agent.settle_named(self.configured.take());
+        }
+        match self.name.is_some() || self.description.is_some() {
+            true => {
+                let message = "--name and --description are of one tool: name an agent of the file";
+                Err((ErrorKind::ArgumentConflict, message.to_owned()))
+            }
+            false => Ok(()),
         }
     }
 }
@@ -111,7 +111,7 @@ const MCP_USAGE: &str = "\
 acp mcp [OPTIONS] NAME
        acp mcp [OPTIONS] -- AGENT [ARGUMENT]...
        acp mcp [OPTIONS] --url URL
-       acp mcp [OPTIONS] --agents FILE";
+       acp mcp [OPTIONS] --agents FILE [NAME]";
 
 const MCP_HELP: &str = "\
 The tool has one argument, `task`. Each call has its own session. The first
@@ -128,10 +128,10 @@ Permissions:
   nobody allowed.
 
 Several agents:
-  --agents FILE offers a tool for each table of a file in TOML. The other
-  options are those of all of them. `command` is split into words as by a
-  shell, or is a list; `agent` is the name of a configured one instead. A
-  directory is relative to --cwd.
+  --agents FILE offers a tool for each table [[agents]] of a file in TOML, or
+  for the one of NAME. `acp agents --help` describes the file. The other
+  options are those of all of them; a directory is relative to --cwd. `model`,
+  `mode` and `options` are refused: a call's session has the agent's own.
     [[agents]]
     name = \"reviewer\"
     description = \"Reviews changes\"
@@ -151,21 +151,8 @@ Examples:
   acp mcp --agents agents.toml --deny-all
   acp mcp --name reviewer --description 'Reviews changes' --cwd ~/project -- codex-acp";
 
-/// Maximum length of a tool name that hosts accept, in bytes.
-pub(crate) const LONGEST_NAME: usize = 64;
-
-/// Returns whether hosts accept a character in the name of a tool.
-pub(crate) fn is_in_names(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
-}
-
-pub(crate) fn mcp_name(text: &str) -> Result<String, String> {
-    match text {
-        "" => Err("it is empty".to_owned()),
-        text if text.len() > LONGEST_NAME => Err("expected at most 64 characters".to_owned()),
-        text if text.chars().all(is_in_names) => Ok(text.to_owned()),
-        _ => Err("expected letters, digits, `_` and `-`".to_owned()),
-    }
+fn tool_name(text: &str) -> Result<String, String> {
+    check_name(text).map(|()| text.to_owned())
 }
 
 fn calls(text: &str) -> Result<usize, String> {

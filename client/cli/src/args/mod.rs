@@ -25,7 +25,7 @@ pub(super) use self::chat::{ChatArgs, UndoIn};
 pub(super) use self::control::NamedArgs;
 pub(super) use self::login::LoginArgs;
 #[cfg(feature = "mcp")]
-pub(super) use self::mcp::{LONGEST_NAME, McpArgs, is_in_names, mcp_name};
+pub(super) use self::mcp::McpArgs;
 pub(super) use self::record::RecordArgs;
 pub(super) use self::run::{Format, Offered, PermissionArgs, RunArgs, SetupArgs};
 

@@ -1,6 +1,6 @@
 //! The arguments of `acp run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use acp_sandbox::args::SandboxArgs;
 use clap::ValueEnum;
@@ -141,19 +141,43 @@ impl RunArgs {
             }
             self.setup.agent.name = Some(std::mem::replace(&mut self.prompt, prompt));
         }
-        self.setup.agent.settle()
+        self.setup.agent.settle()?;
+        self.setup.settle()
+    }
+}
+
+impl SetupArgs {
+    /// Takes what the file of agents says, where no option says otherwise.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the directory is missing.
+    pub(super) fn settle(&mut self) -> Result<(), (ErrorKind, String)> {
+        let Some(found) = &self.agent.found else {
+            return Ok(());
+        };
+        let directory = found.directory(Path::new("."));
+        let directory = directory.map_err(|message| (ErrorKind::ValueValidation, message))?;
+        self.cwd = self.cwd.take().or(directory);
+        if let Some(entry) = &found.entry {
+            self.selection.complete(entry);
+        }
+        Ok(())
     }
 }
 
 const RUN_USAGE: &str = "\
 acp run [OPTIONS] NAME PROMPT
        acp run [OPTIONS] PROMPT -- AGENT [ARGUMENT]...
+       acp run [OPTIONS] --agents FILE NAME PROMPT
        acp run [OPTIONS] --url URL PROMPT";
 
 const RUN_HELP: &str = "\
 Agents:
   NAME is a configured agent; `acp agents` lists them and the files that they
-  come from. A command line after `--` is run without a shell.
+  come from. With --agents FILE it may be an agent of that file, with the
+  directory, the sandbox and the settings that stand there. A command line
+  after `--` is run without a shell.
 
 Permissions:
   One decision for everything: tool calls that the agent asks about, and files

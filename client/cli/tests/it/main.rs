@@ -30,6 +30,7 @@ mod script;
 
 mod acp;
 mod agents;
+mod agents_file;
 mod chat;
 mod chat_prompt;
 mod chat_sessions;

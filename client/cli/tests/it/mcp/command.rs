@@ -186,7 +186,7 @@ async fn a_wrong_file_of_agents_is_an_error_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("agents.toml");
     for (text, part) in [
-        ("", "missing field `agents`"),
+        ("", "no table [[agents]]"),
         ("agents = []", "no table [[agents]]"),
         ("[[agents]]\nname = \"a\"", "either `command` or `agent`"),
         (
@@ -195,7 +195,7 @@ async fn a_wrong_file_of_agents_is_an_error_at_once() {
         ),
         (
             "[[agents]]\nname = \"a\"\ncommand = \" \"",
-            "its command is empty",
+            "member `command`: it is empty",
         ),
         (
             "[[agents]]\nname = \"a\"\ncommand = \"'\"",
