@@ -30,6 +30,7 @@ pub struct HostedAgentBuilder {
     args: Vec<OsString>,
     /// Without a value, the variable is removed.
     env: Vec<(OsString, Option<OsString>)>,
+    directory: Option<PathBuf>,
     processes: AgentProcesses,
     limits: HostedLimits,
     sandbox: Option<Sandbox>,
@@ -47,6 +48,7 @@ impl HostedAgentBuilder {
             url: None,
             args: Vec::new(),
             env: Vec::new(),
+            directory: None,
             processes: AgentProcesses::default(),
             limits: HostedLimits::default(),
             sandbox: None,
@@ -84,6 +86,13 @@ impl HostedAgentBuilder {
     /// Removes an inherited environment variable.
     pub fn env_remove(mut self, name: impl Into<OsString>) -> Self {
         self.env.push((name.into(), None));
+        self
+    }
+
+    /// Sets the working directory of the processes (default: that of this process). A relative path to
+    /// the program is still one in the directory of this process.
+    pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
         self
     }
 
@@ -247,6 +256,7 @@ impl Spec {
             program,
             args,
             env,
+            directory,
             sandbox,
             starter,
             ..
@@ -260,6 +270,9 @@ impl Spec {
             .args(args)
             .sandbox(sandbox.clone())
             .on_stderr(move |line| stderr.line(line));
+        if let Some(directory) = directory {
+            command = command.current_dir(directory);
+        }
         if let Some(registered) = &self.registered {
             let (name, marks) = registered.variable();
             command = command.env(name, marks);
