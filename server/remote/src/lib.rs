@@ -20,6 +20,7 @@
 
 mod access;
 mod acp;
+mod agents;
 mod bodies;
 mod caller;
 mod failure;
@@ -39,6 +40,7 @@ pub use access::{
     AccessControl, Host, HostError, Hosts, IssueError, NamedToken, Origin, Token, TokenError,
     TokenFile, TokenFileError, Tokens, protect, require_full, ticket_route,
 };
+pub use agents::{Agents, AgentsError, ServedAgent};
 pub use bodies::BodyBudget;
 pub use listen::{ListenSettings, Secured, Tls, TlsError, TlsFiles, listen};
 pub use metrics::Metrics;
@@ -59,13 +61,13 @@ pub mod internal {
 
 use axum::Router;
 
-use acp_server::Server;
 use health::HEALTH;
 use page::PAGE;
 
-/// Returns the endpoints of a server, without access control.
+/// Returns the endpoints of a server, or of several agents, without access control.
 ///
 /// Spec: <https://agentclientprotocol.com/rfds/streamable-http-websocket-transport>
-pub fn router(server: Server, settings: &EndpointSettings) -> Router {
-    acp::router(server.clone(), settings).merge(health::route(server))
+pub fn router(agents: impl Into<Agents>, settings: &EndpointSettings) -> Router {
+    let agents = agents.into();
+    acp::router(&agents, settings).merge(health::route(agents))
 }

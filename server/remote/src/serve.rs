@@ -4,16 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_server::Server;
 use axum::Router;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    AccessControl, AnsweredRequest, EndpointSettings, ListenSettings, log_requests, page, protect,
-    rest, router, ticket_route,
+    AccessControl, Agents, AnsweredRequest, EndpointSettings, ListenSettings, log_requests, page,
+    protect, rest, router, ticket_route,
 };
 
 /// Time for streams to end after the sessions.
@@ -66,11 +65,11 @@ impl fmt::Debug for ServeSettings {
     }
 }
 
-/// Serves all endpoints of a server on a listener: `/acp`, REST, the page, tickets, metrics and,
+/// Serves all endpoints of a server, or of several agents, on a listener: `/acp`, REST, the page, tickets, metrics and,
 /// with the feature `rpc`, `/rpc`. Each request passes the access control, and is counted.
 ///
 /// Completes after [`stop`](ServeSettings::stop): nothing more is accepted, running turns may go on
-/// for [`drain`](ServeSettings::drain), the server [shuts down](Server::shutdown), and clients are
+/// for [`drain`](ServeSettings::drain), the server [shuts down](acp_server::Server::shutdown), and clients are
 /// sent how it ended. When the future is dropped, all connections are, too.
 ///
 /// ```no_run
@@ -87,8 +86,9 @@ impl fmt::Debug for ServeSettings {
 ///     Ok(())
 /// }
 /// ```
-pub async fn serve(server: Server, listener: TcpListener, settings: ServeSettings) {
-    let router = routes(&server, &settings);
+pub async fn serve(agents: impl Into<Agents>, listener: TcpListener, settings: ServeSettings) {
+    let agents = agents.into();
+    let router = routes(&agents, &settings);
     let tokens = settings.access.tokens().clone();
     let ServeSettings {
         endpoints,
@@ -105,11 +105,12 @@ pub async fn serve(server: Server, listener: TcpListener, settings: ServeSetting
     let ended = endpoints.stop;
     let ending = async {
         stop.cancelled().await;
-        if timeout(drain, server.drain()).await.is_err() && !drain.is_zero() {
+        let draining = join_all(agents.iter().map(|agent| agent.server().drain()));
+        if timeout(drain, draining).await.is_err() && !drain.is_zero() {
             on_warning("turns still run, and are cancelled");
         }
         let sessions = async {
-            server.shutdown().await;
+            join_all(agents.iter().map(|agent| agent.server().shutdown())).await;
             if let Some(end) = after_sessions {
                 end.await;
             }
@@ -135,7 +136,7 @@ pub async fn serve(server: Server, listener: TcpListener, settings: ServeSetting
 }
 
 /// Returns all endpoints behind the access control.
-fn routes(server: &Server, settings: &ServeSettings) -> Router {
+fn routes(agents: &Agents, settings: &ServeSettings) -> Router {
     let ServeSettings {
         access,
         endpoints,
@@ -143,13 +144,13 @@ fn routes(server: &Server, settings: &ServeSettings) -> Router {
         ..
     } = settings;
     let tokens = access.tokens();
-    let routes = router(server.clone(), endpoints)
-        .merge(rest(server.clone(), endpoints, tokens.clone()))
+    let routes = router(agents.clone(), endpoints)
+        .merge(rest(agents.clone(), endpoints, tokens.clone()))
         .merge(ticket_route(tokens.clone()))
         .merge(page())
-        .merge(endpoints.metrics.route(server.clone()));
+        .merge(endpoints.metrics.route(agents.clone()));
     #[cfg(feature = "rpc")]
-    let routes = routes.merge(super::rpc(server.clone(), endpoints));
+    let routes = routes.merge(super::rpc(agents.clone(), endpoints));
     // Around access control, so that what it refuses is counted and logged.
     let routes = endpoints.metrics.count(protect(routes, access.clone()));
     match on_request.clone() {

@@ -45,10 +45,15 @@ pub(super) struct HttpConnection {
 }
 
 impl HttpConnections {
-    pub(super) fn new(server: Server, settings: EndpointSettings) -> Arc<Self> {
+    /// Creates the connections of one agent; `places` are those of all.
+    pub(super) fn new(
+        server: Server,
+        settings: EndpointSettings,
+        places: Arc<Shares>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             server,
-            places: Shares::new(settings.connections),
+            places,
             settings,
             open: Mutex::default(),
         })

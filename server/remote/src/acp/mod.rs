@@ -31,22 +31,26 @@ use self::connections::HttpConnections;
 use self::failure::Failure;
 pub(super) use self::sse::escape;
 use super::EndpointSettings;
+use super::access::Shares;
+use super::agents::Agents;
 use super::caller::Caller;
-use acp_server::Server;
 
 const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
 const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("acp-protocol-version");
 
-pub(super) fn router(server: Server, settings: &EndpointSettings) -> Router {
-    let connections = HttpConnections::new(server, settings.clone());
-    let methods = MethodRouter::new()
-        .post(post::post)
-        .get(get::get)
-        // A WebSocket over HTTP/2 begins with this method.
-        .on(MethodFilter::CONNECT, get::get)
-        .delete(delete);
-    Router::new().route("/acp", methods).with_state(connections)
+pub(super) fn router(agents: &Agents, settings: &EndpointSettings) -> Router {
+    let places = Shares::new(settings.connections);
+    agents.mount("/acp", |server| {
+        let connections = HttpConnections::new(server.clone(), settings.clone(), places.clone());
+        let methods = MethodRouter::new()
+            .post(post::post)
+            .get(get::get)
+            // A WebSocket over HTTP/2 begins with this method.
+            .on(MethodFilter::CONNECT, get::get)
+            .delete(delete);
+        methods.with_state(connections)
+    })
 }
 
 /// Ends a connection, but neither its sessions nor their turns.

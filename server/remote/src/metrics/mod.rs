@@ -9,7 +9,7 @@ mod store;
 use std::fmt;
 use std::sync::Arc;
 
-use acp_server::{Access, Server};
+use acp_server::Access;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
@@ -27,6 +27,7 @@ use prometheus_client::registry::Registry;
 use self::counted::Counted;
 use self::server::ServerNumbers;
 use self::store::StoreNumbers;
+use super::agents::{Agents, ServedAgent};
 use super::caller::Caller;
 use super::failure::Failure;
 
@@ -84,7 +85,7 @@ pub(crate) struct RequestLabels {
 /// What the route needs.
 pub(super) struct Numbers {
     registry: Registry,
-    server: Server,
+    agents: Agents,
     usage: StoreNumbers,
 }
 
@@ -108,16 +109,18 @@ impl Drop for Open {
 impl Metrics {
     /// Returns the route `GET /metrics`, in the format of OpenMetrics, which Prometheus reads.
     ///
-    /// Tokens of sessions do not open it, read-only ones do.
-    pub fn route(&self, server: Server) -> Router {
+    /// Tokens of sessions do not open it, read-only ones do. If there are several agents, their numbers
+    /// have the label `agent`.
+    pub fn route(&self, agents: impl Into<Agents>) -> Router {
+        let agents = agents.into();
         let usage = StoreNumbers::default();
         let mut registry = Registry::with_prefix("acp_server");
         self.register(&mut registry);
-        registry.register_collector(Box::new(ServerNumbers(server.clone())));
+        registry.register_collector(Box::new(ServerNumbers(agents.clone())));
         registry.register_collector(Box::new(usage.clone()));
         let numbers = Numbers {
             registry,
-            server,
+            agents,
             usage,
         };
         Router::new()
@@ -141,7 +144,7 @@ pub(super) async fn metrics(State(numbers): State<Arc<Numbers>>, caller: Caller)
         return Failure::forbidden().into_response();
     }
     // What is written must be known before.
-    numbers.usage.read(numbers.server.store()).await;
+    numbers.usage.read(&numbers.agents).await;
     let mut text = String::new();
     match encode(&mut text, &numbers.registry) {
         Ok(()) => {
@@ -177,15 +180,37 @@ fn method(method: &Method) -> &'static str {
     found.unwrap_or("other")
 }
 
-/// Writes a number that was read for this answer.
-fn write(
+/// A label and its value.
+type Label = (&'static str, String);
+
+/// Writes the numbers of a name that were read for this answer, each with its labels.
+fn write<M: EncodeMetric>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
-    metric: &dyn EncodeMetric,
+    rows: Vec<(Vec<Label>, M)>,
 ) -> Result<(), fmt::Error> {
-    let encoder = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
-    metric.encode(encoder)
+    let Some((_, first)) = rows.first() else {
+        return Ok(());
+    };
+    let mut family = encoder.encode_descriptor(name, help, None, first.metric_type())?;
+    if let [(labels, metric)] = &*rows
+        && labels.is_empty()
+    {
+        return metric.encode(family);
+    }
+    for (labels, metric) in &rows {
+        metric.encode(family.encode_family(labels)?)?;
+    }
+    Ok(())
+}
+
+/// Returns the label of an agent, if there are several.
+fn label(agents: &Agents, agent: &ServedAgent) -> Vec<Label> {
+    match agents.are_several() {
+        true => vec![("agent", agent.name().to_owned())],
+        false => Vec::new(),
+    }
 }
 
 fn class(status: StatusCode) -> &'static str {

@@ -1,58 +1,53 @@
-//! The numbers that the server itself keeps.
+//! The numbers that the servers themselves keep.
 
 use std::fmt;
 
-use acp_server::{Server, Statistics};
+use acp_server::Statistics;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::write;
+use super::{label, write};
+use crate::agents::Agents;
 
-/// Reads the server's statistics whenever they are asked for.
+/// Reads the statistics of each agent's server whenever they are asked for.
 #[derive(Debug)]
-pub(super) struct ServerNumbers(pub(super) Server);
+pub(super) struct ServerNumbers(pub(super) Agents);
 
 impl Collector for ServerNumbers {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let numbers = self.0.statistics();
-        let gauge = ConstGauge::<u64>::new;
-        let counter = ConstCounter::<u64>::new;
-        let mut row =
-            |name, help, metric: &dyn EncodeMetric| write(&mut encoder, name, help, metric);
-        row("sessions", "Sessions in memory", &gauge(numbers.sessions))?;
-        row(
-            "turns_running",
-            "Turns that run",
-            &gauge(numbers.turns_running()),
-        )?;
-        row(
-            "turns_started",
-            "Turns that started",
-            &counter(numbers.turns_started),
-        )?;
-        let deleted = counter(numbers.retention_deleted);
-        row(
-            "retention_deleted",
-            "Sessions that retention deleted",
-            &deleted,
-        )?;
-        let failed = counter(numbers.retention_failed);
-        row(
-            "retention_failed",
-            "Inspections for retention that failed",
-            &failed,
-        )?;
+        let agents = self.0.iter();
+        let numbers: Vec<_> = agents
+            .map(|agent| (label(&self.0, agent), agent.server().statistics()))
+            .collect();
+        let mut gauge = |name, help, value: fn(&Statistics) -> u64| {
+            let row = |(labels, numbers): &(Vec<_>, Statistics)| {
+                (labels.clone(), ConstGauge::<u64>::new(value(numbers)))
+            };
+            write(&mut encoder, name, help, numbers.iter().map(row).collect())
+        };
+        gauge("sessions", "Sessions in memory", |it| it.sessions)?;
+        gauge("turns_running", "Turns that run", Statistics::turns_running)?;
+        let mut counter = |name, help, value: fn(&Statistics) -> u64| {
+            let row = |(labels, numbers): &(Vec<_>, Statistics)| {
+                (labels.clone(), ConstCounter::<u64>::new(value(numbers)))
+            };
+            write(&mut encoder, name, help, numbers.iter().map(row).collect())
+        };
+        counter("turns_started", "Turns that started", |it| it.turns_started)?;
+        let help = "Sessions that retention deleted";
+        counter("retention_deleted", help, |it| it.retention_deleted)?;
+        let help = "Inspections for retention that failed";
+        counter("retention_failed", help, |it| it.retention_failed)?;
+        let rows = numbers.iter().flat_map(|(labels, numbers)| {
+            by_reason(numbers).map(|(reason, count)| {
+                let labels = [labels.clone(), vec![("reason", reason.to_owned())]].concat();
+                (labels, ConstCounter::<u64>::new(count))
+            })
+        });
         let help = "Turns that ended, by stop reason";
-        let mut metric =
-            encoder.encode_descriptor("turns_ended", help, None, MetricType::Counter)?;
-        for (reason, count) in by_reason(&numbers) {
-            let labels = [("reason", reason)];
-            ConstCounter::new(count).encode(metric.encode_family(&labels)?)?;
-        }
-        Ok(())
+        write(&mut encoder, "turns_ended", help, rows.collect())
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) struct ToolList {
 }
 
 pub(super) async fn health(State(rest): State<Rest>) -> Json<Health> {
-    Json(Health::of(rest.server()))
+    Json(Health::of(rest.agents()))
 }
 
 pub(super) async fn server_info(

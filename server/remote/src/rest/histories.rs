@@ -283,7 +283,7 @@ mod tests {
         }
         let server = Server::builder(Reference).store(Arc::new(store)).build();
         let tokens = Tokens::new(&Token::random().unwrap());
-        Rest::new(server, EndpointSettings::default(), tokens)
+        Rest::new(server.into(), EndpointSettings::default(), tokens)
     }
 
     async fn turns(rest: &Rest, id: &str) -> Vec<TurnId> {

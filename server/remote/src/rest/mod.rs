@@ -33,7 +33,6 @@ mod turns;
 mod usage;
 mod wanted;
 
-use acp_server::Server;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -42,7 +41,7 @@ use self::failure::Failure;
 pub use self::route::Right;
 use self::route::Route;
 use self::state::Rest;
-use super::{EndpointSettings, Tokens};
+use super::{Agents, EndpointSettings, Tokens};
 
 /// Returns the REST interface of a server, without access control.
 ///
@@ -59,8 +58,8 @@ use super::{EndpointSettings, Tokens};
 /// protect(routes, AccessControl::new(Hosts::loopback(), tokens))
 /// # }
 /// ```
-pub fn rest(server: Server, settings: &EndpointSettings, tokens: Tokens) -> Router {
-    let state = Rest::new(server, settings.clone(), tokens);
+pub fn rest(agents: impl Into<Agents>, settings: &EndpointSettings, tokens: Tokens) -> Router {
+    let state = Rest::new(agents.into(), settings.clone(), tokens);
     let mut document = openapi::base();
     let mount = |router, route: Route| route.mount(&state, router, &mut document);
     let router = routes::all().into_iter().fold(Router::new(), mount);

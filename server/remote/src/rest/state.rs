@@ -14,6 +14,7 @@ use super::failure::Failure;
 use super::histories::Histories;
 use super::long_reads::LongReads;
 use crate::access::{Share, Shares};
+use crate::agents::Agents;
 use crate::caller::Caller;
 use crate::{EndpointSettings, Tokens};
 
@@ -22,7 +23,7 @@ use crate::{EndpointSettings, Tokens};
 pub(super) struct Rest(Arc<RestInner>);
 
 struct RestInner {
-    server: Server,
+    agents: Agents,
     settings: EndpointSettings,
     tokens: Tokens,
     /// Held by streams.
@@ -39,9 +40,9 @@ impl DeletionObserver for RestInner {
 }
 
 impl Rest {
-    pub(super) fn new(server: Server, settings: EndpointSettings, tokens: Tokens) -> Self {
+    pub(super) fn new(agents: Agents, settings: EndpointSettings, tokens: Tokens) -> Self {
         let inner = Arc::new(RestInner {
-            server,
+            agents,
             streams: Shares::new(settings.event_streams),
             long_reads: LongReads::new(settings.long_reads),
             settings,
@@ -49,12 +50,18 @@ impl Rest {
             histories: Histories::default(),
         });
         let observer: Weak<RestInner> = Arc::downgrade(&inner);
-        inner.server.observe_deletions(observer);
+        for agent in inner.agents.iter() {
+            agent.server().observe_deletions(observer.clone());
+        }
         Self(inner)
     }
 
+    pub(super) fn agents(&self) -> &Agents {
+        &self.0.agents
+    }
+
     pub(super) fn server(&self) -> &Server {
-        &self.0.server
+        self.0.agents.default_agent().server()
     }
 
     pub(super) fn settings(&self) -> &EndpointSettings {

@@ -32,6 +32,7 @@ use self::context::Context;
 use super::EndpointSettings;
 use super::access::Shares;
 use super::acp::asks_for_websocket;
+use super::agents::Agents;
 use super::bodies;
 use super::caller::Caller;
 use super::failure::Failure;
@@ -43,7 +44,7 @@ const OUTGOING: u32 = 16;
 /// Subscriptions of a WebSocket.
 const SUBSCRIPTIONS: u32 = 256;
 
-/// Returns the facade of a server at `/rpc`, over HTTP and WebSocket, without access control.
+/// Returns the facade of a server, or of several agents, at `/rpc`, over HTTP and WebSocket, without access control.
 ///
 /// | method | |
 /// |---|---|
@@ -55,7 +56,7 @@ const SUBSCRIPTIONS: u32 = 256;
 /// | `permission_respond`, `elicitation_respond` | answer a question of an event |
 ///
 /// Parameters are objects. The guide is `docs/rest.md`.
-pub fn rpc(server: Server, settings: &EndpointSettings) -> Router {
+pub fn rpc(agents: impl Into<Agents>, settings: &EndpointSettings) -> Router {
     let bytes = u32::try_from(settings.message_bytes).unwrap_or(u32::MAX);
     let connections = u32::try_from(settings.connections).unwrap_or(u32::MAX);
     let ping = PingConfig::new()
@@ -72,17 +73,17 @@ pub fn rpc(server: Server, settings: &EndpointSettings) -> Router {
         .enable_ws_ping(ping)
         .set_id_provider(RandomStringIdProvider::new(24))
         .build();
-    let facade = Facade {
-        server,
-        settings: settings.clone(),
-        places: Shares::new(settings.connections),
-        methods: methods::all().map(Into::into),
-        builder: ServerBuilder::with_config(config).to_service_builder(),
-    };
-    let route = post(handle).get(handle);
-    Router::new()
-        .route("/rpc", route)
-        .with_state(Arc::new(facade))
+    let places = Shares::new(settings.connections);
+    agents.into().mount("/rpc", |server| {
+        let facade = Facade {
+            server: server.clone(),
+            settings: settings.clone(),
+            places: places.clone(),
+            methods: methods::all().map(Into::into),
+            builder: ServerBuilder::with_config(config.clone()).to_service_builder(),
+        };
+        post(handle).get(handle).with_state(Arc::new(facade))
+    })
 }
 
 struct Facade {

@@ -9,6 +9,7 @@
 
 mod access;
 mod acp;
+mod agents;
 mod answer;
 mod audit;
 mod chaos;
