@@ -1,4 +1,4 @@
-//! `--agent-user`: the hosted agent as another user of the machine.
+//! `--agent-user`, and `user` in a file of agents: the hosted agent as another user of the machine.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,9 +6,6 @@ use std::process::{Command, Stdio};
 
 use acp_server_host::HostedAgentBuilder;
 use nix::unistd::User;
-
-use super::Failure;
-use super::usage::usage;
 
 /// What changes the user. The standard library sets no supplementary groups, and leaves those of the
 /// server to an agent that is started without root; its own hook for that is unsafe.
@@ -39,16 +36,16 @@ impl AgentUser {
     ///
     /// # Errors
     ///
-    /// Wrong usage, with what is missing.
-    pub(super) fn find(name: &str) -> Result<Self, Failure> {
+    /// With what is missing.
+    pub(super) fn find(name: &str) -> Result<Self, String> {
         let user = match User::from_name(name) {
             Ok(Some(user)) => user,
-            Ok(None) => return usage(format!("--agent-user: this machine has no user {name:?}")),
-            Err(error) => return usage(format!("--agent-user: cannot look up {name:?}: {error}")),
+            Ok(None) => return Err(format!("this machine has no user {name:?}")),
+            Err(error) => return Err(format!("cannot look up {name:?}: {error}")),
         };
         if user.uid.is_root() || user.uid == nix::unistd::geteuid() {
-            return usage(format!(
-                "--agent-user: {name:?} is root or the user of the server, and could read its tokens"
+            return Err(format!(
+                "{name:?} is root or the user of the server, and could read its tokens"
             ));
         }
         let args = [
@@ -71,7 +68,7 @@ impl AgentUser {
     }
 
     /// Starts a program that does nothing.
-    fn try_out(&self) -> Result<(), Failure> {
+    fn try_out(&self) -> Result<(), String> {
         let name = &self.name;
         let tried = Command::new(SETPRIV)
             .args(&self.args)
@@ -83,8 +80,8 @@ impl AgentUser {
             Ok(output) => acp_sdk::text::one_line(&String::from_utf8_lossy(&output.stderr), 200),
             Err(error) => format!("cannot run `{SETPRIV}` of util-linux: {error}"),
         };
-        usage(format!(
-            "--agent-user: cannot start processes as {name}: {reason}. The server must be root, or \
+        Err(format!(
+            "cannot start processes as {name}: {reason}. The server must be root, or \
              have CAP_SETUID and CAP_SETGID as ambient capabilities"
         ))
     }

@@ -1,5 +1,6 @@
 //! Hosting another agent: `acp-server host`, and the command behind `acp-server serve`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -104,25 +105,116 @@ pub enum Processes {
     Session,
 }
 
-impl AgentArgs {
-    /// Prepares the sandbox of all processes: `COMMAND` works in the current directory.
-    fn prepared_sandbox(&self) -> Result<Option<Sandbox>, Failure> {
-        let words = self.command.iter().map(OsString::as_os_str);
-        let directory = Path::new(".");
-        let prepared = self
-            .sandbox
-            .prepare(words, |name| std::env::var_os(name), directory);
-        match prepared {
-            Ok(sandbox) => {
-                if let Some(sandbox) = &sandbox {
-                    tracing::info!("{sandbox}");
-                }
-                Ok(sandbox)
-            }
-            Err(error) => usage(format!("--sandbox: {error}")),
+/// An agent to host, from the options or from a file.
+#[derive(Debug, Default)]
+pub(super) struct HostedCommand {
+    /// The program and its arguments.
+    pub(super) words: Vec<OsString>,
+    /// The agent of another server instead.
+    pub(super) remote: Option<RemoteAgent>,
+    /// Where it works; without it, in the current directory.
+    pub(super) directory: Option<PathBuf>,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) env_remove: Vec<String>,
+    pub(super) processes: AgentProcesses,
+    pub(super) limits: HostedLimits,
+    pub(super) user: Option<String>,
+    pub(super) sandbox: SandboxArgs,
+}
+
+/// Why an agent is not hosted.
+#[derive(Debug)]
+pub(super) enum NotHosted {
+    User(String),
+    Sandbox(String),
+    Command(String),
+}
+
+impl NotHosted {
+    /// Returns the failure of the command whose options say so.
+    fn as_usage<T>(self) -> Result<T, Failure> {
+        match self {
+            Self::User(reason) => usage(format!("--agent-user: {reason}")),
+            Self::Sandbox(reason) => usage(format!("--sandbox: {reason}")),
+            Self::Command(reason) => usage(reason),
         }
     }
+}
 
+impl HostedCommand {
+    /// Starts the agent. `leftovers` is the folder in which servers of its store register.
+    ///
+    /// # Errors
+    ///
+    /// When the command cannot be started, the server cannot be reached, or it is no agent; when it cannot
+    /// be run as this user or so confined.
+    pub(super) async fn start(self, leftovers: Option<PathBuf>) -> Result<HostedAgent, NotHosted> {
+        start(self.builder(leftovers)?).await
+    }
+
+    /// Returns what starts the agent.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be run as this user or so confined.
+    fn builder(self, leftovers: Option<PathBuf>) -> Result<HostedAgentBuilder, NotHosted> {
+        let sandbox = self.prepared_sandbox()?;
+        let agent = match self.remote {
+            Some(remote) => HostedAgent::at(remote),
+            None => {
+                let mut words = self.words.into_iter();
+                let program = words.next().unwrap_or_default();
+                tracing::info!("starting {}", program.to_string_lossy());
+                HostedAgent::builder(program).args(words)
+            }
+        };
+        let mut agent = agent
+            .processes(self.processes)
+            .limits(self.limits)
+            .sandbox(sandbox);
+        if let Some(directory) = self.directory {
+            agent = agent.current_dir(directory);
+        }
+        if let Some(name) = &self.user {
+            #[cfg(unix)]
+            {
+                agent = AgentUser::find(name).map_err(NotHosted::User)?.apply(agent);
+            }
+            #[cfg(not(unix))]
+            return Err(NotHosted::User(format!(
+                "{name:?}: only Unix has users to choose"
+            )));
+        }
+        for name in self.env_remove {
+            agent = agent.env_remove(name);
+        }
+        for (name, value) in self.env {
+            agent = agent.env(name, value);
+        }
+        if let Some(folder) = leftovers {
+            agent = agent.end_leftovers(folder);
+        }
+        Ok(agent)
+    }
+
+    /// Prepares the sandbox of all processes, which work in the directory.
+    fn prepared_sandbox(&self) -> Result<Option<Sandbox>, NotHosted> {
+        let words = self.words.iter().map(OsString::as_os_str);
+        let variable = |name: &str| match self.env.get(name) {
+            Some(value) => Some(value.into()),
+            None => std::env::var_os(name),
+        };
+        let directory = self.directory.as_deref().unwrap_or(Path::new("."));
+        let prepared = self.sandbox.prepare(words, variable, directory);
+        let sandbox = prepared.map_err(|error| NotHosted::Sandbox(error.to_string()))?;
+        if let Some(sandbox) = &sandbox {
+            tracing::info!("{sandbox}");
+        }
+        Ok(sandbox)
+    }
+}
+
+impl AgentArgs {
     /// Returns the limits of the processes.
     fn limits(&self) -> HostedLimits {
         let mut limits = HostedLimits::default();
@@ -136,7 +228,7 @@ impl AgentArgs {
     }
 
     /// Returns the agent at the URL.
-    fn remote(&self, url: &str) -> Result<HostedAgentBuilder, RemoteError> {
+    fn remote(&self, url: &str) -> Result<RemoteAgent, RemoteError> {
         let token = match &self.url_token_file {
             Some(path) => Some(RemoteToken::from_file(path)?),
             None => RemoteToken::from_env(ACP_TOKEN)?,
@@ -148,34 +240,7 @@ impl AgentArgs {
         if self.url_insecure {
             agent = agent.insecure();
         }
-        Ok(HostedAgent::at(agent))
-    }
-
-    /// Returns the command; `None` if there is none.
-    fn local(&self, store: &StoreArgs) -> Result<Option<HostedAgentBuilder>, Failure> {
-        let Some((program, args)) = self.command.split_first() else {
-            #[cfg(unix)]
-            if self.agent_user.is_some() {
-                return usage("--agent-user is for the command of an agent, after --");
-            }
-            if self.sandbox.sandbox.is_some() {
-                return usage("--sandbox confines the command of an agent, after --");
-            }
-            return Ok(None);
-        };
-        tracing::info!("starting {}", program.to_string_lossy());
-        let agent = HostedAgent::builder(program)
-            .args(args)
-            .sandbox(self.prepared_sandbox()?);
-        #[cfg(unix)]
-        let agent = match &self.agent_user {
-            Some(name) => AgentUser::find(name)?.apply(agent),
-            None => agent,
-        };
-        Ok(Some(match store.agents_folder()? {
-            Some(folder) => agent.end_leftovers(folder),
-            None => agent,
-        }))
+        Ok(agent)
     }
 
     /// Starts the agent, or connects to it; `None` if there is neither command nor URL.
@@ -186,7 +251,7 @@ impl AgentArgs {
     /// no agent.
     pub(super) async fn start(&self, store: &StoreArgs) -> Result<Option<HostedAgent>, Failure> {
         match self.builder(store)? {
-            Some(agent) => start(agent).await.map(Some),
+            Some(agent) => start(agent).await.map(Some).or_else(NotHosted::as_usage),
             None => Ok(None),
         }
     }
@@ -197,36 +262,54 @@ impl AgentArgs {
     ///
     /// Wrong usage.
     fn builder(&self, store: &StoreArgs) -> Result<Option<HostedAgentBuilder>, Failure> {
-        let agent = match &self.url {
-            Some(url) => match self.remote(url) {
-                Ok(agent) => Some(agent),
-                Err(error) => return usage(format!("--url: {error}")),
+        #[cfg(unix)]
+        let user = self.agent_user.clone();
+        #[cfg(not(unix))]
+        let user = None::<String>;
+        let remote = match self.url.as_deref().map(|url| self.remote(url)).transpose() {
+            Ok(remote) => remote,
+            Err(error) => return usage(format!("--url: {error}")),
+        };
+        let is_command = !self.command.is_empty();
+        let has_url_options =
+            self.url_token_file.is_some() || self.url_ca_file.is_some() || self.url_insecure;
+        // clap does not check it when there is a command.
+        if remote.is_none() && has_url_options {
+            return usage("the options --url-… are for the server at --url URL");
+        }
+        if !is_command && user.is_some() {
+            return usage("--agent-user is for the command of an agent, after --");
+        }
+        if !is_command && self.sandbox.sandbox.is_some() {
+            return usage("--sandbox confines the command of an agent, after --");
+        }
+        if !is_command && remote.is_none() {
+            return Ok(None);
+        }
+        let command = HostedCommand {
+            words: self.command.clone(),
+            remote,
+            processes: match self.agent_process {
+                Processes::Shared => AgentProcesses::Shared,
+                Processes::Session => AgentProcesses::PerSession,
             },
-            // clap does not check it when there is a command.
-            None if self.url_token_file.is_some()
-                || self.url_ca_file.is_some()
-                || self.url_insecure =>
-            {
-                return usage("the options --url-… are for the server at --url URL");
-            }
-            None => self.local(store)?,
+            limits: self.limits(),
+            user,
+            sandbox: self.sandbox.clone(),
+            ..HostedCommand::default()
         };
-        let Some(agent) = agent else { return Ok(None) };
-        let processes = match self.agent_process {
-            Processes::Shared => AgentProcesses::Shared,
-            Processes::Session => AgentProcesses::PerSession,
-        };
-        Ok(Some(agent.processes(processes).limits(self.limits())))
+        let agent = command.builder(store.agents_folder()?);
+        agent.map(Some).or_else(NotHosted::as_usage)
     }
 }
 
-async fn start(agent: HostedAgentBuilder) -> Result<HostedAgent, Failure> {
+async fn start(agent: HostedAgentBuilder) -> Result<HostedAgent, NotHosted> {
     match agent.start().await {
         Ok(agent) => {
             tracing::info!("hosting {}", agent.name());
             Ok(agent)
         }
-        Err(error) => usage(error.to_string()),
+        Err(error) => Err(NotHosted::Command(error.to_string())),
     }
 }
 
@@ -270,7 +353,8 @@ pub(super) async fn host(args: Box<Host>) -> Result<(), Failure> {
     let Some(agent) = args.agent.builder(&args.serve.store)? else {
         return usage("host needs the command of an agent, after --, or --url");
     };
-    let agent = start(agent.first_client(&first_client().await?)).await?;
+    let agent = start(agent.first_client(&first_client().await?)).await;
+    let agent = agent.or_else(NotHosted::as_usage)?;
     let served = serve_handler(agent.clone(), args.serve).await;
     agent.shutdown().await;
     served

@@ -1,13 +1,13 @@
 //! The option `--store`: every store that the commands know is a variant of [`StoreKind`].
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use acp_server::store::{Durability, MemoryStore, SqliteOptions, SqliteStore, Store};
 use clap::Args;
 
 use super::Failure;
-use super::usage::UsageError;
+use super::usage::{UsageError, usage};
 
 /// Where sessions are kept.
 #[derive(Clone, Debug, Args)]
@@ -33,6 +33,33 @@ impl StoreArgs {
             Some(path) => Ok(StoreKind::Sqlite(path.clone())),
             None => Ok(StoreKind::Sqlite(SqliteStore::default_path()?)),
         }
+    }
+
+    /// Returns the store of one of several agents: a file beside that of the option, with the agent's name
+    /// in its name or with the name `file`.
+    ///
+    /// # Errors
+    ///
+    /// Wrong usage for a file without a store on the disk; when the user has no home folder.
+    pub(super) fn of_agent(&self, name: &str, file: Option<&Path>) -> Result<Self, Failure> {
+        let path = match (self.kind()?, file) {
+            (StoreKind::Memory, None) => return Ok(self.clone()),
+            (StoreKind::Memory, Some(_)) => {
+                return usage("with `--store memory` no agent has a file");
+            }
+            (StoreKind::Sqlite(path), Some(file)) => path.with_file_name("").join(file),
+            (StoreKind::Sqlite(path), None) => {
+                let mut named = path.file_stem().unwrap_or_default().to_owned();
+                named.push(".");
+                named.push(name);
+                if let Some(extension) = path.extension() {
+                    named.push(".");
+                    named.push(extension);
+                }
+                path.with_file_name(named)
+            }
+        };
+        Ok(Self { store: Some(path) })
     }
 
     /// Opens the store. `sync`: each commit is on the disk when it completes.

@@ -167,6 +167,7 @@ impl HostedAgentBuilder {
             let set = [
                 (!self.args.is_empty(), "arguments"),
                 (!self.env.is_empty(), "environment"),
+                (self.directory.is_some(), "directory"),
                 (self.sandbox.is_some(), "sandbox"),
                 (self.starter.is_some(), "command that starts it"),
             ];

@@ -36,6 +36,26 @@ processes supervised:
   acp-server serve -- opencode acp
 It does not get ACP_SERVER_TOKEN. What it writes to standard error is logged.
 
+Several agents, each with a store of its own (sessions.NAME.db beside --store):
+  acp-server serve --agents agents.toml
+with a table for each. All but name and command may be left out:
+  [[agents]]
+  name = "coder"                   # /acp/coder; the first agent is /acp, too
+  description = "Writes code"
+  command = "opencode acp"         # split as by a shell, or a list
+  directory = "/srv/project"       # where it works
+  env = { KEY = "value" }          # for this agent only
+  env_remove = ["HTTP_PROXY"]
+  user = "agent"                   # as --agent-user
+  sandbox = { mechanism = "landlock", write = [], network = true }
+  agent_process = "shared"         # as --agent-process
+  limits = { processes = 64, start_timeout = 60, answer_timeout = 50, terminals = 64 }
+  model = "fast"                   # as --model, --mode and --option
+  mode = "ask"
+  options = { thought_level = "high" }
+  store = "coder.db"               # beside --store
+All are started before the server listens.
+
 A new certificate is loaded within seconds of its file's change, and at
 SIGHUP. A browser gets a ticket for one request by POST /ticket, and sends it
 as ?ticket=TICKET. GET /healthz needs no token. GET /openapi.json describes
@@ -47,8 +67,21 @@ within --shutdown-timeout. A second signal ends it at once. Sessions stay in
 the store.
 
 Exit codes: 0 after a signal, 1 when the store or the socket failed, 2 for
-wrong usage, when a server runs on the port already, and when COMMAND cannot
-be started or does not answer."#;
+wrong usage, when a server runs on the port already, and when COMMAND or an
+agent of --agents cannot be started or does not answer."#;
+
+/// Options that a file of agents has for each agent.
+const REPLACED: &[&str] = &[
+    "command",
+    "url",
+    "agent_process",
+    #[cfg(unix)]
+    "agent_user",
+    "sandbox",
+    "model",
+    "mode",
+    "option",
+];
 
 /// Serves the agent over HTTP, server-sent events and WebSocket, to any number of clients.
 #[derive(Debug, Args)]
@@ -119,6 +152,10 @@ pub struct RemoteServe {
     /// Seconds for cancelled turns and for connections to end
     #[arg(long, value_name = "SECONDS", default_value_t = 8)]
     pub shutdown_timeout: u64,
+    /// Serves the agents of this file, tables `[[agents]]` in TOML, each with a store of its own: the
+    /// first at /acp, each of them at /acp/NAME. The file replaces COMMAND and its options
+    #[arg(long, value_name = "FILE", conflicts_with_all = REPLACED)]
+    pub agents: Option<PathBuf>,
     /// Who answers questions besides the clients.
     #[command(flatten)]
     pub questions: QuestionArgs,

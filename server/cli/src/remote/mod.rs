@@ -1,5 +1,6 @@
 //! `acp-server serve`, `status` and `stop`.
 
+mod agents;
 pub(super) mod args;
 pub(super) mod secrets;
 mod serve;

@@ -5,8 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use acp_reference_agent::Reference;
-use acp_server::{Limits, Policies, Server};
 use acp_server_remote::{
     AccessControl, AnsweredRequest, Host, Hosts, ServeSettings, Tls, TlsFiles, Token, TokenFile,
     Tokens,
@@ -18,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::log::{Log, LogArgs};
 use super::super::usage::usage;
 use super::super::{Failure, note};
+use super::agents::StartedAgents;
 use super::args::RemoteServe;
 use super::secrets;
 use super::signals::{EndSignals, Hangups};
@@ -84,7 +83,7 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         0 => None,
         port => Some(take(&discovery, port)?),
     };
-    let agent = args.agent.start(&args.store).await?;
+    let started = StartedAgents::start(&args).await?;
     let listener = match TcpListener::bind(address).await {
         Ok(listener) => listener,
         Err(error) => return Err(format!("cannot listen on {address}: {error}").into()),
@@ -95,15 +94,7 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         none => none.insert(take(&discovery, address.port())?),
     };
 
-    let server = match &agent {
-        Some(agent) => Server::builder(agent.clone()),
-        None => Server::builder(Reference),
-    };
-    let mut limits = Limits::default();
-    args.keep.apply(&mut limits);
-    let server = args.questions.apply(server, Policies::default())?;
-    let server = server.store(args.store.open(false)?).limits(limits);
-    let server = server.initial_settings(args.settings.settings()).build();
+    let agents = started.serve(&args)?;
     let mut tokens = match master.as_ref().or(generated.as_ref()) {
         Some(master) => Tokens::new(master),
         None => Tokens::open(),
@@ -131,7 +122,6 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
     settings.listen.tls.clone_from(&tls);
     settings.drain = Duration::from_secs(args.drain);
     settings.shutdown_timeout = Duration::from_secs(args.shutdown_timeout);
-    settings.after_sessions = agent.map(|agent| async move { agent.shutdown().await }.boxed());
     if args.log_requests {
         settings.on_request = Some(Arc::new(|request: AnsweredRequest| {
             tracing::info!(
@@ -185,7 +175,7 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         ends_within: args.drain.saturating_add(args.shutdown_timeout),
     })?;
     tracing::info!("listening on {scheme}://{address}/acp");
-    tracing::info!("store: {}", args.store.place()?);
+    started.log()?;
     match args.keep.to_string() {
         all if all.is_empty() => tracing::info!("retention: none; the store keeps everything"),
         kept => tracing::info!("retention: {kept}"),
@@ -207,8 +197,9 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         ));
     }
 
+    settings.after_sessions = Some(started.shutdown().boxed());
     let stop = settings.stop.clone();
-    let serving = acp_server_remote::serve(server, listener, settings);
+    let serving = acp_server_remote::serve(agents, listener, settings);
     let ending = async {
         signals.next().await;
         tracing::info!("stopping; a second signal ends at once");

@@ -9,6 +9,8 @@
 
 #[cfg(target_os = "linux")]
 mod agent_user;
+#[cfg(unix)]
+mod agents;
 #[path = "../../../remote/tests/it/answer.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod answer;
