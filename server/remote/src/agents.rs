@@ -4,14 +4,15 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use acp_server::Server;
+use acp_server::{Access, Server};
+use axum::Router;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path as UrlPath, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any};
-use axum::{Json, Router};
-use serde_json::json;
+
+use super::failure::Failure;
 
 /// The most characters of a name.
 const LONGEST_NAME: usize = 64;
@@ -35,7 +36,7 @@ const LONGEST_NAME: usize = 64;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Agents(Arc<Vec<ServedAgent>>);
+pub struct Agents(Arc<Vec<Arc<ServedAgent>>>);
 
 /// One of several [`Agents`].
 #[derive(Clone)]
@@ -115,6 +116,16 @@ impl ServedAgent {
         &self.server
     }
 
+    /// Returns whether it requires a login of clients with these rights.
+    pub(crate) fn requires_login(&self, access: &Access) -> bool {
+        self.server.info().requires_login(access)
+    }
+
+    /// Returns the name that the agent announces.
+    pub(crate) fn announced_name(&self) -> &str {
+        &self.server.info().implementation.name
+    }
+
     fn has_path(&self) -> bool {
         let is_in_names = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         (1..=LONGEST_NAME).contains(&self.name.len()) && self.name.chars().all(is_in_names)
@@ -132,7 +143,7 @@ impl fmt::Debug for ServedAgent {
 impl From<Server> for Agents {
     fn from(server: Server) -> Self {
         let name = server.info().implementation.name.clone();
-        Self(Arc::new(vec![ServedAgent::new(name, server)]))
+        Self(Arc::new(vec![Arc::new(ServedAgent::new(name, server))]))
     }
 }
 
@@ -143,7 +154,7 @@ impl Agents {
     ///
     /// When there is none, or a name cannot be used, or is that of two.
     pub fn new(agents: impl IntoIterator<Item = ServedAgent>) -> Result<Self, AgentsError> {
-        let agents: Vec<_> = agents.into_iter().collect();
+        let agents: Vec<_> = agents.into_iter().map(Arc::new).collect();
         if agents.is_empty() {
             return Err(AgentsError::None);
         }
@@ -159,7 +170,7 @@ impl Agents {
         Ok(Self(Arc::new(agents)))
     }
 
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, ServedAgent> {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Arc<ServedAgent>> {
         self.0.iter()
     }
 
@@ -168,7 +179,7 @@ impl Agents {
         self.0.len() > 1
     }
 
-    pub(crate) fn default_agent(&self) -> &ServedAgent {
+    pub(crate) fn default_agent(&self) -> &Arc<ServedAgent> {
         // There is always one.
         &self.0[0]
     }
@@ -178,13 +189,13 @@ impl Agents {
     /// # Errors
     ///
     /// With the names that exist.
-    pub(crate) fn named(&self, name: Option<&str>) -> Result<&ServedAgent, UnknownAgent> {
+    pub(crate) fn named(&self, name: Option<&str>) -> Result<&Arc<ServedAgent>, UnknownAgent> {
         let Some(name) = name else {
             return Ok(self.default_agent());
         };
         let found = self.iter().find(|agent| agent.name == name);
         found.ok_or_else(|| {
-            let known: Vec<_> = self.iter().map(ServedAgent::name).collect();
+            let known: Vec<_> = self.iter().map(|agent| agent.name()).collect();
             UnknownAgent {
                 name: name.to_owned(),
                 known: known.join(", "),
@@ -225,8 +236,8 @@ async fn unknown(
         // Its name is no part of a path.
         Ok(_) => "the only agent is at the path before the name".to_owned(),
     };
-    let body = json!({ "error": "agent_not_found", "message": message });
-    (StatusCode::NOT_FOUND, Json(body)).into_response()
+    let refusal = Failure::new(StatusCode::NOT_FOUND, "agent_not_found");
+    refusal.message(message).into_response()
 }
 
 #[cfg(test)]
@@ -257,7 +268,7 @@ mod tests {
     #[tokio::test]
     async fn the_first_is_the_default() {
         let agents = agents(&["a", "b"]).unwrap();
-        let named = |name| agents.named(name).map(ServedAgent::name);
+        let named = |name| agents.named(name).map(|agent| agent.name());
         assert_eq!(named(None).unwrap(), "a");
         assert_eq!(named(Some("b")).unwrap(), "b");
         let unknown = named(Some("c")).unwrap_err().to_string();

@@ -14,7 +14,39 @@ use super::summary::is_model;
 use crate::caller::Caller;
 use crate::health::Health;
 
-/// A server and its agent.
+/// The agents of a server.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct AgentList {
+    /// The first is the default.
+    agents: Vec<Agent>,
+}
+
+/// An agent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Agent {
+    /// Its name at this server: in paths such as `/acp/NAME`, in `agent` of new sessions and lists.
+    name: String,
+    /// What it is for.
+    description: Option<String>,
+    /// The working directory of sessions that name none.
+    cwd: String,
+    /// The name that it announces.
+    announced_name: String,
+    /// The title that it announces, for people.
+    title: Option<String>,
+    /// The version that it announces.
+    version: String,
+    /// Whether it requires a login, which this interface does not have.
+    login_required: bool,
+    /// Whether prompts may have images.
+    images: bool,
+    /// Whether prompts may have audio.
+    audio: bool,
+    /// Whether prompts may have the content of files.
+    embedded_context: bool,
+}
+
+/// A server and its agent, the default one.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ServerInfo {
     /// Of the agent.
@@ -75,15 +107,39 @@ pub(super) async fn server_info(
     caller: Caller,
 ) -> Result<Json<ServerInfo>, Failure> {
     let models = rest.models(&caller, &OfSession::default()).await?;
-    let agent = &rest.server().info().implementation;
+    let default = rest.agents().default_agent();
+    let agent = &default.server().info().implementation;
     Ok(Json(ServerInfo {
         version: agent.version.clone(),
         model: models.active.model,
         provider: agent.name.clone(),
         tools: Vec::new(),
-        cwd: rest.directory()?,
+        cwd: rest.directory(default)?,
         title: agent.title.clone(),
     }))
+}
+
+pub(super) async fn list_agents(
+    State(rest): State<Rest>,
+    caller: Caller,
+) -> Result<Json<AgentList>, Failure> {
+    let agents = rest.agents().iter().map(|agent| {
+        let info = &agent.server().info();
+        Ok(Agent {
+            name: agent.name().to_owned(),
+            description: agent.described().map(str::to_owned),
+            cwd: rest.directory(agent)?,
+            announced_name: info.implementation.name.clone(),
+            title: info.implementation.title.clone(),
+            version: info.implementation.version.clone(),
+            login_required: agent.requires_login(&caller.access),
+            images: info.prompt.image,
+            audio: info.prompt.audio,
+            embedded_context: info.prompt.embedded_context,
+        })
+    });
+    let agents = agents.collect::<Result<_, Failure>>()?;
+    Ok(Json(AgentList { agents }))
 }
 
 pub(super) async fn list_providers(
@@ -101,7 +157,7 @@ pub(super) async fn list_tools() -> Json<ToolList> {
 impl Rest {
     async fn models(&self, caller: &Caller, query: &OfSession) -> Result<Providers, Failure> {
         let (mut current, mut available) = (Vec::new(), Vec::new());
-        for session in self.offering(caller, query).await? {
+        for (_, session) in self.offering(caller, query).await? {
             let options = session.settings().shown(true).unwrap_or_default();
             for option in options.into_iter().filter(is_model) {
                 let SessionConfigKind::Select(select) = option.kind else {
@@ -124,7 +180,7 @@ impl Rest {
             }
         }
         let model = current.pop().filter(|_| current.is_empty());
-        let provider = self.source().to_owned();
+        let provider = self.agents().default_agent().announced_name().to_owned();
         Ok(Providers {
             active: ActiveModel { provider, model },
             available,

@@ -72,6 +72,7 @@ pub(super) async fn approve_tool(
         .approved
         .ok_or_else(|| Failure::bad_request("missing_approved"))?;
     let id = SessionId::from(session.as_str());
+    rest.check_login(&caller, Some(&id)).await?;
     rest.record(&id).await?;
     // Nothing waits in a session that is not in memory.
     let session = rest.in_memory(&id).ok_or_else(not_found)?;

@@ -11,6 +11,9 @@ use super::failure::Failure;
 /// What a new session begins with.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(super) struct Choices {
+    /// The name of the agent. Default: the first one.
+    #[schema(value_type = String, required = false)]
+    agent: Option<String>,
     /// A value of the agent's config option of category `model`.
     model: Option<String>,
     /// A mode of the agent.
@@ -21,6 +24,10 @@ pub(super) struct Choices {
 }
 
 impl Choices {
+    pub(super) fn agent(&self) -> Option<&str> {
+        self.agent.as_deref()
+    }
+
     /// Sets them.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The agent's slash commands.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use acp_sdk::v1::{AvailableCommand, AvailableCommandInput, SessionId};
 use acp_server::Session;
@@ -17,6 +18,7 @@ use super::failure::Failure;
 use super::query::Parameters;
 use super::state::Rest;
 use super::turns::prompt;
+use crate::agents::ServedAgent;
 use crate::caller::Caller;
 
 /// Which session's.
@@ -27,6 +29,9 @@ pub(super) struct OfSession {
     /// offer.
     #[param(value_type = String, required = false)]
     session_id: Option<String>,
+    /// Only what the sessions in memory of the agent with this name offer. Default: of all agents.
+    #[param(value_type = String, required = false)]
+    agent: Option<String>,
 }
 
 /// The command of a path, for the document.
@@ -52,7 +57,7 @@ pub(super) struct Command {
     description: String,
     /// What follows the name: one text, if the command takes any.
     args: Vec<Argument>,
-    /// The name of the agent.
+    /// The name that the agent announces.
     source: String,
 }
 
@@ -95,18 +100,15 @@ pub(super) async fn list_commands(
     Parameters(query): Parameters<OfSession>,
 ) -> Result<Json<CommandList>, Failure> {
     let mut commands = BTreeMap::new();
-    for session in rest.offering(&caller, &query).await? {
+    for (agent, session) in rest.offering(&caller, &query).await? {
         for command in session.settings().available_commands() {
             commands
                 .entry(command.name.clone())
-                .or_insert_with(|| command.clone());
+                .or_insert_with(|| shown(command.clone(), agent.announced_name()));
         }
     }
-    let commands = commands
-        .into_values()
-        .map(|command| shown(command, rest.source()));
     Ok(Json(CommandList {
-        commands: commands.collect(),
+        commands: commands.into_values().collect(),
     }))
 }
 
@@ -150,22 +152,27 @@ pub(super) async fn invoke_command(
 }
 
 impl Rest {
-    /// Returns the sessions whose offers are asked for.
+    /// Returns the sessions whose offers are asked for, with their agents.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// As [`open`](Self::open) and [`chosen`](Self::chosen).
     pub(super) async fn offering(
         &self,
         caller: &Caller,
         query: &OfSession,
-    ) -> Result<Vec<Session>, Failure> {
+    ) -> Result<Vec<(Arc<ServedAgent>, Session)>, Failure> {
         let Some(id) = &query.session_id else {
-            return Ok(self.server().open_sessions());
+            let agents = self.chosen(caller, query.agent.as_deref())?.into_iter();
+            let sessions = agents.flat_map(|agent| {
+                let open = agent.server().open_sessions().into_iter();
+                open.map(move |session| (agent.clone(), session))
+            });
+            return Ok(sessions.collect());
         };
         let id = SessionId::from(id.as_str());
-        self.record(&id).await?;
-        Ok(vec![self.open(caller, &id).await?])
+        let agent = self.record(&id).await?.agent;
+        Ok(vec![(agent, self.open(caller, &id).await?)])
     }
 }
 

@@ -13,6 +13,7 @@ use super::query::{Parameters, RowsQuery};
 use super::runs::{FoundRun, Newest, RUNS, Run, Runs};
 use super::state::Rest;
 use super::usage::{DOLLARS, Usage};
+use crate::caller::Caller;
 
 /// What runs cost.
 #[derive(Debug, Serialize, ToSchema)]
@@ -66,13 +67,15 @@ pub(super) struct AppliedFilters {
     since: Option<String>,
     until: Option<String>,
     model: Option<String>,
+    agent: Option<String>,
 }
 
 pub(super) async fn cost_of_runs(
     State(rest): State<Rest>,
+    caller: Caller,
     Parameters(query): Parameters<RowsQuery>,
 ) -> Result<Json<RunCosts>, Failure> {
-    let filters = query.filters(RUNS)?;
+    let filters = rest.filters(&caller, &query, RUNS)?;
     let mut newest = Newest::new(filters.limit);
     let mut adder = Adder::default();
     if query.has_limit() {
@@ -104,6 +107,7 @@ pub(super) async fn cost_of_runs(
             since: query.since().map(str::to_owned),
             until: query.until().map(str::to_owned),
             model: query.model().map(str::to_owned),
+            agent: query.agent().map(str::to_owned),
         },
     }))
 }

@@ -41,6 +41,13 @@ impl Failure {
         Self::not_found("session_not_found")
     }
 
+    pub(super) fn login_required() -> Self {
+        Self::new(StatusCode::FORBIDDEN, "login_required").message(
+            "the agent requires a login, which this interface does not have: use /acp or /rpc, or a \
+             read-only token",
+        )
+    }
+
     pub(super) fn session_not_open() -> Self {
         Self::new(StatusCode::CONFLICT, "session_not_open").message(
             "the token is for reading only, which opens no session; \

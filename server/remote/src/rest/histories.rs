@@ -8,8 +8,10 @@ use acp_server::store::{ListQuery, Page, Pages, Records, SessionRecord, Store, S
 use axum::http::StatusCode;
 
 use super::failure::Failure;
-use super::state::Rest;
+use super::runs::milliseconds;
+use super::state::{Rest, StoredSession};
 use super::summary::{History, TurnSummary};
+use crate::agents::ServedAgent;
 
 /// The most bytes of the turns that are remembered; few in the tests of this module.
 const MOST_BYTES: usize = if cfg!(test) { 64 << 10 } else { 32 << 20 };
@@ -28,8 +30,8 @@ pub(super) struct Histories(Mutex<Kept>);
 struct Kept {
     by_session: HashMap<SessionId, Arc<History>>,
     bytes: usize,
-    /// What is not in the store yet.
-    unsaved: Vec<(SessionId, Arc<History>)>,
+    /// What is not in the store of its agent yet.
+    unsaved: Vec<(Arc<ServedAgent>, SessionId, Arc<History>)>,
 }
 
 impl Histories {
@@ -56,10 +58,11 @@ impl Histories {
         kept.by_session.insert(session.clone(), history);
     }
 
-    fn save_later(&self, session: &SessionId, history: Arc<History>) {
+    fn save_later(&self, session: &StoredSession, history: Arc<History>) {
         let mut kept = self.kept();
         if kept.unsaved.len() < PAGE {
-            kept.unsaved.push((session.clone(), history));
+            let agent = session.agent.clone();
+            kept.unsaved.push((agent, session.id.clone(), history));
         }
     }
 
@@ -80,14 +83,22 @@ fn size(session: &SessionId, history: &History) -> usize {
     size_of::<History>() + session.as_str().len() + history.bytes()
 }
 
-/// The sessions of the store, the latest activity first.
+/// The sessions of several agents, the latest activity first.
 pub(super) struct AllRecords<'a> {
-    records: Records<&'a dyn Store>,
+    stores: Vec<AgentRecords<'a>>,
     operation: &'static str,
     rest: &'a Rest,
     /// Whether the turns of the sessions are needed.
     with_turns: bool,
-    page: VecDeque<SessionRecord>,
+    page: VecDeque<StoredSession>,
+}
+
+/// The sessions of one agent, the latest activity first.
+struct AgentRecords<'a> {
+    agent: &'a Arc<ServedAgent>,
+    records: Records<&'a dyn Store>,
+    /// The next one, if it was read.
+    next: Option<SessionRecord>,
 }
 
 impl AllRecords<'_> {
@@ -96,7 +107,7 @@ impl AllRecords<'_> {
     /// # Errors
     ///
     /// 500 with the name of the operation, when the store fails.
-    pub(super) async fn next(&mut self) -> Result<Option<SessionRecord>, Failure> {
+    pub(super) async fn next(&mut self) -> Result<Option<StoredSession>, Failure> {
         if self.page.is_empty() {
             while self.page.len() < PAGE
                 && let Some(record) = self.read().await?
@@ -110,9 +121,29 @@ impl AllRecords<'_> {
         Ok(self.page.pop_front())
     }
 
-    async fn read(&mut self) -> Result<Option<SessionRecord>, Failure> {
-        let next = self.records.next().await;
-        next.map_err(|error| Failure::internal(self.operation, error.to_string()))
+    /// Reads the next session of the agent whose next one was active last.
+    async fn read(&mut self) -> Result<Option<StoredSession>, Failure> {
+        let operation = self.operation;
+        for store in &mut self.stores {
+            if store.next.is_none() {
+                let next = store.records.next().await;
+                store.next =
+                    next.map_err(|error| Failure::internal(operation, error.to_string()))?;
+            }
+        }
+        let activity = |store: &&mut AgentRecords<'_>| {
+            store
+                .next
+                .as_ref()
+                .map(|next| milliseconds(&next.updated_at))
+        };
+        // The first of equal ones, so that the order is that of the agents.
+        let latest = self.stores.iter_mut().rev().max_by_key(activity);
+        Ok(latest.and_then(|store| {
+            let record = store.next.take()?;
+            let agent = store.agent.clone();
+            Some(StoredSession { record, agent })
+        }))
     }
 
     /// Reads what the store has kept of the turns of a page's sessions, in one go.
@@ -120,21 +151,25 @@ impl AllRecords<'_> {
         let histories = self.rest.histories();
         let unknown: Vec<_> = {
             let kept = histories.kept();
-            let is_known = |record: &&SessionRecord| kept.by_session.contains_key(&record.id);
-            let unknown = self.page.iter().filter(|record| !is_known(record));
-            unknown
-                .map(|record| (record.id.clone(), record.last_event))
-                .collect()
+            let is_known = |session: &&StoredSession| kept.by_session.contains_key(&session.id);
+            let unknown = self.page.iter().filter(|session| !is_known(session));
+            unknown.collect()
         };
-        let ids: Vec<_> = unknown.iter().map(|(id, _)| id.clone()).collect();
-        let texts = self.rest.server().store().derived(&ids).await;
-        let texts = texts.map_err(|error| Failure::internal(self.operation, error.to_string()))?;
-        for ((id, last_event), text) in unknown.iter().zip(texts) {
-            let history = text.and_then(|text| History::of_text(&text, *last_event));
-            if let Some(history) = history {
-                histories.keep(id, Arc::new(history));
+        for AgentRecords { agent, .. } in &self.stores {
+            let of_agent = unknown
+                .iter()
+                .filter(|session| Arc::ptr_eq(&session.agent, agent));
+            let ids: Vec<_> = of_agent.clone().map(|session| session.id.clone()).collect();
+            let texts = agent.server().store().derived(&ids).await;
+            let texts =
+                texts.map_err(|error| Failure::internal(self.operation, error.to_string()))?;
+            for (session, text) in of_agent.zip(texts) {
+                let history = text.and_then(|text| History::of_text(&text, session.last_event));
+                if let Some(history) = history {
+                    histories.keep(&session.id, Arc::new(history));
+                }
+                tokio::task::consume_budget().await;
             }
-            tokio::task::consume_budget().await;
         }
         self.rest.save_histories().await;
         Ok(())
@@ -142,11 +177,22 @@ impl AllRecords<'_> {
 }
 
 impl Rest {
-    pub(super) fn all_records(&self, operation: &'static str, with_turns: bool) -> AllRecords<'_> {
+    /// Returns the sessions of these agents.
+    pub(super) fn all_records<'a>(
+        &'a self,
+        agents: &'a [Arc<ServedAgent>],
+        operation: &'static str,
+        with_turns: bool,
+    ) -> AllRecords<'a> {
         let mut query = ListQuery::default();
         query.limit = PAGE;
+        let stores = agents.iter().map(|agent| AgentRecords {
+            agent,
+            records: Records::new(&**agent.server().store(), query.clone()),
+            next: None,
+        });
         AllRecords {
-            records: Records::new(&**self.server().store(), query),
+            stores: stores.collect(),
             operation,
             rest: self,
             with_turns,
@@ -157,17 +203,20 @@ impl Rest {
     /// Keeps in the store what was read of turns since the last time, for later processes.
     pub(super) async fn save_histories(&self) {
         let unsaved = std::mem::take(&mut self.histories().kept().unsaved);
-        let texts = unsaved.into_iter().filter_map(|(id, history)| {
-            let text = history.to_text()?;
-            (text.len() <= MOST_KEPT_BYTES).then_some((id, text))
-        });
-        let texts: Vec<_> = texts.collect();
-        if texts.is_empty() {
-            return;
-        }
-        // It can be made again.
-        if let Err(error) = self.server().store().keep_derived(texts).await {
-            tracing::debug!(%error, "the turns of sessions are not kept in the store");
+        for agent in self.agents().iter() {
+            let of_agent = unsaved.iter().filter(|(of, ..)| Arc::ptr_eq(of, agent));
+            let texts = of_agent.filter_map(|(_, id, history)| {
+                let text = history.to_text()?;
+                (text.len() <= MOST_KEPT_BYTES).then(|| (id.clone(), text))
+            });
+            let texts: Vec<_> = texts.collect();
+            if texts.is_empty() {
+                continue;
+            }
+            // It can be made again.
+            if let Err(error) = agent.server().store().keep_derived(texts).await {
+                tracing::debug!(%error, "the turns of sessions are not kept in the store");
+            }
         }
     }
 
@@ -179,7 +228,7 @@ impl Rest {
     /// 404 or 500 with the name of the operation, when the events cannot be read.
     pub(super) async fn each_turn(
         &self,
-        record: &SessionRecord,
+        record: &StoredSession,
         operation: &'static str,
         mut visit: impl FnMut(&TurnSummary, Option<&str>),
     ) -> Result<Option<String>, Failure> {
@@ -193,7 +242,7 @@ impl Rest {
         if history.last() < record.last_event {
             let mut longer = Arc::unwrap_or_clone(history);
             let mut is_whole = true;
-            let store = self.server().store();
+            let store = record.agent.server().store();
             let mut pages = Pages::new(&**store, &record.id, longer.last(), record.last_event);
             let failed = |error: StoreError| Failure::store(operation, &error);
             let turns = self.long_reads().turns();
@@ -221,7 +270,7 @@ impl Rest {
                 self.histories().keep(&record.id, history.clone());
                 // A running turn changes it soon.
                 if record.running_turn.is_none() {
-                    self.histories().save_later(&record.id, history.clone());
+                    self.histories().save_later(record, history.clone());
                 }
             }
         }

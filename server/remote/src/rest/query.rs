@@ -1,5 +1,7 @@
 //! The parameters of lists: of which time, of which model, how many.
 
+use std::sync::Arc;
+
 use axum::extract::FromRequestParts;
 use axum::extract::Query;
 use axum::http::request::Parts;
@@ -14,6 +16,9 @@ use utoipa::openapi::schema::{
 };
 
 use super::failure::Failure;
+use super::state::Rest;
+use crate::agents::ServedAgent;
+use crate::caller::Caller;
 
 /// The most rows of a list.
 pub(super) const MOST_ROWS: usize = 10_000;
@@ -50,10 +55,13 @@ pub(super) struct RowsQuery {
     /// The most rows, the latest first.
     #[param(value_type = u32, required = false, minimum = 1, maximum = 10_000)]
     limit: Option<String>,
+    /// Only those of the agent with this name. Default: of all agents.
+    #[param(value_type = String, required = false)]
+    agent: Option<String>,
 }
 
 /// The parameters, understood.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Filters {
     since: Option<Timestamp>,
     until: Option<Timestamp>,
@@ -61,13 +69,15 @@ pub(super) struct Filters {
     pub(super) model: Option<String>,
     is_exact: bool,
     pub(super) limit: usize,
+    /// Whose sessions are asked for.
+    pub(super) agents: Vec<Arc<ServedAgent>>,
 }
 
 impl RowsQuery {
     /// # Errors
     ///
     /// 400, when a parameter cannot be understood.
-    pub(super) fn filters(&self, limit: usize) -> Result<Filters, Failure> {
+    fn filters(&self, limit: usize) -> Result<Filters, Failure> {
         let now = Timestamp::now();
         let time = |name, text: &Option<String>| {
             let text = text.as_deref();
@@ -80,6 +90,7 @@ impl RowsQuery {
             model: model.map(str::to_lowercase),
             is_exact: false,
             limit: self.limit.as_deref().map_or(Ok(limit), rows)?,
+            agents: Vec::new(),
         })
     }
 
@@ -95,8 +106,31 @@ impl RowsQuery {
         self.model.as_deref()
     }
 
+    pub(super) fn agent(&self) -> Option<&str> {
+        self.agent.as_deref()
+    }
+
     pub(super) fn has_limit(&self) -> bool {
         self.limit.is_some()
+    }
+}
+
+impl Rest {
+    /// Returns the parameters of a list, with the agents whose sessions it has.
+    ///
+    /// # Errors
+    ///
+    /// 400, when a parameter cannot be understood or no agent has the name; 403 where a login is required.
+    pub(super) fn filters(
+        &self,
+        caller: &Caller,
+        query: &RowsQuery,
+        limit: usize,
+    ) -> Result<Filters, Failure> {
+        Ok(Filters {
+            agents: self.chosen(caller, query.agent())?,
+            ..query.filters(limit)?
+        })
     }
 }
 

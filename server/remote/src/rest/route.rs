@@ -241,19 +241,17 @@ async fn check(
     request: Request,
     next: Next,
 ) -> Response {
-    let info = guard.rest.server().info();
-    if guard.needs_login && info.requires_login(&caller.access) {
-        let message = "the agent requires a login, which this interface does not have: use /acp or \
-                       /rpc, or a read-only token";
-        let refusal = Failure::new(StatusCode::FORBIDDEN, "login_required").message(message);
-        return refusal.into_response();
-    }
     // A path that is no text names no session.
     let session = path.ok().and_then(|path| {
         let mut parameters = path.iter();
         let id = parameters.find_map(|(name, value)| (name == "id").then_some(value));
         id.map(SessionId::from)
     });
+    if guard.needs_login
+        && let Err(refusal) = guard.rest.check_login(&caller, session.as_ref()).await
+    {
+        return refusal.into_response();
+    }
     match guard.right.check(&caller.access, session.as_ref()) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),

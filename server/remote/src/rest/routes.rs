@@ -28,13 +28,13 @@ pub(super) fn all() -> Vec<Route> {
             .about("session", "create_session", "Creates a session, and issues a token that opens nothing else.")
             .body::<short::NewSession>(False)
             .answers::<short::CreatedSession>(201, "The session and its token")
-            .refuses(400, "No JSON object, no absolute path, or `invalid_setting`")
+            .refuses(400, "No JSON object, no absolute path, `agent_not_found`, or `invalid_setting`")
             .refuses(404, "`model_not_found`: the agent does not offer it"),
         Route::new(Get, "/session", Right::Read, short::list_session_ids)
             .about("session", "list_session_ids", "Lists the ids of the sessions, the latest activity first.")
             .takes::<RowsQuery>()
             .answers::<short::SessionIds>(200, "The ids")
-            .refuses(400, "A parameter cannot be understood"),
+            .refuses(400, "`agent_not_found`, or a parameter cannot be understood"),
         Route::new(Get, "/session/{id}", Right::ReadSession, short::get_session)
             .about("session", "get_session", "Returns a session.")
             .answers::<short::SessionState>(200, "The session"),
@@ -83,7 +83,7 @@ pub(super) fn all() -> Vec<Route> {
             )
             .refuses(
                 400,
-                "`missing_prompt`, `invalid_working_dir`, `invalid_setting`, or no JSON object; \
+                "`missing_prompt`, `agent_not_found`, `invalid_working_dir`, `invalid_setting`, or no JSON object; \
                  `unsupported_field` for `max_steps`, `allowed_tools` and `persist: false`",
             )
             .refuses(404, "`model_not_found`: the agent does not offer it"),
@@ -91,7 +91,7 @@ pub(super) fn all() -> Vec<Route> {
             .about("sessions", "list_sessions", "Lists sessions, the latest activity first.")
             .takes::<RowsQuery>()
             .answers::<sessions::SessionList>(200, "The sessions; 20 unless `limit` says otherwise")
-            .refuses(400, "A parameter cannot be understood"),
+            .refuses(400, "`agent_not_found`, or a parameter cannot be understood"),
         Route::new(Get, "/sessions/{id}", Right::ReadSession, sessions::get_whole_session)
             .about("sessions", "get_whole_session", "Returns a session with all of its events.")
             .answers::<sessions::WholeSession>(200, "The session")
@@ -157,6 +157,7 @@ pub(super) fn all() -> Vec<Route> {
             .about("agent", "list_commands", "Lists the agent's slash commands.")
             .takes::<OfSession>()
             .answers::<CommandList>(200, "The commands")
+            .refuses(400, "`agent_not_found`")
             .refuses(404, "`session_not_found`")
             .refuses(409, "`session_not_open`, to readers"),
         Route::new(Post, "/commands/{name}/invoke", Right::Full, commands::invoke_command)
@@ -170,22 +171,27 @@ pub(super) fn all() -> Vec<Route> {
             .about("runs", "list_runs", "Lists runs, the latest start first.")
             .takes::<RowsQuery>()
             .answers::<runs::RunList>(200, "The runs; 1,000 unless `limit` says otherwise")
-            .refuses(400, "`invalid_query`"),
+            .refuses(400, "`agent_not_found`, `invalid_query`"),
         Route::new(Get, "/runs/cost", Right::Read, cost::cost_of_runs)
             .about("runs", "cost_of_runs", "Adds up what runs cost.")
             .takes::<RowsQuery>()
             .answers::<cost::RunCosts>(200, "The costs of all runs; with `limit`, of those that `/runs` lists")
-            .refuses(400, "`invalid_query`"),
+            .refuses(400, "`agent_not_found`, `invalid_query`"),
         Route::new(Get, "/providers", Right::Read, agent::list_providers)
             .about("agent", "list_providers", "Lists the models that can be chosen.")
             .takes::<OfSession>()
             .answers::<agent::Providers>(200, "The models, from the config options of the sessions")
+            .refuses(400, "`agent_not_found`")
             .refuses(404, "`session_not_found`")
             .refuses(409, "`session_not_open`, to readers"),
         Route::new(Get, "/info", Right::Read, agent::server_info)
             .about("agent", "server_info", "Describes the server and its agent.")
             .without_login()
             .answers::<agent::ServerInfo>(200, "The description"),
+        Route::new(Get, "/agents", Right::Read, agent::list_agents)
+            .about("agent", "list_agents", "Lists the agents, the default first.")
+            .without_login()
+            .answers::<agent::AgentList>(200, "The agents"),
         Route::new(Get, "/tools", Right::Read, agent::list_tools)
             .about("agent", "list_tools", "Lists the tools of the agent.")
             .without_login()

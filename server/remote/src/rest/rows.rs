@@ -1,18 +1,17 @@
 //! Sessions in lists.
 
-use acp_server::store::SessionRecord;
 use acp_server::usage::UsageTotals;
 
 use super::failure::Failure;
 use super::histories::{AllRecords, unless_deleted};
 use super::query::Filters;
 use super::runs::milliseconds;
-use super::state::Rest;
+use super::state::{Rest, StoredSession};
 use super::summary::TurnSummary;
 
 /// A session and what its turns did.
 pub(super) struct Row {
-    pub(super) record: SessionRecord,
+    pub(super) record: StoredSession,
     pub(super) model: Option<String>,
     pub(super) summary: Summary,
 }
@@ -30,7 +29,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    fn add(&mut self, record: &SessionRecord, turn: &TurnSummary) {
+    fn add(&mut self, record: &StoredSession, turn: &TurnSummary) {
         let TurnSummary { usage, details } = turn;
         if self.prompt.is_none() {
             self.prompt.clone_from(&details.prompt);
@@ -51,7 +50,7 @@ impl AllRecords<'_> {
     /// # Errors
     ///
     /// As [`next`](Self::next).
-    async fn next_active(&mut self, filters: &Filters) -> Result<Option<SessionRecord>, Failure> {
+    async fn next_active(&mut self, filters: &Filters) -> Result<Option<StoredSession>, Failure> {
         while let Some(record) = self.next().await? {
             let active = milliseconds(&record.updated_at);
             if filters.is_before(active) {
@@ -77,7 +76,7 @@ impl Rest {
         operation: &'static str,
     ) -> Result<Vec<Row>, Failure> {
         let mut rows: Vec<Row> = Vec::new();
-        let mut records = self.all_records(operation, true);
+        let mut records = self.all_records(&filters.agents, operation, true);
         while rows.len() < filters.limit
             && let Some(record) = records.next_active(filters).await?
         {
@@ -103,7 +102,7 @@ impl Rest {
             return Ok(rows.map(|row| row.record.id.to_string()).collect());
         }
         let mut ids = Vec::new();
-        let mut records = self.all_records(operation, false);
+        let mut records = self.all_records(&filters.agents, operation, false);
         while ids.len() < filters.limit
             && let Some(record) = records.next_active(filters).await?
         {
@@ -119,7 +118,7 @@ impl Rest {
     /// 404, or 500 with this error name, when its events cannot be read.
     pub(super) async fn row(
         &self,
-        record: SessionRecord,
+        record: StoredSession,
         operation: &'static str,
     ) -> Result<Row, Failure> {
         let mut summary = Summary::default();

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use acp_server::Phase;
 use acp_server::internal::clock;
-use acp_server::store::SessionRecord;
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
@@ -16,9 +15,10 @@ use utoipa::ToSchema;
 use super::failure::Failure;
 use super::histories::unless_deleted;
 use super::query::{Filters, Parameters, RowsQuery};
-use super::state::Rest;
+use super::state::{Rest, StoredSession};
 use super::summary::TurnSummary;
 use super::usage::{DOLLARS, Usage};
+use crate::caller::Caller;
 
 /// Runs in a list without a limit.
 pub(super) const RUNS: usize = 1_000;
@@ -58,8 +58,10 @@ pub(super) struct Run {
     /// Messages of the agent.
     steps: u64,
     tool_calls: u64,
-    /// The name of the agent.
+    /// The name that the agent announces.
     source: String,
+    /// The name of the agent at this server.
+    agent: String,
 }
 
 impl Run {
@@ -82,9 +84,10 @@ pub(super) struct RunList {
 
 pub(super) async fn list_runs(
     State(rest): State<Rest>,
+    caller: Caller,
     Parameters(query): Parameters<RowsQuery>,
 ) -> Result<Json<RunList>, Failure> {
-    let filters = query.filters(RUNS)?;
+    let filters = rest.filters(&caller, &query, RUNS)?;
     let mut newest = Newest::new(filters.limit);
     rest.each_run(&filters, "runs_list_failed", &mut newest)
         .await?;
@@ -171,17 +174,18 @@ impl Rest {
         runs: &mut impl Runs,
     ) -> Result<(), Failure> {
         // The activity of a session is its last end of a turn, so that of these is not known yet.
-        let running = self.server().open_sessions().into_iter();
+        let agents = filters.agents.iter();
+        let running = agents.flat_map(|agent| agent.server().open_sessions());
         let running =
             running.filter(|session| matches!(session.phase(), Phase::Running | Phase::Cancelling));
         let mut visited = HashSet::new();
         for session in running {
             if let Some(record) = unless_deleted(self.record(session.id()).await)? {
                 self.runs_of(&record, filters, operation, runs).await?;
-                visited.insert(record.id);
+                visited.insert(record.id.clone());
             }
         }
-        let mut records = self.all_records(operation, true);
+        let mut records = self.all_records(&filters.agents, operation, true);
         while let Some(record) = records.next().await? {
             let active = milliseconds(&record.updated_at) + COMMIT.as_millis() as u64;
             if filters.is_before(active) || !runs.needs(active) {
@@ -197,7 +201,7 @@ impl Rest {
 
     async fn runs_of(
         &self,
-        record: &SessionRecord,
+        record: &StoredSession,
         filters: &Filters,
         operation: &'static str,
         runs: &mut impl Runs,
@@ -222,7 +226,7 @@ impl Rest {
 
     pub(super) fn run(
         &self,
-        record: &SessionRecord,
+        record: &StoredSession,
         summary: &TurnSummary,
         model: Option<&str>,
     ) -> Run {
@@ -245,13 +249,9 @@ impl Rest {
             usage: Usage::of_turn(usage),
             steps: details.steps,
             tool_calls: details.tool_calls,
-            source: self.source().to_owned(),
+            source: record.agent.announced_name().to_owned(),
+            agent: record.agent.name().to_owned(),
         }
-    }
-
-    /// Returns the name of the agent.
-    pub(super) fn source(&self) -> &str {
-        &self.server().info().implementation.name
     }
 }
 

@@ -1,7 +1,7 @@
 //! The routes `/sessions…` of Otter's document, besides turns and events.
 
 use acp_server::event::StoredEvent;
-use acp_server::store::{Pages, SessionRecord};
+use acp_server::store::Pages;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
@@ -19,7 +19,7 @@ use super::failure::Failure;
 use super::long_reads::LongRead;
 use super::query::{Parameters, RowsQuery};
 use super::rows::Row;
-use super::state::{Id, Rest, seconds};
+use super::state::{Id, Rest, StoredSession, seconds};
 use super::stream;
 use super::turns::{AcceptedTurn, accepted, prompt};
 use super::usage::{DOLLARS, Usage};
@@ -102,8 +102,10 @@ pub(super) struct SessionEntry {
     steps: u64,
     tool_calls: u64,
     turns: u64,
-    /// The name of the agent.
+    /// The name that the agent announces.
     source: String,
+    /// The name of the agent at this server.
+    agent: String,
 }
 
 /// A session with all of its events.
@@ -117,12 +119,12 @@ pub(super) struct WholeSession {
 
 pub(super) async fn list_sessions(
     State(rest): State<Rest>,
+    caller: Caller,
     Parameters(query): Parameters<RowsQuery>,
 ) -> Result<Json<SessionList>, Failure> {
-    let rows = rest
-        .rows(&query.filters(SESSIONS)?.exactly(), "sessions_list_failed")
-        .await?;
-    let sessions = rows.into_iter().map(|row| entry(&rest, row)).collect();
+    let filters = rest.filters(&caller, &query, SESSIONS)?.exactly();
+    let rows = rest.rows(&filters, "sessions_list_failed").await?;
+    let sessions = rows.into_iter().map(entry).collect();
     Ok(Json(SessionList { sessions }))
 }
 
@@ -147,7 +149,7 @@ pub(super) async fn create_run(
     }
     let waiting = rest.waiting(&caller, &wanted)?;
     let key = wanted.key.as_deref();
-    let (session, is_new) = rest.create(new.cwd, key, &new.choices).await?;
+    let (session, is_new) = rest.create(&caller, new.cwd, key, &new.choices).await?;
     match prompt(&session, text, key).await {
         Ok(queued) => {
             let status = StatusCode::CREATED;
@@ -191,11 +193,11 @@ pub(super) async fn delete_session(
 /// Returns a session with its events as a response that is written as it is read.
 pub(super) async fn whole(
     rest: &Rest,
-    record: SessionRecord,
+    record: StoredSession,
     read: LongRead,
 ) -> Result<Response, Failure> {
     let pages = Pages::new(
-        rest.server().store().clone(),
+        record.agent.server().store().clone(),
         &record.id,
         0,
         record.last_event,
@@ -203,7 +205,7 @@ pub(super) async fn whole(
     let row = rest.row(record, "session_read_failed").await?;
     let whole = WholeSession {
         session_id: row.record.id.to_string(),
-        summary: entry(rest, row),
+        summary: entry(row),
         events: Vec::new(),
     };
     let mut head = serde_json::to_string(&whole)
@@ -221,9 +223,9 @@ pub(super) async fn whole(
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-fn entry(rest: &Rest, row: Row) -> SessionEntry {
+fn entry(row: Row) -> SessionEntry {
     let Row {
-        record,
+        record: StoredSession { record, agent },
         model,
         summary,
     } = row;
@@ -249,6 +251,7 @@ fn entry(rest: &Rest, row: Row) -> SessionEntry {
         steps: summary.steps,
         tool_calls: summary.tool_calls,
         turns: totals.turns,
-        source: rest.source().to_owned(),
+        source: agent.announced_name().to_owned(),
+        agent: agent.name().to_owned(),
     }
 }

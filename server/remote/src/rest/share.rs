@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use acp_server::store::SessionRecord;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -15,7 +14,7 @@ use super::failure::Failure;
 use super::route::Right;
 use super::sessions::whole;
 use super::share_file;
-use super::state::{Id, Rest};
+use super::state::{Id, Rest, StoredSession};
 use super::stream;
 use super::transcript::{Format, render};
 use crate::Transcript;
@@ -170,7 +169,7 @@ fn file(folder: &Path, session: &str, format: Format) -> PathBuf {
 async fn text(
     rest: &Rest,
     caller: &Caller,
-    record: SessionRecord,
+    record: StoredSession,
     format: Format,
 ) -> Result<String, Failure> {
     let read = rest.long_reads().begin(caller)?;
@@ -186,7 +185,7 @@ async fn text(
         let read = read.map_err(|_| too_large())?;
         return Ok(String::from_utf8_lossy(&read).into_owned());
     }
-    let collected = stream::collect(render(rest, &record, format, read), limit).await;
+    let collected = stream::collect(render(&record, format, read), limit).await;
     let collected = collected.map_err(|error| Failure::store("share_failed", &error))?;
     collected.ok_or_else(too_large)
 }

@@ -2,7 +2,6 @@
 
 use acp_sdk::v1::SessionId;
 use acp_server::Session;
-use acp_server::store::SessionRecord;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -15,8 +14,10 @@ use super::body::Object;
 use super::choices::Choices;
 use super::failure::Failure;
 use super::query::{Parameters, RowsQuery};
-use super::state::{Id, Rest, seconds};
+use super::state::{Id, Rest, StoredSession, seconds};
 use crate::access::{IssueError, Token};
+use crate::agents::ServedAgent;
+use crate::caller::Caller;
 
 /// Sessions in a list without a limit.
 const IDS: usize = 1_000;
@@ -41,6 +42,8 @@ pub(super) struct CreatedSession {
     created_at: f64,
     /// A token that opens this session only.
     session_token: String,
+    /// The name of the agent.
+    agent: String,
 }
 
 /// The ids of sessions.
@@ -70,6 +73,8 @@ pub(super) struct SessionState {
     state: String,
     /// Permissions that the running turn waits for, for `POST /tool/approve`.
     pending_permissions: Vec<String>,
+    /// The name of the agent.
+    agent: String,
 }
 
 /// A session's token.
@@ -80,9 +85,12 @@ pub(super) struct SessionToken {
 
 pub(super) async fn create_session(
     State(rest): State<Rest>,
+    caller: Caller,
     Object(new): Object<NewSession>,
 ) -> Result<Response, Failure> {
-    let (session, _) = rest.create(new.working_dir, None, &new.choices).await?;
+    let (session, _) = rest
+        .create(&caller, new.working_dir, None, &new.choices)
+        .await?;
     let id = session.id();
     let token = match rest.issue_token(id).await {
         Ok(token) => token,
@@ -95,8 +103,9 @@ pub(super) async fn create_session(
     let record = rest.record(id).await?;
     let body = CreatedSession {
         session_id: id.to_string(),
-        working_dir: record.cwd,
+        working_dir: record.cwd.clone(),
         created_at: seconds(&record.created_at),
+        agent: record.agent.name().to_owned(),
         session_token: token.secret().to_owned(),
     };
     Ok((StatusCode::CREATED, no_store(), Json(body)).into_response())
@@ -104,9 +113,10 @@ pub(super) async fn create_session(
 
 pub(super) async fn list_session_ids(
     State(rest): State<Rest>,
+    caller: Caller,
     Parameters(query): Parameters<RowsQuery>,
 ) -> Result<Json<SessionIds>, Failure> {
-    let filters = query.filters(IDS)?;
+    let filters = rest.filters(&caller, &query, IDS)?;
     let sessions = rest.session_ids(&filters, "sessions_list_failed").await?;
     Ok(Json(SessionIds { sessions }))
 }
@@ -140,13 +150,19 @@ impl Rest {
     /// 400 for a path that is not absolute; those of [`Choices::apply`]; 500 when the agent or the store fails.
     pub(super) async fn create(
         &self,
+        caller: &Caller,
         directory: Option<String>,
         key: Option<&str>,
         choices: &Choices,
     ) -> Result<(Session, bool), Failure> {
+        let agent = self.agent(choices.agent())?;
+        if agent.requires_login(&caller.access) {
+            return Err(Failure::login_required());
+        }
+        let server = agent.server();
         let directory = match directory {
             Some(directory) => directory,
-            None => self.directory()?,
+            None => self.directory(agent)?,
         };
         if !std::path::Path::new(&directory).is_absolute() {
             let failure = Failure::bad_request("invalid_working_dir");
@@ -155,11 +171,12 @@ impl Rest {
         let created = match key {
             // The id stands for the key, so a restart or another process finds it.
             Some(key) => {
-                let id = SessionId::from(once_id(key));
-                self.server().create_session_once(id, directory).await
+                let among = self.agents().are_several().then(|| agent.name());
+                let id = SessionId::from(once_id(key, among));
+                server.create_session_once(id, directory).await
             }
             None => {
-                let created = self.server().create_session(directory).await;
+                let created = server.create_session(directory).await;
                 created.map(|session| (session, true))
             }
         };
@@ -173,12 +190,15 @@ impl Rest {
         Ok((session, is_new))
     }
 
-    /// Returns the working directory of the server.
+    /// Returns the working directory of an agent, which is that of the server unless it has its own.
     ///
     /// # Errors
     ///
-    /// 500 if it has none.
-    pub(super) fn directory(&self) -> Result<String, Failure> {
+    /// 500 if there is none.
+    pub(super) fn directory(&self, agent: &ServedAgent) -> Result<String, Failure> {
+        if let Some(directory) = agent.works_in() {
+            return Ok(directory.to_string_lossy().into_owned());
+        }
         match std::env::current_dir() {
             Ok(directory) => Ok(directory.to_string_lossy().into_owned()),
             Err(error) => {
@@ -210,7 +230,8 @@ impl Rest {
     ///
     /// 404, or 500 when the store fails.
     pub(super) async fn delete(&self, id: &SessionId) -> Result<StatusCode, Failure> {
-        let deleted = self.server().delete_session(id).await;
+        let agent = self.agent_of(id).await?;
+        let deleted = agent.server().delete_session(id).await;
         let deleted = deleted.map_err(|error| Failure::agent("session_delete_failed", &error))?;
         if !deleted {
             return Err(Failure::session_not_found());
@@ -219,14 +240,19 @@ impl Rest {
     }
 }
 
-/// Returns the id of the session that a request with this key creates.
-fn once_id(key: &str) -> String {
-    let hash = Sha256::digest(format!("session of {key}"));
+/// Returns the id of the session that a request with this key creates; with the name of its agent among
+/// several, because ids are unique in all stores.
+fn once_id(key: &str, agent: Option<&str>) -> String {
+    let hash = match agent {
+        Some(agent) => Sha256::digest(format!("session of {key} at {agent}")),
+        None => Sha256::digest(format!("session of {key}")),
+    };
     let digits = hash.iter().take(16).map(|byte| format!("{byte:02x}"));
     format!("sess_{}", digits.collect::<String>())
 }
 
-fn state_of(record: SessionRecord, session: Option<&Session>) -> SessionState {
+fn state_of(stored: StoredSession, session: Option<&Session>) -> SessionState {
+    let StoredSession { record, agent } = stored;
     let truncated = record.is_truncated();
     let state = session.map_or("stored", |session| session.phase().name());
     let pending = session
@@ -244,6 +270,7 @@ fn state_of(record: SessionRecord, session: Option<&Session>) -> SessionState {
         title: record.title,
         state: state.to_owned(),
         pending_permissions: pending.collect(),
+        agent: agent.name().to_owned(),
     }
 }
 

@@ -1,11 +1,12 @@
 //! What all routes share.
 
+use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
 use acp_sdk::v1::{ErrorCode, SessionId};
+use acp_server::Session;
 use acp_server::internal::server::DeletionObserver;
 use acp_server::store::SessionRecord;
-use acp_server::{Server, Session};
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use jiff::Timestamp;
@@ -14,7 +15,7 @@ use super::failure::Failure;
 use super::histories::Histories;
 use super::long_reads::LongReads;
 use crate::access::{Share, Shares};
-use crate::agents::Agents;
+use crate::agents::{Agents, ServedAgent};
 use crate::caller::Caller;
 use crate::{EndpointSettings, Tokens};
 
@@ -60,10 +61,6 @@ impl Rest {
         &self.0.agents
     }
 
-    pub(super) fn server(&self) -> &Server {
-        self.0.agents.default_agent().server()
-    }
-
     pub(super) fn settings(&self) -> &EndpointSettings {
         &self.0.settings
     }
@@ -85,29 +82,121 @@ impl Rest {
         self.0.streams.take(caller.holder, 1)
     }
 
-    /// Returns what the store knows of a session.
+    /// Returns the agent with a name; without one, the default.
     ///
     /// # Errors
     ///
-    /// 404, or 500 when the store fails.
-    pub(super) async fn record(&self, id: &SessionId) -> Result<SessionRecord, Failure> {
-        let found = self.server().store().find(id).await;
-        let found = found.map_err(|error| Failure::store("session_read_failed", &error))?;
-        found.ok_or_else(Failure::session_not_found)
+    /// 400 with the names that exist.
+    pub(super) fn agent(&self, name: Option<&str>) -> Result<&Arc<ServedAgent>, Failure> {
+        self.agents()
+            .named(name)
+            .map_err(|unknown| Failure::bad_request("agent_not_found").message(unknown.to_string()))
+    }
+
+    /// Returns the agent that a request names, or all that it may read.
+    ///
+    /// # Errors
+    ///
+    /// 400 for an unknown name; 403 where the agent requires a login.
+    pub(super) fn chosen(
+        &self,
+        caller: &Caller,
+        name: Option<&str>,
+    ) -> Result<Vec<Arc<ServedAgent>>, Failure> {
+        let agents = match name {
+            Some(_) => vec![self.agent(name)?],
+            None => self.agents().iter().collect(),
+        };
+        let permitted = agents
+            .into_iter()
+            .filter(|agent| !agent.requires_login(&caller.access));
+        let permitted: Vec<_> = permitted.cloned().collect();
+        match permitted.is_empty() {
+            true => Err(Failure::login_required()),
+            false => Ok(permitted),
+        }
+    }
+
+    /// Checks that no login is required for a session, or for one agent at least.
+    ///
+    /// # Errors
+    ///
+    /// 403.
+    pub(super) async fn check_login(
+        &self,
+        caller: &Caller,
+        session: Option<&SessionId>,
+    ) -> Result<(), Failure> {
+        let requires = |agent: &Arc<ServedAgent>| agent.requires_login(&caller.access);
+        if !self.agents().iter().any(requires) {
+            return Ok(());
+        }
+        let is_refused = match session {
+            // One that does not exist is refused by its route.
+            Some(id) => self.agent_of(id).await.is_ok_and(|agent| requires(&agent)),
+            None => self.agents().iter().all(requires),
+        };
+        match is_refused {
+            true => Err(Failure::login_required()),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns what the store of its agent knows of a session.
+    ///
+    /// # Errors
+    ///
+    /// 404, or 500 when a store fails and no other has the session.
+    pub(super) async fn record(&self, id: &SessionId) -> Result<StoredSession, Failure> {
+        let is_open = |agent: &&Arc<ServedAgent>| agent.server().open_session(id).is_some();
+        let open = self.agents().iter().find(is_open);
+        let others = self.agents().iter().filter(|agent| !is_open(agent));
+        let mut failure = None;
+        for agent in open.into_iter().chain(others) {
+            match agent.server().store().find(id).await {
+                Ok(Some(record)) => {
+                    let agent = agent.clone();
+                    return Ok(StoredSession { record, agent });
+                }
+                Ok(None) => {}
+                Err(error) => failure = Some(Failure::store("session_read_failed", &error)),
+            }
+        }
+        Err(failure.unwrap_or_else(Failure::session_not_found))
+    }
+
+    /// Returns the agent of a session. The only one has every session.
+    ///
+    /// # Errors
+    ///
+    /// As [`record`](Self::record).
+    pub(super) async fn agent_of(&self, id: &SessionId) -> Result<Arc<ServedAgent>, Failure> {
+        let agents = self.agents();
+        let is_open = |agent: &&Arc<ServedAgent>| agent.server().open_session(id).is_some();
+        match agents.iter().find(is_open) {
+            Some(agent) => Ok(agent.clone()),
+            None if agents.are_several() => Ok(self.record(id).await?.agent),
+            None => Ok(agents.default_agent().clone()),
+        }
     }
 
     /// Returns a session if it is in memory.
     pub(super) fn in_memory(&self, id: &SessionId) -> Option<Session> {
-        self.server().open_session(id)
+        let mut agents = self.agents().iter();
+        agents.find_map(|agent| agent.server().open_session(id))
     }
 
-    /// Returns a session for a caller that [`Server::session_for`] lets open it.
+    /// Returns a session for a caller that [`session_for`](acp_server::Server::session_for) lets open it.
     ///
     /// # Errors
     ///
     /// 404; 409 for a reader, when it is not open; or 500 when the agent or the store fails.
     pub(super) async fn open(&self, caller: &Caller, id: &SessionId) -> Result<Session, Failure> {
-        let opened = self.server().session_for(&caller.access, id).await;
+        let agent = self.agent_of(id).await?;
+        if agent.requires_login(&caller.access) {
+            return Err(Failure::login_required());
+        }
+        let opened = agent.server().session_for(&caller.access, id).await;
         opened.map_err(|error| match error.code() {
             // The callers have found its record.
             ErrorCode::RESOURCE_NOT_FOUND if !caller.access.may_write() => {
@@ -115,6 +204,21 @@ impl Rest {
             }
             _ => Failure::agent("session_open_failed", &error),
         })
+    }
+}
+
+/// A session in the store of its agent.
+#[derive(Clone)]
+pub(super) struct StoredSession {
+    pub(super) record: SessionRecord,
+    pub(super) agent: Arc<ServedAgent>,
+}
+
+impl Deref for StoredSession {
+    type Target = SessionRecord;
+
+    fn deref(&self) -> &SessionRecord {
+        &self.record
     }
 }
 

@@ -98,7 +98,8 @@ pub(super) async fn close_session(
     State(rest): State<Rest>,
     Id(id): Id,
 ) -> Result<StatusCode, Failure> {
-    let closed = rest.server().close_session(&id).await;
+    let agent = rest.agent_of(&id).await?;
+    let closed = agent.server().close_session(&id).await;
     closed.map_err(|error| Failure::agent("session_close_failed", &error))?;
     Ok(StatusCode::NO_CONTENT)
 }

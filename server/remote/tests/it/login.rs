@@ -6,7 +6,7 @@ use acp_server_remote::{Token, Tokens};
 
 use crate::http::Host;
 
-struct Closed;
+pub(crate) struct Closed;
 
 impl Handler for Closed {
     type State = ();
@@ -26,8 +26,8 @@ impl Handler for Closed {
 }
 
 /// Paths of the document that are about no session.
-const OF_THE_SERVER: [&str; 6] = [
-    "/health", "/healthz", "/info", "/metrics", "/ticket", "/tools",
+const OF_THE_SERVER: [&str; 7] = [
+    "/agents", "/health", "/healthz", "/info", "/metrics", "/ticket", "/tools",
 ];
 
 struct Fixture {

@@ -5,7 +5,7 @@ mod markdown;
 mod parts;
 
 use acp_server::event::StoredEvent;
-use acp_server::store::{Pages, SessionRecord, StoreError};
+use acp_server::store::{Pages, StoreError};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderName, header};
@@ -20,7 +20,7 @@ use super::failure::Failure;
 use super::long_reads::LongRead;
 use super::query::Parameters;
 use super::sessions::whole;
-use super::state::{Id, Rest};
+use super::state::{Id, Rest, StoredSession};
 use super::stream;
 use crate::caller::Caller;
 
@@ -86,7 +86,7 @@ pub(super) async fn transcript(
     if format == Format::Json {
         return whole(&rest, record, read).await;
     }
-    let body = Body::from_stream(render(&rest, &record, format, read));
+    let body = Body::from_stream(render(&record, format, read));
     let headers = [
         (header::CONTENT_TYPE, format.content_type()),
         // The page is text of an agent: it must do nothing but look.
@@ -102,13 +102,12 @@ pub(super) async fn transcript(
 
 /// Renders a session as a page or as Markdown, piece by piece.
 pub(super) fn render(
-    rest: &Rest,
-    record: &SessionRecord,
+    record: &StoredSession,
     format: Format,
     read: LongRead,
 ) -> BoxStream<'static, Result<Bytes, StoreError>> {
     let pages = Pages::new(
-        rest.server().store().clone(),
+        record.agent.server().store().clone(),
         &record.id,
         0,
         record.last_event,

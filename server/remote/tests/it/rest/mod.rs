@@ -1,6 +1,7 @@
 //! The REST interface, over real sockets.
 
 mod access;
+mod agents;
 mod approve;
 mod commands;
 mod events;
@@ -15,7 +16,8 @@ mod wait;
 use acp_reference_agent::Reference;
 use acp_server::{Limits, Server};
 use acp_server_remote::{
-    AccessControl, EndpointSettings, Hosts, ListenSettings, Token, Tokens, protect, rest, router,
+    AccessControl, Agents, EndpointSettings, Hosts, ListenSettings, Token, Tokens, protect, rest,
+    router,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -46,11 +48,16 @@ impl Site {
     }
 
     async fn with(server: Server, settings: &EndpointSettings) -> Self {
+        Self::of(server.clone(), server.into(), settings).await
+    }
+
+    /// Starts the interface of several agents, of which `server` is one.
+    async fn of(server: Server, agents: Agents, settings: &EndpointSettings) -> Self {
         let (master, reader) = (Token::random().unwrap(), Token::random().unwrap());
         let tokens = Tokens::new(&master).with_read_only(&reader);
-        let routes = router(server.clone(), settings)
-            .merge(rest(server.clone(), settings, tokens.clone()))
-            .merge(settings.metrics.route(server.clone()));
+        let routes = router(agents.clone(), settings)
+            .merge(rest(agents.clone(), settings, tokens.clone()))
+            .merge(settings.metrics.route(agents));
         let routes = protect(
             routes,
             AccessControl::new(Hosts::loopback(), tokens.clone()),

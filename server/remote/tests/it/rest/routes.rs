@@ -18,7 +18,9 @@ async fn a_session_is_created_listed_described_and_deleted() {
     assert_eq!(created["working_dir"], "/w");
     assert!(created["created_at"].as_f64().unwrap() > 1e9);
     assert!(created["session_token"].as_str().unwrap().len() > 40);
-    assert_eq!(created.as_object().unwrap().len(), 4);
+    let agent = &site.server.info().implementation.name;
+    assert_eq!(&created["agent"], agent);
+    assert_eq!(created.as_object().unwrap().len(), 5);
 
     // An empty body is an empty object.
     let other = site.post("/session", "").await.json();

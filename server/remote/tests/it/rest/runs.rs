@@ -93,7 +93,7 @@ async fn costs_are_added_up() {
         (&newest["input_tokens"], &newest["total_tokens"]),
         (&Value::Null, &Value::Null)
     );
-    let filters = json!({ "since": null, "until": null, "model": null });
+    let filters = json!({ "since": null, "until": null, "model": null, "agent": null });
     assert_eq!(cost["filters"], filters);
 
     let runs = site.get("/runs?limit=2").await.json();
