@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,9 +16,14 @@ process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 export const step = (text) => console.log("ok  " + text);
 
-// Starts the server, on the same port and store after the first time. `agent` is hosted.
-export async function serve(port, store = "store.db", agent = []) {
+// Starts the server, on the same port and store after the first time. `agent` is hosted; `agents` is a
+// file of agents.
+export async function serve(port, store = "store.db", agent = [], agents = "") {
   const args = ["serve", "--port", String(port), "--store", join(folder, store)];
+  if (agents) {
+    writeFileSync(join(folder, "agents.toml"), agents);
+    args.push("--agents", join(folder, "agents.toml"));
+  }
   if (agent.length) args.push("--", process.execPath, join(import.meta.dirname, agent[0]), ...agent.slice(1));
   const env = { ...process.env, XDG_RUNTIME_DIR: folder, ACP_SERVER_TOKEN: TOKEN };
   const server = spawn(binary, args, { env, stdio: ["ignore", "ignore", "pipe"] });

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
+import { agents } from "./page-agents.mjs";
 import { accessible, browserPath, end, newSession, openList, prompt as send, serve, shoot as shootPage, signedIn, step, watch } from "./page-browser.mjs";
 import { conversations } from "./page-conversation.mjs";
 import { markdown } from "./page-markdown.mjs";
@@ -180,6 +181,7 @@ try {
   step("dark, and in a narrow window with the list as a drawer");
 
   await conversations(browser, complaints);
+  await agents(browser, complaints);
   await markdown(browser);
 
   assert.deepEqual(complaints, []);

@@ -28,7 +28,7 @@ class History {
       const session = this.session;
       let answer;
       try {
-        answer = await this.link.request("rpc", { jsonrpc: "2.0", id: 1, method: "session_events",
+        answer = await this.link.request(this.link.path("rpc"), { jsonrpc: "2.0", id: 1, method: "session_events",
           params: { sessionId: session, after: this.last, only: "turns" } });
       } catch (error) {
         // A server without these calls; all else is tried again at the next event.

@@ -12,6 +12,7 @@ class Link {
     this.next = 1;
     this.calls = new Map();
     this.attempts = 0;
+    this.agent = null; // the name of the agent to connect to; without it, the default
     this.epoch = 0;
     this.inbox = { data: [], next: 0 };
     // Unlike timers, it is not slowed down while the page is hidden.
@@ -35,7 +36,7 @@ class Link {
       return;
     }
     if (epoch !== this.epoch) return;
-    const url = new URL("acp", location.href);
+    const url = new URL(this.path("acp"), location.href);
     url.protocol = location.protocol === "https:" ? "wss:" : "ws:";
     url.hash = "";
     url.search = ticket ? "?ticket=" + encodeURIComponent(ticket) : "";
@@ -53,6 +54,9 @@ class Link {
       this.later();
     };
   }
+
+  // Returns the path of an endpoint of the agent.
+  path(endpoint) { return this.agent ? `${endpoint}/${this.agent}` : endpoint; }
 
   // Sends a request of its own, without the connection.
   async request(path, body) {

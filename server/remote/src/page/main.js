@@ -5,6 +5,7 @@ const conversation = new Conversation($("log"));
 let current = null; // { id, cwd, last: the number of the last update, newest: of the last event, loaded }
 let isReady = false; // whether the session is up to date over an open connection
 let isBusy = false;
+let wanted = null; // the working directory of a new session, until the connection to its agent is open
 
 const link = new Link({
   opened: () => greet().catch(failed),
@@ -29,7 +30,8 @@ const link = new Link({
   },
 });
 const questions = new Questions(conversation, link);
-const sessions = new Sessions($("sessions"), link, open);
+const agents = new Agents($("agent"), link);
+const sessions = new Sessions($("sessions"), link, agents, open);
 const history = new History(link, logged);
 const prompts = new Prompts(conversation, link, {
   isReady: () => isReady,
@@ -70,8 +72,12 @@ async function greet() {
   link.ready();
   offline(null);
   show("connected");
+  await agents.load();
+  const cwd = wanted;
+  wanted = null;
   try {
-    if (current) await (current.loaded ? resume() : load());
+    if (cwd !== null) await create(cwd);
+    else if (current) await (current.loaded ? resume() : load());
   } catch (error) { failed(error); }
   await sessions.load();
   if (current) name();
@@ -91,12 +97,14 @@ function offline(until) {
 
 async function openNamed(id) {
   const found = await sessions.find(id);
-  if (found) open(found.id, found.cwd);
+  if (found) open(found.id, found.cwd, found.agent);
   else conversation.notice("There is no session " + id + ".", "error");
 }
 
 // Shows another session, over a connection of its own: the server sends this page no other then.
-function open(id, cwd) {
+function open(id, cwd, agent) {
+  link.agent = agent ?? null;
+  wanted = null;
   select({ id, cwd, last: 0, newest: 0, loaded: false });
   isReady = false;
   link.open();
@@ -219,20 +227,25 @@ function send() {
   name();
 }
 
+// Shows no session.
+function none() {
+  current = null;
+  isReady = false;
+  window.history.replaceState(null, "", location.pathname);
+  conversation.clear();
+  questions.clear();
+  history.start(null);
+  $("composer").hidden = $("about").hidden = true;
+  sessions.select(null);
+  put("title", document.title);
+  put("usage", "");
+}
+
 // Closes or deletes the session that is shown.
 async function leave(method) {
   try {
     await link.call(method, { sessionId: current.id });
-    current = null;
-    isReady = false;
-    window.history.replaceState(null, "", location.pathname);
-    conversation.clear();
-    questions.clear();
-    history.start(null);
-    $("composer").hidden = $("about").hidden = true;
-    sessions.select(null);
-    put("title", document.title);
-    put("usage", "");
+    none();
     show("connected");
     conversation.notice("Open a session, or begin a new one.");
     await sessions.load();
@@ -252,7 +265,8 @@ $("prompt").onkeydown = (event) => {
 };
 $("cancel").onclick = () => link.notify("session/cancel", { sessionId: current.id });
 $("about").onclick = () => {
-  put("named", `${sessions.name(current.id)} (${current.id}, ${current.cwd})`);
+  const { agent } = sessions.sessions.get(current.id) ?? {};
+  put("named", `${sessions.name(current.id)} (${[current.id, current.cwd, agent].filter(Boolean).join(", ")})`);
   $("session").returnValue = "";
   $("session").showModal();
 };
@@ -273,17 +287,25 @@ document.onkeydown = (event) => {
 };
 $("new").onsubmit = async (event) => {
   event.preventDefault();
-  try {
-    const cwd = $("cwd").value.trim();
-    const made = await link.call("session/new", { cwd, mcpServers: [] });
-    sessions.add({ id: made.sessionId, cwd });
-    select({ id: made.sessionId, cwd, last: 0, newest: 0, loaded: true });
-    settings(made);
-    await upToDate();
-    await sessions.load();
-    $("prompt").focus();
-  } catch (error) { failed(error); }
+  const cwd = $("cwd").value.trim(), agent = agents.chosen;
+  if (agent === undefined || agent === agents.connected) return create(cwd).catch(failed);
+  // The connection to another agent has to be opened first.
+  none();
+  link.agent = agent;
+  wanted = cwd;
+  link.open();
 };
+
+async function create(cwd) {
+  const made = await link.call("session/new", { cwd, mcpServers: [] });
+  const agent = agents.areSeveral ? agents.connected : undefined;
+  sessions.add({ id: made.sessionId, cwd, agent });
+  select({ id: made.sessionId, cwd, last: 0, newest: 0, loaded: true });
+  settings(made);
+  await upToDate();
+  await sessions.load();
+  $("prompt").focus();
+}
 $("sign-in").onsubmit = () => { sessionStorage.setItem("token", $("token").value.trim()); $("token").value = ""; link.open(); };
 $("sign-in").oncancel = (event) => event.preventDefault();
 

@@ -32,6 +32,7 @@ const SCRIPT: &str = concat!(
     include_str!("questions.js"),
     include_str!("prompts.js"),
     include_str!("history.js"),
+    include_str!("agents.js"),
     include_str!("sessions.js"),
     include_str!("settings.js"),
     include_str!("main.js"),
@@ -52,7 +53,7 @@ static ASSEMBLED: LazyLock<Page> = LazyLock::new(|| Page {
 
 /// Returns a web page at `/` that shows sessions, and prompts. It uses `/acp` and `/ticket` of the same
 /// server ([`router`](super::router), [`ticket_route`](super::ticket_route)). Where `/rpc` and
-/// [`rest`](super::rest) are mounted too, it shows ends of turns, decisions and cost.
+/// [`rest`](super::rest) are mounted too, it shows ends of turns, decisions, cost and several agents.
 pub fn page() -> Router {
     Router::new().route(PAGE, get(document))
 }

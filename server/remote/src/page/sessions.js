@@ -4,15 +4,16 @@
 const MOST_SESSIONS = 1000;
 
 class Sessions {
-  constructor(element, link, open) {
-    Object.assign(this, { element, link, open });
-    this.sessions = new Map(); // by id: { id, cwd, title, prompt, touched, cost, tokens }
+  constructor(element, link, agents, open) {
+    Object.assign(this, { element, link, agents, open });
+    this.sessions = new Map(); // by id: { id, cwd, agent, title, prompt, touched }
     this.current = null;
     this.isSummarized = true;
   }
 
   // Reads the first page anew, or the next one.
   async load(more = false) {
+    if (this.agents.areSeveral && this.isSummarized && await this.loadAll()) return this.render();
     const page = await this.link.call("session/list", more && this.cursor ? { cursor: this.cursor } : {});
     const read = new Map(page.sessions.map((it) => [it.sessionId, {
       id: it.sessionId, cwd: it.cwd, title: it.title, touched: it.updatedAt, prompt: this.sessions.get(it.sessionId)?.prompt }]));
@@ -29,17 +30,29 @@ class Sessions {
     this.render();
   }
 
+  // Reads the sessions of all agents; the protocol's list has those of one.
+  async loadAll() {
+    // A list that cannot be read now stays as it is.
+    if (!await this.summarize()) return this.isSummarized;
+    this.cursor = undefined;
+    this.sessions = new Map([...this.summaries.values()].map((it) => [it.session_id, { id: it.session_id, cwd: it.working_dir,
+      agent: it.agent, title: it.title, touched: new Date(it.last_touched * 1000).toISOString(), prompt: this.sessions.get(it.session_id)?.prompt }]));
+    return true;
+  }
+
   add(session) { this.sessions.set(session.id, session); }
 
-  // Adds what the protocol's list has not, where the server offers it.
+  // Adds what the protocol's list has not, where the server offers it. Returns whether it was read.
   async summarize() {
-    if (!this.isSummarized) return;
+    if (!this.isSummarized) return false;
     try {
       const { sessions } = await this.link.request(`sessions?limit=${MOST_SESSIONS}`);
       this.summaries = new Map(sessions.map((it) => [it.session_id, it]));
+      return true;
     } catch (error) {
       // A token of one session may not read it, and other servers have none.
       this.isSummarized = ![401, 403, 404].includes(error.status);
+      return false;
     }
   }
 
@@ -80,8 +93,8 @@ class Sessions {
 
   render() {
     const focused = document.activeElement?.dataset?.id;
-    const shown = [...this.sessions.values()].filter(({ id, cwd }) => {
-      const text = `${this.name(id)} ${cwd} ${id}`.toLowerCase();
+    const shown = [...this.sessions.values()].filter(({ id, cwd, agent }) => {
+      const text = `${this.name(id)} ${cwd} ${id} ${agent ?? ""}`.toLowerCase();
       return (this.words ?? []).every((word) => text.includes(word));
     });
     this.element.replaceChildren(...shown.map((session) => this.item(session)));
@@ -90,10 +103,10 @@ class Sessions {
     if (focused) this.element.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
   }
 
-  item({ id, cwd, touched }) {
+  item({ id, cwd, agent, touched }) {
     const summary = this.summaries?.get(id) ?? {};
-    const numbers = [touched ? time(touched) : "", summary.total_tokens ? `${number(summary.total_tokens)} tokens` : "", money(summary.costs)];
-    const button = make("button", { type: "button", onclick: () => this.open(id, cwd), dataset: { id }, title: visible(id) },
+    const numbers = [agent, touched ? time(touched) : "", summary.total_tokens ? `${number(summary.total_tokens)} tokens` : "", money(summary.costs)];
+    const button = make("button", { type: "button", onclick: () => this.open(id, cwd, agent), dataset: { id }, title: visible(id) },
       make("span", { className: "name", textContent: this.name(id) }), make("small", { textContent: cwd }),
       make("small", { textContent: numbers.filter(Boolean).join(" · ") }));
     if (id === this.current) button.ariaCurrent = "true";
