@@ -1,7 +1,7 @@
 //! What the command of this project uses beside the API. It changes without notice.
 
 pub use crate::client::{Request, Response};
-pub use crate::guard::{choices, is_mode};
+pub use crate::guard::is_mode;
 pub use crate::hooks::check_field;
 pub use crate::permission::{Shown, as_diff};
 pub use crate::process::memory::{ProcessTree, resident_bytes};

@@ -49,6 +49,7 @@ mod peer;
 #[doc(hidden)]
 pub mod runtime;
 pub mod service;
+mod session_config;
 mod sync;
 pub mod text;
 mod transcript;

@@ -3,8 +3,8 @@
 use acp_client::agents_file::AgentEntry;
 use acp_client::{Error, Session};
 
-pub(super) use acp_client::internal::{choices, is_mode};
-use acp_sdk::v1::{SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory};
+pub(super) use acp_client::internal::is_mode;
+use acp_sdk::v1::{SessionConfigKind, SessionConfigOption};
 
 /// The reason why a value is not set.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Selection {
     model: Option<String>,
 
     /// Set an option of the session, such as `thought_level=high`; repeatable
-    #[arg(long, value_name = "OPTION=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "OPTION=VALUE", value_parser = acp_sdk::text::option_value)]
     option: Vec<(String, String)>,
 }
 
@@ -56,7 +56,7 @@ impl Selection {
     /// Fails when the agent does not offer a value, or rejects it.
     pub(super) async fn apply(&self, session: &Session) -> Result<(), Failure> {
         if let Some(model) = &self.model {
-            set_found(session, "model", is_model, model).await?;
+            set_found(session, "model", SessionConfigOption::selects_model, model).await?;
         }
         for (id, value) in &self.option {
             set_option(session, id, value).await?;
@@ -88,7 +88,7 @@ impl Selection {
         session: &Session,
         model: &str,
     ) -> Result<(), Failure> {
-        set_found(session, "model", is_model, model).await?;
+        set_found(session, "model", SessionConfigOption::selects_model, model).await?;
         self.model = Some(model.to_owned());
         Ok(())
     }
@@ -108,15 +108,6 @@ impl Selection {
         self.option.retain(|(known, _)| known != id);
         self.option.push((id.to_owned(), value.to_owned()));
         Ok(())
-    }
-}
-
-fn pair(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((id, value)) if !id.is_empty() && !value.is_empty() => {
-            Ok((id.to_owned(), value.to_owned()))
-        }
-        _ => Err("expected OPTION=VALUE, such as thought_level=high".to_owned()),
     }
 }
 
@@ -178,15 +169,11 @@ fn check<'a>(what: &str, value: &str, known: impl Iterator<Item = &'a str>) -> R
     )))
 }
 
-/// Returns whether an option selects the model.
-pub(super) fn is_model(option: &SessionConfigOption) -> bool {
-    option.category == Some(SessionConfigOptionCategory::Model) || option.id.as_str() == "model"
-}
-
 /// Returns the values of an option, with their names.
 pub(super) fn values(option: &SessionConfigOption) -> Vec<(String, String)> {
     match &option.kind {
-        SessionConfigKind::Select(select) => choices(select)
+        SessionConfigKind::Select(select) => select
+            .choices()
             .into_iter()
             .map(|choice| (choice.value.to_string(), choice.name.clone()))
             .collect(),

@@ -19,8 +19,8 @@ use tokio::time::timeout;
 
 pub(crate) use self::approvals::{Approvals, Ended, Unasked};
 pub(crate) use self::effect::{ALL_CHANGES, Effect};
+pub use self::modes::is_mode;
 pub(crate) use self::modes::{AskFirst, never_asks};
-pub use self::modes::{choices, is_mode};
 use crate::hooks::AnyPermissions;
 use crate::permission::{Decision, PermissionRequest, Policy, Reason};
 use crate::session::{Answered, Inbox, Signal, TurnState};

@@ -4,7 +4,6 @@
 
 use acp_sdk::v1::{
     SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
-    SessionConfigSelect, SessionConfigSelectOption, SessionConfigSelectOptions,
 };
 
 use crate::session::SessionSettings;
@@ -54,17 +53,6 @@ pub fn is_mode(option: &SessionConfigOption) -> bool {
     option.category == Some(SessionConfigOptionCategory::Mode) || option.id.as_str() == "mode"
 }
 
-/// Returns the values of an option, without groups.
-pub fn choices(select: &SessionConfigSelect) -> Vec<&SessionConfigSelectOption> {
-    match &select.options {
-        SessionConfigSelectOptions::Ungrouped(all) => all.iter().collect(),
-        SessionConfigSelectOptions::Grouped(groups) => {
-            groups.iter().flat_map(|group| &group.options).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
 /// What must be done so that the agent asks.
 #[derive(Debug, PartialEq)]
 pub(crate) enum AskFirst {
@@ -89,7 +77,7 @@ impl AskFirst {
         let SessionConfigKind::Select(select) = &option.kind else {
             return Self::Keep;
         };
-        let choices = choices(select);
+        let choices = select.choices();
         let all = choices.iter().map(|choice| choice.value.as_str());
         let set = |mode| Self::SetOption(option.id.clone(), mode);
         Self::choose(select.current_value.as_str(), all, set)

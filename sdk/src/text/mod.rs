@@ -1,13 +1,15 @@
-//! Text of peers and users: lines of bounded length, text that is safe to show in a terminal, patches and
-//! ages.
+//! Text of peers and users: lines of bounded length, text that is safe to show in a terminal, patches, ages
+//! and options.
 
 mod age;
 mod lines;
+mod option;
 mod patch;
 mod sanitizer;
 
 pub use self::age::age;
 pub use self::lines::{Line, Splitter};
+pub use self::option::option_value;
 pub use self::patch::{GitPatch, git_patch};
 pub use self::sanitizer::Sanitizer;
 

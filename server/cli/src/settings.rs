@@ -13,7 +13,7 @@ pub struct SettingsArgs {
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
     /// Config option of new sessions, such as `thought_level=high`; repeatable
-    #[arg(long, value_name = "OPTION=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "OPTION=VALUE", value_parser = acp_sdk::text::option_value)]
     pub option: Vec<(String, String)>,
 }
 
@@ -24,14 +24,5 @@ impl SettingsArgs {
         settings.mode.clone_from(&self.mode);
         settings.options.clone_from(&self.option);
         settings
-    }
-}
-
-fn pair(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((id, value)) if !id.is_empty() && !value.is_empty() => {
-            Ok((id.to_owned(), value.to_owned()))
-        }
-        _ => Err("expected OPTION=VALUE, such as thought_level=high".to_owned()),
     }
 }

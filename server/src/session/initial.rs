@@ -3,9 +3,8 @@
 use acp_sdk::HandlerError;
 use acp_sdk::HandlerResult;
 use acp_sdk::v1::{
-    ErrorCode, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
-    SessionConfigOptionValue, SessionConfigOptionValueBoolean, SessionConfigOptionValueValueId,
-    SessionModeId,
+    ErrorCode, SessionConfigKind, SessionConfigOption, SessionConfigOptionValue,
+    SessionConfigOptionValueBoolean, SessionConfigOptionValueValueId, SessionModeId,
 };
 
 use super::{Session, SettingsChange};
@@ -31,9 +30,9 @@ impl Session {
     /// Invalid params, naming what the agent offers; the handler's error, or that of the store.
     pub async fn begin_with(&self, settings: &InitialSettings) -> HandlerResult<()> {
         if let Some(model) = &settings.model {
-            let category = Some(SessionConfigOptionCategory::Model);
-            let is_model = |option: &SessionConfigOption| is_for(option, &category, "model");
-            self.begin_with_option("model", is_model, model).await?;
+            let selects_model = SessionConfigOption::selects_model;
+            self.begin_with_option("model", selects_model, model)
+                .await?;
         }
         for (id, value) in &settings.options {
             let is_named = |option: &SessionConfigOption| option.id.as_str() == id;
@@ -45,9 +44,8 @@ impl Session {
                 self.change_settings(SettingsChange::Mode(mode)).await?;
             }
             Some(mode) => {
-                let category = Some(SessionConfigOptionCategory::Mode);
-                let is_mode = |option: &SessionConfigOption| is_for(option, &category, "mode");
-                self.begin_with_option("mode", is_mode, mode).await?;
+                let selects_mode = SessionConfigOption::selects_mode;
+                self.begin_with_option("mode", selects_mode, mode).await?;
             }
             None => {}
         }
@@ -74,15 +72,6 @@ impl Session {
         let change = SettingsChange::Option(option.id.clone(), value);
         self.change_settings(change).await.map(drop)
     }
-}
-
-/// Returns whether an option is of this category; of one without a category, the id counts.
-fn is_for(
-    option: &SessionConfigOption,
-    category: &Option<SessionConfigOptionCategory>,
-    id: &str,
-) -> bool {
-    option.category == *category || option.category.is_none() && option.id.as_str() == id
 }
 
 fn boolean(value: bool) -> SessionConfigOptionValue {

@@ -284,12 +284,12 @@ impl Settings {
         Some(self.modes.as_ref()?.current_mode_id.as_str())
     }
 
-    /// Returns the selected value of the config option of category `model`.
+    /// Returns the selected value of the config option that
+    /// [selects the model](SessionConfigOption::selects_model).
     #[must_use]
     pub fn model(&self) -> Option<&str> {
-        let category = Some(SessionConfigOptionCategory::Model);
         let mut options = self.options.iter();
-        match &options.find(|option| option.category == category)?.kind {
+        match &options.find(|option| option.selects_model())?.kind {
             SessionConfigKind::Select(select) => Some(select.current_value.as_str()),
             _ => None,
         }

@@ -3,7 +3,7 @@
 use acp_sdk::v1::{SessionConfigKind, SessionConfigOption};
 
 use super::style::{Face, Paint, fit, wrap};
-use crate::selection::{choices, is_model, values};
+use crate::selection::values;
 use acp_client::SessionSettings;
 
 /// The commands of `acp`: names, arguments, descriptions.
@@ -178,7 +178,7 @@ pub(super) fn completions(settings: &SessionSettings) -> Vec<(String, String)> {
         for (value, name) in values(option) {
             let entry = format!("/option {id} {}", fit(&value, 100));
             list.push((entry, fit(&name, 60)));
-            if is_model(option) {
+            if option.selects_model() {
                 list.push((format!("/model {}", fit(&value, 100)), fit(&name, 60)));
             }
         }
@@ -269,7 +269,7 @@ pub(super) fn options(
         );
         match &option.kind {
             SessionConfigKind::Select(select) => {
-                for choice in choices(select) {
+                for choice in select.choices() {
                     let current = choice.value == select.current_value;
                     text += &row(current, choice.value.as_str(), &choice.name, width);
                 }

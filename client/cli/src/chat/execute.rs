@@ -10,7 +10,7 @@ use super::status::{self, Modes};
 use super::style::{Colour, clean, fit};
 use super::talk::{Next, Talk};
 use crate::exit::explained;
-use crate::selection::{self, is_model};
+use crate::selection;
 use acp_client::SessionSettings;
 
 impl Talk<'_> {
@@ -78,7 +78,9 @@ impl Talk<'_> {
                 let set = self.opening.selection.set_mode(&self.session, &mode);
                 done(set.await, &mode)
             }
-            Typed::Model(model) if model.is_empty() => commands::options(settings, is_model, width),
+            Typed::Model(model) if model.is_empty() => {
+                commands::options(settings, SessionConfigOption::selects_model, width)
+            }
             Typed::Model(model) => {
                 let set = self.opening.selection.set_model(&self.session, &model);
                 done(set.await, &model)

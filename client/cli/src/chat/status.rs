@@ -6,7 +6,7 @@ use acp_sdk::v1::{
 use unicode_width::UnicodeWidthStr as _;
 
 use super::style::fit;
-use crate::selection::{choices, is_mode, is_model};
+use crate::selection::is_mode;
 use crate::text;
 use acp_client::SessionSettings;
 
@@ -33,7 +33,7 @@ impl Modes {
             });
         }
         let (option, select) = select(settings, is_mode)?;
-        let all = choices(select).into_iter();
+        let all = select.choices().into_iter();
         Some(Self {
             option: Some(option.id.clone()),
             current: select.current_value.to_string(),
@@ -75,8 +75,8 @@ pub(super) fn line(
     usage: Option<&UsageUpdate>,
     columns: usize,
 ) -> String {
-    let model = select(settings, is_model).map(|(_, select)| {
-        let current = choices(select).into_iter();
+    let model = select(settings, SessionConfigOption::selects_model).map(|(_, select)| {
+        let current = select.choices().into_iter();
         let mut current = current.filter(|choice| choice.value == select.current_value);
         current
             .next()

@@ -1,6 +1,6 @@
 //! The server and its agent: health, versions, models, tools.
 
-use acp_sdk::v1::{SessionConfigKind, SessionConfigSelectOption, SessionConfigSelectOptions};
+use acp_sdk::v1::{SessionConfigKind, SessionConfigOption};
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
@@ -10,7 +10,6 @@ use super::commands::OfSession;
 use super::failure::Failure;
 use super::query::Parameters;
 use super::state::Rest;
-use super::summary::is_model;
 use crate::caller::Caller;
 use crate::health::Health;
 
@@ -159,7 +158,10 @@ impl Rest {
         let (mut current, mut available) = (Vec::new(), Vec::new());
         for (_, session) in self.offering(caller, query).await? {
             let options = session.settings().shown(true).unwrap_or_default();
-            for option in options.into_iter().filter(is_model) {
+            for option in options
+                .into_iter()
+                .filter(SessionConfigOption::selects_model)
+            {
                 let SessionConfigKind::Select(select) = option.kind else {
                     continue;
                 };
@@ -167,7 +169,7 @@ impl Rest {
                 if !current.contains(&value) {
                     current.push(value);
                 }
-                for model in choices(&select.options) {
+                for model in select.choices() {
                     let model = AvailableModel {
                         name: model.value.to_string(),
                         title: model.name.clone(),
@@ -185,15 +187,5 @@ impl Rest {
             active: ActiveModel { provider, model },
             available,
         })
-    }
-}
-
-fn choices(options: &SessionConfigSelectOptions) -> Vec<&SessionConfigSelectOption> {
-    match options {
-        SessionConfigSelectOptions::Ungrouped(options) => options.iter().collect(),
-        SessionConfigSelectOptions::Grouped(groups) => {
-            groups.iter().flat_map(|group| &group.options).collect()
-        }
-        _ => Vec::new(),
     }
 }

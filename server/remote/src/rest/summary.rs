@@ -1,8 +1,7 @@
 //! What the turns of a session did, from its log.
 
 use acp_sdk::v1::{
-    ContentBlock, ContentChunk, MessageId, SessionConfigKind, SessionConfigOption,
-    SessionConfigOptionCategory, SessionUpdate,
+    ContentBlock, ContentChunk, MessageId, SessionConfigKind, SessionConfigOption, SessionUpdate,
 };
 
 use acp_server::event::{EventBody, EventKind, StoredEvent};
@@ -183,14 +182,9 @@ fn is_relevant(kind: EventKind) -> bool {
     }
 }
 
-/// Returns whether an option selects the model.
-pub(super) fn is_model(option: &SessionConfigOption) -> bool {
-    option.category == Some(SessionConfigOptionCategory::Model)
-}
-
 /// Returns the current value of the option that selects the model.
 fn model_of(options: &[SessionConfigOption]) -> Option<String> {
-    match &options.iter().find(|option| is_model(option))?.kind {
+    match &options.iter().find(|option| option.selects_model())?.kind {
         SessionConfigKind::Select(select) => Some(select.current_value.to_string()),
         _ => None,
     }
