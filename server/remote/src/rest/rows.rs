@@ -21,6 +21,8 @@ pub(super) struct Row {
 pub(super) struct Summary {
     /// The beginning of the first prompt.
     pub(super) prompt: Option<String>,
+    /// The end of the last turn, in milliseconds since 1970; `None` while it runs.
+    pub(super) ended_at: Option<u64>,
     /// Whether the last turn that ended did what it was to do.
     pub(super) success: Option<bool>,
     pub(super) steps: u64,
@@ -34,6 +36,7 @@ impl Summary {
         if self.prompt.is_none() {
             self.prompt.clone_from(&details.prompt);
         }
+        self.ended_at = usage.end.as_ref().and_then(|end| end.at);
         self.success = usage.success().or(self.success);
         if !usage.is_copied(record) {
             self.steps += details.steps;

@@ -1,6 +1,7 @@
 //! The routes `/sessions…` of Otter's document, besides turns and events.
 
 use acp_server::event::StoredEvent;
+use acp_server::internal::clock;
 use acp_server::store::Pages;
 use axum::Json;
 use axum::body::Body;
@@ -83,7 +84,8 @@ pub(super) struct SessionEntry {
     title: Option<String>,
     /// The time of creation: ISO 8601 in UTC.
     started_at: String,
-    /// The end of the last turn: ISO 8601 in UTC; `null` while one runs and before the first.
+    /// The end of the last turn: ISO 8601 in UTC; `null` before the first, while one runs, and after its
+    /// server was killed until the session is opened.
     ended_at: Option<String>,
     /// `null` if the agent offers no choice, or it is not known without opening the session.
     model: Option<String>,
@@ -230,7 +232,6 @@ fn entry(row: Row) -> SessionEntry {
         summary,
     } = row;
     let totals = &summary.totals;
-    let has_ended = record.running_turn.is_none() && summary.success.is_some();
     SessionEntry {
         session_id: record.id.to_string(),
         created_at: seconds(&record.created_at),
@@ -238,7 +239,7 @@ fn entry(row: Row) -> SessionEntry {
         event_count: record.last_event,
         oldest_event: record.oldest_event,
         truncated: record.is_truncated(),
-        ended_at: has_ended.then_some(record.updated_at),
+        ended_at: summary.ended_at.map(clock::text),
         working_dir: record.cwd,
         title: record.title,
         started_at: record.created_at,

@@ -492,3 +492,35 @@ async fn the_model_of_a_run_is_known_after_a_restart() {
     let costs = site.get("/runs/cost").await.json();
     assert_eq!(costs["by_model"]["small"]["runs"], 1, "{costs}");
 }
+
+/// The end of its turn is written when its session is opened again, which is no activity.
+#[tokio::test]
+async fn a_session_of_a_killed_server_has_ended_when_its_turn_has() {
+    let store = Arc::new(MemoryStore::new());
+    let mut record = SessionRecord::new("killed", "/w");
+    record.updated_at = "2026-01-01T00:00:00Z".to_owned();
+    let lease = store.create(&record).await.unwrap();
+    let mut batch = Batch::new(1);
+    batch.push(r#"{"event":"turn_started","turn":1}"#);
+    let mut commit = Commit::default();
+    commit.events = Some(Arc::new(batch));
+    commit.change.running_turn = Some(Some(1));
+    store.commit(&lease, commit).await.unwrap();
+    store.release(&lease).await.unwrap();
+    let server = Server::builder(Reference).store(store).build();
+    let site = Site::with(server, &EndpointSettings::default()).await;
+    let ended = async || {
+        let sessions = site.get("/sessions").await.json();
+        let runs = site.get("/runs").await.json();
+        [
+            &sessions["sessions"][0]["ended_at"],
+            &runs["runs"][0]["ended_at"],
+        ]
+        .map(Value::clone)
+    };
+    assert_eq!(ended().await, [Value::Null, Value::Null]);
+    site.server.session(&"killed".into()).await.unwrap();
+    let [session, run] = ended().await;
+    assert!(run.is_string(), "{run}");
+    assert_eq!(session, run);
+}
