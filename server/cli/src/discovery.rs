@@ -5,7 +5,9 @@
 //! not locked is stale. A token that the server has made is in a file of its own beside it,
 //! `acp-server-PORT.token`.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+mod files;
+
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -13,6 +15,8 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use serde::{Deserialize, Serialize};
+
+use self::files::{is_at, is_locked, open_private, private_folder, remove};
 
 /// The maximum bytes of a file.
 const FILE_BYTES: u64 = 64 << 10;
@@ -295,23 +299,9 @@ impl std::fmt::Debug for Announcement {
     }
 }
 
-/// Removes a file that need not exist.
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
 fn port_of(name: &str) -> Option<u16> {
     let port = name.strip_prefix("acp-server-")?.strip_suffix(".json")?;
     port.parse().ok()
-}
-
-/// Returns whether a process has locked the file for itself. Looking does not disturb others who
-/// look.
-fn is_locked(file: &File) -> bool {
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
 fn read(path: &Path) -> Option<Announcement> {
@@ -321,131 +311,5 @@ fn read(path: &Path) -> Option<Announcement> {
     serde_json::from_str(&text).ok()
 }
 
-/// Creates a folder for this user only. Fails if it belongs to another one.
-fn private_folder(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-    }
-    Ok(())
-}
-
-/// Opens or creates a file for this user only. Fails if it belongs to another one.
-fn open_private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        file.set_permissions(fs::Permissions::from_mode(0o600))?;
-    }
-    Ok(file)
-}
-
-/// Returns whether an open file is still the one at its path.
-fn is_at(file: &File, path: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt as _;
-        let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-        let open = file.metadata().map(id).ok();
-        open.is_some() && open == fs::metadata(path).map(id).ok()
-    }
-    // Elsewhere a file that is open cannot be removed.
-    #[cfg(not(unix))]
-    {
-        let _ = (file, path);
-        true
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn announcement(port: u16) -> Announcement {
-        Announcement {
-            prefix: "acp-server".to_owned(),
-            started_at: 1e9,
-            auth_token_hash: None,
-            pid: std::process::id(),
-            port,
-            host: "127.0.0.1".to_owned(),
-            scheme: "http".to_owned(),
-            auth: "generated".to_owned(),
-            ends_within: 8,
-        }
-    }
-
-    #[test]
-    fn a_file_is_alive_until_it_is_dropped() {
-        let folder = tempfile::tempdir().unwrap();
-        let discovery = Discovery::new(folder.path().join("run"));
-        assert!(discovery.list().unwrap().is_empty());
-        let mut announced = discovery.take(5173).unwrap();
-        announced.announce(&announcement(5173)).unwrap();
-        let token = announced.keep_token("very secret").unwrap();
-        assert_eq!(fs::read_to_string(&token).unwrap(), "very secret\n");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            let mode = fs::metadata(&token).unwrap().permissions().mode();
-            assert_eq!(mode & 0o777, 0o600);
-        }
-
-        let found = discovery.list().unwrap();
-        assert_eq!(found.len(), 1);
-        assert!(found[0].alive && found[0].is_alive());
-        let text = fs::read_to_string(&found[0].path).unwrap();
-        assert!(!text.contains("secret"), "{text}");
-        found[0].remove_if_stale();
-        let error = discovery.take(5173).unwrap_err().to_string();
-        assert!(error.contains("5173") && error.contains(&std::process::id().to_string()));
-
-        drop(announced);
-        assert!(discovery.find(5173).is_none() && !token.exists());
-        discovery.take(5173).unwrap();
-    }
-
-    #[test]
-    fn a_stale_file_is_taken_over_and_rewritten() {
-        let folder = tempfile::tempdir().unwrap();
-        let discovery = Discovery::new(folder.path());
-        let path = folder.path().join("acp-server-80.json");
-        fs::write(&path, "x".repeat(1000)).unwrap();
-        fs::write(folder.path().join("acp-server-x.json"), "").unwrap();
-        let stale = discovery.find(80).unwrap();
-        assert!(!stale.alive && stale.announcement.is_none());
-
-        let mut announced = discovery.take(80).unwrap();
-        announced.announce(&announcement(80)).unwrap();
-        let found = discovery.list().unwrap().pop().unwrap();
-        assert_eq!(found.announcement.unwrap().port, 80);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-            assert_eq!(mode(&path), 0o600, "the stale file was readable for others");
-            assert_eq!(mode(folder.path()), 0o700);
-        }
-    }
-
-    #[test]
-    fn a_stale_file_can_be_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let discovery = Discovery::new(folder.path());
-        fs::write(folder.path().join("acp-server-1.json"), "").unwrap();
-        let token = folder.path().join("acp-server-1.token");
-        fs::write(&token, "of a killed server").unwrap();
-        discovery.find(1).unwrap().remove_if_stale();
-        assert!(discovery.find(1).is_none() && !token.exists());
-        fs::write(&token, "of a killed server").unwrap();
-        let _announced = discovery.take(1).unwrap();
-        assert!(!token.exists());
-    }
-}
+mod tests;
