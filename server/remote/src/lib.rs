@@ -1,18 +1,18 @@
 //! Agents behind HTTP, server-sent events and WebSocket.
 //!
-//! [`serve`] serves all endpoints on a listener, as the command `acp-server serve` does. Programs that
+//! [`serve()`] serves all endpoints on a listener, as the command `acp-server serve` does. Programs that
 //! have a web server mount the parts: [`router`] returns the endpoints as a router of axum.
 //!
 //! | path | what it serves |
 //! |---|---|
 //! | `/acp` | the protocol: POST, GET (server-sent events or WebSocket) and DELETE |
-//! | `/rpc` | calls and subscriptions for simple clients ([`rpc`], feature `rpc`) |
-//! | `/` | a web page that shows sessions, and prompts ([`page`]); asks for a token itself |
-//! | `/session…`, `/sessions…`, `/runs…` and others | [`rest`]: REST and server-sent events; `/openapi.json` describes them |
+//! | `/rpc` | calls and subscriptions for simple clients ([`rpc()`], feature `rpc`) |
+//! | `/` | a web page that shows sessions, and prompts ([`page()`]); asks for a token itself |
+//! | `/session…`, `/sessions…`, `/runs…` and others | [`rest()`]: REST and server-sent events; `/openapi.json` describes them |
 //! | `/metrics` | numbers for a monitoring system ([`Metrics`]) |
 //! | `/healthz` | `{"status":"ok", …}`, without a token |
 //!
-//! [`protect`] puts checks of host, origin, token and rate in front of it, [`listen`] serves it on a
+//! [`protect`] puts checks of host, origin, token and rate in front of it, [`listen()`] serves it on a
 //! socket, with or without TLS.
 //!
 //! A connection is a window on sessions: its loss ends neither them nor their turns. The guide is

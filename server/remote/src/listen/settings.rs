@@ -21,7 +21,7 @@ pub struct ListenSettings {
     pub connections: usize,
     /// Tokens whose master has a quarter of `connections` for itself (none): all others, also those
     /// from loopback, have three quarters. A socket without a place is served if its first request
-    /// comes within 2 s and has `Authorization: Bearer` with this token. [`serve`](crate::serve)
+    /// comes within 2 s and has `Authorization: Bearer` with this token. [`serve`](crate::serve())
     /// sets its own.
     pub reserve_for: Option<Tokens>,
     /// Time for the TLS handshake (10 s).

@@ -53,7 +53,7 @@ static ASSEMBLED: LazyLock<Page> = LazyLock::new(|| Page {
 
 /// Returns a web page at `/` that shows sessions, and prompts. It uses `/acp` and `/ticket` of the same
 /// server ([`router`](super::router), [`ticket_route`](super::ticket_route)). Where `/rpc` and
-/// [`rest`](super::rest) are mounted too, it shows ends of turns, decisions, cost and several agents.
+/// [`rest`](super::rest()) are mounted too, it shows ends of turns, decisions, cost and several agents.
 pub fn page() -> Router {
     Router::new().route(PAGE, get(document))
 }

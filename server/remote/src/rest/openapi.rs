@@ -17,7 +17,7 @@ pub(super) const PATH: &str = "/openapi.json";
 
 const SCHEME: &str = "token";
 
-/// Routes of the server that [`rest`](super::super::rest) does not mount.
+/// Routes of the server that [`rest`](super::super::rest()) does not mount.
 #[derive(utoipa::OpenApi)]
 #[openapi(paths(health::health, metrics::metrics))]
 struct Others;
