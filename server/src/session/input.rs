@@ -4,7 +4,7 @@
 //! before the handler has it and before its sender is answered. A turn that ends answers what it has not
 //! taken: as refused, or as a prompt, whatever its sender wants.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -146,33 +146,35 @@ impl From<Steered> for Settled {
 
 type Answer = Result<Settled, StoreError>;
 
-/// Input with those that wait for its answer: further ones have sent it again with its name.
+/// Input in an inbox.
 pub(crate) struct Item {
     pub(crate) input: Input,
     pub(crate) origin: Option<Prompter>,
     /// Unique in its inbox.
-    id: u64,
-    senders: Vec<oneshot::Sender<Answer>>,
+    pub(crate) id: u64,
 }
 
-impl Item {
-    fn is_named(&self, name: &str) -> bool {
-        self.input.name.as_deref() == Some(name)
-    }
+/// Those that wait for the answer to one item: further ones have sent it again with its name.
+#[derive(Default)]
+pub(super) struct Senders {
+    name: Option<Arc<str>>,
+    waiting: Vec<oneshot::Sender<Answer>>,
+}
 
-    /// Answers those that wait. A receiver may have been dropped.
-    pub(crate) fn settle(self, answer: Answer) -> Input {
+impl Senders {
+    /// Answers all. Not to be called with a lock: whoever wakes up may want it.
+    pub(super) fn answer(self, answer: Answer) {
         let mut barrier = None;
         let steered = answer.map(|settled| {
             barrier = settled.barrier;
             settled.steered
         });
-        for sender in self.senders {
-            let steered = steered.clone();
+        for sender in self.waiting {
             let barrier = barrier.take();
-            let _ = sender.send(steered.map(|steered| Settled { steered, barrier }));
+            let settled = |steered| Settled { steered, barrier };
+            // The receiver may have been dropped.
+            let _ = sender.send(steered.clone().map(settled));
         }
-        self.input
     }
 }
 
@@ -196,16 +198,10 @@ pub(crate) struct Inbox {
 struct State {
     waiting: VecDeque<Item>,
     logged: VecDeque<Logged>,
+    /// By the id of their item, until it is answered: also while the turn has it in hand.
+    senders: BTreeMap<u64, Senders>,
     ids: u64,
     closed: bool,
-}
-
-impl State {
-    fn find(&mut self, name: &str) -> Option<&mut Item> {
-        let logged = self.logged.iter_mut().map(|logged| &mut logged.item);
-        let mut all = logged.chain(&mut self.waiting);
-        all.find(|item| item.is_named(name))
-    }
 }
 
 impl fmt::Debug for Inbox {
@@ -223,13 +219,14 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds whoever sends input again that waits or is in the log.
+    /// Adds whoever sends input again that is not answered.
     fn join(&self, name: &str) -> Option<(u64, oneshot::Receiver<Answer>)> {
         let mut state = self.state();
-        let item = state.find(name)?;
+        let mut all = state.senders.iter_mut();
+        let (id, senders) = all.find(|(_, senders)| senders.name.as_deref() == Some(name))?;
         let (sender, receiver) = oneshot::channel();
-        item.senders.push(sender);
-        Some((item.id, receiver))
+        senders.waiting.push(sender);
+        Some((*id, receiver))
     }
 
     /// Adds input.
@@ -243,34 +240,29 @@ impl Inbox {
         origin: Option<Prompter>,
         limits: &Limits,
     ) -> Result<(u64, oneshot::Receiver<Answer>), NotGiven> {
-        let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
-        state.ids += 1;
-        let id = state.ids;
-        let item = Item {
-            input,
-            origin,
-            id,
-            senders: vec![sender],
-        };
-        let bytes = state
-            .waiting
-            .iter()
-            .map(|item| item.input.bytes())
-            .sum::<usize>()
-            + item.input.bytes();
-        let refusal = match &*state {
-            State { closed: true, .. } => Some(SteerRefusal::NoTurn),
-            State { waiting, .. } if waiting.len() >= limits.queued_prompts => {
-                Some(SteerRefusal::Limit)
-            }
+        let waiting = state.waiting.iter().map(|item| item.input.bytes());
+        let bytes = waiting.sum::<usize>() + input.bytes();
+        let refusal = match state.waiting.len() {
+            _ if state.closed => Some(SteerRefusal::NoTurn),
+            waiting if waiting >= limits.queued_prompts => Some(SteerRefusal::Limit),
             _ if bytes > limits.queued_prompt_bytes => Some(SteerRefusal::Limit),
             _ => None,
         };
         if let Some(refusal) = refusal {
-            return Err((refusal, item.input, item.origin));
+            return Err((refusal, input, origin));
         }
-        state.waiting.push_back(item);
+        state.ids += 1;
+        let (sender, receiver) = oneshot::channel();
+        let (id, senders) = (
+            state.ids,
+            Senders {
+                name: input.name.clone(),
+                waiting: vec![sender],
+            },
+        );
+        state.senders.insert(id, senders);
+        state.waiting.push_back(Item { input, origin, id });
         drop(state);
         self.added.notify_one();
         Ok((id, receiver))
@@ -288,11 +280,24 @@ impl Inbox {
     /// Puts an item back that nobody used. In a turn that has ended it is answered so.
     pub(crate) fn put_back(&self, item: Item) {
         let mut state = self.state();
-        if !state.closed {
+        if state.closed {
+            drop(state);
+            self.forget(item.id);
+        } else {
             state.waiting.push_front(item);
             drop(state);
             self.added.notify_one();
         }
+    }
+
+    /// Answers an item, which is gone, as one of a turn that has ended.
+    pub(crate) fn forget(&self, id: u64) {
+        drop(self.take_senders(id));
+    }
+
+    /// Takes those that wait for the answer to an item, which is answered now.
+    pub(super) fn take_senders(&self, id: u64) -> Senders {
+        self.state().senders.remove(&id).unwrap_or_default()
     }
 
     pub(crate) fn log(&self, logged: Logged) {
@@ -312,6 +317,14 @@ impl Inbox {
 
     pub(crate) fn has_logged(&self) -> bool {
         !self.state().logged.is_empty()
+    }
+
+    /// Ends the inbox with its turn, which nobody knows how to end: what is left is answered as input of a
+    /// turn that has ended.
+    pub(super) fn abandon(&self) {
+        drop(self.close());
+        let senders = std::mem::take(&mut self.state().senders);
+        drop(senders);
     }
 
     /// Ends the inbox with its turn; returns what is left.
@@ -411,14 +424,15 @@ impl Given {
             return false;
         };
         self.answer.close();
-        let item = &mut state.waiting[at];
-        item.senders.retain(|sender| !sender.is_closed());
-        let abandoned = match item.senders.is_empty() {
-            true => state.waiting.remove(at),
-            false => None,
-        };
-        drop(state);
-        drop(abandoned);
+        let abandoned = state.senders.get_mut(&self.id).is_none_or(|senders| {
+            senders.waiting.retain(|sender| !sender.is_closed());
+            senders.waiting.is_empty()
+        });
+        if abandoned {
+            let abandoned = (state.senders.remove(&self.id), state.waiting.remove(at));
+            drop(state);
+            drop(abandoned);
+        }
         true
     }
 

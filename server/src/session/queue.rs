@@ -123,6 +123,8 @@ pub(crate) struct Queue {
     waiting: VecDeque<Prompt>,
     bytes: usize,
     running: Option<Running>,
+    /// The turn that has ended, until its input is answered.
+    ended: Option<Running>,
     /// The latest turn, which may run.
     latest: Option<(TurnId, Arc<Progress>)>,
     last_end: u64,
@@ -249,7 +251,7 @@ impl Queue {
 
     /// Takes the next prompt; `None` ends the runner.
     pub(super) fn pop(&mut self) -> Option<Prompt> {
-        self.running = None;
+        (self.running, self.ended) = (None, None);
         let Some(prompt) = self.waiting.pop_front() else {
             self.has_runner = false;
             return None;
@@ -275,7 +277,7 @@ impl Queue {
 
     /// The end of the running turn has its number: a cancellation comes too late.
     pub(crate) fn ended(&mut self, number: u64) {
-        self.running = None;
+        self.ended = self.running.take();
         self.last_end = number;
         self.turns.ended(number);
     }
@@ -300,7 +302,7 @@ impl Queue {
 
     /// The running turn has ended, and is not in the log.
     pub(crate) fn ended_without_start(&mut self) {
-        self.running = None;
+        self.ended = self.running.take();
     }
 
     /// The turn before the running one has an end after all.
@@ -339,6 +341,13 @@ impl Queue {
         }
     }
 
+    /// Returns the turns that may have input that is not answered.
+    pub(super) fn with_input(&self) -> impl Iterator<Item = (&Arc<Progress>, &CancellationToken)> {
+        let ended = self.ended.as_ref();
+        let ended = ended.map(|ended| (&ended.progress, &ended.cancel));
+        ended.into_iter().chain(self.steered())
+    }
+
     pub(super) fn delivered(&mut self) -> &mut Delivered {
         &mut self.delivered
     }
@@ -353,9 +362,11 @@ impl Queue {
 
     /// Closes the queue when it has no runner any more; returns the prompts that wait.
     pub(super) fn abort(&mut self) -> VecDeque<Prompt> {
-        if let Some(running) = self.running.take() {
-            // What is dropped is answered as input of a turn that has ended.
-            drop(running.progress.inbox.close());
+        for turn in [self.running.take(), self.ended.take()]
+            .into_iter()
+            .flatten()
+        {
+            turn.progress.inbox.abandon();
         }
         self.has_runner = false;
         self.lifecycle = Lifecycle::Closed;

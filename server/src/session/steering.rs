@@ -6,7 +6,7 @@ use std::sync::Arc;
 use acp_sdk::extensions::SteerRefusal;
 use acp_sdk::v1::{ContentChunk, MessageId};
 
-use super::input::{Given, Input, Item, Logged, Settled, Steered};
+use super::input::{Given, Inbox, Input, Item, Logged, Settled, Steered};
 use super::named::NAMES;
 use super::prompt::{LONGEST_NAME, Prompt, Prompter};
 use super::{Refusal, Session};
@@ -123,8 +123,11 @@ impl Session {
         for logged in logged {
             // Nothing has failed since then, and the end of the turn was committed.
             match self.log().check(logged.epoch) {
-                Ok(()) => drop(self.settle_logged(logged)),
-                Err(error) => drop(logged.item.settle(Err(error))),
+                Ok(()) => drop(self.settle_logged(&prompt.progress.inbox, logged)),
+                Err(error) => {
+                    let senders = prompt.progress.inbox.take_senders(logged.item.id);
+                    senders.answer(Err(error));
+                }
             }
         }
         let refusal = match prompt.cancel.is_cancelled() {
@@ -132,43 +135,49 @@ impl Session {
             false => SteerRefusal::TurnEnded,
         };
         for item in waiting {
-            self.settle_unused(item, refusal.clone());
+            self.settle_unused(&prompt.progress.inbox, item, refusal.clone());
         }
     }
 
     /// Answers input that is committed, and returns it.
-    pub(crate) fn settle_logged(&self, logged: Logged) -> Input {
+    pub(crate) fn settle_logged(&self, inbox: &Inbox, logged: Logged) -> Input {
         let Logged {
             item,
             message,
             last_event,
             ..
         } = logged;
-        if let Some(name) = &item.input.name {
-            let delivered = (name.clone(), message.clone(), last_event);
-            self.state().queue.delivered().add(delivered);
-        }
+        let senders = {
+            // Whoever sends it again finds it either here or there.
+            let mut state = self.state();
+            if let Some(name) = &item.input.name {
+                let delivered = (name.clone(), message.clone(), last_event);
+                state.queue.delivered().add(delivered);
+            }
+            inbox.take_senders(item.id)
+        };
         let origin = item.origin.as_ref();
         let barrier = origin.map(|origin| origin.subscription.barrier(last_event));
         let steered = Steered::Injected {
             message,
             event: last_event,
         };
-        item.settle(Ok(Settled { steered, barrier }))
+        senders.answer(Ok(Settled { steered, barrier }));
+        item.input
     }
 
     /// Answers input that no turn has taken.
-    pub(crate) fn settle_unused(&self, mut item: Item, refusal: SteerRefusal) {
+    pub(crate) fn settle_unused(&self, inbox: &Inbox, item: Item, refusal: SteerRefusal) {
+        let id = item.id;
         let mut steered = Steered::Refused(refusal.clone());
         if item.input.queues && refusal != SteerRefusal::Cancelled {
-            let input = std::mem::take(&mut item.input);
-            steered = match self.queue_input(input, item.origin.take()) {
+            steered = match self.queue_input(item.input, item.origin) {
                 Ok(()) => Steered::Queued,
                 Err(Refusal::QueueFull) => Steered::Refused(SteerRefusal::Limit),
                 Err(_) => steered,
             };
         }
-        item.settle(Ok(steered.into()));
+        inbox.take_senders(id).answer(Ok(steered.into()));
     }
 }
 
@@ -182,9 +191,10 @@ impl super::queue::Queue {
             };
             return Some(Steering::Settled(steered.into()));
         }
-        if let Some((progress, cancel)) = self.steered()
-            && let Some(given) = Given::again(progress, cancel, name)
-        {
+        let mut turns = self.with_input();
+        let given = turns.find_map(|(progress, cancel)| Given::again(progress, cancel, name));
+        drop(turns);
+        if let Some(given) = given {
             return Some(Steering::Given(given));
         }
         let named = self.named().find(name)?;

@@ -139,7 +139,7 @@ impl OfferedInput {
     pub fn refuse(mut self) {
         if let Some(item) = self.item.take() {
             let session = &self.core.session;
-            session.settle_unused(item, SteerRefusal::TurnEnded);
+            session.settle_unused(&self.core.progress.inbox, item, SteerRefusal::TurnEnded);
         }
     }
 }
@@ -159,12 +159,14 @@ impl TurnCore {
     /// Appends an item, or the next one that waits, and leaves it in the inbox until it is committed.
     fn log_input(&self, item: Option<Item>) -> Result<()> {
         let inbox = &self.progress.inbox;
-        self.session.log().append_now(Some(self.epoch), |appender| {
+        let mut lost = item.as_ref().map(|item| item.id);
+        let appended = self.session.log().append_now(Some(self.epoch), |appender| {
             self.check_open("input")?;
             // Under the log's lock: the order of the events is that of the senders.
             let Some(mut item) = item.or_else(|| inbox.take_unlogged()) else {
                 return Ok(());
             };
+            lost = Some(item.id);
             self.end_message();
             let message = MessageId::from(self.next_id("message"));
             let mut ours = json!({ "steered": true });
@@ -193,8 +195,13 @@ impl TurnCore {
                 message,
                 last_event,
             });
+            lost = None;
             Ok(())
-        })
+        });
+        if let Some(lost) = lost {
+            inbox.forget(lost);
+        }
+        appended
     }
 
     /// Delivers the next item of the log once it is committed; `None` if another call has.
@@ -202,6 +209,7 @@ impl TurnCore {
         let log = self.session.log();
         log.flush(self.epoch).await.map_err(Error::Store)?;
         let logged = self.progress.inbox.take_logged();
-        Ok(logged.map(|logged| self.session.settle_logged(logged)))
+        let inbox = &self.progress.inbox;
+        Ok(logged.map(|logged| self.session.settle_logged(inbox, logged)))
     }
 }

@@ -11,15 +11,15 @@ use acp_server::store::{MemoryStore, StoreErrorKind};
 use acp_server::{
     AgentInfo, Handler, HandlerResult, Input, Limits, Server, ServerBuilder, Steered, Turn,
 };
-use acp_store_tests::faults::{Fault, FaultyStore, Operation, When};
+use acp_store_tests::faults::{Fault, FaultyStore, Gate, Operation, When};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::{Guest, texts};
 use crate::editor::{soon, text};
 
-/// Repeats the input that it takes: as many as `take N` says; `look` only what waits when it may go on.
-/// `wait` takes none.
+/// Repeats the input that it takes: as many as `take N` says; `look` only what waits when it may go on, and
+/// `glance` only begins to. `wait` takes none.
 struct Steerable {
     go_on: Arc<Semaphore>,
     steering: bool,
@@ -60,6 +60,15 @@ impl Handler for Steerable {
                 self.go_on.acquire().await.unwrap().forget();
                 while let Some(input) = turn.steered_now().await? {
                     turn.send_text(format!("found {}", input.text())).await?;
+                }
+            }
+            // Takes it and does not wait for the commit.
+            _ if said == "glance" => {
+                self.go_on.acquire().await.unwrap().forget();
+                tokio::select! {
+                    biased;
+                    input = turn.steered_now() => panic!("{input:?}"),
+                    () = std::future::ready(()) => {}
                 }
             }
             _ if said == "wait" => tokio::select! {
@@ -375,4 +384,48 @@ async fn input_that_cannot_be_committed_reaches_nobody() {
     let late = Guest::new(&server).await;
     late.load(&id).await;
     assert_eq!(words(&late), ["look", "begins look"]);
+}
+
+/// Commits take their time: neither a resend nor a handler that does something else meanwhile changes what is
+/// delivered.
+#[tokio::test]
+async fn input_that_is_being_committed_is_taken_once() {
+    // Whether the handler waits for the commit.
+    for prompt in ["look", "glance"] {
+        let store = Arc::new(FaultyStore::new(MemoryStore::default()));
+        let (builder, go_on) = Steerable::server();
+        let server = builder.store(store.clone()).build();
+        let one = Guest::new(&server).await;
+        let id = one.create().await;
+        let turn = one.start(&id, prompt);
+        one.editor.until("agent_message_chunk begins").await;
+        let named = request(&id, "left").with_prompt_id("name".to_owned());
+        let first = one.steer(named.clone());
+        one.round_trip().await;
+        let gate = Gate::new();
+        store.inject(
+            Operation::Commit,
+            1,
+            When::Before,
+            Fault::Hold(gate.clone()),
+        );
+        go_on.add_permits(1);
+        gate.reached().await;
+        let again = one.steer(named.clone());
+        one.round_trip().await;
+        assert!(!first.is_finished() && !again.is_finished());
+        // The turn has it, so it is not taken back.
+        first.abort();
+        one.round_trip().await;
+        gate.open();
+        let answer = again.await.unwrap().unwrap();
+        assert_eq!(answer.outcome, SteerOutcome::Injected);
+        turn.await.unwrap().unwrap();
+        assert_eq!(one.steered(named).await, answer);
+        let late = Guest::new(&server).await;
+        late.load(&id).await;
+        let words = words(&late);
+        let count = words.iter().filter(|said| *said == "left").count();
+        assert_eq!(count, 1, "{words:?}");
+    }
 }
