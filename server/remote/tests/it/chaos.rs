@@ -1,8 +1,9 @@
-//! Connections that are cut at random: what a client has seen in the end is the log.
+//! Connections that are cut at random: what a client has seen in the end is the log. Its questions are
+//! answered, and its input for a turn is delivered once.
 //!
 //! `ACP_CHAOS_CUTS` sets how often each client is cut (40), `ACP_CHAOS_SEED` repeats a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acp_reference_agent::Reference;
 use acp_server::Server;
@@ -36,7 +37,70 @@ fn cuts() -> u64 {
     cuts.and_then(|cuts| cuts.parse().ok()).unwrap_or(40)
 }
 
-const WORDS: [&str; 6] = ["stream 200", "tool", "plan", "hello", "think", "stream 3"];
+const WORDS: [&str; 8] = [
+    "stream 200",
+    "tool",
+    "plan",
+    "hello",
+    "think",
+    "stream 3",
+    "steer 2",
+    "permission",
+];
+
+impl Random {
+    fn word(&mut self) -> &'static str {
+        WORDS[self.below(WORDS.len() as u64) as usize]
+    }
+}
+
+/// What a message asks of its client.
+enum Wanted {
+    /// The permission with this id.
+    Permission(Value),
+    /// Input for the turn of this prompt.
+    Input(String),
+}
+
+impl Wanted {
+    fn by(message: &Value) -> Option<Self> {
+        if message["method"] == "session/request_permission" {
+            return Some(Self::Permission(message["id"].clone()));
+        }
+        let text = message["params"]["update"]["content"]["text"].as_str()?;
+        let turn = message["params"]["_meta"]["acp-sdk"]["promptId"].as_str()?;
+        let asks = text.contains("Say more.\n");
+        asks.then(|| Self::Input(turn.to_owned()))
+    }
+}
+
+fn allowed(id: &Value) -> String {
+    let outcome = json!({ "outcome": "selected", "optionId": "allow" });
+    json!({ "jsonrpc": "2.0", "id": id, "result": { "outcome": outcome } }).to_string()
+}
+
+/// The two pieces of input that the turn of a prompt waits for.
+fn names(turn: &str) -> [String; 2] {
+    [0, 1].map(|number| format!("{turn}/{number}"))
+}
+
+fn steer(session: &str, name: &str) -> Value {
+    let prompt = json!([{ "type": "text", "text": name }]);
+    json!({ "sessionId": session, "prompt": prompt, "promptId": name })
+}
+
+/// Input is delivered once, however often it was sent.
+fn assert_delivered_once(log: &BTreeMap<u64, Value>, turns: &BTreeSet<String>) {
+    let texts = log.values().map(|event| {
+        let text = event["params"]["update"]["content"]["text"].as_str();
+        text.unwrap_or_default()
+    });
+    let said: String = texts.collect();
+    for name in turns.iter().flat_map(|turn| names(turn)) {
+        let count = said.matches(&format!("You said: {name}\n")).count();
+        assert_eq!(count, 1, "{name}");
+    }
+}
 
 /// What a new client is sent of a session, by event number.
 async fn log(host: &Host, session: &str) -> BTreeMap<u64, Value> {
@@ -59,7 +123,9 @@ struct View {
 }
 
 impl View {
-    fn see(&mut self, event: Event) {
+    /// Returns what the event wants of the client.
+    fn see(&mut self, event: Event) -> Option<Wanted> {
+        let wanted = Wanted::by(&event.data);
         if let Some(number) = event_id(&event.data) {
             assert!(
                 number > self.last,
@@ -74,6 +140,43 @@ impl View {
             let before = self.answers.insert(id, event.data);
             assert_eq!(before, None, "the answer to {id} came twice");
         }
+        wanted
+    }
+}
+
+/// A client that answers questions and gives turns input.
+struct Chatting<'a> {
+    client: Client<'a>,
+    session: String,
+    view: View,
+    /// The requests that are to be answered.
+    asked: Vec<u64>,
+    /// The prompts whose turns were given input.
+    steered: BTreeSet<String>,
+    /// The requests with each piece of input.
+    inputs: BTreeMap<String, Vec<u64>>,
+}
+
+impl Chatting<'_> {
+    async fn see(&mut self, event: Event, random: &mut Random) {
+        match self.view.see(event) {
+            Some(Wanted::Permission(id)) => {
+                let answer = allowed(&id);
+                self.client.send_raw(&answer, Some(&self.session)).await;
+            }
+            Some(Wanted::Input(turn)) => {
+                for name in names(&turn) {
+                    for _ in 0..=random.below(3) {
+                        let params = steer(&self.session, &name);
+                        let id = self.client.send("_acp-sdk/session/steer", params).await;
+                        self.asked.push(id);
+                        self.inputs.entry(name.clone()).or_default().push(id);
+                    }
+                }
+                assert!(self.steered.insert(turn));
+            }
+            None => {}
+        }
     }
 }
 
@@ -83,42 +186,128 @@ async fn server_sent_events() {
     let client = Client::connect(&host).await;
     let mut connection = client.stream(None, None).await;
     let session = client.new_session(&mut connection).await;
-    let mut view = View::default();
+    let mut chat = Chatting {
+        client,
+        session,
+        view: View::default(),
+        asked: Vec::new(),
+        steered: BTreeSet::new(),
+        inputs: BTreeMap::new(),
+    };
     let mut cursor: Option<String> = None;
-    let mut asked = Vec::new();
     for _ in 0..cuts() {
         for _ in 0..random.below(3) {
-            let word = WORDS[random.below(6) as usize];
-            asked.push(client.prompt(&session, word).await);
+            let id = chat.client.prompt(&chat.session, random.word()).await;
+            chat.asked.push(id);
             // No more than wait behind a running turn.
-            if asked.len() - view.answers.len() > 10 {
+            if chat.asked.len() - chat.view.answers.len() > 10 {
                 break;
             }
         }
-        let mut stream: Open = client.stream(Some(&session), cursor.as_deref()).await;
+        let session = chat.session.clone();
+        let mut stream: Open = chat.client.stream(Some(&session), cursor.as_deref()).await;
         let length = random.below(150);
         for _ in 0..length {
-            if view.answers.len() == asked.len() {
+            if chat.view.answers.len() == chat.asked.len() {
                 break;
             }
             let event = stream.event().await.unwrap();
             cursor = Some(event.id.clone());
-            view.see(event);
+            chat.see(event, &mut random).await;
         }
     }
-    let mut stream = client.stream(Some(&session), cursor.as_deref()).await;
-    while view.answers.len() < asked.len() {
-        view.see(stream.event().await.unwrap());
+    let session = chat.session.clone();
+    let mut stream = chat.client.stream(Some(&session), cursor.as_deref()).await;
+    while chat.view.answers.len() < chat.asked.len() {
+        let event = stream.event().await.unwrap();
+        chat.see(event, &mut random).await;
     }
+    let view = &chat.view;
     for (id, answer) in &view.answers {
         assert!(answer["error"].is_null(), "{id}: {answer}");
     }
-    let log = log(&host, &session).await;
-    for (number, event) in &log {
-        assert_eq!(view.events.get(number), Some(event), "event {number}");
+    for (name, ids) in &chat.inputs {
+        let first = &view.answers[&ids[0]]["result"];
+        assert_eq!(first["outcome"], "injected", "{name}");
+        for id in ids {
+            assert_eq!(view.answers[id]["result"], *first, "{name}");
+        }
     }
-    for (number, event) in &view.events {
-        assert_eq!(log.get(number), Some(event), "event {number}");
+    let log = log(&host, &session).await;
+    // Only the latest turns name their prompt in a replay.
+    let without_prompt = |events: &BTreeMap<u64, Value>| {
+        let mut events = events.clone();
+        for event in events.values_mut() {
+            event["params"]["_meta"]["acp-sdk"]["promptId"].take();
+        }
+        events
+    };
+    let (events, expected) = (without_prompt(&view.events), without_prompt(&log));
+    for (number, event) in &expected {
+        assert_eq!(events.get(number), Some(event), "event {number}");
+    }
+    assert_eq!(events.len(), expected.len());
+    assert_delivered_once(&log, &chat.steered);
+}
+
+/// A client whose socket is cut: another one each time, which sends again what was not answered.
+struct Reconnecting {
+    socket: Socket,
+    session: String,
+    last: u64,
+    seen: BTreeMap<u64, Value>,
+    steered: BTreeSet<String>,
+    /// Input whose answer was not received, by the id of the request that has it now.
+    unanswered: BTreeMap<u64, String>,
+}
+
+impl Reconnecting {
+    async fn see(&mut self, message: &Value) {
+        if let Some(number) = event_id(message) {
+            let last = self.last;
+            assert!(number > last, "event {number} came after {last}");
+            self.last = number;
+            self.seen.insert(number, message.clone());
+        } else if message["method"].is_null()
+            && let Some(name) = message["id"]
+                .as_u64()
+                .and_then(|id| self.unanswered.remove(&id))
+        {
+            assert_eq!(
+                message["result"]["outcome"], "injected",
+                "{name}: {message}"
+            );
+        }
+        match Wanted::by(message) {
+            Some(Wanted::Permission(id)) => self.socket.text(allowed(&id)).await,
+            Some(Wanted::Input(turn)) if self.steered.insert(turn.clone()) => {
+                for name in names(&turn) {
+                    self.steer(name).await;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    async fn steer(&mut self, name: String) {
+        let params = steer(&self.session, &name);
+        let id = self.socket.send("_acp-sdk/session/steer", params).await;
+        self.unanswered.insert(id, name);
+    }
+
+    /// Is cut, and goes on with another socket.
+    async fn reconnect(&mut self, host: &Host) {
+        self.socket = Socket::connect(host).await;
+        let resume = json!({ "sessionId": self.session, "sinceEventId": self.last });
+        let (updates, answer) = self.socket.call("_acp-sdk/session/resume", resume).await;
+        assert_eq!(answer["result"]["truncated"], false, "{answer}");
+        // The ids are those of the former socket.
+        for name in std::mem::take(&mut self.unanswered).into_values() {
+            self.steer(name).await;
+        }
+        for update in &updates {
+            self.see(update).await;
+        }
     }
 }
 
@@ -127,47 +316,49 @@ async fn web_sockets() {
     let mut random = Random::new();
     let mut socket = Socket::connect(&host).await;
     let session = socket.new_session().await;
-    let mut seen = BTreeMap::new();
-    let mut last = 0;
-    let mut see = |message: &Value, last: &mut u64| {
-        if let Some(number) = event_id(message) {
-            assert!(number > *last, "event {number} came after {last}");
-            *last = number;
-            seen.insert(number, message.clone());
-        }
+    let mut client = Reconnecting {
+        socket,
+        session: session.clone(),
+        last: 0,
+        seen: BTreeMap::new(),
+        steered: BTreeSet::new(),
+        unanswered: BTreeMap::new(),
     };
     for _ in 0..cuts() {
-        let prompt = json!([{ "type": "text", "text": WORDS[random.below(6) as usize] }]);
+        let prompt = json!([{ "type": "text", "text": random.word() }]);
         let params = json!({ "sessionId": session, "prompt": prompt });
-        let id = socket.send("session/prompt", params).await;
+        let id = client.socket.send("session/prompt", params).await;
         for _ in 0..random.below(100) {
-            let message = socket.receive().await.unwrap();
-            see(&message, &mut last);
-            if message["id"] == id {
+            let message = client.socket.receive().await.unwrap();
+            client.see(&message).await;
+            if message["id"] == id && message["method"].is_null() {
                 break;
             }
         }
-        drop(socket);
-        socket = Socket::connect(&host).await;
-        let resume = json!({ "sessionId": session, "sinceEventId": last });
-        let (updates, answer) = socket.call("_acp-sdk/session/resume", resume).await;
-        assert_eq!(answer["result"]["truncated"], false, "{answer}");
-        for update in &updates {
-            see(update, &mut last);
-        }
+        client.reconnect(&host).await;
     }
     let handle = host.server.session(&session.as_str().into()).await.unwrap();
-    let mut events = handle.subscribe(last);
+    let mut events = handle.subscribe(client.last);
     while handle.phase() != acp_server::Phase::Idle {
-        events.next().await.unwrap();
-    }
-    let resume = json!({ "sessionId": session, "sinceEventId": last });
-    // Answered once all that is missing was sent.
-    for update in socket.call("_acp-sdk/session/resume", resume).await.0 {
-        if event_id(&update) > Some(last) {
-            see(&update, &mut last);
+        tokio::select! {
+            message = client.socket.receive() => client.see(&message.unwrap()).await,
+            event = events.next() => drop(event.unwrap()),
         }
     }
+    let resume = json!({ "sessionId": session, "sinceEventId": client.last });
+    // Answered once all that is missing was sent.
+    for update in client
+        .socket
+        .call("_acp-sdk/session/resume", resume)
+        .await
+        .0
+    {
+        if event_id(&update).is_none_or(|number| number > client.last) {
+            client.see(&update).await;
+        }
+    }
+    assert!(client.unanswered.is_empty(), "{:?}", client.unanswered);
+    let seen = client.seen;
     // A socket was another client each time, which is sent what an earlier one said. Chunks may be
     // joined in another way, so texts are compared.
     let words = |updates: BTreeMap<u64, Value>| {
@@ -181,7 +372,9 @@ async fn web_sockets() {
         });
         texts.collect::<String>()
     };
-    assert_eq!(words(seen), words(log(&host, &session).await));
+    let log = log(&host, &session).await;
+    assert_delivered_once(&log, &client.steered);
+    assert_eq!(words(seen), words(log));
 }
 
 #[tokio::test]
