@@ -17,8 +17,15 @@
 //! # Members that only a server has a use for:
 //! user = "agent"                     # user of the machine that the agent runs as
 //! agent_process = "session"          # or "shared": which sessions share a process
-//! limits = { processes = 8, start_timeout = 60, answer_timeout = 50, terminals = 64 }   # seconds
 //! store = "reviewer.db"              # file that keeps its sessions
+//! [agents.limits]                    # times in seconds
+//! processes = 8
+//! start_timeout = 60
+//! answer_timeout = 50
+//! terminals = 64
+//! idle_timeout = 1800                # 0: never
+//! max_age = 0
+//! max_memory = 2048                  # MiB
 //! ```
 //!
 //! Other tables and members at the top level are ignored: they belong to the program that the file
@@ -141,6 +148,12 @@ pub struct EntryLimits {
     pub answer_timeout: Option<Duration>,
     /// Terminals of a session.
     pub terminals: Option<usize>,
+    /// Time without use after which a process is ended; zero: never.
+    pub idle_timeout: Option<Duration>,
+    /// Age after which an unused process is ended; zero: never.
+    pub max_age: Option<Duration>,
+    /// MiB of memory of a process and those that it has started; zero: no limit.
+    pub max_memory: Option<u64>,
 }
 
 impl AgentsFile {
@@ -328,7 +341,15 @@ impl EntrySandbox {
 
 impl EntryLimits {
     fn of(members: &mut Members) -> Result<Self, (Option<String>, String)> {
-        let known = ["processes", "start_timeout", "answer_timeout", "terminals"];
+        let known = [
+            "processes",
+            "start_timeout",
+            "answer_timeout",
+            "terminals",
+            "idle_timeout",
+            "max_age",
+            "max_memory",
+        ];
         let Some(mut limits) = members.table("limits", &known)? else {
             return Ok(Self::default());
         };
@@ -337,6 +358,9 @@ impl EntryLimits {
             start_timeout: duration(&mut limits, "start_timeout")?,
             answer_timeout: duration(&mut limits, "answer_timeout")?,
             terminals: limits.count("terminals")?,
+            idle_timeout: limits.take("idle_timeout")?.map(Duration::from_secs),
+            max_age: limits.take("max_age")?.map(Duration::from_secs),
+            max_memory: limits.take("max_memory")?,
         })
     }
 }

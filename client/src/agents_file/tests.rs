@@ -24,7 +24,7 @@ fn every_member_is_read() {
         options = { thought_level = "high" }
         user = "agent"
         agent_process = "session"
-        limits = { processes = 2, start_timeout = 1.5, answer_timeout = 3, terminals = 4 }
+        limits = { processes = 2, start_timeout = 1.5, answer_timeout = 3, terminals = 4, idle_timeout = 0, max_age = 60, max_memory = 7 }
         store = "all.db"
         [[agents]]
         name = "few"
@@ -57,6 +57,9 @@ fn every_member_is_read() {
                 start_timeout: Some(Duration::from_millis(1500)),
                 answer_timeout: Some(Duration::from_secs(3)),
                 terminals: Some(4),
+                idle_timeout: Some(Duration::ZERO),
+                max_age: Some(Duration::from_secs(60)),
+                max_memory: Some(7),
             },
             store: Some("all.db".into()),
         }
@@ -170,6 +173,11 @@ fn errors_name_file_agent_and_member() {
             &with("limits = { processes = 0 }"),
             "member `limits.processes`: ",
             "from 1 on",
+        ),
+        (
+            &with("limits = { max_age = -1 }"),
+            "member `limits.max_age`: ",
+            "-1",
         ),
         (
             &with("limits = { start_timeout = \"1\" }"),

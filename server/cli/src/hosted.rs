@@ -216,7 +216,7 @@ impl HostedCommand {
 
 impl AgentArgs {
     /// Returns the limits of the processes.
-    fn limits(&self) -> HostedLimits {
+    pub(super) fn limits(&self) -> HostedLimits {
         let mut limits = HostedLimits::default();
         limits.idle_timeout = Duration::from_secs(self.agent_idle_timeout);
         limits.max_age = Duration::from_secs(self.agent_max_age);

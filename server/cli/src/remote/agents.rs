@@ -61,7 +61,7 @@ impl StartedAgents {
                 let reason = format!("another agent has the file {}", path.display());
                 return usage(file.error(entry, "store", reason).to_string());
             }
-            starting.push(start(&file, entry, store));
+            starting.push(start(&file, entry, store, args.agent.limits()));
         }
         Ok(Self(try_join_all(starting).await?))
     }
@@ -135,9 +135,10 @@ async fn start(
     file: &AgentsFile,
     entry: &AgentEntry,
     store: StoreArgs,
+    limits: HostedLimits,
 ) -> Result<StartedAgent, Failure> {
     let leftovers = store.agents_folder()?;
-    let started = match command(file, entry) {
+    let started = match command(file, entry, limits) {
         Ok(command) => command.start(leftovers).await.map_err(|error| match error {
             NotHosted::User(reason) => file.error(entry, "user", reason),
             NotHosted::Sandbox(reason) => file.error(entry, "sandbox", reason),
@@ -160,7 +161,11 @@ async fn start(
     }
 }
 
-fn command(file: &AgentsFile, entry: &AgentEntry) -> Result<HostedCommand, AgentsFileError> {
+fn command(
+    file: &AgentsFile,
+    entry: &AgentEntry,
+    mut limits: HostedLimits,
+) -> Result<HostedCommand, AgentsFileError> {
     let AgentStart::Command(words) = &entry.start else {
         let reason = "a server knows no configured agents; name the command";
         return Err(file.error(entry, "agent", reason));
@@ -171,12 +176,20 @@ fn command(file: &AgentsFile, entry: &AgentEntry) -> Result<HostedCommand, Agent
     }
     let directory = entry.directory_in(Path::new("."));
     let directory = directory.map_err(|reason| file.error(entry, "directory", reason))?;
-    let mut limits = HostedLimits::default();
     let wanted = &entry.limits;
+    #[cfg(not(target_os = "linux"))]
+    if wanted.max_memory.is_some() {
+        return Err(file.error(entry, "limits.max_memory", "only Linux can measure it"));
+    }
     limits.processes = wanted.processes.unwrap_or(limits.processes);
     limits.start_timeout = wanted.start_timeout.unwrap_or(limits.start_timeout);
     limits.answer_timeout = wanted.answer_timeout.unwrap_or(limits.answer_timeout);
     limits.terminals = wanted.terminals.unwrap_or(limits.terminals);
+    limits.idle_timeout = wanted.idle_timeout.unwrap_or(limits.idle_timeout);
+    limits.max_age = wanted.max_age.unwrap_or(limits.max_age);
+    if let Some(mebibytes) = wanted.max_memory {
+        limits.max_memory = mebibytes.saturating_mul(1 << 20);
+    }
     let sandbox = entry.sandbox.as_ref().map(|sandbox| SandboxArgs {
         sandbox: Some(sandbox.mechanism),
         sandbox_write: sandbox.write.clone(),

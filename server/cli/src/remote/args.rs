@@ -49,7 +49,7 @@ with a table for each. All but name and command may be left out:
   user = "agent"                   # as --agent-user
   sandbox = { mechanism = "landlock", write = [], network = true }
   agent_process = "shared"         # as --agent-process
-  limits = { processes = 64, start_timeout = 60, answer_timeout = 50, terminals = 64 }
+  limits = { processes = 64, idle_timeout = 1800, max_memory = 2048 }   # and others
   model = "fast"                   # as --model, --mode and --option
   mode = "ask"
   options = { thought_level = "high" }
@@ -153,7 +153,8 @@ pub struct RemoteServe {
     #[arg(long, value_name = "SECONDS", default_value_t = 8)]
     pub shutdown_timeout: u64,
     /// Serves the agents of this file, tables `[[agents]]` in TOML, each with a store of its own: the
-    /// first at /acp, each of them at /acp/NAME. The file replaces COMMAND and its options
+    /// first at /acp, each of them at /acp/NAME. The file replaces COMMAND and its options, except for
+    /// limits, which are those of agents that have none in the file
     #[arg(long, value_name = "FILE", conflicts_with_all = REPLACED)]
     pub agents: Option<PathBuf>,
     /// Who answers questions besides the clients.
