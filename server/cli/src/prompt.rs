@@ -57,8 +57,11 @@ pub struct Prompt {
     /// Sends the token without TLS to another machine: everybody on the way can read it
     #[arg(long)]
     insecure: bool,
+    /// Agent of a new session, where the server has several [default: the first one]
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
     /// Session to continue
-    #[arg(long, value_name = "ID", conflicts_with_all = ["cwd", "model", "mode", "option"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["agent", "cwd", "model", "mode", "option"])]
     session: Option<String>,
     /// Working directory of a new session, on the machine of the server [default: this directory]
     #[arg(long, value_name = "DIRECTORY")]
@@ -123,7 +126,7 @@ impl Prompt {
         let settings = self.settings.settings();
         let options: std::collections::BTreeMap<_, _> = settings.options.into_iter().collect();
         let body = json!({
-            "prompt": text, "cwd": cwd, "model": settings.model, "mode": settings.mode, "options": options,
+            "prompt": text, "cwd": cwd, "agent": self.agent, "model": settings.model, "mode": settings.mode, "options": options,
         });
         Ok(("/sessions".to_owned(), body))
     }

@@ -159,6 +159,55 @@ fn no_environment_leaks_to_another_agent() {
 }
 
 #[test]
+fn sessions_stay_with_their_agent_when_the_file_changes() {
+    let user = User::new();
+    let tables = ["one", "two"].map(|name| {
+        let command = teller(&user, name);
+        format!("[[agents]]\nname = \"{name}\"\ncommand = {command}\n")
+    });
+    let id_of = |created: Value| created["sessionId"].as_str().unwrap().to_owned();
+    let [one, two] = {
+        let server = serve(&user, &agents(&user, &tables.concat()));
+        let ids = ["/rpc/one", "/rpc/two"].map(|path| id_of(new_session(&server, path)));
+        assert!(user.run(&["stop", "--all"]).status.success());
+        ids
+    };
+    let [first, second] = tables;
+    let server = serve(&user, &agents(&user, &[second, first].concat()));
+    for (id, agent) in [(&one, "one"), (&two, "two")] {
+        let state = server.get(&format!("/session/{id}"), Some(TOKEN)).json();
+        assert_eq!(state["agent"], agent, "{state}");
+    }
+    // The first one is the default now.
+    let listed = call(&server, "/rpc", "session_list", json!({})).json();
+    assert_eq!(listed["result"]["sessions"][0]["sessionId"], two.as_str());
+}
+
+#[test]
+fn a_prompt_names_its_agent() {
+    let user = User::new();
+    let file = two(&user);
+    let _server = serve(&user, &file);
+    let prompt = |agent: &str| {
+        let mut command = user.command(&["prompt", "--json", "--agent", agent, "hello"]);
+        command.env("ACP_SERVER_TOKEN", TOKEN).output().unwrap()
+    };
+    let answer = prompt("two");
+    let result: Value = serde_json::from_slice(&answer.stdout).unwrap();
+    assert_eq!(
+        (&result["agent"], &result["output"]),
+        (&json!("two"), &json!("hello"))
+    );
+    let refused = prompt("three");
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        said.contains("400: agent_not_found: ") && said.contains("one, two"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_failing_agent_touches_no_other() {
     let user = User::new();
     let dies = "read line; echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{\"protocolVersion\":1}}'; read line; exit 3";
