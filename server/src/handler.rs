@@ -6,6 +6,7 @@ use std::pin::Pin;
 use acp_sdk::v1::{AuthMethodId, StopReason};
 use acp_sdk::{Context, HandlerError, HandlerResult, Json};
 
+use crate::store::SessionRecord;
 use crate::{AgentInfo, Opening, Session, Settings, SettingsChange, Turn};
 
 /// An agent: what it does with a prompt.
@@ -64,6 +65,14 @@ pub trait Handler: Send + Sync + 'static {
     /// deleted or leaves memory, and when the server shuts down.
     fn close(&self, state: Self::State, session: &Session) -> impl Future<Output = ()> + Send {
         let _ = (state, session);
+        async {}
+    }
+
+    /// Deletes what belongs to a session elsewhere, such as the conversation that its
+    /// [`data`](crate::store::SessionRecord::data) names. Called when the store has deleted it, for a client or
+    /// by the limits of retention, and after [`close`](Self::close) if it was open.
+    fn deleted(&self, session: &SessionRecord) -> impl Future<Output = ()> + Send {
+        let _ = session;
         async {}
     }
 
@@ -161,6 +170,8 @@ pub(crate) trait AnyHandler: Send + Sync {
 
     fn close<'a>(&'a self, state: HandlerState, session: &'a Session) -> BoxFuture<'a, ()>;
 
+    fn deleted<'a>(&'a self, session: &'a SessionRecord) -> BoxFuture<'a, ()>;
+
     fn may_unload(&self, session: &Session) -> bool;
 
     fn settings_change<'a>(
@@ -217,6 +228,10 @@ impl<H: Handler> AnyHandler for H {
             Ok(state) => Box::pin(Handler::close(self, *state, session)),
             Err(_) => Box::pin(async {}),
         }
+    }
+
+    fn deleted<'a>(&'a self, session: &'a SessionRecord) -> BoxFuture<'a, ()> {
+        Box::pin(Handler::deleted(self, session))
     }
 
     fn may_unload(&self, session: &Session) -> bool {

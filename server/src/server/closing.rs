@@ -14,7 +14,7 @@ use crate::handler::HandlerState;
 use crate::limits::OnDisconnect;
 use crate::log_repeated;
 use crate::panic::catch_panic;
-use crate::store::{Lease, StoreErrorKind};
+use crate::store::{Lease, SessionRecord, StoreErrorKind};
 
 /// Time for clients to be sent the last events of a session that is closed.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -114,14 +114,33 @@ impl ServerCore {
             if let Some(session) = core.sessions.find(&id) {
                 core.deactivate(&session).await;
             }
+            // One that cannot be read can still be deleted.
+            let record = core.find(&id).await.ok().flatten();
             let deleted = core.store.delete(&id).await;
             let deleted = deleted.map_err(|error| store_refused(&id, &error))?;
-            if deleted {
-                core.notify_deleted(&id);
+            match record {
+                Some(record) if deleted => core.deleted(&record).await,
+                None if deleted => core.notify_deleted(&id),
+                _ => {}
             }
             Ok(deleted)
         });
         deleted.await
+    }
+
+    /// The store has deleted a session.
+    pub(super) async fn deleted(&self, session: &SessionRecord) {
+        self.notify_deleted(&session.id);
+        // Another agent may have to be started for it.
+        let limit = self.limits.open_timeout;
+        let deleting = async { tokio::time::timeout(limit, self.handler.deleted(session)).await };
+        let id = &session.id;
+        if let Ok(Err(_)) = catch_panic("the handler's deleted", Some(id), deleting).await {
+            log_repeated!(
+                warn, session = %id, ?limit,
+                "the handler did not delete what belongs to a session in time"
+            );
+        }
     }
 
     /// Closes a session if it is open.

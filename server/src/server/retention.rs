@@ -141,7 +141,7 @@ impl ServerCore {
             if deleted.is_some() {
                 core.counters.retention_deleted.increment();
                 tracing::debug!(session = %listed.id, "retention deleted a session");
-                core.notify_deleted(&listed.id);
+                core.deleted(&listed).await;
             }
             Ok(deleted)
         });

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use acp_sdk::v1::*;
 use acp_sdk::{Context, Json};
+use acp_server::store::SessionRecord;
 use acp_server::{AgentInfo, Handler, HandlerResult, Opening, Session, Settings, Turn};
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -53,6 +54,10 @@ impl Handler for Diary {
 
     async fn close(&self, (): (), session: &Session) {
         self.note(format!("close {}", session.cwd()));
+    }
+
+    async fn deleted(&self, session: &SessionRecord) {
+        self.note(format!("deleted {}", session.cwd));
     }
 
     async fn authenticate(&self, method: &AuthMethodId) -> HandlerResult<()> {
@@ -114,7 +119,8 @@ async fn hooks_are_called_when_it_is_time() {
             "prompt hello",
             "close /w",
             "open 0",
-            "close /w"
+            "close /w",
+            "deleted /w"
         ]
     );
     // A logout that fails changes nothing.

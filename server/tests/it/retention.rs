@@ -1,6 +1,6 @@
 //! What a server removes from its store: sessions without activity, old events, too many of both.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use acp_reference_agent::Reference;
@@ -23,12 +23,13 @@ fn faulty() -> Faulty {
 }
 
 fn server(store: impl Store, retention: Retention) -> Server {
+    server_of(Reference, store, retention)
+}
+
+fn server_of(handler: impl Handler, store: impl Store, retention: Retention) -> Server {
     let mut limits = Limits::default();
     limits.retention = retention;
-    Server::builder(Reference)
-        .store(store)
-        .limits(limits)
-        .build()
+    Server::builder(handler).store(store).limits(limits).build()
 }
 
 fn keep(age: Duration) -> Retention {
@@ -71,6 +72,32 @@ async fn ids(store: &dyn Store) -> Vec<String> {
 /// Waits until the server has inspected its store once more. The clock is paused.
 async fn inspected() {
     tokio::time::sleep(Retention::default().interval + Duration::from_secs(1)).await;
+}
+
+/// Notes which sessions are deleted.
+#[derive(Clone, Default)]
+struct Deleted(Arc<Mutex<Vec<String>>>);
+
+impl Handler for Deleted {
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), _: Turn) -> HandlerResult<StopReason> {
+        Ok(StopReason::EndTurn)
+    }
+
+    async fn deleted(&self, session: &SessionRecord) {
+        self.0.lock().unwrap().push(session.id.to_string());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_handler_learns_what_retention_deletes() {
+    let store = Arc::new(MemoryStore::new());
+    add(&*store, "old", 1).await;
+    let deleted = Deleted::default();
+    let _server = server_of(deleted.clone(), store.clone(), keep(DAY));
+    inspected().await;
+    assert_eq!(*deleted.0.lock().unwrap(), ["old"]);
 }
 
 #[tokio::test(start_paused = true)]
