@@ -30,8 +30,9 @@ pub(crate) enum Replay {
     Load,
     /// The same, after the answer.
     AfterAnswer,
-    /// What has happened in a session since its creation, after the answer, as it happened.
-    Created,
+    /// What has happened in a session since this event, after which it was created or forked: after the
+    /// answer, as it happened.
+    Created(u64),
     /// Nothing.
     Nothing,
 }
@@ -123,15 +124,15 @@ impl Cursor {
     /// [holds](Self::hold_after) what follows the replay.
     pub(super) fn restart(&mut self, replay: Replay, last: u64, greet: bool) -> BarrierId {
         let after = match replay {
-            Replay::After(after) => Some(after.min(last)),
-            Replay::Load | Replay::AfterAnswer | Replay::Created => Some(0),
+            Replay::After(after) | Replay::Created(after) => Some(after.min(last)),
+            Replay::Load | Replay::AfterAnswer => Some(0),
             // A client that is attached must still be sent what it has not been sent yet.
             Replay::Nothing => None,
         };
         if let Some(after) = after {
             self.seek(after);
             self.replay_until = match replay {
-                Replay::Created => 0,
+                Replay::Created(_) => 0,
                 _ => last,
             };
             self.is_load = matches!(replay, Replay::Load | Replay::AfterAnswer);
@@ -139,7 +140,7 @@ impl Cursor {
         }
         self.greet = greet;
         let held = match replay {
-            Replay::AfterAnswer | Replay::Created => 0,
+            Replay::AfterAnswer | Replay::Created(_) => 0,
             Replay::Nothing => self.delivered,
             _ => last,
         };

@@ -118,7 +118,7 @@ impl Subscription {
     /// Sets the cursor back for a replay, and holds what follows it until the barrier is dropped.
     pub(crate) fn restart(self: &Arc<Self>, replay: Replay) -> Barrier {
         // Commands of another agent are among the events since the creation.
-        let greet = replay != Replay::Created || !self.session.state().settings.is_mirrored();
+        let greet = replay != Replay::Created(0) || !self.session.state().settings.is_mirrored();
         // Under the log's lock, or the last event could be removed before the cursor stands there.
         let log = self.session.log();
         let id = log.at_last(|last| self.cursor().restart(replay, last, greet));

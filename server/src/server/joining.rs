@@ -147,7 +147,7 @@ impl ServerCore {
                     let _locked = self.sessions.lock(&id).await;
                     let created = self.create_locked(&id, cwd, name, environment, opening);
                     let created = created.await?;
-                    return attach(client, created, Replay::Created);
+                    return attach(client, created, Replay::Created(0));
                 };
                 let _locked = self.sessions.lock(&id).await;
                 let place = Some((cwd, environment));
@@ -162,8 +162,9 @@ impl ServerCore {
             } => {
                 let id = new_id()?;
                 let _locked = self.sessions.lock(&id).await;
-                let forked = self.fork(&source, &id, up_to, cwd, opening).await?;
-                attach(client, forked, replay)
+                let (forked, copied) = self.fork(&source, &id, up_to, cwd, opening).await?;
+                // The client is sent what its opening has added.
+                attach(client, forked, Replay::Created(copied))
             }
             Joining::Existing { id, place, opening } => {
                 let _locked = self.sessions.lock(&id).await;

@@ -246,7 +246,7 @@ impl ServerCore {
         }
     }
 
-    /// Copies a session, for who has locked the id of the copy.
+    /// Copies a session, for who has locked the id of the copy. Returns the last event that was copied.
     pub(super) async fn fork(
         self: &Arc<Self>,
         source: &SessionId,
@@ -254,7 +254,7 @@ impl ServerCore {
         up_to: Option<u64>,
         cwd: Option<String>,
         opening: OpeningClient,
-    ) -> HandlerResult<Session> {
+    ) -> HandlerResult<(Session, u64)> {
         let _locked = self.sessions.lock(source).await;
         if let Some(session) = self.sessions.find(source) {
             let flushed = session.log().flush(session.log().epoch()).await;
@@ -270,16 +270,18 @@ impl ServerCore {
         record.last_event = last;
         record.running_turn = origin.running_turn.filter(|turn| *turn <= last);
         record.forked_from = Some((source.clone(), last));
+        let is_complete = last == origin.last_event && origin.running_turn.is_none();
         self.refuse_once_closed()?;
         let forked = self.store.fork(source, up_to, &record).await;
         let lease = forked.map_err(|error| store_refused(source, &error))?;
         let session = self.stored_session(&record, lease);
         let kind = OpeningKind::Forked {
             from: source.clone(),
+            is_complete,
         };
         let opened = self.open_stored(&session, &record, kind, opening).await;
         match opened {
-            Ok((state, settings)) => self.enter_new(session, state, settings).await,
+            Ok((state, settings)) => Ok((self.enter_new(session, state, settings).await?, last)),
             Err(error) => {
                 // A fork that could not be opened must not be listed.
                 self.delete_unopened(session.id()).await;

@@ -194,6 +194,8 @@ pub enum OpeningKind {
     Forked {
         /// The other session.
         from: SessionId,
+        /// Whether all of its events were copied, and no turn ran in it.
+        is_complete: bool,
     },
 }
 
