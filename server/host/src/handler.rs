@@ -13,13 +13,16 @@ use acp_sdk::v1::{
     methods,
 };
 use acp_sdk::{Context, HandlerError, HandlerResult, Json};
+use acp_server::internal::log_repeated;
 use acp_server::internal::raw_object::{RawObject, json_text};
+use acp_server::store::SessionRecord;
 use acp_server::{
     AgentInfo, Handler, Opening, OpeningKind, Session, Settings, SettingsChange, Turn,
 };
 use tokio::time::timeout;
 
 use super::builder::{HostedAgentBuilder, Spec};
+use super::forking::delete;
 use super::offered::Offered;
 use super::opening::AgentSettings;
 use super::process::Process;
@@ -44,6 +47,8 @@ pub struct HostedAgent(Arc<HostedAgentInner>);
 struct HostedAgentInner {
     processes: Arc<Processes>,
     info: AgentInfo,
+    /// Whether the agent can delete sessions.
+    deletes: bool,
     /// Where to authenticate, when nothing else runs.
     first: Key,
     sessions: Mutex<HashMap<SessionId, Weak<HostedSession>>>,
@@ -93,10 +98,13 @@ impl HostedAgent {
         let processes = Arc::new(Processes::new(spec));
         let process = processes.get(first).await?.process;
         let info = announced(&process, &processes.spec);
+        let capabilities = &process.info.agent_capabilities.session_capabilities;
+        let deletes = capabilities.delete.is_some();
         caretaker::start(&processes);
         Ok(Self(Arc::new(HostedAgentInner {
             processes,
             info,
+            deletes,
             first,
             sessions: Mutex::default(),
             first_taken: AtomicBool::new(false),
@@ -226,14 +234,11 @@ impl Handler for HostedAgent {
             }
             OpeningKind::Loaded => {
                 let changed = &opening.changed_options;
-                hosted
-                    .open_again(&process, Kept::of(session), changed, meta)
-                    .await
+                hosted.open_again(&process, changed, meta).await
             }
-            // The agent's session is that of the source, and stays its.
-            OpeningKind::Forked { .. } => {
+            OpeningKind::Forked { is_complete, .. } => {
                 let changed = &opening.changed_options;
-                hosted.open_again(&process, None, changed, meta).await
+                hosted.fork(&process, *is_complete, changed, meta).await
             }
         };
         match opened {
@@ -276,6 +281,21 @@ impl Handler for HostedAgent {
             }
         }
         self.0.processes.end(hosted.key).await;
+    }
+
+    /// Deletes the agent's session, if the agent can.
+    async fn deleted(&self, session: &SessionRecord) {
+        let kept = session.data.as_ref().and_then(Kept::read);
+        let Some(kept) = kept.filter(|_| self.0.deletes) else {
+            return;
+        };
+        match self.any_process().await {
+            Ok(process) => delete(&process, kept.agent_session).await,
+            Err(error) => log_repeated!(
+                warn, session = %session.id, error = %error.as_response().message,
+                "the agent did not delete its session"
+            ),
+        }
     }
 
     /// An agent that can neither load nor resume the session would forget the conversation.

@@ -35,6 +35,7 @@ mod builder;
 mod caretaker;
 mod delegate;
 mod error;
+mod forking;
 mod handler;
 mod incoming;
 mod leftovers;

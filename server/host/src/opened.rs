@@ -28,6 +28,8 @@ pub(super) struct Opened {
     pub(super) connection: RunningConnection,
     pub(super) agent: AgentHandle,
     pub(super) info: InitializeResponse,
+    /// Whether the agent has `session/fork`.
+    pub(super) forks: bool,
     pub(super) version: Version,
     pub(super) routes: Arc<Routes>,
     pub(super) uses: Arc<Uses>,
@@ -73,9 +75,9 @@ impl Opened {
             () = faults.broken() => Ok(Err(Error::Closed(faults.reason()))),
         };
         let command = link.name().to_owned();
-        let info = match initialized {
-            Ok(Ok(info)) if info.protocol_version == version.number() => info,
-            Ok(Ok(info)) => {
+        let (info, forks) = match initialized {
+            Ok(Ok((info, forks))) if info.protocol_version == version.number() => (info, forks),
+            Ok(Ok((info, _))) => {
                 let version = info.protocol_version.into();
                 return Err(HostedError::Version { command, version });
             }
@@ -108,6 +110,7 @@ impl Opened {
             connection,
             agent,
             info,
+            forks,
             version,
             routes,
             uses,

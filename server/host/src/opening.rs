@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use acp_sdk::v1::{
     AvailableCommandsUpdate, ContentBlock, ContentChunk, NewSessionRequest, SessionConfigOption,
-    SessionConfigOptionValue, SessionId, SessionModeState, SessionUpdate, TextContent, methods,
+    SessionConfigOptionValue, SessionModeState, SessionUpdate, TextContent, methods,
 };
 use acp_sdk::{HandlerResult, Meta};
 use acp_server::{Session, Settings};
@@ -52,28 +52,37 @@ impl HostedSession {
             .with_meta(meta);
         let response = process.call::<methods::NewSession>(&request).await?;
         let created = response.result;
-        let id: SessionId = created.session_id;
-        // What came before the answer is written before what comes after it.
-        let _order = self.order.lock().await;
-        install(
-            &session,
-            AgentSettings::new(created.modes, created.config_options),
-        );
+        let link = AgentSession {
+            process: process.clone(),
+            id: created.session_id,
+        };
+        let settings = AgentSettings::new(created.modes, created.config_options);
+        self.link_to(&link, |session| install(session, settings))
+            .await?;
         if let Some(commands) = response.commands {
             let update = AvailableCommandsUpdate::new(commands);
             session
                 .send(SessionUpdate::AvailableCommandsUpdate(update))
                 .await?;
         }
-        Kept::keep(&id, &session);
-        let link = AgentSession {
-            process: process.clone(),
-            id,
-        };
-        for params in self.enter(&link) {
+        Ok(link)
+    }
+
+    /// Makes a new session of the agent the one of ours. The settings are installed before any update.
+    pub(super) async fn link_to(
+        self: &Arc<Self>,
+        link: &AgentSession,
+        install: impl FnOnce(&Session),
+    ) -> HandlerResult<()> {
+        let session = self.session()?;
+        // What came before the answer is written before what comes after it.
+        let _order = self.order.lock().await;
+        install(&session);
+        Kept::keep(&link.id, &session);
+        for params in self.enter(link) {
             self.update(params).await;
         }
-        Ok(link)
+        Ok(())
     }
 }
 

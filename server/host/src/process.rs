@@ -33,6 +33,8 @@ pub(super) struct Process {
     pub(super) agent: AgentHandle,
     pub(super) info: InitializeResponse,
     pub(super) version: Version,
+    /// Whether the agent has `session/fork`.
+    pub(super) forks: bool,
     pub(super) routes: Arc<Routes>,
     pub(super) uses: Arc<Uses>,
     /// It and the processes that it has started.
@@ -88,6 +90,7 @@ impl Process {
             connection,
             agent,
             info,
+            forks,
             version,
             routes,
             uses,
@@ -108,6 +111,7 @@ impl Process {
             agent,
             info,
             version,
+            forks,
             routes,
             uses,
             tree,

@@ -73,7 +73,8 @@ impl HostedSession {
                 let mut fresh = AgentSettings::default();
                 let keep = |_: &Session, settings| fresh = settings;
                 let new = self.create(&process, None, keep).await?;
-                self.say(&session, &forgotten(&reason)).await?;
+                let said = forgotten("load this session again", &reason);
+                self.say(&session, &said).await?;
                 self.mirror(&session, fresh, None).await?;
                 new
             }
@@ -87,12 +88,11 @@ impl HostedSession {
     pub(super) async fn open_again(
         self: &Arc<Self>,
         process: &Arc<Process>,
-        kept: Option<Kept>,
         changed: &BTreeMap<String, SessionConfigOptionValue>,
         meta: Option<Meta>,
     ) -> HandlerResult<(AgentSession, Settings)> {
         let session = self.session()?;
-        let again = match kept {
+        let again = match Kept::of(&session) {
             Some(kept) => {
                 let id = kept.agent_session;
                 self.reopen(process, id, changed, meta.clone()).await?
@@ -107,14 +107,26 @@ impl HostedSession {
                 Ok((reopened.link, settings))
             }
             Err(reason) => {
-                let put = |session: &Session, settings: AgentSettings| {
-                    session.install_settings(settings.mirrored(BTreeMap::new()));
-                };
-                let link = self.create(process, meta, put).await?;
-                self.say(&session, &forgotten(&reason)).await?;
-                Ok((link, session.settings()))
+                let said = forgotten("load this session again", &reason);
+                self.begin_anew(process, meta, &said).await
             }
         }
+    }
+
+    /// Gives a session with a conversation a new one of the agent, and says so in the conversation.
+    pub(super) async fn begin_anew(
+        self: &Arc<Self>,
+        process: &Arc<Process>,
+        meta: Option<Meta>,
+        said: &str,
+    ) -> HandlerResult<(AgentSession, Settings)> {
+        let session = self.session()?;
+        let put = |session: &Session, settings: AgentSettings| {
+            session.install_settings(settings.mirrored(BTreeMap::new()));
+        };
+        let link = self.create(process, meta, put).await?;
+        self.say(&session, said).await?;
+        Ok((link, session.settings()))
     }
 
     /// Has the agent resume or load a session, and sets what the user had changed. The inner error
@@ -244,7 +256,7 @@ impl HostedSession {
 
 /// Sets what the user had changed where the agent has another value now. What it does not accept
 /// any more is no reason to refuse the session.
-async fn restore(
+pub(super) async fn restore(
     link: &AgentSession,
     settings: &mut AgentSettings,
     changed: &BTreeMap<String, SessionConfigOptionValue>,
@@ -319,16 +331,17 @@ async fn set(
 /// # Errors
 ///
 /// The refusal, if it is for another reason: the user must log in.
-fn lost(refusal: RpcError) -> HandlerResult<String> {
+pub(super) fn lost(refusal: RpcError) -> HandlerResult<String> {
     match refusal.code {
         ErrorCode::AUTHENTICATION_REQUIRED => Err(HandlerError::response(refusal)),
         _ => Ok(printable(&refusal.message)),
     }
 }
 
-fn forgotten(reason: &str) -> String {
+/// Returns what a conversation says that the agent does not know.
+pub(super) fn forgotten(what: &str, reason: &str) -> String {
     format!(
-        "(The agent could not load this session again: {reason}. It has begun a new one and does not \
+        "(The agent could not {what}: {reason}. It has begun a new one and does not \
          know what was said before.)\n\n"
     )
 }

@@ -36,7 +36,11 @@ pub(super) struct Kept {
 
 impl Kept {
     pub(super) fn of(session: &Session) -> Option<Self> {
-        session.data()?.parse().ok()
+        Self::read(&session.data()?)
+    }
+
+    pub(super) fn read(data: &Json) -> Option<Self> {
+        data.parse().ok()
     }
 
     pub(super) fn keep(id: &SessionId, session: &Session) {

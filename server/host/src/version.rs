@@ -1,10 +1,12 @@
 //! The version of the protocol that an agent speaks. Inside, everything has the form of version 1.
 
+use acp_sdk::runtime::Method;
 use acp_sdk::v1::{
     AgentHandle, CancelNotification, InitializeRequest, InitializeResponse, ProtocolVersion,
     SessionId,
 };
-use acp_sdk::{ConnectionBuilder, Result};
+use acp_sdk::{ConnectionBuilder, Error, Json, Result};
+use serde_json::Value;
 
 /// The version of a connection to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,16 +34,16 @@ impl Version {
         }
     }
 
-    /// Initializes an agent.
+    /// Initializes an agent. Returns its answer, and whether it has `session/fork`.
     pub(super) async fn initialize(
         self,
         agent: &AgentHandle,
         request: InitializeRequest,
-    ) -> Result<InitializeResponse> {
+    ) -> Result<(InitializeResponse, bool)> {
         match self {
-            Self::V1 => agent.initialize(request).await,
+            Self::V1 => read(&agent.peer().call::<Initialize>(&request).await?),
             #[cfg(feature = "v2")]
-            Self::V2 => super::v2::initialize(agent.peer(), &request).await,
+            Self::V2 => Ok((super::v2::initialize(agent.peer(), &request).await?, false)),
         }
     }
 
@@ -52,5 +54,34 @@ impl Version {
             #[cfg(feature = "v2")]
             Self::V2 => super::v2::cancel(agent.peer(), session).await,
         }
+    }
+}
+
+/// `initialize` with all members of its answer: some announce proposals.
+struct Initialize;
+
+impl Method for Initialize {
+    const NAME: &'static str = "initialize";
+    type Params = InitializeRequest;
+    type Result = Json;
+}
+
+/// Reads the answer to `initialize`. One of another version may have another form.
+fn read(answer: &Json) -> Result<(InitializeResponse, bool)> {
+    let members: Value = answer.parse().unwrap_or_default();
+    let version = members["protocolVersion"].as_u64();
+    if let Some(version) = version.and_then(|version| u16::try_from(version).ok())
+        && version != u16::from(ProtocolVersion::V1)
+    {
+        return Err(Error::UnsupportedVersion { version });
+    }
+    let forks = members["agentCapabilities"]["sessionCapabilities"]["fork"].is_object();
+    match acp_sdk::json::from_str(answer.get()) {
+        Ok(info) => Ok((info, forks)),
+        Err(error) => Err(Error::Decode {
+            method: Initialize::NAME.to_owned(),
+            path: error.path,
+            reason: error.message,
+        }),
     }
 }

@@ -1,6 +1,6 @@
 # A scripted agent with faults, in POSIX shell. What it does is in its environment and in prompts:
 #   FOLDER    where it notes its starts (`starts`, a process id a line) and what it receives (`log`)
-#   CAN       `resume`, `load` or nothing
+#   CAN       `resume`, `load`, `fork`, `delete` or nothing
 #   MODES     whether its sessions have modes and options
 #   STEERS    `own` or `common`: the method by which it takes input during turns; or nothing
 #   AT_START  `die`, `silent`, `flood` or nothing: what it does instead of answering initialize
@@ -47,7 +47,10 @@ while IFS= read -r line; do
         own) own=',"acp-sdk":{"session":{"steer":true}}' ;;
         common) common='"_meta":{"steering":{"supported":true}},' ;;
         esac
-        case $CAN in *resume*) can='"sessionCapabilities":{"resume":{}},' ;; esac
+        for one in resume fork delete; do
+            case $CAN in *$one*) can="$can,\"$one\":{}" ;; esac
+        done
+        can="\"sessionCapabilities\":{${can#,}},"
         case $CAN in *load*) can="$can"'"loadSession":true,' ;; esac
         reply '{"protocolVersion":'"${VERSION:-1}"',"agentCapabilities":{'"$can"'"promptCapabilities":{"image":true},"_meta":{"scripted":true'"$own"'}},'"$common"'"authMethods":[{"id":"key","name":"Key"}],"agentInfo":{"name":"scripted","version":"7"}}'
         ;;
@@ -58,6 +61,10 @@ while IFS= read -r line; do
         reply '{"sessionId":"'"$sid"'"'"$(settings)"'}'
         update '{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"do","description":"Does"}]}'
         ;;
+    *'"method":"session/fork"'*)
+        [ -n "$NO_FORK" ] && refuse '{"code":-32002,"message":"its file is gone"}' && continue
+        sid="fork-$$-$id"; say "of the fork"; reply '{"sessionId":"'"$sid"'"'"$(settings)"'}' ;;
+    *'"method":"session/delete"'*) reply '{}' ;;
     *'"method":"session/resume"'*) reply '{"a":1'"$(settings)"'}' ;;
     *'"method":"session/load"'*)
         say "replayed"

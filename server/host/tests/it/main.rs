@@ -11,6 +11,7 @@
 mod client;
 mod delegating;
 mod faults;
+mod forking;
 mod life;
 mod passing;
 mod processes;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use acp_server::store::{MemoryStore, Store};
 use acp_server::{Handler as _, Server};
 use acp_server_host::HostedAgent;
-use serde_json::json;
 
 use crate::client::{Client, Script};
 
@@ -88,25 +87,4 @@ async fn a_session_that_the_agent_would_forget_stays_in_memory() {
         client.close().await;
         assert!(agent.may_unload(&session), "closed, it has no agent");
     }
-}
-
-#[tokio::test]
-async fn a_fork_does_not_share_the_agents_session() {
-    let script = Script::new();
-    let agent = script.agent().env("CAN", "load").start().await.unwrap();
-    let server = Server::new(agent);
-    let mut client = Client::with_session(&server).await;
-    client.prompt("hello").await;
-    let params = json!({ "sessionId": client.session, "cwd": "/w" });
-    let forked = client.call("session/fork", params).await;
-    client.session = forked["result"]["sessionId"].as_str().unwrap().to_owned();
-    client.prompt("hello").await;
-    let prompts = script.received("session/prompt");
-    assert_ne!(
-        prompts[0]["params"]["sessionId"],
-        prompts[1]["params"]["sessionId"]
-    );
-    client.load().await;
-    let said = client.said().join("\n");
-    assert!(said.contains("does not know what was said"), "{said}");
 }
