@@ -3,11 +3,11 @@
 use std::any::Any;
 use std::pin::Pin;
 
-use acp_sdk::v1::{AuthMethodId, StopReason};
+use acp_sdk::v1::StopReason;
 use acp_sdk::{Context, HandlerError, HandlerResult, Json};
 
 use crate::store::SessionRecord;
-use crate::{AgentInfo, Opening, Session, Settings, SettingsChange, Turn};
+use crate::{AgentInfo, Login, Opening, Session, Settings, SettingsChange, Turn};
 
 /// An agent: what it does with a prompt.
 ///
@@ -100,16 +100,14 @@ pub trait Handler: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Authenticates the user of one client with a method of [`info`](Self::info).
+    /// Authenticates the user of one client with a method of [`info`](Self::info). The user can be asked for
+    /// something meanwhile.
     ///
     /// # Errors
     ///
     /// Becomes the error of the request; the user is not authenticated then.
-    fn authenticate(
-        &self,
-        method: &AuthMethodId,
-    ) -> impl Future<Output = HandlerResult<()>> + Send {
-        let _ = method;
+    fn authenticate(&self, login: &Login) -> impl Future<Output = HandlerResult<()>> + Send {
+        let _ = login;
         async { Ok(()) }
     }
 
@@ -180,7 +178,7 @@ pub(crate) trait AnyHandler: Send + Sync {
         change: &'a SettingsChange,
     ) -> BoxFuture<'a, HandlerResult<()>>;
 
-    fn authenticate<'a>(&'a self, method: &'a AuthMethodId) -> BoxFuture<'a, HandlerResult<()>>;
+    fn authenticate<'a>(&'a self, login: &'a Login) -> BoxFuture<'a, HandlerResult<()>>;
 
     fn logout(&self) -> BoxFuture<'_, HandlerResult<()>>;
 
@@ -246,8 +244,8 @@ impl<H: Handler> AnyHandler for H {
         Box::pin(Handler::settings_change(self, session, change))
     }
 
-    fn authenticate<'a>(&'a self, method: &'a AuthMethodId) -> BoxFuture<'a, HandlerResult<()>> {
-        Box::pin(Handler::authenticate(self, method))
+    fn authenticate<'a>(&'a self, login: &'a Login) -> BoxFuture<'a, HandlerResult<()>> {
+        Box::pin(Handler::authenticate(self, login))
     }
 
     fn logout(&self) -> BoxFuture<'_, HandlerResult<()>> {

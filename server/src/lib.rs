@@ -55,6 +55,7 @@ pub mod internal;
 mod limits;
 mod local;
 mod log;
+mod login;
 mod panic;
 mod raw_object;
 mod repeated;
@@ -76,6 +77,7 @@ pub use limits::{
     Limits, LocalLimits, LocalTools, LogLimits, OnDisconnect, OnTimeout, Policies, Retention,
     SecondPrompt,
 };
+pub use login::Login;
 pub use server::{Link, NextSession, Server, ServerBuilder, Statistics, StoredSessions};
 pub use session::{
     DecidePermissions, DecidedPermission, Events, History, InitialSettings, Input, Opening,

@@ -11,7 +11,7 @@ use crate::limits::OnDisconnect;
 use crate::server::{Joined, Joining, OpeningClient, ServerCore, Unanswered};
 use crate::session::{Environment, Prompt, Prompter, Refusal, Ticket, TurnResult};
 use crate::store::SessionRecord;
-use crate::{Capability, Server, Session};
+use crate::{Capability, Login, Server, Session};
 
 /// Time for a handler to end its turn after the connection's input has ended.
 const CLOSING_DEADLINE: Duration = Duration::from_secs(1);
@@ -346,7 +346,7 @@ impl Agent for ServerConnection {
 
     async fn authenticate(
         &self,
-        _: &AgentContext,
+        ctx: &AgentContext,
         req: AuthenticateRequest,
     ) -> HandlerResult<AuthenticateResponse> {
         self.client.initialized()?;
@@ -358,7 +358,8 @@ impl Agent for ServerConnection {
             let reason = format!("there is no method {id:?}, only {known:?}");
             return Err(HandlerError::invalid_params("/methodId", reason));
         }
-        self.core().handler.authenticate(&req.method_id).await?;
+        let login = Login::new(req.method_id, self.client.clone(), ctx.request_id());
+        self.core().handler.authenticate(&login).await?;
         self.client.set_authenticated(true);
         Ok(AuthenticateResponse::new())
     }

@@ -55,6 +55,19 @@ impl<T> Elicitation<T> {
     }
 }
 
+impl From<ElicitationAction> for Elicitation<FormValues> {
+    fn from(action: ElicitationAction) -> Self {
+        match action {
+            ElicitationAction::Accept(accepted) => {
+                Self::Accepted(accepted.content.unwrap_or_default())
+            }
+            ElicitationAction::Decline => Self::Declined,
+            // An action of a later version of the protocol has no answer either.
+            _ => Self::Cancelled,
+        }
+    }
+}
+
 /// The values of a form, by field name.
 pub type FormValues = Map<ElicitationContentValue>;
 
@@ -124,14 +137,7 @@ pub(super) async fn ask(
         Err(error) => return Err(error),
     }
     match question::ask(core, Ask::Elicitation(request)).await? {
-        Reply::Elicitation(action) => Ok(match action {
-            ElicitationAction::Accept(accepted) => {
-                Elicitation::Accepted(accepted.content.unwrap_or_default())
-            }
-            ElicitationAction::Decline => Elicitation::Declined,
-            // An action of a later version of the protocol has no answer either.
-            _ => Elicitation::Cancelled,
-        }),
+        Reply::Elicitation(action) => Ok(action.into()),
         other => Err(Error::failed(format!(
             "expected the answer to an elicitation, got {other:?}"
         ))),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use acp_sdk::v1::*;
 use acp_sdk::{Context, Json};
 use acp_server::store::SessionRecord;
-use acp_server::{AgentInfo, Handler, HandlerResult, Opening, Session, Settings, Turn};
+use acp_server::{AgentInfo, Handler, HandlerResult, Login, Opening, Session, Settings, Turn};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -60,8 +60,8 @@ impl Handler for Diary {
         self.note(format!("deleted {}", session.cwd));
     }
 
-    async fn authenticate(&self, method: &AuthMethodId) -> HandlerResult<()> {
-        self.note(format!("authenticate {method}"));
+    async fn authenticate(&self, login: &Login) -> HandlerResult<()> {
+        self.note(format!("authenticate {}", login.method()));
         Ok(())
     }
 

@@ -19,7 +19,7 @@ impl Handler for Closed {
         info
     }
 
-    async fn authenticate(&self, _: &acp_sdk::v1::AuthMethodId) -> HandlerResult<()> {
+    async fn authenticate(&self, _: &acp_server::Login) -> HandlerResult<()> {
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! An agent that requires a login: what is open over `/rpc` and REST before one.
 
-use acp_sdk::v1::{AuthMethodAgent, AuthMethodId, StopReason};
-use acp_server::{AgentInfo, Handler, HandlerResult, Server, Turn};
+use acp_sdk::v1::{AuthMethodAgent, StopReason};
+use acp_server::{AgentInfo, Handler, HandlerResult, Login, Server, Turn};
 use acp_server_remote::{Token, Tokens};
 
 use crate::http::Host;
@@ -16,7 +16,7 @@ impl Handler for Closed {
         info.require_auth()
     }
 
-    async fn authenticate(&self, _: &AuthMethodId) -> HandlerResult<()> {
+    async fn authenticate(&self, _: &Login) -> HandlerResult<()> {
         Ok(())
     }
 
