@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 #[cfg(feature = "v2")]
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,6 +14,7 @@ use acp_sdk::v1::ClientCapabilities;
 
 use super::handler::HostedAgent;
 use super::leftovers::Registered;
+use super::logging_in::Logins;
 use super::offered::Offered;
 use super::stderr::PassOn;
 use super::version::Version;
@@ -184,6 +186,7 @@ impl HostedAgentBuilder {
 pub(super) struct Spec {
     builder: HostedAgentBuilder,
     pub(super) stderr: PassOn,
+    pub(super) logins: Arc<Logins>,
     /// Whether the agent is known to speak version 2 only.
     #[cfg(feature = "v2")]
     is_v2: AtomicBool,
@@ -208,6 +211,7 @@ impl Spec {
         };
         Self {
             stderr: PassOn::start(Path::new(&builder.program)),
+            logins: Arc::default(),
             builder,
             #[cfg(feature = "v2")]
             is_v2: AtomicBool::new(false),
@@ -262,7 +266,7 @@ impl Spec {
             starter,
             ..
         } = &self.builder;
-        let stderr = self.stderr.clone();
+        let (stderr, logins) = (self.stderr.clone(), self.logins.clone());
         let command = match starter {
             Some((starter, before)) => AgentCommand::new(starter).args(before).arg(program),
             None => AgentCommand::new(program),
@@ -270,7 +274,10 @@ impl Spec {
         let mut command = command
             .args(args)
             .sandbox(sandbox.clone())
-            .on_stderr(move |line| stderr.line(line));
+            .on_stderr(move |line| {
+                logins.line(line);
+                stderr.line(line);
+            });
         if let Some(directory) = directory {
             command = command.current_dir(directory);
         }

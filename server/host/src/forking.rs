@@ -75,8 +75,7 @@ impl HostedSession {
         let mut params = RawObject::parse(place.get()).unwrap_or_default();
         params.set("sessionId", json_text(source.as_str()));
         let params = params.to_json();
-        let call = process.agent.peer().call_ext(FORK, Some(&params));
-        match process.answer_or_refusal(FORK, call).await? {
+        match process.call_ext_or_refusal(FORK, Some(&params)).await? {
             Ok(answer) => {
                 let forked = answer.parse::<NewSessionResponse>();
                 Ok(forked.map_err(|error| format!("its answer to {FORK} is invalid: {error}")))

@@ -9,15 +9,14 @@ use std::time::Duration;
 
 use acp_client::internal::SteeringMethod;
 use acp_sdk::v1::{
-    AuthMethodId, AuthenticateRequest, CloseSessionRequest, LogoutRequest, SessionId, StopReason,
-    methods,
+    AuthenticateRequest, CloseSessionRequest, LogoutRequest, SessionId, StopReason, methods,
 };
 use acp_sdk::{Context, HandlerError, HandlerResult, Json};
 use acp_server::internal::log_repeated;
 use acp_server::internal::raw_object::{RawObject, json_text};
 use acp_server::store::SessionRecord;
 use acp_server::{
-    AgentInfo, Handler, Opening, OpeningKind, Session, Settings, SettingsChange, Turn,
+    AgentInfo, Handler, Login, Opening, OpeningKind, Session, Settings, SettingsChange, Turn,
 };
 use tokio::time::timeout;
 
@@ -324,10 +323,24 @@ impl Handler for HostedAgent {
             .await
     }
 
-    async fn authenticate(&self, method: &AuthMethodId) -> HandlerResult<()> {
-        for process in self.all_processes().await? {
-            let request = AuthenticateRequest::new(method.clone());
-            process.call::<methods::Authenticate>(&request).await?;
+    async fn authenticate(&self, login: &Login) -> HandlerResult<()> {
+        let spec = &self.0.processes.spec;
+        let limit = spec.limits().login_timeout;
+        let _one = spec.logins.one.lock().await;
+        let (_current, relaying) = spec.logins.begin(login);
+        let method = login.method();
+        let authenticated = async {
+            for process in self.all_processes().await? {
+                let request = AuthenticateRequest::new(method.clone());
+                let call = process.call_within::<methods::Authenticate>(limit, &request);
+                call.await?;
+            }
+            Ok::<_, HandlerError>(())
+        };
+        tokio::select! {
+            biased;
+            authenticated = authenticated => authenticated?,
+            () = relaying => {}
         }
         self.0.processes.set_authenticated(Some(method.clone()));
         Ok(())
@@ -350,8 +363,7 @@ impl Handler for HostedAgent {
     ) -> HandlerResult<Json> {
         let answered = async {
             let (process, params) = self.target(params).await?;
-            let call = process.agent.peer().call_ext(method, params.as_ref());
-            process.answer(method, call).await
+            process.call_ext(method, params.as_ref()).await
         };
         tokio::select! {
             biased;

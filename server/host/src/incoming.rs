@@ -10,6 +10,7 @@ use acp_sdk::{HandlerError, HandlerResult, Json};
 use acp_server::internal::raw_object::RawObject;
 use serde_json::value::RawValue;
 
+use super::logging_in::Logins;
 use super::routes::Routes;
 use super::session::HostedSession;
 use super::uses::Uses;
@@ -21,14 +22,21 @@ use super::version::Version;
 pub(super) struct Incoming {
     routes: Arc<Routes>,
     uses: Arc<Uses>,
+    logins: Arc<Logins>,
     version: Version,
 }
 
 impl Incoming {
-    pub(super) fn new(routes: Arc<Routes>, uses: Arc<Uses>, version: Version) -> Self {
+    pub(super) fn new(
+        routes: Arc<Routes>,
+        uses: Arc<Uses>,
+        logins: Arc<Logins>,
+        version: Version,
+    ) -> Self {
         Self {
             routes,
             uses,
+            logins,
             version,
         }
     }
@@ -40,13 +48,14 @@ impl Service for Incoming {
         let session = params.as_ref().and_then(|params| params.text("sessionId"));
         let hosted = session.as_ref().and_then(|id| self.routes.find(id));
         let (routes, version) = (self.routes.clone(), self.version);
-        let used = self.uses.begin();
+        let (used, logins) = (self.uses.begin(), self.logins.clone());
         request.answer_ext(move |ctx, method, _| async move {
             let _used = used;
-            let (Some(hosted), Some(params)) = (hosted, params) else {
-                return without_session(&method, session.as_deref());
-            };
-            let answer = answer_in(version, &hosted, &routes, &method, params);
+            let params = params.unwrap_or_default();
+            let answer = answer_in(version, &method, params, async |params| match hosted {
+                Some(hosted) => answer(&hosted, &routes, &method, params).await,
+                None => without_session(&logins, &method, session.as_deref(), &params).await,
+            });
             tokio::select! {
                 biased;
                 answer = answer => answer,
@@ -81,38 +90,44 @@ impl Service for Incoming {
                 Ok(())
             });
         }
+        let mut of_login = None;
         let hosted = match notification.method() {
-            "elicitation/complete" => params
-                .text("elicitationId")
-                .and_then(|id| self.routes.elicited(&id)),
+            "elicitation/complete" => {
+                let id = params.text("elicitationId");
+                let hosted = id.as_ref().and_then(|id| self.routes.elicited(id));
+                of_login = id.filter(|_| hosted.is_none());
+                hosted
+            }
             _ => id.and_then(|id| self.routes.find(&id)),
         };
+        let logins = self.logins.clone();
         notification.handle_ext(move |_, method, _| async move {
             if let Some(hosted) = hosted {
                 hosted.notify_clients(&method, params).await;
+            } else if let Some(id) = of_login {
+                logins.complete(id).await;
             }
             Ok(())
         })
     }
 }
 
-/// Answers a request of the agent in its version.
+/// Answers a request of the agent in its version, by what answers it in version 1.
 async fn answer_in(
     version: Version,
-    hosted: &Arc<HostedSession>,
-    routes: &Routes,
     method: &str,
     params: RawObject,
+    answer: impl AsyncFnOnce(RawObject) -> HandlerResult<Json>,
 ) -> HandlerResult<Json> {
     #[cfg(feature = "v2")]
     if version == Version::V2
         && let Some(question) = Question::of(method)
     {
         let params = question.params(&params)?;
-        return question.answer(&answer(hosted, routes, method, params).await?);
+        return question.answer(&answer(params).await?);
     }
-    let _ = version;
-    answer(hosted, routes, method, params).await
+    let _ = (version, method);
+    answer(params).await
 }
 
 /// Answers a request of the agent.
@@ -136,10 +151,14 @@ async fn answer(
 }
 
 /// Answers a request that names no session of ours.
-fn without_session(method: &str, session: Option<&str>) -> HandlerResult<Json> {
+async fn without_session(
+    logins: &Logins,
+    method: &str,
+    session: Option<&str>,
+    params: &RawObject,
+) -> HandlerResult<Json> {
     match (method, session) {
-        // Asked while the user authenticates: nobody knows which client does.
-        ("elicitation/create", None) => Ok(serde_json::json!({ "action": "cancel" }).into()),
+        ("elicitation/create", None) => logins.elicitation(params).await,
         (_, Some(id)) => Err(HandlerError::resource_not_found(format!("session {id}"))),
         _ => Err(HandlerError::method_not_found(method)),
     }

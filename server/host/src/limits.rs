@@ -23,6 +23,7 @@ pub enum AgentProcesses {
 /// | `processes` | 64 |
 /// | `start_timeout` | 60 s |
 /// | `answer_timeout` | 50 s |
+/// | `login_timeout` | 10 min |
 /// | `message_bytes` | [`MAX_MESSAGE_BYTES`] |
 /// | `invalid_lines` | 100 |
 /// | `failures` | 5 |
@@ -43,6 +44,8 @@ pub struct HostedLimits {
     pub start_timeout: Duration,
     /// Time to answer any request but a prompt, and requests that the protocol does not define.
     pub answer_timeout: Duration,
+    /// Time to answer `authenticate`, in which a user logs in.
+    pub login_timeout: Duration,
     /// Bytes of one message of the agent. A process that writes a longer one is ended.
     pub message_bytes: usize,
     /// Lines on standard output that are no message. A process that writes more is ended; each goes
@@ -77,6 +80,7 @@ impl Default for HostedLimits {
             processes: 64,
             start_timeout: Duration::from_secs(60),
             answer_timeout: Duration::from_secs(50),
+            login_timeout: Duration::from_secs(10 * 60),
             message_bytes: MAX_MESSAGE_BYTES,
             invalid_lines: 100,
             failures: 5,

@@ -59,7 +59,8 @@ impl Opened {
             Some(reason) => connection.explain_close(reason),
             None => connection,
         };
-        let incoming = Incoming::new(routes.clone(), uses.clone(), version);
+        let logins = spec.logins.clone();
+        let incoming = Incoming::new(routes.clone(), uses.clone(), logins, version);
         let connection = version
             .layered(connection)
             .open(incoming, transport)

@@ -9,7 +9,7 @@ use acp_client::internal::{ProcessTree, Request, Response, is_lost_request};
 #[cfg(feature = "v2")]
 use acp_sdk::runtime::Method as _;
 use acp_sdk::v1::{AgentHandle, InitializeResponse};
-use acp_sdk::{Error, HandlerError, HandlerResult, RpcError};
+use acp_sdk::{Error, HandlerError, HandlerResult, Json, RpcError};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -238,13 +238,24 @@ impl Process {
         &self,
         params: &M::Params,
     ) -> HandlerResult<Response<M::Result>> {
-        match self.call_or_refusal::<M>(params).await? {
-            Ok(response) => Ok(response),
-            Err(refusal) => Err(HandlerError::response(refusal)),
-        }
+        self.call_within::<M>(self.answer_timeout, params).await
     }
 
-    /// The same, with the agent's own error inside.
+    /// The same with another limit.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call).
+    pub(super) async fn call_within<M: Request>(
+        &self,
+        limit: Duration,
+        params: &M::Params,
+    ) -> HandlerResult<Response<M::Result>> {
+        let answered = self.try_call::<M>(limit, params).await?;
+        answered.map_err(HandlerError::response)
+    }
+
+    /// The same as [`call`](Self::call), with the agent's own error inside.
     ///
     /// # Errors
     ///
@@ -253,38 +264,48 @@ impl Process {
         &self,
         params: &M::Params,
     ) -> HandlerResult<Result<Response<M::Result>, RpcError>> {
+        self.try_call::<M>(self.answer_timeout, params).await
+    }
+
+    async fn try_call<M: Request>(
+        &self,
+        limit: Duration,
+        params: &M::Params,
+    ) -> HandlerResult<Result<Response<M::Result>, RpcError>> {
+        let peer = self.agent.peer();
         #[cfg(feature = "v2")]
         if self.version == Version::V2 {
             let params = M::to_v2(params).map_err(HandlerError::internal)?;
-            let call = self.agent.peer().call::<M::V2>(&params);
-            let answer = self.answer_or_refusal(M::V2::NAME, call).await?;
-            return answer
-                .map(Response::of_v2::<M>)
-                .map(|response| response.map_err(HandlerError::internal))
-                .map_or_else(|refusal| Ok(Err(refusal)), |response| response.map(Ok));
+            let call = peer.call::<M::V2>(&params);
+            return match self.answered(limit, M::V2::NAME, call).await? {
+                Ok(answer) => {
+                    let response = Response::of_v2::<M>(answer);
+                    response.map(Ok).map_err(HandlerError::internal)
+                }
+                Err(refusal) => Ok(Err(refusal)),
+            };
         }
-        let call = self.agent.peer().call::<M>(params);
-        let answer = self.answer_or_refusal(M::NAME, call).await?;
+        let answer = self
+            .answered(limit, M::NAME, peer.call::<M>(params))
+            .await?;
         Ok(answer.map(|result| Response {
             result,
             commands: None,
         }))
     }
 
-    /// Waits for the answer to a request other than a prompt.
+    /// Calls a method that version 1 does not have.
     ///
     /// # Errors
     ///
-    /// The agent's error unchanged, or why there is none.
-    pub(super) async fn answer<T>(
+    /// As [`call`](Self::call).
+    pub(super) async fn call_ext(
         &self,
         method: &str,
-        call: impl Future<Output = acp_sdk::Result<T>>,
-    ) -> HandlerResult<T> {
-        match self.answer_or_refusal(method, call).await? {
-            Ok(answer) => Ok(answer),
-            Err(refusal) => Err(HandlerError::response(refusal)),
-        }
+        params: Option<&Json>,
+    ) -> HandlerResult<Json> {
+        let answered = self.call_ext_or_refusal(method, params).await?;
+        answered.map_err(HandlerError::response)
     }
 
     /// The same, with the agent's own error inside.
@@ -292,18 +313,29 @@ impl Process {
     /// # Errors
     ///
     /// Why there is no answer.
-    pub(super) async fn answer_or_refusal<T>(
+    pub(super) async fn call_ext_or_refusal(
         &self,
+        method: &str,
+        params: Option<&Json>,
+    ) -> HandlerResult<Result<Json, RpcError>> {
+        let call = self.agent.peer().call_ext(method, params);
+        self.answered(self.answer_timeout, method, call).await
+    }
+
+    /// Waits for the answer to a request other than a prompt.
+    async fn answered<T>(
+        &self,
+        limit: Duration,
         method: &str,
         call: impl Future<Output = acp_sdk::Result<T>>,
     ) -> HandlerResult<Result<T, RpcError>> {
-        match timeout(self.answer_timeout, call).await {
+        match timeout(limit, call).await {
             Ok(Ok(answer)) => Ok(Ok(answer)),
             Ok(Err(Error::Response { error, .. })) if !is_lost_request(&error) => Ok(Err(*error)),
             Ok(Err(error)) => Err(self.failed(error).await),
             Err(_) => Err(HandlerError::internal(format!(
-                "`{}` did not answer {method} within {:?}",
-                self.command, self.answer_timeout
+                "`{}` did not answer {method} within {limit:?}",
+                self.command
             ))),
         }
     }

@@ -10,7 +10,7 @@ use acp_sdk::v1::{
     LoadSessionRequest, ResumeSessionRequest, SessionConfigOptionValue, SessionId, SessionUpdate,
     SetSessionConfigOptionRequest, SetSessionModeRequest, methods,
 };
-use acp_sdk::{HandlerError, HandlerResult, Meta, RpcError};
+use acp_sdk::{HandlerError, HandlerResult, Json, Meta, RpcError};
 use acp_server::SettingsChange;
 use acp_server::internal::session::current_value;
 use acp_server::{Session, Settings};
@@ -313,8 +313,9 @@ async fn set(
     match change {
         SettingsChange::Mode(mode) => {
             let request = SetSessionModeRequest::new(id.clone(), mode.clone());
-            let call = process.agent.set_session_mode(request);
-            process.answer("session/set_mode", call).await?;
+            // Version 2 has no modes, so nobody can set one there.
+            let params = Json::new(&request).map_err(HandlerError::internal)?;
+            process.call_ext("session/set_mode", Some(&params)).await?;
             Ok(None)
         }
         SettingsChange::Option(option, value) => {

@@ -5,6 +5,7 @@
 #   STEERS    `own` or `common`: the method by which it takes input during turns; or nothing
 #   AT_START  `die`, `silent`, `flood` or nothing: what it does instead of answering initialize
 #   HOLD      a method whose requests it does not answer
+#   LOGIN     a URL: a login prints it, and ends when the file `code` exists; `form`: it asks for a key
 #   CHILD     whether it starts a process that leaves its group (`children`, a process id a line)
 echo "$$" >> "$FOLDER/starts"
 : >> "$FOLDER/mode"
@@ -54,7 +55,23 @@ while IFS= read -r line; do
         case $CAN in *load*) can="$can"'"loadSession":true,' ;; esac
         reply '{"protocolVersion":'"${VERSION:-1}"',"agentCapabilities":{'"$can"'"promptCapabilities":{"image":true},"_meta":{"scripted":true'"$own"'}},'"$common"'"authMethods":[{"id":"key","name":"Key"}],"agentInfo":{"name":"scripted","version":"7"}}'
         ;;
-    *'"method":"authenticate"'*) reply '{}' ;;
+    *'"method":"authenticate"'*)
+        case $LOGIN in
+        form)
+            prompt=$id
+            printf '{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"mode":"form","requestId":%s,"message":"Key?","requestedSchema":{"type":"object","properties":{"key":{"type":"string"}}}}}\n' "$id"
+            continue ;;
+        http*)
+            echo "To log in, open $LOGIN." >&2
+            until [ -e "$FOLDER/code" ]; do sleep 0.01; done ;;
+        esac
+        reply '{}' ;;
+    *'"id":"e"'*)
+        id=$prompt; prompt=
+        case $line in
+        *'"key":"k-1"'*) reply '{}' ;;
+        *) refuse '{"code":-32000,"message":"no key"}' ;;
+        esac ;;
     *'"method":"session/new"'*)
         sid="theirs-$$-$id"
         say "before the answer"

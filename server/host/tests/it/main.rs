@@ -13,6 +13,7 @@ mod delegating;
 mod faults;
 mod forking;
 mod life;
+mod logging_in;
 mod passing;
 mod processes;
 mod reopening;
