@@ -47,9 +47,10 @@ pub struct Limits {
     /// Clients attached to one session. Attaching another one fails with -32603. Those that may only
     /// read are counted by themselves: as many of them may be attached.
     pub clients_per_session: usize,
-    /// Prompts that wait behind the running one. Further ones are refused with -32600.
+    /// Prompts that wait behind the running one. Further ones are refused with -32600. As much
+    /// [input](crate::Session::steer) waits for the running turn.
     pub queued_prompts: usize,
-    /// Bytes of all prompts that wait in one session.
+    /// Bytes of all prompts that wait in one session, and of all input for its running turn.
     pub queued_prompt_bytes: usize,
     /// Bytes of one prompt. Larger ones are refused with -32602.
     pub prompt_bytes: usize,

@@ -6,6 +6,7 @@ use acp_sdk::Meta;
 use acp_sdk::extensions::SteerRefusal;
 use acp_sdk::v1::{ContentChunk, MessageId, SessionUpdate};
 use serde_json::json;
+use tokio::sync::futures::Notified;
 
 use super::core::{TurnCore, push};
 use super::{Role, Turn};
@@ -47,9 +48,7 @@ impl Turn {
             if let Some(input) = self.steered_now().await? {
                 return Ok(input);
             }
-            self.core
-                .unless_cancelled(async { Ok::<_, Error>(added.await) })
-                .await?;
+            self.core.input_added(added).await?;
         }
     }
 
@@ -93,9 +92,7 @@ impl Turn {
                     item: Some(item),
                 });
             }
-            self.core
-                .unless_cancelled(async { Ok::<_, Error>(added.await) })
-                .await?;
+            self.core.input_added(added).await?;
         }
     }
 }
@@ -153,6 +150,15 @@ impl TurnCore {
         match self.cancel.is_cancelled() {
             true => Err(Error::Cancelled),
             false => Ok(()),
+        }
+    }
+
+    /// Waits for further input, as long as the turn is not cancelled.
+    async fn input_added(&self, added: Notified<'_>) -> Result<()> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(Error::Cancelled),
+            () = added => Ok(()),
         }
     }
 
