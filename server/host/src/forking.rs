@@ -31,7 +31,7 @@ impl HostedSession {
         meta: Option<Meta>,
     ) -> HandlerResult<(AgentSession, Settings)> {
         let session = self.session()?;
-        let source = match Kept::of(&session) {
+        let source = match Kept::of_source(&session) {
             _ if !process.forks => Err("it has no session/fork".to_owned()),
             _ if !is_complete => Err("it can fork only the whole conversation".to_owned()),
             None => Err("it does not know the session".to_owned()),

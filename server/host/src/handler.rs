@@ -284,7 +284,8 @@ impl Handler for HostedAgent {
 
     /// Deletes the agent's session, if the agent can.
     async fn deleted(&self, session: &SessionRecord) {
-        let kept = session.data.as_ref().and_then(Kept::read);
+        let data = session.data.as_ref();
+        let kept = data.and_then(|data| Kept::read(data, &session.id));
         let Some(kept) = kept.filter(|_| self.0.deletes) else {
             return;
         };

@@ -32,20 +32,33 @@ use super::version::Version;
 pub(super) struct Kept {
     /// The id that the agent gave the session.
     pub(super) agent_session: SessionId,
+    /// The session of ours: a copy of the record is another one. Absent in records of earlier versions.
+    #[serde(default)]
+    session: Option<SessionId>,
 }
 
 impl Kept {
+    /// Returns what a session has; `None` if it is that of the session that it was copied from.
     pub(super) fn of(session: &Session) -> Option<Self> {
-        Self::read(&session.data()?)
+        Self::read(&session.data()?, session.id())
     }
 
-    pub(super) fn read(data: &Json) -> Option<Self> {
-        data.parse().ok()
+    /// As [`of`](Self::of), of the data of a record.
+    pub(super) fn read(data: &Json, session: &SessionId) -> Option<Self> {
+        let kept: Self = data.parse().ok()?;
+        let is_own = kept.session.as_ref().is_none_or(|own| own == session);
+        is_own.then_some(kept)
+    }
+
+    /// Returns what the source of a new fork has.
+    pub(super) fn of_source(fork: &Session) -> Option<Self> {
+        fork.data()?.parse().ok()
     }
 
     pub(super) fn keep(id: &SessionId, session: &Session) {
         let kept = Self {
             agent_session: id.clone(),
+            session: Some(session.id().clone()),
         };
         // An id always has a JSON form.
         session.set_data(Json::new(&kept).ok());

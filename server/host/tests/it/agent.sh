@@ -140,6 +140,10 @@ while IFS= read -r line; do
             prompt=$id
             printf '{"jsonrpc":"2.0","id":"f","method":"fs/read_text_file","params":{"sessionId":"%s","path":"/w/a","more":1.50}}\n' "$sid"
             ;;
+        *'"text":"terminal'*)
+            prompt=$id
+            printf '{"jsonrpc":"2.0","id":"x","method":"terminal/create","params":{"sessionId":"%s","command":"serve"}}\n' "$sid"
+            ;;
         *'"text":"ask'*)
             prompt=$id
             printf '{"jsonrpc":"2.0","id":"x","method":"_theirs/question","params":{"sessionId":"%s","n":1.50}}\n' "$sid"

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use acp_sdk::v1::SessionId;
 use acp_server::Server;
 use acp_server::store::{MemoryStore, Store};
 use serde_json::{Value, json};
@@ -128,4 +129,42 @@ async fn deleting_a_session_deletes_the_agents() {
             assert_eq!(request["params"]["sessionId"], *theirs);
         }
     }
+}
+
+/// `acp-server sessions fork` copies a session without an agent.
+#[tokio::test]
+async fn a_copy_of_the_record_does_not_have_the_agents_session() {
+    let script = Script::new();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let agent = script.agent().env("CAN", "load delete");
+    let agent = agent.start().await.unwrap();
+    let server = Server::builder(agent).store(store.clone()).build();
+    let mut client = Client::with_session(&server).await;
+    client.prompt("hello").await;
+    let source = SessionId::from(&*client.session);
+    let mut copy = store.find(&source).await.unwrap().unwrap();
+    copy.id = "copy".into();
+    copy.forked_from = Some((source.clone(), copy.last_event));
+    let lease = store.fork(&source, None, &copy).await.unwrap();
+    store.release(&lease).await.unwrap();
+    client.session = "copy".to_owned();
+    let params = json!({ "sessionId": "copy" });
+    client.call("session/delete", params.clone()).await;
+    assert!(
+        script.received("session/delete").is_empty(),
+        "it was that of the source"
+    );
+    let lease = store.fork(&source, None, &copy).await.unwrap();
+    store.release(&lease).await.unwrap();
+    client.load().await;
+    let said = client.said().join("");
+    assert!(said.contains("does not know what was said"), "{said}");
+    client.prompt("hello").await;
+    let prompts = script.received("session/prompt");
+    let used = |prompt: usize| &prompts[prompt]["params"]["sessionId"];
+    assert_ne!(used(0), used(1));
+    client.call("session/delete", params).await;
+    let deleted = script.received("session/delete");
+    assert_eq!(deleted.len(), 1);
+    assert_eq!(deleted[0]["params"]["sessionId"], *used(1));
 }

@@ -95,6 +95,26 @@ async fn a_process_is_not_ended_while_a_session_is_opened_or_a_user_logs_in() {
 }
 
 #[tokio::test]
+async fn a_process_with_an_open_terminal_is_not_idle() {
+    let limits = idle(SHORT);
+    let script = Script::new();
+    let (server, _agent) = hosted(&script, "load", limits.clone()).await;
+    let mut client = Client::offering(&server, json!({ "terminal": true })).await;
+    client.create().await;
+    client.skip_greeting().await;
+    let turn = client.begin_prompt("terminal").await;
+    let create = client.next().await;
+    assert_eq!(create["method"], "terminal/create");
+    let created = json!({ "terminalId": "t" });
+    client
+        .send(json!({ "jsonrpc": "2.0", "id": create["id"], "result": created }))
+        .await;
+    client.answer(turn).await;
+    passed(&limits).await;
+    assert!(runs(script.starts().last().unwrap()), "its command is lost");
+}
+
+#[tokio::test]
 async fn a_process_whose_sessions_would_be_lost_is_not_ended() {
     let mut limits = idle(SHORT);
     limits.max_age = SHORT;
