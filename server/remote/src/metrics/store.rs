@@ -16,9 +16,12 @@ use crate::agents::Agents;
 /// Time for a store to answer; without an answer the other numbers are written alone.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What the store of one agent said, with the labels of the agent.
+type Labelled = (Vec<Label>, StoreUsage);
+
 /// What the stores said last. Clones are handles to the same numbers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct StoreNumbers(Arc<Mutex<Vec<(Vec<Label>, StoreUsage)>>>);
+pub(super) struct StoreNumbers(Arc<Mutex<Vec<Labelled>>>);
 
 impl StoreNumbers {
     /// Asks the store of each agent.
