@@ -132,7 +132,7 @@ pub(super) enum NotHosted {
 
 impl NotHosted {
     /// Returns the failure of the command whose options say so.
-    fn as_usage<T>(self) -> Result<T, Failure> {
+    fn into_failure<T>(self) -> Result<T, Failure> {
         match self {
             Self::User(reason) => usage(format!("--agent-user: {reason}")),
             Self::Sandbox(reason) => usage(format!("--sandbox: {reason}")),
@@ -251,7 +251,7 @@ impl AgentArgs {
     /// no agent.
     pub(super) async fn start(&self, store: &StoreArgs) -> Result<Option<HostedAgent>, Failure> {
         match self.builder(store)? {
-            Some(agent) => start(agent).await.map(Some).or_else(NotHosted::as_usage),
+            Some(agent) => start(agent).await.map(Some).or_else(NotHosted::into_failure),
             None => Ok(None),
         }
     }
@@ -299,7 +299,7 @@ impl AgentArgs {
             ..HostedCommand::default()
         };
         let agent = command.builder(store.agents_folder()?);
-        agent.map(Some).or_else(NotHosted::as_usage)
+        agent.map(Some).or_else(NotHosted::into_failure)
     }
 }
 
@@ -354,7 +354,7 @@ pub(super) async fn host(args: Box<Host>) -> Result<(), Failure> {
         return usage("host needs the command of an agent, after --, or --url");
     };
     let agent = start(agent.first_client(&first_client().await?)).await;
-    let agent = agent.or_else(NotHosted::as_usage)?;
+    let agent = agent.or_else(NotHosted::into_failure)?;
     let served = serve_handler(agent.clone(), args.serve).await;
     agent.shutdown().await;
     served
