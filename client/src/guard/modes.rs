@@ -104,7 +104,10 @@ impl AskFirst {
 
 #[cfg(test)]
 mod tests {
-    use acp_sdk::v1::{SessionConfigSelect, SessionMode, SessionModeState};
+    use acp_sdk::v1::{
+        SessionConfigSelect, SessionConfigSelectOption, SessionConfigSelectOptions, SessionMode,
+        SessionModeState,
+    };
 
     use super::*;
 

@@ -251,7 +251,10 @@ impl AgentArgs {
     /// no agent.
     pub(super) async fn start(&self, store: &StoreArgs) -> Result<Option<HostedAgent>, Failure> {
         match self.builder(store)? {
-            Some(agent) => start(agent).await.map(Some).or_else(NotHosted::into_failure),
+            Some(agent) => start(agent)
+                .await
+                .map(Some)
+                .or_else(NotHosted::into_failure),
             None => Ok(None),
         }
     }
