@@ -10,6 +10,11 @@
 //!   session loaded; the replay does not enter the log again. An agent that cannot load sessions gets
 //!   a new one, and the conversation says that it has forgotten.
 //! - **A process that ignores a cancellation** is replaced: the session goes on in another one.
+//! - **A process that nobody uses** is ended, if its sessions can go on in another one, and so is one that
+//!   uses too much memory. What it has started ends with it.
+//! - **A fork** of a session is one of the agent's session, if the agent can fork, or says that it is not.
+//!   A deleted session is deleted in the agent, too.
+//! - **A user can log in** from another machine: pages that the agent prints are opened by the client.
 //! - **Bounds**: see [`HostedLimits`].
 //!
 //! ```no_run
