@@ -38,6 +38,13 @@ impl Site {
     }
 }
 
+fn clock() -> u128 {
+    let now = std::time::SystemTime::now();
+    now.duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_millis()
+}
+
 fn pairs(expected: &[(&Created, &str)]) -> Vec<(String, String)> {
     let pair = |(created, agent): &(&Created, &str)| (created.id.clone(), (*agent).to_owned());
     expected.iter().map(pair).collect()
@@ -83,6 +90,11 @@ async fn lists_have_the_sessions_of_all_agents_by_time() {
             .await;
         site.talk(&session.id, "hello").await;
         created.push((session, agent));
+        // Times have milliseconds.
+        let ended = clock();
+        while clock() == ended {
+            tokio::task::yield_now().await;
+        }
     }
     let all: Vec<_> = created
         .iter()
