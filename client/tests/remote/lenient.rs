@@ -23,10 +23,26 @@ async fn a_session_is_loaded_where_its_stream_is_refused_before() {
     assert_eq!(post.header("acp-session-id"), None);
     post.accept().await;
     connection.event(&result(1, json!({}))).await;
-    assert_eq!(message(&mut receiver).await, result(1, json!({})));
+    // The replay follows the answer, and is no news.
     let mut session = server.next("GET s1").await.stream().await;
     session.event(&update("s1", "replayed")).await;
     assert_eq!(message(&mut receiver).await, update("s1", "replayed"));
+    assert_eq!(message(&mut receiver).await, result(1, json!({})));
+}
+
+#[tokio::test]
+async fn a_session_without_a_stream_is_loaded_all_the_same() {
+    let mut server = Server::start().await;
+    let agent = server.agent();
+    let (sender, mut receiver, mut connection) = server.connect(agent).await;
+    send(&sender, &request(1, "session/load", Some("s1"))).await;
+    let get = server.next("GET s1").await;
+    get.respond("404 Not Found", "", "").await;
+    server.next("POST session/load").await.accept().await;
+    connection.event(&result(1, json!({}))).await;
+    let get = server.next("GET s1").await;
+    get.respond("404 Not Found", "", "").await;
+    assert_eq!(message(&mut receiver).await, result(1, json!({})));
 }
 
 #[tokio::test]

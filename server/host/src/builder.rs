@@ -62,7 +62,9 @@ impl HostedAgentBuilder {
 
     #[cfg(feature = "remote")]
     pub(super) fn at(agent: RemoteAgent) -> Self {
-        let mut builder = Self::new(agent.url().into());
+        let url = agent.url();
+        let host = url.split('/').nth(2).unwrap_or_default();
+        let mut builder = Self::new(host.into());
         builder.url = Some(agent);
         builder
     }

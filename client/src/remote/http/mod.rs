@@ -270,9 +270,8 @@ impl Connection {
             let Some(stream) = stream else {
                 return ResponseAction::Forward;
             };
-            stream.retry();
             // A response on the session's stream follows the replay.
-            return match from.is_none() && stream.is_open() {
+            return match from.is_none() {
                 true => ResponseAction::Delay(stream),
                 false => ResponseAction::Forward,
             };

@@ -27,11 +27,21 @@ pub(super) const PROBE_ID: &str = "\"acp-client-probe-";
 const IDLE: Duration = Duration::from_millis(50);
 const LIMIT: Duration = Duration::from_secs(10);
 
+/// The same for a stream that was opened after the response: its replay has not begun yet.
+const IDLE_AT_FIRST: Duration = Duration::from_millis(200);
+
+/// The limit for opening a stream that was refused before the session was loaded.
+const OPENING: Duration = Duration::from_secs(2);
+
 /// Forwards a response after the pending events of the session's stream.
 pub(super) async fn forward_after(connection: Arc<Connection>, stream: Arc<Stream>, answer: Bytes) {
-    let probe = connection.probe(&stream);
+    let was_open = stream.is_open();
     let caught_up = async {
-        match probe {
+        stream.opened(OPENING).await;
+        if !stream.is_open() {
+            return;
+        }
+        match connection.probe(&stream) {
             Some(probe) => {
                 let came = stream.next_probe();
                 let headers = connection.headers(stream.session());
@@ -40,7 +50,8 @@ pub(super) async fn forward_after(connection: Arc<Connection>, stream: Arc<Strea
                     came.await;
                 }
             }
-            None => stream.idle_for(IDLE).await,
+            None if was_open => stream.idle_for(IDLE).await,
+            None => stream.idle_for(IDLE_AT_FIRST).await,
         }
     };
     tokio::select! {
