@@ -319,8 +319,8 @@ impl Inbox {
         !self.state().logged.is_empty()
     }
 
-    /// Ends the inbox with its turn, which nobody knows how to end: what is left is answered as input of a
-    /// turn that has ended.
+    /// Ends the inbox of a turn that never ran, or that nobody knows how to end: what is left is answered as
+    /// input of a turn that has ended, or was cancelled.
     pub(super) fn abandon(&self) {
         drop(self.close());
         let senders = std::mem::take(&mut self.state().senders);
@@ -407,13 +407,14 @@ impl Given {
         let cancelled = self.cancel.clone();
         tokio::select! {
             biased;
-            answer = &mut self.answer => return Self::read(answer),
+            answer = &mut self.answer => return self.read(answer),
             () = cancelled.cancelled() => {}
         }
         if self.take_back() {
             return Ok(Steered::Refused(SteerRefusal::Cancelled).into());
         }
-        Self::read((&mut self.answer).await)
+        let answer = (&mut self.answer).await;
+        self.read(answer)
     }
 
     /// Takes the input back; `false` if the turn has it, or it is answered.
@@ -437,7 +438,13 @@ impl Given {
     }
 
     /// An item that is dropped without an answer was in a turn that has ended.
-    fn read(answer: Result<Answer, oneshot::error::RecvError>) -> Answer {
-        answer.unwrap_or_else(|_| Ok(Steered::Refused(SteerRefusal::TurnEnded).into()))
+    fn read(&self, answer: Result<Answer, oneshot::error::RecvError>) -> Answer {
+        answer.unwrap_or_else(|_| {
+            let refusal = match self.cancel.is_cancelled() {
+                true => SteerRefusal::Cancelled,
+                false => SteerRefusal::TurnEnded,
+            };
+            Ok(Steered::Refused(refusal).into())
+        })
     }
 }

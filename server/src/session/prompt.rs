@@ -234,6 +234,8 @@ impl Prompt {
 
     /// Sends the result to whoever waits for it.
     pub(super) fn end(mut self, result: TurnResult) {
+        // A turn that has run has none any more.
+        self.progress.inbox.abandon();
         if self.id.is_some() {
             // Set once, here.
             let _ = self.progress.end.set(PromptEnd {

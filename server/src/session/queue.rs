@@ -113,6 +113,8 @@ impl Cancelled {
             running.cancel();
         }
         for prompt in self.waiting {
+            // For those that wait with input for its turn.
+            prompt.cancel.cancel();
             prompt.end(TurnResult::without_turn(stop.clone()));
         }
     }
