@@ -40,7 +40,9 @@ async fn everything_is_announced() {
         "_meta": { "acp-sdk": {
             "eventId": true,
             "promptId": true,
-            "session": { "resume": true, "state": true, "fork": true, "promptResult": true },
+            "session": {
+                "resume": true, "state": true, "fork": true, "promptResult": true, "steer": true,
+            },
         } },
     });
     if cfg!(feature = "unstable") {

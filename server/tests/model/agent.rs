@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use acp_sdk::v1::*;
 use acp_sdk::{HandlerError, HandlerResult, Patch};
-use acp_server::{Error, Handler, Opening, Settings, Turn};
+use acp_server::{AgentInfo, Error, Handler, Opening, Settings, Turn};
 
 use crate::dice::Dice;
 
@@ -21,6 +21,10 @@ pub fn text(name: &str, number: u64, seed: u64) -> String {
 impl Handler for Agent {
     type State = ();
 
+    fn info(&self) -> AgentInfo {
+        AgentInfo::default().steering()
+    }
+
     async fn open(&self, (): &mut (), _: &Opening) -> HandlerResult<Settings> {
         tokio::task::yield_now().await;
         let modes = MODES.iter().map(|mode| SessionMode::new(*mode, *mode));
@@ -34,6 +38,10 @@ impl Handler for Agent {
         let mut dice = Dice::new(seed.parse()?);
         let steps = dice.roll(12);
         for step in 0..steps {
+            // Not by the dice: what is said meanwhile changes nothing else.
+            if let Ok(Some(input)) = turn.steered_now().await {
+                turn.send_text(format!("heard {}", input.text())).await?;
+            }
             match act(&turn, &mut dice, &format!("{text} #{step}")).await {
                 // One that does not listen.
                 Err(Error::Cancelled) if seed.ends_with('9') => {

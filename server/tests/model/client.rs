@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::dice::Dice;
 use crate::view::{Join, View};
-use crate::world::{Prompt, World};
+use crate::world::{Prompt, Steer, World};
 
 /// The protocol version that a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,7 @@ enum Sent {
     Initialize,
     Join(SessionId),
     Prompt(usize),
+    Steer(usize),
     Close(SessionId),
     Mode(SessionId, &'static str),
     State(SessionId),
@@ -253,6 +254,56 @@ impl Client {
         text
     }
 
+    /// Gives the running turn input, which becomes a prompt if it is not taken and `queues`. With `again`,
+    /// sends earlier input again.
+    pub fn steer(
+        &mut self,
+        session: &SessionId,
+        seed: u64,
+        (queues, again): (bool, bool),
+    ) -> String {
+        let earlier = self
+            .inner
+            .world
+            .state()
+            .steers
+            .iter()
+            .rev()
+            .find_map(|steer| {
+                let name = steer.text.split_once(':')?.0;
+                let is_own = steer.session == *session && name == self.name();
+                is_own.then(|| steer.text.clone())
+            });
+        let text = earlier.filter(|_| again).unwrap_or_else(|| {
+            self.prompts += 1;
+            crate::agent::text(self.name(), self.prompts, seed)
+        });
+        self.view(session, |view| {
+            if view.is_certain() {
+                view.own.push(text.clone());
+            }
+        });
+        let at = {
+            let mut state = self.inner.world.state();
+            state.steers.push(Steer {
+                session: session.clone(),
+                text: text.clone(),
+                answer: None,
+                is_lost: false,
+            });
+            state.steers.len() - 1
+        };
+        let name = text.rsplit_once(' ').map_or("", |(name, _)| name);
+        let params = json!({
+            "prompt": [{ "type": "text", "text": text }],
+            "promptId": name,
+            "otherwise": if queues { "queue" } else { "refuse" },
+        });
+        let method = "_acp-sdk/session/steer";
+        self.of_session(Sent::Steer(at), method, session, params);
+        text
+    }
+
     pub fn cancel(&self, session: &SessionId) {
         self.inner.world.cancels(session);
         let params = json!({ "sessionId": session });
@@ -368,8 +419,10 @@ impl Inner {
         let mut state = self.state();
         let mut world = self.world.state();
         for sent in std::mem::take(&mut state.sent).into_values() {
-            if let Sent::Prompt(at) = sent {
-                world.prompts[at].is_lost = true;
+            match sent {
+                Sent::Prompt(at) => world.prompts[at].is_lost = true,
+                Sent::Steer(at) => world.steers[at].is_lost = true,
+                _ => {}
             }
         }
         state.closed = true;

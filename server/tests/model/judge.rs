@@ -9,7 +9,7 @@ use crate::agent::MODES;
 use crate::client::Version;
 use crate::record::Entry;
 use crate::view::View;
-use crate::world::{Prompt, Reply};
+use crate::world::{Prompt, Reply, Steer};
 
 type Log = [Arc<Entry>];
 
@@ -232,6 +232,42 @@ pub fn answer(
             _ if is_full(error) => Ok(()),
             _ => Err(format!("nothing has failed, got {error}")),
         },
+    }
+}
+
+/// Checks the answers to input of one text, which may have been sent several times.
+pub fn steers(steers: &[&Steer], log: &Log, is_exact: bool) -> Result<(), String> {
+    let said = |entry: &&Arc<Entry>| {
+        entry.kind() == "user_message_chunk" && entry.said() == steers[0].text
+    };
+    let count = log.iter().filter(said).count();
+    if count > 1 && is_exact {
+        return Err(format!("it is {count} times in the log"));
+    }
+    let mut refused = true;
+    for steer in steers {
+        let Some(Ok(answer)) = &steer.answer else {
+            refused = false;
+            continue;
+        };
+        match answer["outcome"].as_str() {
+            Some("injected") => {
+                refused = false;
+                let number = answer["eventId"].as_u64().unwrap();
+                let entry = log.get(usize::try_from(number).unwrap() - 1);
+                let entry = entry.filter(|entry| said(entry));
+                let message = entry.map(|entry| &entry.value["messageId"]);
+                if message != Some(&answer["messageId"]) {
+                    return Err(format!("it is not event {number}: {answer}"));
+                }
+            }
+            Some("refused") => {}
+            _ => refused = false,
+        }
+    }
+    match refused && count > 0 && is_exact {
+        true => Err("it is in the log, and was refused".to_owned()),
+        false => Ok(()),
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Schedule {
     /// Whether time passes only when nothing else is to be done.
     is_paused: bool,
     trouble: Trouble,
+    /// What is said during turns.
+    steering: Option<Dice>,
     /// Whether prompts may be refused although nothing is wrong.
     refuses: bool,
     replaces: bool,
@@ -85,6 +87,10 @@ impl Schedule {
         let mut schedule = Self {
             is_paused,
             trouble,
+            // As above.
+            steering: (8..=10)
+                .contains(&(seed % 16))
+                .then(|| Dice::new(seed ^ 0x5eed)),
             refuses: policies.second_prompt == SecondPrompt::Refuse || limits.queued_prompts < 100,
             replaces: policies.second_prompt == SecondPrompt::Replace,
             server: server(trouble, &store, &limits, &policies),
@@ -113,6 +119,8 @@ impl Schedule {
         }
         for _ in 0..5 + schedule.dice.roll(36) {
             schedule.step().await;
+            let steer = schedule.steer();
+            schedule.steps.extend(steer);
         }
         schedule.end().await;
         let mut state = schedule.world.state();
@@ -242,6 +250,27 @@ impl Schedule {
             }
             _ => None,
         }
+    }
+
+    fn steer(&mut self) -> Option<String> {
+        let dice = self.steering.as_mut()?;
+        if self.clients.is_empty() || dice.roll(3) > 0 {
+            return None;
+        }
+        let at = (
+            dice.pick(self.clients.len()),
+            dice.pick(self.sessions.len()),
+        );
+        let (client, session) = (&mut self.clients[at.0], &self.sessions[at.1]);
+        let (queues, again, seed) = (dice.roll(4) == 0, dice.roll(4) == 0, dice.roll(1000));
+        if self.replaces && queues {
+            self.world.cancels(session);
+        }
+        let text = client.steer(session, seed, (queues, again));
+        let name = client.name();
+        Some(format!(
+            "{name} steers {text:?} in {session}, or queues it: {queues}"
+        ))
     }
 
     fn attach(&mut self, session: &SessionId) -> String {

@@ -32,6 +32,15 @@ impl Prompt {
     }
 }
 
+/// Input that a client gave a turn, perhaps again.
+pub struct Steer {
+    pub session: SessionId,
+    pub text: String,
+    pub answer: Option<Result<Value, Value>>,
+    /// Its connection has ended without an answer.
+    pub is_lost: bool,
+}
+
 pub struct Answer {
     pub result: Result<Value, Value>,
     /// Where the client may have been when it was answered, if it was attached since it prompted.
@@ -54,6 +63,7 @@ pub struct World {
 #[derive(Default)]
 pub struct State {
     pub prompts: Vec<Prompt>,
+    pub steers: Vec<Steer>,
     pub replies: Vec<Reply>,
     /// The last events that a client was sent, by session: the server knows that they are committed.
     pub shown: BTreeMap<SessionId, u64>,

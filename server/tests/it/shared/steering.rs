@@ -9,7 +9,8 @@ use acp_sdk::extensions::{
 use acp_sdk::v1::*;
 use acp_server::store::{MemoryStore, StoreErrorKind};
 use acp_server::{
-    AgentInfo, Handler, HandlerResult, Input, Limits, Server, ServerBuilder, Steered, Turn,
+    AgentInfo, Handler, HandlerResult, Input, Limits, Opening, Server, ServerBuilder, Settings,
+    Steered, Turn,
 };
 use acp_store_tests::faults::{Fault, FaultyStore, Gate, Operation, When};
 use tokio::sync::Semaphore;
@@ -428,4 +429,57 @@ async fn input_that_is_being_committed_is_taken_once() {
         let count = words.iter().filter(|said| *said == "left").count();
         assert_eq!(count, 1, "{words:?}");
     }
+}
+
+/// Prompts itself while it is opened, and gives the turn input that is about to begin.
+struct Early {
+    cancels: bool,
+}
+
+impl Handler for Early {
+    type State = ();
+
+    fn info(&self) -> AgentInfo {
+        AgentInfo::default().steering()
+    }
+
+    async fn open(&self, (): &mut (), opening: &Opening) -> HandlerResult<Settings> {
+        let session = opening.session.clone();
+        session.prompt(text("early"))?;
+        let steering = session.clone();
+        let steering = tokio::spawn(async move { steering.steer("left").await });
+        tokio::task::yield_now().await;
+        assert!(!steering.is_finished());
+        if self.cancels {
+            session.cancel();
+            let cancelled = Steered::Refused(SteerRefusal::Cancelled);
+            assert_eq!(soon("the answer", steering).await.unwrap()?, cancelled);
+        }
+        Ok(Settings::new())
+    }
+
+    async fn prompt(&self, (): &mut (), turn: Turn) -> HandlerResult<StopReason> {
+        let input = turn.steered().await?;
+        turn.send_text(format!("took {}", input.text())).await?;
+        Ok(StopReason::EndTurn)
+    }
+}
+
+#[tokio::test]
+async fn input_for_a_turn_that_is_about_to_begin_waits_for_it() {
+    let server = Server::new(Early { cancels: false });
+    let session = server.create_session("/w").await.unwrap();
+    let ended = soon("the end", super::turn_end(&session, 0)).await;
+    assert_eq!(ended, Some(StopReason::EndTurn));
+    let guest = Guest::new(&server).await;
+    guest.load(session.id()).await;
+    assert_eq!(words(&guest), ["early", "left", "took left"]);
+}
+
+#[tokio::test]
+async fn input_for_a_turn_that_never_begins_is_answered() {
+    let server = Server::new(Early { cancels: true });
+    let session = server.create_session("/w").await.unwrap();
+    let answer = session.steer("left").await.unwrap();
+    assert_eq!(answer, Steered::Refused(SteerRefusal::NoTurn));
 }

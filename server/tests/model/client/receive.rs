@@ -190,6 +190,10 @@ impl Inner {
                 });
                 Ok(())
             }
+            Sent::Steer(at) => {
+                self.world.state().steers[at].answer = Some(result);
+                Ok(())
+            }
             Sent::Close(session) => {
                 if let (Ok(_), Some(view)) = (result, state.views.get_mut(&session)) {
                     view.left();

@@ -8,7 +8,7 @@ use acp_server::{Phase, Received, Session};
 use super::{Schedule, Trouble, server};
 use crate::client::{Asked, Client};
 use crate::judge;
-use crate::world::Reply;
+use crate::world::{Reply, Steer};
 
 impl Schedule {
     /// Whether an event that the server took for failed may be in the log.
@@ -264,6 +264,18 @@ impl Schedule {
             let is_exact = self.is_exact() && !self.stolen.contains(&prompt.session);
             if let Err(fault) = judge::answer(prompt, view, &log, is_exact) {
                 faults.push(format!("{}: {fault}", prompt.text));
+            }
+        }
+        for steer in &state.steers {
+            let log = self.world.recorder.log(&steer.session);
+            if steer.answer.is_none() && !steer.is_lost {
+                faults.push(format!("input {} was not answered", steer.text));
+            }
+            let same = |other: &&Steer| other.text == steer.text && other.session == steer.session;
+            let all: Vec<&Steer> = state.steers.iter().filter(same).collect();
+            let is_exact = self.is_exact() && !self.stolen.contains(&steer.session);
+            if let Err(fault) = judge::steers(&all, &log, is_exact) {
+                faults.push(format!("input {}: {fault}", steer.text));
             }
         }
         drop(state);
