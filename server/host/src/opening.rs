@@ -26,7 +26,8 @@ impl AgentSettings {
         options: Option<Vec<SessionConfigOption>>,
     ) -> Self {
         Self {
-            modes,
+            // Modes without a name, which some agents send beside an option, are no choice.
+            modes: modes.filter(|modes| !modes.available_modes.is_empty()),
             options: options.unwrap_or_default(),
         }
     }
