@@ -6,7 +6,7 @@ use acp_sdk::v1::{MessageId, SessionUpdate};
 use super::Session;
 use crate::log::Appender;
 use crate::store::RecordChange;
-use crate::turn::{Role, chunk, push};
+use crate::turn::{Role, chunk, ends_message, push};
 use crate::{Error, Result};
 
 impl Session {
@@ -28,7 +28,9 @@ impl Session {
                 }
                 Some(_) => {}
                 None => {
-                    self.state().message = None;
+                    if ends_message(&update) {
+                        self.state().message = None;
+                    }
                     self.agree(appender, &update);
                 }
             }
@@ -46,7 +48,9 @@ impl Session {
                 }
                 Some(_) => {}
                 None => {
-                    self.state().message = None;
+                    if ends_message(&update.known) {
+                        self.state().message = None;
+                    }
                     self.agree(appender, &update.known);
                 }
             }

@@ -293,7 +293,9 @@ impl TurnCore {
     /// Notes what an update that is no chunk opens and finishes.
     fn note(&self, update: &SessionUpdate) {
         let mut open = self.open();
-        open.message = None;
+        if ends_message(update) {
+            open.message = None;
+        }
         if let Some(id) = opens(update) {
             open.calls.push(id.clone());
         } else if let Some(id) = finishes(update) {
@@ -638,6 +640,19 @@ pub(crate) fn chunk(update: &mut SessionUpdate) -> Option<(Role, &mut ContentChu
         SessionUpdate::AgentThoughtChunk(chunk) => Some((Role::Thought, chunk)),
         _ => None,
     }
+}
+
+/// Returns whether chunks after an update, which is no chunk, are another message than those before. One
+/// that changes settings or sums may come at any time and is not seen between them.
+pub(crate) fn ends_message(update: &SessionUpdate) -> bool {
+    !matches!(
+        update,
+        SessionUpdate::AvailableCommandsUpdate(_)
+            | SessionUpdate::ConfigOptionUpdate(_)
+            | SessionUpdate::CurrentModeUpdate(_)
+            | SessionUpdate::SessionInfoUpdate(_)
+            | SessionUpdate::UsageUpdate(_)
+    )
 }
 
 /// The tool call that an update announces without finishing it.

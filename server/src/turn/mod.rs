@@ -27,7 +27,7 @@ mod terminal;
 mod tool_call;
 
 pub use self::core::{Role, is_final};
-pub(crate) use self::core::{TurnCore, chunk, push};
+pub(crate) use self::core::{TurnCore, chunk, ends_message, push};
 pub use announcement::NewToolCall;
 pub use effects::CommandOutput;
 pub use elicitation::{Elicitation, FormValues, UrlElicitation};

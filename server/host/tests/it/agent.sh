@@ -118,6 +118,14 @@ while IFS= read -r line; do
             update '{"sessionUpdate":"tool_call"}'
             reply '{"stopReason":"of_tomorrow"}'
             ;;
+        *'"text":"interrupted'*)
+            say one
+            update '{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"more","description":"Does more"}]}'
+            update '{"sessionUpdate":"usage_update","used":1,"size":2}'
+            say two
+            update '{"sessionUpdate":"tool_call","toolCallId":"c","title":"Look"}'
+            say three
+            reply '{"stopReason":"end_turn"}' ;;
         *'"text":"die'*)
             update '{"sessionUpdate":"tool_call","toolCallId":"c","title":"Long"}'
             echo "the disk is full" >&2; exit 9 ;;

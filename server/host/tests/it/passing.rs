@@ -320,3 +320,22 @@ async fn an_agent_that_takes_no_input_during_turns_is_sent_none() {
     assert_eq!(answer["result"]["reason"], "not_supported");
     assert!(script.received("_session/steering").is_empty());
 }
+
+#[tokio::test]
+async fn an_update_of_settings_does_not_divide_a_message() {
+    let script = Script::new();
+    let (server, _agent) = script.server().await;
+    let mut client = Client::with_session(&server).await;
+    client.prompt("interrupted").await;
+    let chunks = client.before.iter().filter_map(|message| {
+        let update = &message["params"]["update"];
+        let text = update["content"]["text"].as_str()?;
+        Some((text, update["messageId"].as_str()?))
+    });
+    let chunks: Vec<_> = chunks.collect();
+    let [(_, one), (_, two), (_, three)] = chunks[..] else {
+        panic!("{chunks:?}");
+    };
+    assert_eq!(one, two);
+    assert_ne!(two, three);
+}
