@@ -125,17 +125,21 @@ async fn updates_outside_of_turns_reach_clients_and_the_session() {
         .await
         .unwrap();
     session.send(chunk("three")).await.unwrap();
+    let plan = acp_sdk::v1::Plan::new(Vec::new());
+    session.send(SessionUpdate::Plan(plan)).await.unwrap();
+    session.send(chunk("four")).await.unwrap();
     let mut ids = Vec::new();
-    for expected in ["one", "two", "title", "three"] {
+    for expected in ["one", "two", "title", "three", "", "four"] {
         let update = client.next().await["params"]["update"].clone();
         let text = update["content"]["text"]
             .as_str()
             .or(update["title"].as_str());
-        assert_eq!(text, Some(expected));
+        assert_eq!(text.unwrap_or_default(), expected);
         ids.push(update["messageId"].clone());
     }
     assert_eq!(ids[0], ids[1], "chunks in a row are one message");
-    assert_ne!(ids[1], ids[3]);
+    assert_eq!(ids[1], ids[3], "a title stands between no messages");
+    assert_ne!(ids[3], ids[5], "a plan does");
     assert_eq!(session.title().as_deref(), Some("title"));
     let params = json!({ "sessionId": id, "cwd": "/" });
     client.call(2, "session/close", params).await;
