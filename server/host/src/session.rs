@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_client::Gap;
 use acp_sdk::Json;
-use acp_sdk::v1::{AvailableCommand, SessionId, SessionUpdate};
+use acp_sdk::v1::{AvailableCommand, ContentBlock, SessionId, SessionUpdate};
 use acp_server::event::RawUpdate;
 use acp_server::internal::raw_object::RawObject;
 use acp_server::internal::session::WeakSession;
@@ -123,6 +123,8 @@ pub(super) struct HostedSession {
 #[derive(Default)]
 struct SessionState {
     turn: Option<Turn>,
+    /// How many blocks of its prompt the agent has repeated.
+    repeated: usize,
     /// The agent repeats what the log has, and these are the commands that it has announced.
     replay: Option<Option<Vec<AvailableCommand>>>,
     terminals: HashMap<String, OpenTerminal>,
@@ -193,7 +195,8 @@ impl HostedSession {
     }
 
     pub(super) fn set_turn(&self, turn: Option<Turn>) {
-        self.state().turn = turn;
+        let mut state = self.state();
+        (state.turn, state.repeated) = (turn, 0);
     }
 
     /// Updates repeat what the log has, as long as the result lives.
@@ -295,6 +298,11 @@ impl HostedSession {
             // Agents announce them again whenever a session is loaded.
             return Ok(());
         }
+        if let SessionUpdate::UserMessageChunk(chunk) = &update.known
+            && self.is_repeated(&chunk.content)
+        {
+            return Ok(());
+        }
         if let Some(turn) = self.turn() {
             match turn.send_raw(update).await {
                 // It came too late for the turn.
@@ -303,6 +311,16 @@ impl HostedSession {
             }
         }
         self.session()?.send_raw(update).await
+    }
+
+    /// Returns whether this is the next block of the prompt: some agents repeat what the user has said,
+    /// and the log has it.
+    fn is_repeated(&self, content: &ContentBlock) -> bool {
+        let mut state = self.state();
+        let prompt = state.turn.as_ref().map_or(&[][..], Turn::prompt);
+        let is_repeated = prompt.get(state.repeated) == Some(content);
+        state.repeated += usize::from(is_repeated);
+        is_repeated
     }
 
     /// An update could not be passed on.

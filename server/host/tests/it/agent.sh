@@ -118,6 +118,10 @@ while IFS= read -r line; do
             update '{"sessionUpdate":"tool_call"}'
             reply '{"stopReason":"of_tomorrow"}'
             ;;
+        *'"text":"repeat'*)
+            update '{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"repeat"}}'
+            update '{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"repeat"}}'
+            reply '{"stopReason":"end_turn"}' ;;
         *'"text":"interrupted'*)
             say one
             update '{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"more","description":"Does more"}]}'

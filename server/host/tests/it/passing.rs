@@ -339,3 +339,14 @@ async fn an_update_of_settings_does_not_divide_a_message() {
     assert_eq!(one, two);
     assert_ne!(two, three);
 }
+
+#[tokio::test]
+async fn the_words_of_a_prompt_are_in_the_conversation_once() {
+    let script = Script::new();
+    let (server, _agent) = script.server().await;
+    let mut client = Client::with_session(&server).await;
+    client.prompt("repeat").await;
+    client.load().await;
+    // The prompt, and what the agent says in the user's name besides.
+    assert_eq!(client.said()[1..], ["repeat", "repeat"]);
+}
