@@ -35,8 +35,8 @@ const PROMPT_BYTES: u64 = 16 << 20;
 #[command(after_help = "\
 Without --session a session is created; its id is written to standard error. A lost connection is
 opened again, for 10 s, and the prompt runs once all the same, also when a server with a store on
-the disk is started again meanwhile. A question of the agent is named on standard error; answer it on
-the page of the server, by a client, or by POST /tool/approve.
+the disk is started again meanwhile. A question of the agent is named on standard error; answer it
+on the page of the server, by a client, or by POST /tool/approve.
 
 Exit codes: 0 when the turn ended by itself, 1 when it failed, was cancelled or refused, or the
 server cannot be reached, 2 for wrong usage, and when no server of this user runs.")]
