@@ -7,7 +7,7 @@ use acp_server::store::{Durability, MemoryStore, SqliteOptions, SqliteStore, Sto
 use clap::Args;
 
 use super::Failure;
-use super::usage::{UsageError, usage};
+use super::usage::UsageError;
 
 /// Where sessions are kept.
 #[derive(Clone, Debug, Args)]
@@ -29,10 +29,17 @@ impl StoreArgs {
     /// When the user has no home folder.
     fn kind(&self) -> Result<StoreKind, Failure> {
         match &self.store {
-            Some(path) if path.as_os_str() == "memory" => Ok(StoreKind::Memory),
+            Some(_) if self.is_memory() => Ok(StoreKind::Memory),
             Some(path) => Ok(StoreKind::Sqlite(path.clone())),
             None => Ok(StoreKind::Sqlite(SqliteStore::default_path()?)),
         }
+    }
+
+    /// Returns whether nothing is kept on the disk.
+    pub(super) fn is_memory(&self) -> bool {
+        self.store
+            .as_ref()
+            .is_some_and(|path| path.as_os_str() == "memory")
     }
 
     /// Returns the store of one of several agents: a file beside that of the option, with the agent's name
@@ -40,13 +47,10 @@ impl StoreArgs {
     ///
     /// # Errors
     ///
-    /// Wrong usage for a file without a store on the disk; when the user has no home folder.
+    /// When the user has no home folder.
     pub(super) fn of_agent(&self, name: &str, file: Option<&Path>) -> Result<Self, Failure> {
         let path = match (self.kind()?, file) {
-            (StoreKind::Memory, None) => return Ok(self.clone()),
-            (StoreKind::Memory, Some(_)) => {
-                return usage("with `--store memory` no agent has a file");
-            }
+            (StoreKind::Memory, _) => return Ok(self.clone()),
             (StoreKind::Sqlite(path), Some(file)) => path.with_file_name("").join(file),
             (StoreKind::Sqlite(path), None) => {
                 let mut named = path.file_stem().unwrap_or_default().to_owned();

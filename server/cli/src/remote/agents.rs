@@ -53,9 +53,13 @@ impl StartedAgents {
         let mut stores = BTreeSet::new();
         let mut starting = Vec::new();
         for entry in file.agents() {
+            if args.store.is_memory() && entry.store.is_some() {
+                let reason = "with `--store memory` no agent has a file; leave the member out, or name a file by --store";
+                return usage(file.error(entry, "store", reason).to_string());
+            }
             let store = args.store.of_agent(&entry.name, entry.store.as_deref())?;
             if let Some(path) = &store.store
-                && path.as_os_str() != "memory"
+                && !store.is_memory()
                 && !stores.insert(path.clone())
             {
                 let reason = format!("another agent has the file {}", path.display());

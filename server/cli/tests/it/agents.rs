@@ -320,3 +320,19 @@ fn a_wrong_file_is_found_before_anything_is_served() {
         );
     }
 }
+
+#[test]
+fn a_store_without_a_disk_names_file_agent_and_member() {
+    let user = User::new();
+    let file = agents(
+        &user,
+        "[[agents]]\nname = \"one\"\ncommand = \"none\"\nstore = \"one.db\"\n",
+    );
+    let refused = user.run(&[
+        "serve", "--port", "0", "--store", "memory", "--agents", &file,
+    ]);
+    assert_eq!(refused.status.code(), Some(2));
+    let error = String::from_utf8_lossy(&refused.stderr);
+    let expected = "agents.toml: agent `one`: member `store`: with `--store memory`";
+    assert!(error.contains(expected), "{error}");
+}
