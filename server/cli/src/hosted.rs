@@ -286,8 +286,22 @@ impl AgentArgs {
         if !is_command && self.sandbox.sandbox.is_some() {
             return usage("--sandbox confines the command of an agent, after --");
         }
+        #[cfg(target_os = "linux")]
+        if !is_command && self.agent_max_memory > 0 {
+            return usage("--agent-max-memory bounds the command of an agent, after --");
+        }
         if !is_command && remote.is_none() {
-            return Ok(None);
+            // A set `--agent-idle-timeout` cannot be distinguished from its default.
+            let unused = if self.agent_max_age > 0 {
+                "--agent-max-age"
+            } else if self.agent_process != Processes::Shared {
+                "--agent-process"
+            } else {
+                return Ok(None);
+            };
+            return usage(format!(
+                "{unused} is for the command of an agent, after --, or for --url URL"
+            ));
         }
         let command = HostedCommand {
             words: self.command.clone(),

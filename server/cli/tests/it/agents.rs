@@ -336,3 +336,27 @@ fn a_store_without_a_disk_names_file_agent_and_member() {
     let expected = "agents.toml: agent `one`: member `store`: with `--store memory`";
     assert!(error.contains(expected), "{error}");
 }
+
+/// A limit that nothing obeys is an error: the operator would rely on it.
+#[test]
+fn options_of_a_process_need_a_command() {
+    let user = User::new();
+    // Without the error, it would serve; the taken port ends it.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for option in [
+        "--agent-max-age=60",
+        #[cfg(target_os = "linux")]
+        "--agent-max-memory=512",
+        "--agent-process=session",
+    ] {
+        let refused = user.run(&["serve", "--port", &port, "--store", "memory", option]);
+        assert_eq!(refused.status.code(), Some(2), "{option}");
+        let error = String::from_utf8_lossy(&refused.stderr);
+        let (name, _) = option.split_once('=').unwrap();
+        assert!(
+            error.contains(name) && error.contains("after --"),
+            "{error}"
+        );
+    }
+}
