@@ -178,6 +178,8 @@ class Client:
     async def call(self, method, **params):
         self.number += 1
         number, call = self.number, asyncio.get_running_loop().create_future()
+        # It may fail after its request has failed, when nobody waits for it.
+        call.add_done_callback(lambda call: call.cancelled() or call.exception())
         self.calls[number] = call
         body = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         await self.post(body)
