@@ -254,6 +254,11 @@ async def main():
         writer.close()
     await asyncio.sleep(2)
     await measure("after these are closed", server, good)
+    for _ in range(60):
+        # The server closes a connection without requests sooner.
+        await good.ping()
+        await asyncio.sleep(1)
+    await measure("a minute after", server, good)
     await during("header floods", server, good, header_flood, 2)
     await during("HTTP/2 rapid reset", server, good, rapid_reset, 1)
     await during("500 slow writers", server, good, slow_writers, 1)
