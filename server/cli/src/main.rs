@@ -6,7 +6,7 @@ use acp_server_cli::Args;
 use clap::Parser;
 
 /// Returns unused memory to the system within seconds. The allocator of glibc keeps that of a burst of clients.
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "jemalloc", target_os = "linux"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
