@@ -7,11 +7,13 @@ Needs the package h2 of PyPI; load.sh installs it.
 
 import asyncio
 import json
+import functools
 import multiprocessing
 import os
 import re
 import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -20,16 +22,24 @@ import h2.config
 import h2.connection
 
 TOKEN = "a-token-for-the-load"
+READ_ONLY = "a-read-only-token-for-the-load"
+TOKENS = 50
 ROUNDS = 300
 
 
 class Server:
-    async def start(self, binary):
+    async def start(self, binary, *options):
         self.folder = tempfile.TemporaryDirectory()
+        tokens, read_only = (os.path.join(self.folder.name, name) for name in ("tokens", "read-only"))
+        with open(os.open(read_only, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write(READ_ONLY)
         env = {**os.environ, "XDG_RUNTIME_DIR": self.folder.name, "ACP_SERVER_TOKEN": TOKEN}
+        add = [binary, "tokens", "add", "--tokens", tokens]
+        self.tokens = [subprocess.run([*add, f"user-{number}"], env=env, check=True, capture_output=True,
+                                      text=True).stdout.split()[-1] for number in range(TOKENS)]
         self.process = await asyncio.create_subprocess_exec(
-            binary, "serve", "--port", "0", "--store", "memory", "--requests-per-second", "0",
-            env=env, stderr=asyncio.subprocess.PIPE)
+            binary, "serve", "--port", "0", "--store", "memory", "--read-only-token-file", read_only,
+            "--tokens", tokens, *options, env=env, stderr=asyncio.subprocess.PIPE)
         while line := await self.process.stderr.readline():
             if found := re.search(r"listening on http://127\.0\.0\.1:(\d+)/", line.decode()):
                 self.port = int(found[1])
@@ -55,8 +65,8 @@ class Server:
         self.folder.cleanup()
 
 
-def head(method, target, **headers):
-    lines = [f"{method} {target} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {TOKEN}"]
+def head(method, target, token=TOKEN, **headers):
+    lines = [f"{method} {target} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {token}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
@@ -106,13 +116,18 @@ class Good:
         assert status == 200, status
         return reader, writer
 
-    async def ping(self):
-        """The time from a prompt to its answer, in milliseconds."""
-        begin, number = time.perf_counter(), self.next
-        prompt = [{"type": "text", "text": "ping"}]
+    async def answered(self, words):
+        """Prompts, and waits for the answer."""
+        number = self.next
+        prompt = [{"type": "text", "text": words}]
         await self.post("session/prompt", {"sessionId": self.session, "prompt": prompt})
         while (await event(self.updates)).get("id") != number:
             pass
+
+    async def ping(self):
+        """The time from a prompt to its answer, in milliseconds."""
+        begin = time.perf_counter()
+        await self.answered("ping")
         return (time.perf_counter() - begin) * 1000
 
 
@@ -211,6 +226,93 @@ async def rapid_reset(port, seen):
             count(seen, "ended by the server")
 
 
+async def readers(port, seen, session):
+    """1,980 streams of events and 20 readers of a whole session, with a read-only token."""
+    async def read(target):
+        while True:
+            try:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(head("GET", target, READ_ONLY, Connection="close"))
+                status, _ = await read_head(reader)
+                count(seen, f"status {status}")
+                while await reader.read(1 << 16):
+                    pass
+                writer.close()
+            except (ConnectionError, asyncio.IncompleteReadError):
+                count(seen, "cut")
+            await asyncio.sleep(1)
+    streams = (read(f"/session/{session}/events") for _ in range(1980))
+    await asyncio.gather(*streams, *(read(f"/sessions/{session}") for _ in range(20)))
+
+
+async def large_bodies(port, seen):
+    """500 requests at a time with bodies of 50 MB, half of them without a length."""
+    async def send(headers, piece):
+        while True:
+            try:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(head("POST", "/acp", Content_Type="application/json", **headers))
+                answer = asyncio.create_task(read_head(reader))
+                for _ in range(50_000_000 >> 16):
+                    if answer.done():
+                        break
+                    writer.write(piece)
+                    await writer.drain()
+                status, _ = await answer
+                count(seen, f"status {status}")
+                writer.close()
+            except (ConnectionError, asyncio.IncompleteReadError):
+                count(seen, "cut")
+            await asyncio.sleep(0.1)
+    body = b" " * (1 << 16)
+    chunk = b"10000\r\n" + body + b"\r\n"
+    announced = (send({"Content_Length": 50_000_000}, body) for _ in range(250))
+    await asyncio.gather(*announced, *(send({"Transfer_Encoding": "chunked"}, chunk) for _ in range(250)))
+
+
+async def half_messages(port, seen):
+    """200 WebSockets that send half of a message of 15 MiB."""
+    size = 15 << 20
+    async def send():
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            writer.write(head("GET", "/acp", Connection="Upgrade", Upgrade="websocket", Sec_WebSocket_Version=13,
+                              Sec_WebSocket_Key="dGhlIHNhbXBsZSBub25jZQ=="))
+            status, _ = await read_head(reader)
+            count(seen, f"status {status}")
+            writer.write(b"\x81\xff" + size.to_bytes(8, "big") + bytes(4))
+            for _ in range(size >> 17):
+                writer.write(b" " * (1 << 16))
+                await writer.drain()
+            count(seen, "halves")
+            await reader.read()
+            count(seen, "closed")
+        except (ConnectionError, asyncio.IncompleteReadError):
+            count(seen, "cut")
+    await asyncio.gather(*(send() for _ in range(200)))
+    await asyncio.Event().wait()
+
+
+async def flood(port, seen, tokens):
+    """1,000 requests a second with each of the tokens, as far as this program can."""
+    async def send(token):
+        while True:
+            try:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                async def read():
+                    while text := await reader.read(1 << 16):
+                        for status in re.findall(rb"HTTP/1.1 (\d+)", text):
+                            count(seen, f"status {int(status)}")
+                reading = asyncio.create_task(read())
+                while not reading.done():
+                    writer.write(head("GET", "/info", token) * 100)
+                    await writer.drain()
+                    await asyncio.sleep(0.1)
+            except ConnectionError:
+                count(seen, "cut")
+    await asyncio.gather(*(send(token) for token in tokens))
+
+
 def attack(kind, port, stop, seen):
     """Runs in a process of its own, so that it does not slow the good client down."""
     async def run():
@@ -241,10 +343,17 @@ async def during(name, server, good, kind, processes):
         worker.join(10)
 
 
+async def a_minute(good):
+    for _ in range(60):
+        # The server closes a connection without requests sooner.
+        await good.ping()
+        await asyncio.sleep(1)
+
+
 async def main():
     binary, wanted = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 9900
     server = Server()
-    await server.start(binary)
+    await server.start(binary, "--requests-per-second", "0")
     good = await Good().connect(server.port)
     print("| load | ping p50 (ms) | p99 (ms) | memory (MiB) | CPU | |\n|---|---|---|---|---|---|")
     await measure("none", server, good)
@@ -254,21 +363,34 @@ async def main():
         writer.close()
     await asyncio.sleep(2)
     await measure("after these are closed", server, good)
-    for _ in range(60):
-        # The server closes a connection without requests sooner.
-        await good.ping()
-        await asyncio.sleep(1)
+    await a_minute(good)
     await measure("a minute after", server, good)
     await during("header floods", server, good, header_flood, 2)
     await during("HTTP/2 rapid reset", server, good, rapid_reset, 1)
     await during("500 slow writers", server, good, slow_writers, 1)
-    readers = await slow_readers(server, 100)
+    stopped = await slow_readers(server, 100)
     await asyncio.sleep(5)
     await measure("100 slow readers of 20,000 updates", server, good,
                   lambda: "2,000,000 updates in the store in memory")
-    for client in readers:
+    for client in stopped:
         for _, writer in (client.posts, client.updates):
             writer.close()
+    await server.stop()
+
+    server = Server()
+    await server.start(binary)
+    good = await Good().connect(server.port)
+    await measure("none, another server with the default rates", server, good)
+    author = await Good().connect(server.port)
+    await author.answered("stream 300000")
+    await measure("a session of 300,000 events", server, good)
+    await during("2,000 readers of a read-only token", server, good,
+                 functools.partial(readers, session=author.session), 1)
+    await during("500 bodies of 50 MB at a time", server, good, large_bodies, 1)
+    await during("200 halves of 15 MiB over WebSocket", server, good, half_messages, 1)
+    await during("requests with 50 tokens", server, good, functools.partial(flood, tokens=server.tokens), 2)
+    await a_minute(good)
+    await measure("a minute after", server, good)
     await server.stop()
 
 

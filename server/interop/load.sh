@@ -11,4 +11,4 @@ python3 -m venv "$folder/python"
 "$folder/python/bin/pip" install -q --disable-pip-version-check h2==4.4.1 >&2
 # A socket for each stream, at both ends.
 ulimit -n "$(ulimit -Hn)"
-timeout 600 "$folder/python/bin/python" -B load.py "$target/release/acp-server" "$@"
+timeout 1200 "$folder/python/bin/python" -B load.py "$target/release/acp-server" "$@"
