@@ -31,7 +31,7 @@ const LONGEST_NAME: usize = 64;
 /// use acp_server_remote::{Agents, ServedAgent};
 ///
 /// # fn example() -> Result<Agents, acp_server_remote::AgentsError> {
-/// let coder = ServedAgent::new("coder", Server::new(Reference)).description("Writes code");
+/// let coder = ServedAgent::new("coder", Server::new(Reference)).description("Writes code".to_owned());
 /// Agents::new([coder, ServedAgent::new("reviewer", Server::new(Reference))])
 /// # }
 /// ```
