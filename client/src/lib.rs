@@ -55,6 +55,7 @@ pub mod remote;
 pub mod review;
 mod session;
 mod steering;
+mod text_file;
 #[cfg(feature = "v2")]
 mod v2;
 mod workspace;

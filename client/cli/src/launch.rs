@@ -119,11 +119,3 @@ fn is_program(path: &Path) -> bool {
     };
     ["", ".exe", ".cmd", ".bat"].into_iter().any(with)
 }
-
-/// Returns a path of a configuration file with `~/` replaced by the user's home.
-pub(super) fn expanded(path: &str, home: Option<PathBuf>) -> OsString {
-    match (path.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => home.join(rest).into_os_string(),
-        _ => OsStr::new(path).to_owned(),
-    }
-}

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use acp_client::agents_file::{LONGEST_NAME, directory, is_in_names};
+use acp_client::agents_file::directory;
+use acp_sdk::text::agent_name;
 
 use super::agents::Agents;
 use super::args::{AgentArgs, McpArgs};
@@ -93,8 +94,12 @@ fn entry(args: &McpArgs, mut launch: Launch, here: &Path) -> Result<Offered, Str
 
 /// Derives a tool name from an agent's name.
 fn tool_name(name: &str) -> String {
-    let accepted = |c| if is_in_names(c) { c } else { '_' };
-    let name: String = name.chars().map(accepted).take(LONGEST_NAME).collect();
+    let accepted = |c| if agent_name::may_have(c) { c } else { '_' };
+    let name: String = name
+        .chars()
+        .map(accepted)
+        .take(agent_name::LONGEST)
+        .collect();
     match name.is_empty() {
         true => "agent".to_owned(),
         false => name,
@@ -116,6 +121,6 @@ mod tests {
         ] {
             assert_eq!(tool_name(agent), name);
         }
-        assert_eq!(tool_name(&"x".repeat(100)).len(), LONGEST_NAME);
+        assert_eq!(tool_name(&"x".repeat(100)).len(), agent_name::LONGEST);
     }
 }

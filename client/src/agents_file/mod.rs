@@ -37,22 +37,19 @@ mod members;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use acp_sandbox::Mechanism;
+use acp_sdk::text::agent_name;
 use toml::{Table, Value};
 
 pub use self::error::AgentsFileError;
 use self::members::{Members, Words, duration};
+use crate::text_file;
 
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
-
-/// The most characters of a name. MCP hosts accept no longer ones for tools.
-pub const LONGEST_NAME: usize = 64;
 
 /// The members of an agent.
 const MEMBERS: [&str; 16] = [
@@ -164,7 +161,8 @@ impl AgentsFile {
     /// When it cannot be read, has no agent, or an agent or a member is not valid. The error names them.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, AgentsFileError> {
         let path = path.as_ref();
-        let text = text(path).map_err(|reason| AgentsFileError::file(path, reason))?;
+        let text =
+            text_file::read(path, LARGEST).map_err(|reason| AgentsFileError::file(path, reason))?;
         Self::parse(path, &text)
     }
 
@@ -233,7 +231,7 @@ impl AgentEntry {
     fn of(table: Table) -> Result<Self, (Option<String>, String)> {
         let mut members = Members::new(table, String::new(), &MEMBERS)?;
         let name: String = members.required("name")?;
-        check_name(&name).map_err(|reason| (Some("name".to_owned()), reason))?;
+        agent_name::check(&name).map_err(|reason| (Some("name".to_owned()), reason))?;
         let command: Option<Words> = members.take("command")?;
         let configured: Option<String> = members.take("agent")?;
         let start = match (command, configured) {
@@ -365,33 +363,15 @@ impl EntryLimits {
     }
 }
 
-/// Returns whether a name may have a character. It can be part of a path, of a file's name and of the
-/// name of a tool.
-#[must_use]
-pub fn is_in_names(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
-}
-
-/// Checks the name of an agent.
-///
-/// # Errors
-///
-/// With what is expected.
-pub fn check_name(name: &str) -> Result<(), String> {
-    match name {
-        "" => Err("it is empty".to_owned()),
-        name if name.len() > LONGEST_NAME => {
-            Err(format!("expected at most {LONGEST_NAME} characters"))
-        }
-        name if name.chars().all(is_in_names) => Ok(()),
-        _ => Err("expected letters, digits, `_` and `-`".to_owned()),
-    }
-}
-
 /// Returns a path with `~/` replaced by the user's home.
 fn expanded(path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
-        (Some(rest), Some(home)) => Path::new(&home).join(rest),
+    expanded_in(path, std::env::var_os("HOME").map(PathBuf::from))
+}
+
+/// Returns a path with `~/` replaced by this home.
+pub fn expanded_in(path: &str, home: Option<PathBuf>) -> PathBuf {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(path),
     }
 }
@@ -406,22 +386,6 @@ pub fn directory(path: &Path) -> Result<PathBuf, String> {
         Ok(directory) if directory.is_dir() => Ok(directory),
         Ok(_) => Err(format!("{} is not a directory", path.display())),
         Err(error) => Err(format!("cannot use {}: {error}", path.display())),
-    }
-}
-
-fn text(path: &Path) -> Result<String, String> {
-    let metadata = path.metadata().map_err(|error| error.to_string())?;
-    // Reading a named pipe would block.
-    if !metadata.is_file() {
-        return Err("it is not a regular file".to_owned());
-    }
-    let mut text = String::new();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let read = file.take(LARGEST + 1).read_to_string(&mut text);
-    match read {
-        Ok(bytes) if bytes as u64 > LARGEST => Err(format!("it has more than {LARGEST} bytes")),
-        Ok(_) => Ok(text),
-        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -2,6 +2,7 @@
 //! and options.
 
 mod age;
+pub mod agent_name;
 mod lines;
 mod option;
 mod patch;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use acp_sdk::text::agent_name;
 use acp_server::{Access, Server};
 use axum::Router;
 use axum::extract::rejection::PathRejection;
@@ -13,9 +14,6 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any};
 
 use super::failure::Failure;
-
-/// The most characters of a name.
-const LONGEST_NAME: usize = 64;
 
 /// The agents behind one set of endpoints, each with a [`Server`] and a store of its own. The first is
 /// the default.
@@ -127,8 +125,7 @@ impl ServedAgent {
     }
 
     fn has_path(&self) -> bool {
-        let is_in_names = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        (1..=LONGEST_NAME).contains(&self.name.len()) && self.name.chars().all(is_in_names)
+        agent_name::check(&self.name).is_ok()
     }
 }
 

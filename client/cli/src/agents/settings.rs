@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use acp_client::agents_file::expanded_in;
 use jsonc_parser::ParseOptions;
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use super::registry::Registry;
 use super::{Configured, Source};
 use crate::folders;
-use crate::launch::{Launch, expanded};
+use crate::launch::Launch;
 
 /// The members of a file that are used.
 #[derive(Debug, Deserialize)]
@@ -86,7 +87,7 @@ fn resolve<'a>(
         }
         (None | Some("custom"), Some(command)) => {
             let launch = Launch {
-                program: expanded(&command, folders::home()),
+                program: expanded_in(&command, folders::home()).into(),
                 args: server.args.into_iter().map(Into::into).collect(),
                 env: server.env,
                 ..Launch::default()

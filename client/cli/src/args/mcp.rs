@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use acp_client::agents_file::check_name;
 use acp_sandbox::args::SandboxArgs;
+use acp_sdk::text::agent_name;
 use clap::error::ErrorKind;
 
 use super::agent::AgentArgs;
@@ -152,7 +152,7 @@ Examples:
   acp mcp --name reviewer --description 'Reviews changes' --cwd ~/project -- codex-acp";
 
 fn tool_name(text: &str) -> Result<String, String> {
-    check_name(text).map(|()| text.to_owned())
+    agent_name::check(text).map(|()| text.to_owned())
 }
 
 fn calls(text: &str) -> Result<usize, String> {

@@ -1,7 +1,7 @@
 //! Rule files. `docs/permissions.md` describes their format.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::command::CommandText;
 use super::rule::{Effect, Rule};
 use super::{Remember, RulesError};
+use crate::text_file;
 
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
@@ -119,24 +120,10 @@ pub(super) fn add(path: &Path, rule: &Rule) -> Result<Content, RulesError> {
 }
 
 fn text(path: &Path) -> Result<String, RulesError> {
-    let failed = |reason: String| RulesError::Read {
+    text_file::read(path, LARGEST).map_err(|reason| RulesError::Read {
         path: path.to_owned(),
         reason,
-    };
-    let metadata = fs::metadata(path).map_err(|error| failed(error.to_string()))?;
-    if !metadata.is_file() {
-        return Err(failed("it is not a regular file".to_owned()));
-    }
-    let mut text = String::new();
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
-    let read = file.take(LARGEST + 1).read_to_string(&mut text);
-    match read {
-        Ok(bytes) if bytes as u64 > LARGEST => {
-            Err(failed(format!("it has more than {LARGEST} bytes")))
-        }
-        Ok(_) => Ok(text),
-        Err(error) => Err(failed(error.to_string())),
-    }
+    })
 }
 
 fn parse(path: &Path, text: &str) -> Result<Content, RulesError> {
