@@ -198,18 +198,14 @@ pub(super) struct Spec {
 
 impl Spec {
     async fn new(builder: HostedAgentBuilder) -> Self {
+        // Processes of an agent at a URL are those of its server.
         #[cfg(feature = "remote")]
-        let builder = match builder.url {
-            // Its processes are those of its server.
-            Some(_) => HostedAgentBuilder {
-                leftovers: None,
-                ..builder
-            },
-            None => builder,
-        };
+        let is_local = builder.url.is_none();
+        #[cfg(not(feature = "remote"))]
+        let is_local = true;
         let registered = match builder.leftovers.clone() {
-            Some(folder) => register(folder).await,
-            None => None,
+            Some(folder) if is_local => register(folder).await,
+            _ => None,
         };
         Self {
             stderr: PassOn::start(Path::new(&builder.program)),

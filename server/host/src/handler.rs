@@ -66,6 +66,17 @@ struct UsedProcess {
     _used: InUse,
 }
 
+impl UsedProcess {
+    /// Begins a use; `None` if the process can be given no work.
+    fn begin(process: Arc<Process>) -> Option<Self> {
+        let used = process.begin_use()?;
+        Some(Self {
+            process,
+            _used: used,
+        })
+    }
+}
+
 impl Deref for UsedProcess {
     type Target = Process;
 
@@ -154,13 +165,9 @@ impl HostedAgent {
 
     /// Returns a process for what belongs to no session.
     async fn any_process(&self) -> HandlerResult<UsedProcess> {
-        for process in self.0.processes.usable() {
-            if let Some(used) = process.begin_use() {
-                return Ok(UsedProcess {
-                    process,
-                    _used: used,
-                });
-            }
+        let usable = self.0.processes.usable().into_iter();
+        if let Some(used) = usable.filter_map(UsedProcess::begin).next() {
+            return Ok(used);
         }
         let granted = self.0.processes.get(self.0.first).await?;
         Ok(UsedProcess {
@@ -171,15 +178,12 @@ impl HostedAgent {
 
     /// Returns all processes that can be used, at least one.
     async fn all_processes(&self) -> HandlerResult<Vec<UsedProcess>> {
-        let mut used = vec![self.any_process().await?];
-        for process in self.0.processes.usable() {
-            if !Arc::ptr_eq(&process, &used[0].process)
-                && let Some(of) = process.begin_use()
-            {
-                used.push(UsedProcess { process, _used: of });
-            }
+        let usable = self.0.processes.usable().into_iter();
+        let used: Vec<_> = usable.filter_map(UsedProcess::begin).collect();
+        match used.is_empty() {
+            true => Ok(vec![self.any_process().await?]),
+            false => Ok(used),
         }
-        Ok(used)
     }
 
     /// Returns the process and the params of a client's message outside of the protocol.
@@ -222,21 +226,17 @@ impl Handler for HostedAgent {
         let granted = self.0.processes.get(key).await;
         let granted = granted.map_err(HostedError::answer)?;
         let process = granted.process.clone();
-        let meta = opening.meta.clone();
+        let (meta, changed) = (opening.meta.clone(), &opening.changed_options);
         let opened = match &opening.kind {
             OpeningKind::New => {
                 let put = |session: &Session, settings: AgentSettings| {
-                    session.install_settings(settings.mirrored(opening.changed_options.clone()));
+                    session.install_settings(settings.mirrored(changed.clone()));
                 };
                 let created = hosted.create(&process, meta, put).await;
                 created.map(|link| (link, session.settings()))
             }
-            OpeningKind::Loaded => {
-                let changed = &opening.changed_options;
-                hosted.open_again(&process, changed, meta).await
-            }
+            OpeningKind::Loaded => hosted.open_again(&process, changed, meta).await,
             OpeningKind::Forked { is_complete, .. } => {
-                let changed = &opening.changed_options;
                 hosted.fork(&process, *is_complete, changed, meta).await
             }
         };

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use acp_client::internal::{Converter, End, Work, requests};
-use acp_sdk::convert::convert_logged;
+use acp_sdk::convert::{Convert, convert_logged};
+use acp_sdk::json::Described;
 use acp_sdk::runtime::Method;
 use acp_sdk::v2::{self, AgentHandle, SessionUpdate, UpdateSessionNotification};
 use acp_sdk::{HandlerError, HandlerResult, Json, Peer, Result, RpcError, v1};
@@ -199,7 +200,7 @@ impl Conversion {
 
     pub(super) fn end(&mut self, end: End) {
         if let Some(sender) = self.ended.take() {
-            // The turn may have been given up.
+            // Nobody may wait for the turn any more.
             let _ = sender.send(end);
         }
     }
@@ -226,19 +227,18 @@ impl Question {
     ///
     /// -32602 for params that are wrong, or have no form there.
     pub(super) fn params(&self, params: &RawObject) -> HandlerResult<RawObject> {
-        let text = match self {
+        let none = || HandlerError::invalid_params("", "the question has no form in version 1");
+        let params = params.to_json();
+        let converted = match self {
             Self::Permission => {
-                let request: v2::RequestPermissionRequest = read(&params.to_json())?;
-                convert_logged::<_, v1::RequestPermissionRequest>(request).map(|it| json(&it))
+                converted::<v2::RequestPermissionRequest, v1::RequestPermissionRequest>(&params)
             }
             Self::Elicitation => {
-                let request: v2::CreateElicitationRequest = read(&params.to_json())?;
-                convert_logged::<_, v1::CreateElicitationRequest>(request).map(|it| json(&it))
+                converted::<v2::CreateElicitationRequest, v1::CreateElicitationRequest>(&params)
             }
         };
-        let none = || HandlerError::invalid_params("", "the question has no form in version 1");
-        let text = text.ok_or_else(none)??;
-        RawObject::parse(text.get()).ok_or_else(none)
+        let params = converted?.ok_or_else(none)?;
+        RawObject::parse(params.get()).ok_or_else(none)
     }
 
     /// Returns the answer in the form of version 2.
@@ -247,22 +247,25 @@ impl Question {
     ///
     /// -32603 when it has none.
     pub(super) fn answer(&self, answer: &Json) -> HandlerResult<Json> {
-        fn converted<A, B>(answer: &Json) -> HandlerResult<Json>
-        where
-            A: DeserializeOwned + acp_sdk::convert::Convert<B>,
-            B: Serialize,
-        {
-            let answer: A = answer.parse().map_err(HandlerError::internal)?;
-            let none = || HandlerError::internal("the answer has no form in version 2");
-            json(&convert_logged::<A, B>(answer).ok_or_else(none)?)
-        }
-        match self {
+        let converted = match self {
             Self::Permission => {
                 converted::<v1::RequestPermissionResponse, v2::RequestPermissionResponse>(answer)
             }
             Self::Elicitation => {
                 converted::<v1::CreateElicitationResponse, v2::CreateElicitationResponse>(answer)
             }
-        }
+        };
+        converted?.ok_or_else(|| HandlerError::internal("the answer has no form in version 2"))
     }
+}
+
+/// Returns a message in the form of the other version; `None` if it has none there.
+fn converted<A, B>(message: &Json) -> HandlerResult<Option<Json>>
+where
+    A: DeserializeOwned + Described + Convert<B>,
+    B: Serialize,
+{
+    let message: A = read(message)?;
+    let converted: Option<B> = convert_logged(message);
+    converted.map(|message| json(&message)).transpose()
 }
