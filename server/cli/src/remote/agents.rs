@@ -1,7 +1,7 @@
 //! The agents that `acp-server serve` serves: one, or those of a file.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use acp_client::agents_file::{AgentEntry, AgentStart, AgentsFile, AgentsFileError};
 use acp_reference_agent::Reference;
@@ -25,6 +25,8 @@ struct StartedAgent {
     entry: Option<AgentEntry>,
     /// `None` is the reference agent.
     hosted: Option<HostedAgent>,
+    /// Where the agent of a file works.
+    directory: Option<PathBuf>,
     store: StoreArgs,
     settings: InitialSettings,
 }
@@ -40,6 +42,7 @@ impl StartedAgents {
             return Ok(Self(vec![StartedAgent {
                 entry: None,
                 hosted: args.agent.start(&args.store).await?,
+                directory: None,
                 store: args.store.clone(),
                 settings: args.settings.settings(),
             }]));
@@ -82,12 +85,10 @@ impl StartedAgents {
             let Some(entry) = &agent.entry else {
                 return Ok(server.into());
             };
-            // It was found when the agent was started.
-            let directory = entry.directory_in(Path::new(".")).unwrap_or_default();
             served.push(
                 ServedAgent::new(&entry.name, server)
                     .description(entry.description.clone())
-                    .directory(directory),
+                    .directory(agent.directory.clone()),
             );
         }
         Ok(Agents::new(served)?)
@@ -142,14 +143,16 @@ async fn start(
     limits: HostedLimits,
 ) -> Result<StartedAgent, Failure> {
     let leftovers = store.agents_folder()?;
-    let started = match command(file, entry, limits) {
-        Ok(command) => command.start(leftovers).await.map_err(|error| match error {
-            NotHosted::User(reason) => file.error(entry, "user", reason),
-            NotHosted::Sandbox(reason) => file.error(entry, "sandbox", reason),
-            NotHosted::Command(reason) => file.error(entry, "command", reason),
-        }),
-        Err(error) => Err(error),
+    let command = match command(file, entry, limits) {
+        Ok(command) => command,
+        Err(error) => return usage(error.to_string()),
     };
+    let directory = command.directory.clone();
+    let started = command.start(leftovers).await.map_err(|error| match error {
+        NotHosted::User(reason) => file.error(entry, "user", reason),
+        NotHosted::Sandbox(reason) => file.error(entry, "sandbox", reason),
+        NotHosted::Command(reason) => file.error(entry, "command", reason),
+    });
     let mut settings = InitialSettings::default();
     settings.model.clone_from(&entry.model);
     settings.mode.clone_from(&entry.mode);
@@ -158,6 +161,7 @@ async fn start(
         Ok(hosted) => Ok(StartedAgent {
             entry: Some(entry.clone()),
             hosted: Some(hosted),
+            directory,
             store,
             settings,
         }),
