@@ -1,7 +1,8 @@
 //! Reads of whole sessions: beside the runtime, a few at a time, and with a share for each token.
 //!
 //! Rendering events takes the time of a processor. On the threads of the runtime it would delay every
-//! other request, so it is done by threads for work that blocks, in pieces.
+//! other request, so it is done by threads for work that blocks, in pieces. Streams of events that are far behind
+//! take the same turns.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -65,6 +66,12 @@ impl LongReads {
 }
 
 impl Turns {
+    /// Waits for a turn, in the order of the calls.
+    pub(super) async fn take(&self) -> Option<OwnedSemaphorePermit> {
+        // Never closed, so this never fails.
+        self.0.clone().acquire_owned().await.ok()
+    }
+
     /// Reads the next events; `None` at the end.
     ///
     /// # Errors
@@ -74,8 +81,7 @@ impl Turns {
         &self,
         pages: &mut Pages<S>,
     ) -> Result<Option<Chunk>, StoreError> {
-        // Never closed, so this never fails.
-        let turn = self.0.clone().acquire_owned().await.ok();
+        let turn = self.take().await;
         let pages = pages.next_read().await?;
         Ok((!pages.is_empty()).then_some(Chunk { pages, _turn: turn }))
     }

@@ -68,14 +68,7 @@ pub(super) async fn stream(
     let place = place(&rest, &caller)?;
     let session = rest.open(&caller, &id).await?;
     let cursor = cursor(&headers).or((!is_live).then_some(0));
-    let reader = EventReader::new(
-        session,
-        cursor,
-        dialect,
-        place,
-        caller.ended,
-        rest.settings(),
-    );
+    let reader = EventReader::new(session, cursor, dialect, place, caller.ended, &rest);
     let reader = reader
         .await
         .map_err(|error| Failure::internal("session_read_failed", error.to_string()))?;
@@ -114,14 +107,7 @@ pub(super) fn of_prompt(
     dialect: Dialect,
     place: Share,
 ) -> EventReader {
-    EventReader::of_prompt(
-        session,
-        prompt,
-        dialect,
-        place,
-        caller.ended,
-        rest.settings(),
-    )
+    EventReader::of_prompt(session, prompt, dialect, place, caller.ended, rest)
 }
 
 /// Returns the response that a reader writes.

@@ -1,6 +1,7 @@
 //! One reader of a session's events.
 //!
-//! It reads the log at its own pace: what it has not read waits there and nowhere else.
+//! It reads the log at its own pace: what it has not read waits there and nowhere else. Far behind, it reads a piece
+//! at a time and takes turns with the other long reads, so that many such readers delay nobody else.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -20,15 +21,22 @@ use tokio_util::sync::CancellationToken;
 use super::text::frame;
 use super::view::View;
 use super::{documented, otter};
-use crate::EndpointSettings;
 use crate::access::Share;
 use crate::metrics::Open;
+use crate::rest::long_reads::Turns;
+use crate::rest::state::Rest;
 
 /// How long a client should wait before it opens a lost stream again, and the first sign of life.
 const HELLO: &[u8] = b"retry: 3000\n\n";
 
 /// A sign of life.
 const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
+
+/// The events by which a reader is behind before it takes turns with the other long reads.
+const FAR: u64 = 256;
+
+/// The bytes of a piece; its last event may exceed them.
+const PIECE: usize = 16 << 10;
 
 /// How far back the beginning of a turn is looked for at first.
 const NEAR: u64 = 256;
@@ -72,6 +80,7 @@ pub(in crate::rest) struct EventReader {
     /// Whether the stream ends with the first turn.
     is_of_turn: bool,
     progress: Progress,
+    turns: Turns,
     keep_alive: Duration,
     /// Cancelled when the reader's token ends.
     revoked: CancellationToken,
@@ -102,12 +111,12 @@ impl EventReader {
         dialect: Dialect,
         place: Share,
         revoked: CancellationToken,
-        settings: &EndpointSettings,
+        rest: &Rest,
     ) -> Result<Self> {
         let last = session.last_event();
         let after = cursor.map_or(last, |cursor| cursor.min(last));
         let TurnBefore { start, success } = turn_before(&session, after).await?;
-        let mut reader = Self::at(session, start, dialect, place, revoked, settings);
+        let mut reader = Self::at(session, start, dialect, place, revoked, rest);
         (reader.after, reader.ends_at_once) = (after, cursor.is_some());
         reader.view.success = success.filter(|_| reader.ends_at_once);
         Ok(reader)
@@ -120,10 +129,10 @@ impl EventReader {
         dialect: Dialect,
         place: Share,
         revoked: CancellationToken,
-        settings: &EndpointSettings,
+        rest: &Rest,
     ) -> Self {
         let last = session.last_event();
-        let mut reader = Self::at(session, last, dialect, place, revoked, settings);
+        let mut reader = Self::at(session, last, dialect, place, revoked, rest);
         (reader.prompt, reader.is_of_turn) = (Some(prompt), true);
         reader
     }
@@ -140,8 +149,9 @@ impl EventReader {
         dialect: Dialect,
         place: Share,
         revoked: CancellationToken,
-        settings: &EndpointSettings,
+        rest: &Rest,
     ) -> Self {
+        let settings = rest.settings();
         Self {
             events: session.subscribe(start),
             session,
@@ -154,6 +164,7 @@ impl EventReader {
             opened_after: None,
             is_of_turn: false,
             progress: Progress::Start,
+            turns: rest.long_reads().turns().clone(),
             keep_alive: settings.keep_alive,
             revoked,
             stop: settings.stop.clone(),
@@ -198,8 +209,14 @@ impl EventReader {
                 }
             }
             // When older events cannot be read the stream ends, and its client comes back.
-            if self.is_of_turn && self.view.success.is_some() {
+            if self.has_read_turn() {
                 return self.end();
+            }
+            if self.is_far_behind() {
+                let piece = self.catch_up().await.ok()?;
+                if !piece.is_empty() {
+                    return Some(piece.into());
+                }
             }
             match self.events.next_text_now().await.ok()? {
                 Some(received) => {
@@ -225,6 +242,35 @@ impl EventReader {
                 }
             }
         }
+    }
+
+    fn is_far_behind(&self) -> bool {
+        self.session.last_event().saturating_sub(self.at) > FAR
+    }
+
+    /// Makes the next piece of what the log has.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    async fn catch_up(&mut self) -> Result<Vec<u8>> {
+        // What waits to be written, and whoever else is ready, goes before.
+        tokio::task::yield_now().await;
+        let _turn = self.turns.take().await;
+        let mut piece = Vec::new();
+        let last = self.at + FAR;
+        while self.at < last && piece.len() < PIECE && !self.has_read_turn() {
+            let Some(received) = self.events.next_text_now().await? else {
+                break;
+            };
+            piece.extend_from_slice(&self.received(&received).await?.unwrap_or_default());
+        }
+        Ok(piece)
+    }
+
+    /// Returns whether the turn that is to be read has ended, for a stream that ends with it.
+    fn has_read_turn(&self) -> bool {
+        self.is_of_turn && self.view.success.is_some()
     }
 
     /// Says that a prompt had no turn, of which the log has no event, and ends the stream.
@@ -353,3 +399,6 @@ async fn turn_before(session: &Session, number: u64) -> Result<TurnBefore> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
