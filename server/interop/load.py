@@ -390,7 +390,7 @@ async def main():
                  functools.partial(readers, session=author.session), 1)
     await during("500 bodies of 50 MB at a time", server, good, large_bodies, 1)
     await during("200 halves of 15 MiB over WebSocket", server, good, half_messages, 1)
-    await during("requests with 50 tokens", server, good, functools.partial(flood, tokens=server.tokens), 2)
+    await during("requests with 50 tokens", server, good, functools.partial(flood, tokens=server.tokens), 1)
     await a_minute(good)
     await measure("a minute after", server, good)
     await server.stop()
