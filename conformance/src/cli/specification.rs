@@ -1,4 +1,4 @@
-//! `acp-conformance specification`: the pages that the requirements quote.
+//! `acp-conformance specification`: the pages and schemas that the requirements quote.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Verdict;
-use crate::specification::{self, Facts, PINNED, Page, Quote};
+use crate::specification::{self, Facts, PINNED, Page, Quote, Release};
 use crate::{Error, Result};
 
-/// Compare the requirements with the pages of the specification
+/// Compare the requirements with the pages and the schemas of the specification
 ///
-/// DIR is a checkout of github.com/agentclientprotocol/agent-client-protocol. Every report names the
-/// revision that the requirements were verified against.
+/// DIR is a checkout of github.com/agentclientprotocol/agent-client-protocol. SCHEMA is a folder with the
+/// official schemas, as the folder `schema` of the npm package @agentclientprotocol/sdk has them. Every
+/// report names the revision and the schemas that the requirements were verified against.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -25,28 +26,50 @@ enum Action {
     Changes {
         /// A checkout of the specification's repository
         dir: PathBuf,
+        /// A folder with `v1/schema.json` and `v2/schema.json`
+        #[arg(long)]
+        schema: PathBuf,
     },
-    /// List the normative sentences that no requirement quotes, by the reason why; exit code 1 if
-    /// some have none
+    /// List the normative sentences of the pages that no requirement quotes, by the reason why; exit
+    /// code 1 if some have none
     Uncovered {
         /// A checkout of the specification's repository
         dir: PathBuf,
     },
-    /// Print the facts about a revision, for the file specification.toml
+    /// Print the facts about a revision and a release of the schemas, for the file specification.toml
     Facts {
         /// A checkout of the specification's repository
         dir: PathBuf,
+        /// A folder with `v1/schema.json` and `v2/schema.json`
+        #[arg(long)]
+        schema: PathBuf,
+        /// The date of the schemas' release, such as 2026-11-02
+        #[arg(long, value_name = "DATE")]
+        schema_date: String,
     },
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let quotes: Vec<Quote> = specification::quotes().collect();
     let (text, is_same) = match &args.command {
-        Action::Changes { dir } => changes(&pages(dir)?, &quotes),
+        Action::Changes { dir, schema } => {
+            let (schemas, _) = schemas(schema)?;
+            changes(&[pages(dir)?, schemas].concat(), &quotes)
+        }
         Action::Uncovered { dir } => uncovered(&pages(dir)?, &quotes),
-        Action::Facts { dir } => {
+        Action::Facts {
+            dir,
+            schema,
+            schema_date,
+        } => {
             let (revision, date) = revision(dir)?;
-            let facts = Facts::of(&pages(dir)?, &revision, &date, &quotes);
+            let (schemas, sha256) = schemas(schema)?;
+            let release = Release {
+                date: schema_date.clone(),
+                sha256,
+            };
+            let pages = [pages(dir)?, schemas].concat();
+            let facts = Facts::of(&pages, &revision, &date, release, &quotes);
             (facts.text(), true)
         }
     };
@@ -61,12 +84,17 @@ fn pages(dir: &Path) -> Result<Vec<Page>> {
     })
 }
 
+/// Reads the descriptions of the schemas in a folder, and their hash.
+fn schemas(dir: &Path) -> Result<(Vec<Page>, String)> {
+    specification::schemas(dir).map_err(|source| Error::Specification {
+        path: dir.to_owned(),
+        reason: source.to_string(),
+    })
+}
+
 fn changes(pages: &[Page], quotes: &[Quote]) -> (String, bool) {
     let changes = PINNED.changes(pages, quotes);
-    let mut text = format!(
-        "compared with revision {} of {}\n",
-        PINNED.revision, PINNED.date
-    );
+    let mut text = format!("compared with revision {}\n", PINNED.name());
     for quote in &changes.lost {
         text += &format!(
             "lost quote: {} in {}: {}\n",

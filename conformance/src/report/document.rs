@@ -33,7 +33,8 @@ pub struct Document {
     pub kind: Party,
     /// The version of the suite that tested it.
     pub suite: String,
-    /// The revision of the specification that its requirements quote, and its date.
+    /// The revision of the specification's pages and the hash of its schemas that the requirements quote,
+    /// with their dates.
     #[serde(default)]
     pub specification: String,
     /// When the run began, in UTC, as RFC 3339 has it; empty in reports of older suites.

@@ -1,11 +1,11 @@
-//! What the citation of a requirement stands for: a page and a heading.
+//! What the citation of a requirement stands for: a page and a heading, or a definition of a schema.
 
-use super::PINNED;
+use super::{PINNED, schema};
 
 /// Where the pages of the protocol stand.
 const PROTOCOL: &str = "https://agentclientprotocol.com/protocol";
 
-/// A page that is not read: one of another standard, or one made from the schema.
+/// A page that is not read: one of another standard.
 struct Other {
     /// The name before the `#` of a citation.
     name: &'static str,
@@ -16,23 +16,6 @@ struct Other {
 }
 
 const OTHERS: &[Other] = &[
-    Other {
-        name: "schema",
-        address: "https://agentclientprotocol.com/protocol/v1/schema",
-        anchors: &[
-            "schema",
-            "errorcode",
-            "sessionupdate",
-            "requestid",
-            "session-cancel",
-            "session-update",
-        ],
-    },
-    Other {
-        name: "v2/schema",
-        address: "https://agentclientprotocol.com/protocol/v2/schema",
-        anchors: &["errorcode", "requestid"],
-    },
     Other {
         name: "jsonrpc",
         address: "https://www.jsonrpc.org/specification",
@@ -115,6 +98,13 @@ pub(super) fn is_other(page: &str) -> bool {
     OTHERS.iter().any(|other| other.name == page)
 }
 
+/// Splits a citation into the page whose facts are kept, and the anchor. A definition of a schema is
+/// a page of its own.
+pub(super) fn parts(cite: &str) -> Option<(&str, &str)> {
+    let (page, anchor) = cite.split_once('#')?;
+    Some((if schema::is_schema(page) { cite } else { page }, anchor))
+}
+
 /// Returns the address that a citation stands for; `None` if the page or its heading does not exist.
 #[must_use]
 pub fn address(cite: &str) -> Option<String> {
@@ -127,7 +117,7 @@ pub fn address(cite: &str) -> Option<String> {
         true => page.to_owned(),
         false => format!("v1/{page}"),
     };
-    let known = PINNED.has_heading(page, anchor);
+    let known = PINNED.has_anchor(page, anchor);
     known.then(|| format!("{PROTOCOL}/{path}#{anchor}"))
 }
 
@@ -142,6 +132,10 @@ mod tests {
         assert_eq!(of("transports#stdio"), stdio);
         assert_eq!(of("v2/transports#stdio"), stdio.replace("v1", "v2"));
         assert_eq!(
+            of("v2/schema#errorcode"),
+            "https://agentclientprotocol.com/protocol/v2/schema#errorcode"
+        );
+        assert_eq!(
             of("jsonrpc#batch"),
             "https://www.jsonrpc.org/specification#batch"
         );
@@ -149,6 +143,7 @@ mod tests {
             "transports#nowhere",
             "nowhere#stdio",
             "jsonrpc#stdio",
+            "v2/schema#nowhere",
             "stdio",
         ] {
             assert_eq!(address(none), None, "{none}");

@@ -1,14 +1,14 @@
-//! Facts about the pages of one revision.
+//! Facts about the pages of one revision, and about the schemas of one release.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::Quote;
 use super::page::{Page, Sentence, plain};
+use super::{Quote, schema};
 
-/// Facts about the pages of one revision.
+/// Facts about the pages of one revision and the descriptions of one release of the schemas.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Facts {
@@ -16,12 +16,24 @@ pub struct Facts {
     pub revision: String,
     /// Its date.
     pub date: String,
+    /// The schemas, which may be newer than the pages.
+    pub schema: Release,
     /// By the name of the page.
     pages: BTreeMap<String, PageFacts>,
 }
 
+/// A release of the official schemas.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct Release {
+    /// The date of the release.
+    pub date: String,
+    /// The SHA-256 of the files `v1/schema.json` and `v2/schema.json`, one after the other.
+    pub sha256: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 struct PageFacts {
     /// The anchors of its headings.
     anchors: BTreeSet<String>,
@@ -29,6 +41,12 @@ struct PageFacts {
     normative: BTreeSet<String>,
     /// Hashes of the quotes that were found.
     quotes: BTreeSet<String>,
+}
+
+impl PageFacts {
+    fn is_empty(&self) -> bool {
+        self.anchors.is_empty() && self.normative.is_empty() && self.quotes.is_empty()
+    }
 }
 
 /// What differs between the recorded facts and a checkout.
@@ -53,7 +71,13 @@ impl Facts {
 
     /// Makes the facts of pages. A quote that is not found is left out.
     #[must_use]
-    pub fn of(pages: &[Page], revision: &str, date: &str, quotes: &[Quote]) -> Self {
+    pub fn of(
+        pages: &[Page],
+        revision: &str,
+        date: &str,
+        schema: Release,
+        quotes: &[Quote],
+    ) -> Self {
         let facts = pages.iter().map(|page| {
             let found = quotes.iter().filter(|quote| quote.page == page.name);
             let found = found.filter(|quote| page.has(quote.words));
@@ -69,7 +93,9 @@ impl Facts {
         Self {
             revision: revision.to_owned(),
             date: date.to_owned(),
-            pages: facts.collect(),
+            schema,
+            // Most definitions of a schema have nothing but explanations.
+            pages: facts.filter(|(_, facts)| !facts.is_empty()).collect(),
         }
     }
 
@@ -78,13 +104,13 @@ impl Facts {
     pub fn text(&self) -> String {
         let mut out = String::from(
             "# Facts about the pages of the specification, made by\n\
-             # `acp-conformance specification facts DIR`. Sentences and quotes are hashes.\n",
+             # `acp-conformance specification facts DIR --schema SCHEMA`. Sentences and quotes are hashes.\n",
         );
         // Writing to a string does not fail.
         let _ = writeln!(
             out,
-            "revision = \"{}\"\ndate = \"{}\"",
-            self.revision, self.date
+            "revision = \"{}\"\ndate = \"{}\"\n\n[schema]\ndate = \"{}\"\nsha256 = \"{}\"",
+            self.revision, self.date, self.schema.date, self.schema.sha256
         );
         for (name, page) in &self.pages {
             let _ = writeln!(out, "\n[pages.\"{name}\"]");
@@ -93,9 +119,9 @@ impl Facts {
                 ("normative", &page.normative),
                 ("quotes", &page.quotes),
             ];
-            for (key, list) in lists {
+            for (key, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
                 let _ = writeln!(out, "{key} = [");
-                for one in list {
+                for one in *list {
                     let _ = writeln!(out, "    \"{one}\",");
                 }
                 out.push_str("]\n");
@@ -104,16 +130,21 @@ impl Facts {
         out
     }
 
-    /// Returns the revision and its date, for reports.
+    /// Returns the revision of the pages and the hash of the schemas with their dates, for reports.
     #[must_use]
     pub fn name(&self) -> String {
-        let short = self.revision.get(..10).unwrap_or(&self.revision);
-        format!("{short} of {}", self.date)
+        let Self { date, schema, .. } = self;
+        let short = |hash: &str| hash.get(..10).unwrap_or(hash).to_owned();
+        let (revision, hash) = (short(&self.revision), short(&schema.sha256));
+        format!("{revision} of {date}, schema {hash} of {}", schema.date)
     }
 
-    /// Returns whether a page has a heading with this anchor.
+    /// Returns whether a page has a heading, or a schema a definition or method, with this anchor.
     #[must_use]
-    pub fn has_heading(&self, page: &str, anchor: &str) -> bool {
+    pub fn has_anchor(&self, page: &str, anchor: &str) -> bool {
+        if schema::is_schema(page) {
+            return self.pages.contains_key(&format!("{page}#{anchor}"));
+        }
         let page = self.pages.get(page);
         page.is_some_and(|page| page.anchors.contains(anchor))
     }
@@ -181,13 +212,16 @@ fn normative(page: &Page) -> impl Iterator<Item = &Sentence> {
 
 /// Returns the first 12 digits of the SHA-256 of a text without markup.
 fn hash(text: &str) -> String {
-    use sha2::{Digest as _, Sha256};
-    let digest = Sha256::digest(plain(text));
+    let mut digest = sha256(plain(text).as_bytes());
+    digest.truncate(12);
     digest
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+}
+
+/// Returns the SHA-256 of some bytes in hexadecimal digits.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    use sha2::{Digest as _, Sha256};
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -211,21 +245,49 @@ mod tests {
         [Page::parse("x", text)]
     }
 
+    fn release() -> Release {
+        Release {
+            date: "2026-02-01".to_owned(),
+            sha256: "0123456789ab".to_owned(),
+        }
+    }
+
     #[test]
     fn facts_are_read_as_they_are_written() {
-        let facts = Facts::of(&page("One **MUST** do it."), "abc", "2026-01-01", &QUOTES);
+        let pages = page("One **MUST** do it.");
+        let facts = Facts::of(&pages, "abc", "2026-01-01", release(), &QUOTES);
         let read = Facts::read(&facts.text()).unwrap();
         assert_eq!(
-            (read.revision.as_str(), read.date.as_str()),
-            ("abc", "2026-01-01")
+            read.name(),
+            "abc of 2026-01-01, schema 0123456789 of 2026-02-01"
         );
         assert!(read.has_quote("x", "One MUST do it") && !read.has_quote("x", "nowhere"));
         assert!(!read.has_quote("y", "One MUST do it"));
     }
 
     #[test]
+    fn a_quote_of_a_schema_belongs_to_its_definition() {
+        let quote = |page| Quote {
+            id: "a.three",
+            page,
+            words: "One MUST do it",
+        };
+        let schema = serde_json::json!({ "$defs": {
+            "One": { "description": "One MUST do it." }, "Two": { "description": "Two." },
+        } });
+        let pages = schema::pages("v2/schema", &schema);
+        let quotes = [quote("v2/schema#one"), quote("v2/schema#two")];
+        let facts = Facts::of(&pages, "abc", "", release(), &quotes);
+        assert!(facts.has_quote("v2/schema#one", "One MUST do it"));
+        assert!(!facts.has_quote("v2/schema#two", "One MUST do it"));
+        assert!(facts.has_anchor("v2/schema", "one") && !facts.has_anchor("v2/schema", "two"));
+        assert_eq!(facts.changes(&pages, &quotes).lost, [quotes[1]]);
+    }
+
+    #[test]
     fn another_revision_is_compared() {
-        let facts = Facts::of(&page("One MUST do it. Two MUST go."), "abc", "", &QUOTES);
+        let pages = page("One MUST do it. Two MUST go.");
+        let facts = Facts::of(&pages, "abc", "", release(), &QUOTES);
         let later = page("Two MUST go. Three MUST come.");
         let changes = facts.changes(&later, &QUOTES);
         let lost: Vec<_> = changes.lost.iter().map(|quote| quote.id).collect();

@@ -1,22 +1,26 @@
-//! The specification that the requirements quote, pinned to a revision.
+//! The specification that the requirements quote: pages of a pinned revision, and the descriptions of
+//! the official schemas of a pinned release.
 //!
-//! The pages are not part of this crate. Its file `specification.toml` has facts about them: the
-//! revision, the anchors of its headings, a hash of every normative sentence, and a hash of every quote that was found in its
-//! page. `acp-conformance specification` makes these facts from a checkout of the specification's
-//! repository, and compares them with another one.
+//! They are not part of this crate. Its file `specification.toml` has facts about them: the revision
+//! and the release, the anchors of headings, a hash of every normative sentence, and a hash of every
+//! quote that was found in the page or definition that it cites. `acp-conformance specification` makes
+//! these facts from a checkout of the specification's repository and a folder of schemas, and compares
+//! them with others.
 
 mod citation;
 mod facts;
 mod page;
 mod reasons;
+mod schema;
 
 use std::sync::LazyLock;
 
 pub use self::citation::address;
 pub(crate) use self::facts::uncovered;
-pub use self::facts::{Changes, Facts};
+pub use self::facts::{Changes, Facts, Release};
 pub use self::page::{Page, Sentence};
 pub(crate) use self::reasons::reason;
+pub(crate) use self::schema::read as schemas;
 
 use crate::wire::Version;
 use crate::{clients, embedded, requirements};
@@ -32,14 +36,15 @@ pub static PINNED: LazyLock<Facts> = LazyLock::new(|| {
 pub struct Quote {
     /// The requirement.
     pub id: &'static str,
-    /// The page without its heading, such as `prompt-turn` or `v2/content`.
+    /// The page without its heading, such as `prompt-turn` or `v2/content`, or a definition of a schema,
+    /// such as `v2/schema#errorcode`.
     pub page: &'static str,
     /// The words.
     pub words: &'static str,
 }
 
-/// Returns the quotes of all requirements from the pages of the protocol. Other standards, such as
-/// JSON-RPC, have pages of their own, which do not change.
+/// Returns the quotes of all requirements from the pages and schemas of the protocol. Other standards,
+/// such as JSON-RPC, have pages of their own, which do not change.
 pub fn quotes() -> impl Iterator<Item = Quote> {
     let versions = [Version::V1, Version::V2];
     let rows = versions.into_iter().flat_map(|version| {
@@ -47,7 +52,7 @@ pub fn quotes() -> impl Iterator<Item = Quote> {
         agents.chain(clients::of(version).map(|row| (row.id, row.cite, row.quote)))
     });
     let quotes = rows.filter_map(|(id, cite, words)| {
-        let (page, _) = cite.split_once('#')?;
+        let (page, _) = citation::parts(cite)?;
         Some(Quote { id, page, words })
     });
     quotes.filter(|quote| !citation::is_other(quote.page))
@@ -64,9 +69,9 @@ mod tests {
             let is_known = PINNED.has_quote(page, words);
             assert!(
                 is_known,
-                "{id}: {words:?} was not found in {page} of revision {}; run \
-                 `acp-conformance specification facts DIR` with a checkout of it",
-                PINNED.revision
+                "{id}: {words:?} was not found in {page} of {}; run \
+                 `acp-conformance specification facts DIR --schema SCHEMA` with a checkout of it",
+                PINNED.name()
             );
         }
     }

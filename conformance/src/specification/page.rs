@@ -7,14 +7,13 @@ use std::{fs, io};
 /// Words that make a sentence normative, as RFC 2119 has them.
 const NORMATIVE: [&str; 5] = ["MUST", "SHALL", "SHOULD", "REQUIRED", "RECOMMENDED"];
 
-/// Pages that are not read: one is made from the schema, which every message is validated against,
-/// and one repeats the others.
+/// Pages that are not read: one is made from a schema, which is read itself, and one repeats the others.
 const EXCLUDED: [&str; 2] = ["schema", "migration"];
 
 /// A page.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// The name in citations, such as `prompt-turn` or `v2/content`.
+    /// The name in citations, such as `prompt-turn`, `v2/content` or `v2/schema#promptrequest`.
     pub name: String,
     /// The anchors of its title and its headings.
     pub(super) anchors: BTreeSet<String>,
