@@ -11,7 +11,22 @@ use Check::Run;
 pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
     ("session-load.replayed-ids", Run(replayed_ids)),
     ("session-load.unknown-replay", Run(unknown_replay)),
+    ("session-load.close-unknown", Run(close_unknown)),
 ];
+
+fn close_unknown(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let params = json!({"sessionId": "acp-conformance-no-such-session"});
+    let reply = conn.call("session/close", params)?;
+    match reply.code() {
+        // The client takes this one for a success.
+        None | Some(ErrorCode::RESOURCE_NOT_FOUND) => Ok(()),
+        Some(code) => Err(conn.at(
+            reply.index,
+            format!("expected a result of session/close or error -32002, got {code}"),
+        )),
+    }
+}
 
 fn unknown_replay(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;

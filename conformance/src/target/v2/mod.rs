@@ -257,6 +257,9 @@ impl Agent {
                     self.sessions.extend(found);
                 }
                 let Some(session) = self.sessions.get_mut(id) else {
+                    if method == "session/close" {
+                        return Ok(json!({}));
+                    }
                     return Err((ErrorCode::RESOURCE_NOT_FOUND, format!("no session {id}")));
                 };
                 match method {
