@@ -359,12 +359,14 @@ impl Tracker {
         };
         let at = "/params/update";
         if self.schema.version() == Version::V2 {
-            let member = |name: &str| params?.get("update")?.get(name)?.as_str();
-            if let ("state_update", Some(state)) = (kind, member("state")) {
-                self.turns.reported(session, state, member("stopReason"));
-            } else if self.turns.comes_late(session, kind) {
+            let Some(update) = params.and_then(|params| params.get("update")) else {
+                return;
+            };
+            if kind == "state_update" {
+                self.turns.reported(session, update);
+            } else if let Some(id) = self.turns.late(session, kind, update) {
                 let message = format!(
-                    "expected no `{kind}` after the work was reported as cancelled, got one"
+                    "expected no `{kind}` of {id} after its work was reported as cancelled, got one"
                 );
                 found.add(FindingKind::LateUpdate, at, &message);
             }

@@ -4,9 +4,11 @@
 //! In version 1 the answer of the prompt ends a turn, in version 2 an idle `state_update`.
 //! Updates between turns are legal, and a client may have sent the next prompt
 //! already; an update is late only when the session's last turn was answered
-//! `cancelled` and none is open. At most [`CAPACITY`] sessions are remembered.
+//! `cancelled` and none is open. In version 2 work in the background goes on, so it
+//! must also name a message or tool call of the cancelled work. At most [`CAPACITY`]
+//! sessions and [`IDS`] messages and calls of them are remembered.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use acp_schema::Content;
 use serde_json::Value;
@@ -15,6 +17,9 @@ use super::facts::content;
 
 /// How many sessions are remembered at once.
 const CAPACITY: usize = 16_384;
+
+/// How many messages and tool calls are remembered at once; others are never late.
+const IDS: usize = 65_536;
 
 /// Whether an update of this kind carries what the agent produces in a turn. The rest, such as
 /// commands or usage, describes the session and may come at any time.
@@ -44,19 +49,37 @@ struct Session {
     cancelled: bool,
     /// In version 2: a prompt was accepted, or the agent reports that it works.
     working: bool,
+    /// In version 2: the messages and tool calls of the latest work.
+    shown: HashSet<String>,
+    /// In version 2: the tool calls that the latest state lists as going on in the background.
+    background: HashSet<String>,
+}
+
+impl Session {
+    /// In version 2, whether its latest work was cancelled and has ended.
+    fn is_cancelled(&self) -> bool {
+        self.open == 0 && !self.working && self.cancelled
+    }
 }
 
 /// The sessions of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     sessions: HashMap<String, Session>,
+    /// How many messages and tool calls the sessions hold.
+    ids: usize,
 }
 
 impl Turns {
     /// A prompt was sent.
     pub(crate) fn prompt(&mut self, session: &str) {
         if self.sessions.len() >= CAPACITY && !self.sessions.contains_key(session) {
-            self.sessions.retain(|_, session| session.open > 0);
+            let ids = &mut self.ids;
+            self.sessions.retain(|_, session| {
+                let is_kept = session.open > 0;
+                *ids -= if is_kept { 0 } else { session.shown.len() };
+                is_kept
+            });
             if self.sessions.len() >= CAPACITY {
                 return;
             }
@@ -84,23 +107,49 @@ impl Turns {
     }
 
     /// In version 2, the agent reports what it does, and why it stopped.
-    pub(crate) fn reported(&mut self, session: &str, state: &str, stop: Option<&str>) {
-        if let Some(session) = self.sessions.get_mut(session) {
-            session.working = state != "idle";
-            session.cancelled = state == "idle" && stop == Some("cancelled");
+    pub(crate) fn reported(&mut self, session: &str, update: &Value) {
+        let Some(session) = self.sessions.get_mut(session) else {
+            return;
+        };
+        let text = |name: &str| update.get(name).and_then(Value::as_str);
+        let is_idle = text("state") == Some("idle");
+        if !is_idle && !session.working {
+            // Other work begins.
+            self.ids -= session.shown.len();
+            session.shown.clear();
         }
+        session.working = !is_idle;
+        session.cancelled = is_idle && text("stopReason") == Some("cancelled");
+        let listed = update.get("background").and_then(Value::as_array);
+        let listed = listed.into_iter().flatten().filter_map(id_of);
+        session.background = listed.map(str::to_owned).take(IDS).collect();
     }
 
-    /// Whether an update of version 2 comes after the end of the cancelled work that it
-    /// belongs to. State may come from the background.
-    pub(crate) fn comes_late(&self, session: &str, kind: &str) -> bool {
-        let over = |session: &Session| session.open == 0 && !session.working && session.cancelled;
-        is_output(kind) && self.sessions.get(session).is_some_and(over)
+    /// In version 2, takes an update in. Returns the message or tool call of cancelled work that it is
+    /// about, if the end of this work was reported before.
+    pub(crate) fn late<'a>(
+        &mut self,
+        session: &str,
+        kind: &str,
+        update: &'a Value,
+    ) -> Option<&'a str> {
+        let session = self.sessions.get_mut(session)?;
+        let id = id_of(update).filter(|_| is_output(kind))?;
+        if session.is_cancelled() {
+            let is_late = session.shown.contains(id) && !session.background.contains(id);
+            return is_late.then_some(id);
+        }
+        if (session.working || session.open > 0) && self.ids < IDS && !session.shown.contains(id) {
+            session.shown.insert(id.to_owned());
+            self.ids += 1;
+        }
+        None
     }
 
     /// The session is set up anew, so what follows is its replay.
     pub(crate) fn reopened(&mut self, session: &str) {
-        self.sessions.remove(session);
+        let known = self.sessions.remove(session);
+        self.ids -= known.map_or(0, |session| session.shown.len());
     }
 
     /// Judges an update by when it comes.
@@ -115,6 +164,12 @@ impl Turns {
             Late::News
         })
     }
+}
+
+/// The id of the message or tool call that a value is about.
+fn id_of(value: &Value) -> Option<&str> {
+    let id = value.get("messageId").or_else(|| value.get("toolCallId"));
+    id?.as_str()
 }
 
 #[cfg(test)]
@@ -174,19 +229,56 @@ mod tests {
         assert_eq!(turns.update("s", "user_message_chunk"), None);
     }
 
+    /// Whether a message or call with this id is late in version 2.
+    fn is_late(turns: &mut Turns, kind: &str, update: Value) -> bool {
+        turns.late("s", kind, &update).is_some()
+    }
+
     #[test]
     fn in_version_2_a_reported_state_ends_the_work_and_begins_it() {
         let mut turns = Turns::default();
+        let message =
+            |turns: &mut Turns| is_late(turns, "agent_message", json!({"messageId": "m"}));
         turns.prompt("s");
         turns.accepted("s");
-        assert!(!turns.comes_late("s", "agent_message"));
-        turns.reported("s", "idle", Some("cancelled"));
-        assert!(turns.comes_late("s", "agent_message"));
-        assert!(!turns.comes_late("s", "user_message"));
-        turns.reported("s", "running", None);
-        assert!(!turns.comes_late("s", "agent_message"));
-        turns.reported("s", "idle", Some("end_turn"));
-        assert!(!turns.comes_late("s", "agent_message"));
+        assert!(!message(&mut turns));
+        let cancelled = json!({"state": "idle", "stopReason": "cancelled"});
+        turns.reported("s", &cancelled);
+        assert!(message(&mut turns));
+        assert!(!is_late(
+            &mut turns,
+            "user_message",
+            json!({"messageId": "m"})
+        ));
+        turns.reported("s", &json!({"state": "running"}));
+        assert!(!message(&mut turns));
+        turns.reported("s", &json!({"state": "idle", "stopReason": "end_turn"}));
+        assert!(!message(&mut turns));
+    }
+
+    #[test]
+    fn in_version_2_only_what_the_cancelled_work_showed_is_late() {
+        let mut turns = Turns::default();
+        let call = |turns: &mut Turns, id: &str| {
+            is_late(turns, "tool_call_update", json!({"toolCallId": id}))
+        };
+        turns.prompt("s");
+        turns.accepted("s");
+        for id in ["front", "back"] {
+            assert!(!call(&mut turns, id));
+        }
+        let listed = json!([{"type": "tool_call", "toolCallId": "back"}]);
+        turns.reported(
+            "s",
+            &json!({"state": "idle", "stopReason": "cancelled", "background": listed}),
+        );
+        assert!(call(&mut turns, "front"));
+        assert!(!call(&mut turns, "back") && !call(&mut turns, "new"));
+        // The list is the latest one, and work of its own has calls of its own.
+        turns.reported("s", &json!({"state": "running"}));
+        assert!(!call(&mut turns, "next"));
+        turns.reported("s", &json!({"state": "idle", "stopReason": "cancelled"}));
+        assert!(call(&mut turns, "next") && !call(&mut turns, "front"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::harness::{Conn, Cx, Outcome, Recording, Turn, inconclusive, skip};
 use crate::passive::{RuleResult, View, violation};
 use crate::requirements::passive::watch_all;
 use crate::requirements::{Check, NamedCheck};
-use crate::wire::Party;
+use crate::wire::{FindingKind, Party};
 
 use Check::Run;
 
@@ -46,24 +46,12 @@ fn update<'a>(
     Some((body.get("sessionUpdate")?.as_str()?, body)).filter(|_| ours)
 }
 
-fn kind<'a>(recording: &'a Recording, index: usize, session: &str) -> Option<&'a str> {
-    Some(update(recording, index, session)?.0)
-}
-
 /// The state that the session's update at this place reports.
 fn state<'a>(recording: &'a Recording, index: usize, session: &str) -> Option<&'a str> {
     let (kind, body) = update(recording, index, session)?;
     body.get("state")?
         .as_str()
         .filter(|_| kind == "state_update")
-}
-
-/// The update of this kind between the prompt and the end of the turn.
-fn during(conn: &Conn, session: &str, turn: &Turn, start: &str) -> Option<usize> {
-    let places = turn.request..=turn.end;
-    places.into_iter().find(|index| {
-        kind(conn.recording(), *index, session).is_some_and(|kind| kind.starts_with(start))
-    })
 }
 
 /// The first report of this state from a place on.
@@ -79,13 +67,23 @@ fn user_message(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let session = conn.session()?;
     let turn = conn.prompt(&session, "hello")?;
-    match during(conn, &session, &turn, "user_message") {
-        Some(_) => Ok(()),
-        None => Err(conn.at(
-            turn.end,
-            "expected a `user_message` before the end of the work, got none",
-        )),
+    let recording = conn.recording();
+    let answer = recording.result(turn.request);
+    let wanted = answer.and_then(|answer| answer.get("messageId"));
+    let mut echoed = (turn.request..=turn.end).filter_map(|index| {
+        let (kind, body) = update(recording, index, &session)?;
+        body.get("messageId")
+            .filter(|_| kind.starts_with("user_message"))
+    });
+    // The agent may have changed its content.
+    if wanted.is_some() && echoed.any(|id| Some(id) == wanted) {
+        return Ok(());
     }
+    let id = wanted.and_then(Value::as_str).unwrap_or("none");
+    let reason = format!(
+        "expected a `user_message` with the id of the answer, {id}, before the end of the work, got none"
+    );
+    Err(conn.at(turn.end, reason))
 }
 
 fn running(cx: &mut Cx) -> Outcome {
@@ -165,15 +163,12 @@ fn silent_after_cancel(cx: &mut Cx) -> Outcome {
     let quiet = conn.env.quiet;
     conn.settle()?;
     conn.listen(quiet);
-    let late = (turn.end + 1..conn.mark()).find(|index| {
-        let kind = kind(conn.recording(), *index, &session);
-        kind.is_some_and(|kind| kind.starts_with("agent_") || kind.starts_with("tool_call"))
+    let late = conn.since(turn.end).find_map(|(index, entry)| {
+        let mut late = entry.findings_by(Party::Agent, &[FindingKind::LateUpdate]);
+        Some((index, late.next()?.message.clone()))
     });
     match late {
-        Some(index) => Err(conn.at(
-            index,
-            "expected the output before the end is reported, got some after it",
-        )),
+        Some((index, reason)) => Err(conn.at(index, reason)),
         None => Ok(()),
     }
 }
