@@ -10,6 +10,7 @@ mod state;
 mod view;
 
 pub use self::session::{Session, Tool};
+pub(crate) use self::state::is_final;
 pub use self::state::{Asked, Elicitation, State, Terminal};
 pub(crate) use self::view::at;
 pub use self::view::{Said, Update, View};

@@ -60,7 +60,7 @@ pub struct Tool {
     pub announced: Option<u64>,
     /// Whether it was ever in progress.
     pub ran: bool,
-    /// Whether it has completed or failed since it was announced.
+    /// Whether it has reached a final status since it was announced.
     pub ended: bool,
     /// Whether its turn came to its end.
     kept: bool,

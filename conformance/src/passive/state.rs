@@ -302,7 +302,7 @@ impl State {
         }
         match body.get("status").and_then(Value::as_str) {
             Some("in_progress") => tool.ran = true,
-            Some("completed" | "failed") => tool.ended = true,
+            Some(status) if is_final(status) => tool.ended = true,
             _ => {}
         }
         self.parts += session.tools.len() - known;
@@ -431,6 +431,11 @@ impl State {
             }
         }
     }
+}
+
+/// Whether a tool call with this status has ended; `cancelled` is one of version 2.
+pub(crate) fn is_final(status: &str) -> bool {
+    matches!(status, "completed" | "failed" | "cancelled")
 }
 
 fn declares(handshake: &Value, member: &str, pointer: &str) -> Option<bool> {

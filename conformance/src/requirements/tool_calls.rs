@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::passive::{absolute, items, text, unique, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{Conn, Consent, Cx, Entry, Outcome, Recording, skip};
-use crate::passive::{RuleResult, Tool, View, Violation, violation};
+use crate::passive::{RuleResult, Tool, View, Violation, is_final, violation};
 use crate::wire::{Party, extensions};
 
 use Check::Run;
@@ -162,7 +162,9 @@ fn final_is_final(view: &View<'_>) -> RuleResult {
     // Whether an id may come again is another row's question.
     let ended = !step.created && step.known.is_some_and(|tool| tool.ended);
     match step.status {
-        Some("completed" | "failed") | None => Ok(1),
+        None => Ok(1),
+        // A cancellation may come too late.
+        Some(status) if is_final(status) => Ok(1),
         Some(status) if ended => violation(format!(
             "expected no status of {} after its end, got {status}",
             step.id
