@@ -14,6 +14,8 @@ pub(super) struct Conversation {
     pub(super) agent: String,
     /// The ids of the tool calls, in the order of their first updates.
     pub(super) calls: Vec<String>,
+    /// The ids of the user's messages that have one.
+    pub(super) messages: Vec<String>,
 }
 
 /// A message as far as it was reported.
@@ -76,10 +78,13 @@ impl Conversation {
             let messages = messages.iter().filter(|message| message.is_user == is_user);
             messages.map(|message| message.text.as_str()).collect()
         };
+        let users = messages.iter().filter(|message| message.is_user);
+        let ids = users.filter_map(|message| message.id);
         Self {
             user: of(true),
             agent: of(false),
             calls,
+            messages: ids.map(str::to_owned).collect(),
         }
     }
 
@@ -88,16 +93,25 @@ impl Conversation {
         self.user += &next.user;
         self.agent += &next.agent;
         self.calls.extend(next.calls);
+        self.messages.extend(next.messages);
     }
 
     /// Returns how a replay differs from what was said: the prompts of the user and this
-    /// conversation. `foreign` are prompts of other sessions.
+    /// conversation. Without prompts, the replay must have the user's messages of this conversation by
+    /// their ids, whatever their texts are. `foreign` are prompts of other sessions.
     pub(super) fn differs(
         &self,
         prompts: &[String],
         foreign: &[String],
         replay: &Self,
     ) -> Option<String> {
+        let mut ids = self.messages.iter();
+        if let Some(lost) = ids.find(|id| prompts.is_empty() && !replay.messages.contains(id)) {
+            return Some(format!(
+                "expected the user's message {lost} in the replay, got {:?}",
+                replay.messages
+            ));
+        }
         let prompts: Vec<String> = prompts.iter().map(|text| squeezed(text)).collect();
         if let Some(lost) = prompts.iter().find(|text| !replay.user.contains(*text)) {
             return Some(format!(
@@ -155,6 +169,7 @@ mod tests {
             user: user.to_owned(),
             agent: agent.to_owned(),
             calls: calls.iter().map(|&id| id.to_owned()).collect(),
+            messages: vec![format!("id of {user}")],
         }
     }
 
@@ -166,6 +181,10 @@ mod tests {
             live.differs(&own, &["another".to_owned()], &replay)
         };
         assert_eq!(differs(said("<theprompt>", "answer", &["b"])), None);
+        let by_id = |replay| live.differs(&[], &["another".to_owned()], &replay);
+        assert_eq!(by_id(said("", "answer", &["b"])), None);
+        let found = by_id(said("theprompt", "answer", &["b"])).unwrap_or_default();
+        assert!(found.contains("message id of  in the replay"), "{found}");
         for (replay, word) in [
             (said("", "answer", &["a"]), "theprompt"),
             (said("theprompt", "ans", &["a"]), "answer"),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::conversation::Conversation;
 use super::{Check, NamedCheck};
 use crate::harness::{Capability, Conn, Cx, Outcome, skip};
-use crate::wire::is_conversation;
+use crate::wire::{Version, is_conversation};
 
 use Check::Run;
 
@@ -47,7 +47,8 @@ fn reported<'a>(conn: &'a Conn, session: &str, from: usize, to: usize) -> Vec<(u
 }
 
 /// A session with what a replay can show, a tool call if the profile has the word for one. Yields
-/// its id, the prompts and the conversation.
+/// its id, the prompts and the conversation. In v2 no prompts: messages have ids, and their content
+/// may differ from what was sent.
 fn conversed(conn: &mut Conn) -> Outcome<(String, Vec<String>, Conversation)> {
     let session = conn.session()?;
     let (mut live, mut prompts) = (Conversation::default(), Vec::new());
@@ -69,6 +70,9 @@ fn conversed(conn: &mut Conn) -> Outcome<(String, Vec<String>, Conversation)> {
         return skip("the profile has no prompt `hello` or `tool`");
     }
     conn.settle()?;
+    if conn.version() == Version::V2 {
+        prompts.clear();
+    }
     Ok((session, prompts, live))
 }
 
@@ -78,8 +82,9 @@ fn load_replays(cx: &mut Cx) -> Outcome {
     let (session, prompts, live) = conversed(conn)?;
     // Another conversation, of which the replay must have nothing.
     let other = conn.session()?;
-    let text = prompts.first().map(String::as_str).unwrap_or_default();
-    let foreign = format!("{text} Once more, please.");
+    let word = conn.word(&["hello", "tool"])?;
+    let text = conn.env.profile.prompt(word, &conn.env.folder);
+    let foreign = format!("{} Once more, please.", text.unwrap_or_default());
     let request = conn.begin_with(&other, json!([{"type": "text", "text": foreign}]));
     conn.finish(request)?;
     conn.settle()?;
