@@ -320,6 +320,9 @@ impl Judge {
 }
 
 #[cfg(test)]
+mod rows_tests;
+
+#[cfg(test)]
 mod tests {
     use std::sync::Arc;
 

@@ -67,8 +67,10 @@ pub struct Terminal {
     pub place: u64,
     /// The session that it belongs to.
     pub session: Option<String>,
-    /// Whether the turn in which it was created has ended by itself.
-    pub turn_is_over: bool,
+    /// Whether the agent knows that its command has ended.
+    pub exited: bool,
+    /// Whether a turn ended by itself in which the agent knew that.
+    pub overdue: bool,
     /// Where its command was killed, and whether the turn of that is over.
     pub killed: Option<(u64, bool)>,
     /// Whether it was released.
@@ -380,11 +382,22 @@ impl State {
                     let terminal = Terminal {
                         place: said.place,
                         session: asked.session,
-                        turn_is_over: false,
+                        exited: false,
+                        overdue: false,
                         killed: None,
                         released: false,
                     };
                     self.terminals.insert(id.to_owned(), terminal);
+                }
+            }
+            (Party::Agent, method @ ("terminal/wait_for_exit" | "terminal/output")) => {
+                let status = match method {
+                    "terminal/output" => result.and_then(|result| result.get("exitStatus")),
+                    _ => result,
+                };
+                let id = asked.params.get("terminalId").and_then(Value::as_str);
+                if let Some(terminal) = id.and_then(|id| self.terminals.get_mut(id)) {
+                    terminal.exited |= status.is_some_and(|status| !status.is_null());
                 }
             }
             (Party::Agent, "elicitation/create") => {
@@ -420,8 +433,8 @@ impl State {
             return;
         }
         for terminal in self.terminals.values_mut() {
-            if terminal.session == asked.session && terminal.place > asked.place {
-                terminal.turn_is_over = true;
+            if terminal.session == asked.session {
+                terminal.overdue |= terminal.exited;
             }
             if let Some((place, over)) = &mut terminal.killed
                 && terminal.session == asked.session

@@ -1,0 +1,126 @@
+//! Conversations, and the requirements that a judge finds broken in them.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A conversation from its beginning.
+struct Talk {
+    records: Vec<Record>,
+}
+
+impl Talk {
+    fn new(version: Version) -> Self {
+        let mut talk = Self {
+            records: Vec::new(),
+        };
+        let number = version.number();
+        let (info, capabilities) = match version {
+            Version::V1 => ("clientInfo", "clientCapabilities"),
+            Version::V2 => ("info", "capabilities"),
+        };
+        let forms =
+            json!({"elicitation": {"form": {}, "url": {}}, "terminal": version == Version::V1});
+        let mut params = json!({"protocolVersion": number});
+        params[info] = json!({"name": "c", "version": "1"});
+        params[capabilities] = forms;
+        if version == Version::V2 {
+            params[capabilities] = json!({"elicitation": {"form": {}, "url": {}}});
+        }
+        talk.client(json!({"id": 0, "method": "initialize", "params": params}));
+        let mut result = json!({"protocolVersion": number});
+        if version == Version::V2 {
+            result["info"] = json!({"name": "a", "version": "1"});
+            result["capabilities"] = json!({});
+        }
+        talk.agent(json!({"id": 0, "result": result}));
+        talk
+    }
+
+    fn client(&mut self, message: Value) {
+        self.says(Party::Client, message);
+    }
+
+    fn agent(&mut self, message: Value) {
+        self.says(Party::Agent, message);
+    }
+
+    fn says(&mut self, from: Party, mut message: Value) {
+        message["jsonrpc"] = json!("2.0");
+        self.records.push(Record::Message(from, message));
+    }
+
+    /// A turn of version 1 in which the agent calls these methods, and what the client answers.
+    fn turn(&mut self, calls: &[(&str, Value, Value)]) {
+        let id = self.records.len();
+        let params = json!({"sessionId": "s", "prompt": []});
+        self.client(json!({"id": id, "method": "session/prompt", "params": params}));
+        for (method, params, result) in calls {
+            let id = self.records.len();
+            let mut params = params.clone();
+            params["sessionId"] = json!("s");
+            self.agent(json!({"id": id, "method": method, "params": params}));
+            self.client(json!({"id": id, "result": result}));
+        }
+        self.agent(json!({"id": id, "result": {"stopReason": "end_turn"}}));
+    }
+
+    /// What is found, at these levels.
+    fn found(&self, levels: &[Level]) -> BTreeSet<(&'static str, String)> {
+        let mut judge = Judge::new(Schemas::any().unwrap(), None);
+        let mut found = BTreeSet::new();
+        let mut each = |all: Diagnostic| {
+            if levels.contains(&all.level) {
+                let row = all.requirement.unwrap_or_default();
+                found.insert((row, all.finding.message));
+            }
+        };
+        for (place, record) in (1..).zip(&self.records) {
+            judge.record(place, record, &mut each);
+        }
+        judge.finish(&mut each);
+        found
+    }
+
+    /// The rows that decide and are broken.
+    fn broken(&self) -> Vec<&'static str> {
+        let found = self.found(&[Level::Error]);
+        found.into_iter().map(|(row, _)| row).collect()
+    }
+}
+
+fn created() -> (&'static str, Value, Value) {
+    let params = json!({"command": "server"});
+    ("terminal/create", params, json!({"terminalId": "t"}))
+}
+
+fn of_terminal(method: &'static str, result: Value) -> (&'static str, Value, Value) {
+    (method, json!({"terminalId": "t"}), result)
+}
+
+/// A server runs on for the next turns. A command that has ended needs its terminal no more.
+#[test]
+fn a_terminal_is_kept_as_long_as_its_command_runs() {
+    let output = |status: Value| {
+        let result = json!({"output": "", "truncated": false, "exitStatus": status});
+        of_terminal("terminal/output", result)
+    };
+    let wait = || of_terminal("terminal/wait_for_exit", json!({"exitCode": 0}));
+    let release = || of_terminal("terminal/release", json!({}));
+    let rows = |turns: &[&[(&str, Value, Value)]]| {
+        let mut talk = Talk::new(Version::V1);
+        turns.iter().for_each(|turn| talk.turn(turn));
+        talk.broken()
+    };
+    let nothing: [&str; 0] = [];
+    assert_eq!(rows(&[&[created()], &[]]), nothing);
+    assert_eq!(rows(&[&[created(), output(Value::Null)], &[]]), nothing);
+    assert_eq!(rows(&[&[created()], &[wait(), release()]]), nothing);
+    for end in [wait(), output(json!({"exitCode": 0}))] {
+        let kept = ["terminals.released"];
+        assert_eq!(rows(&[&[created(), end.clone()]]), kept);
+        assert_eq!(rows(&[&[created()], &[end]]), kept);
+    }
+}
