@@ -124,3 +124,83 @@ fn a_terminal_is_kept_as_long_as_its_command_runs() {
         assert_eq!(rows(&[&[created()], &[end]]), kept);
     }
 }
+
+/// A form with this field.
+fn form(version: Version, name: &str, field: Value) -> Vec<&'static str> {
+    let mut talk = Talk::new(version);
+    let params = json!({"sessionId": "s", "mode": "form", "message": "Which?",
+        "requestedSchema": {"type": "object", "properties": {name: field}}});
+    talk.agent(json!({"id": 1, "method": "elicitation/create", "params": params}));
+    talk.broken()
+}
+
+#[test]
+fn a_field_asks_for_a_secret_if_it_takes_the_text_of_one() {
+    let text = |title: &str| json!({"type": "string", "title": title});
+    for version in [Version::V1, Version::V2] {
+        for (name, field) in [
+            ("secret", json!({"type": "boolean"})),
+            ("password", json!({"type": "boolean", "title": "Password"})),
+            (
+                "apiKey",
+                json!({"type": "string", "enum": ["first", "second"]}),
+            ),
+            ("password_hint", text("Hint")),
+            ("secretName", text("Name of the secret")),
+            ("token", text("Token to look for")),
+            ("passwords", json!({"type": "integer"})),
+        ] {
+            let found = form(version, name, field);
+            assert!(found.is_empty(), "{name}: {found:?}");
+        }
+        for (name, field) in [
+            ("password", text("")),
+            ("githubPassword", text("")),
+            ("db_password2", json!({"type": "string"})),
+            ("API_KEY", text("")),
+            ("openai-api-key", text("")),
+            ("accessToken", text("")),
+            ("clientSecret", text("")),
+            ("recovery_code", text("")),
+            ("value", text("Your password")),
+            ("field1", text("API key")),
+        ] {
+            let found = form(version, name, field);
+            assert_eq!(found, ["elicitation.no-secrets-in-form"], "{name}");
+        }
+    }
+}
+
+#[test]
+fn credentials_in_a_url_are_found_in_its_query_and_its_fragment_too() {
+    let rows = |version, url: &str| {
+        let mut talk = Talk::new(version);
+        let params = json!({"sessionId": "s", "mode": "url", "message": "Log in.",
+            "elicitationId": "e", "url": url});
+        talk.agent(json!({"id": 1, "method": "elicitation/create", "params": params}));
+        talk.broken()
+    };
+    for version in [Version::V1, Version::V2] {
+        for url in [
+            "https://agent.example/connect?elicitationId=e&state=x",
+            "https://agent.example/password/new",
+            "https://agent.example/login?response_type=token&code_challenge=x",
+            "https://agent.example/login?token=",
+            "https://agent.example/login?next=/a@b",
+        ] {
+            let found = rows(version, url);
+            assert!(found.is_empty(), "{url}: {found:?}");
+        }
+        for url in [
+            "https://me:secret@agent.example/",
+            "https://agent.example/login?token=abc",
+            "https://agent.example/login?a=b&access_token=abc",
+            "https://agent.example/login#access_token=abc",
+            "https://agent.example/login?apiKey=abc",
+            "https://agent.example/login?PASSWORD=abc",
+        ] {
+            let found = rows(version, url);
+            assert_eq!(found, ["elicitation.no-credentials-in-url"], "{url}");
+        }
+    }
+}

@@ -182,12 +182,27 @@ fn authority(url: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
+/// The name of a parameter in the query or the fragment of a URL that has a secret as its value.
+fn secret_parameter(url: &str) -> Option<&str> {
+    let mut parameters = url.split(['?', '#', '&']).skip(1);
+    parameters.find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        (!value.is_empty() && (is_secret(name) || name == "token")).then_some(name)
+    })
+}
+
 pub(super) fn no_credentials_in_url(view: &View<'_>) -> RuleResult {
     let Some(params) = question(view, "url") else {
         return Ok(0);
     };
-    if authority(text(params, "/url").unwrap_or_default()).contains('@') {
+    let url = text(params, "/url").unwrap_or_default();
+    if authority(url).contains('@') {
         return violation("expected a URL without credentials, got a user name or password in it");
+    }
+    if let Some(name) = secret_parameter(url) {
+        return violation(format!(
+            "expected a URL without credentials, got a value of `{name}` in it"
+        ));
     }
     Ok(1)
 }
@@ -219,16 +234,68 @@ pub(super) fn no_url_in_form(view: &View<'_>) -> RuleResult {
     Ok(1)
 }
 
-/// Words in the name of a field that asks for a secret.
-const SECRETS: [&str; 7] = [
+/// What secrets are called: the last words of a name, without what separates them.
+const SECRETS: [&str; 16] = [
     "password",
     "passwd",
+    "passphrase",
+    "passcode",
+    "secret",
+    "secretkey",
     "apikey",
     "privatekey",
+    "accesskey",
     "accesstoken",
+    "apitoken",
+    "authtoken",
+    "bearertoken",
     "refreshtoken",
-    "secret",
+    "recoverycode",
+    "creditcardnumber",
 ];
+
+/// The words of a name in lower case; digits at its end are left out.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut previous = ' ';
+    let name = name.trim_end_matches(|last: char| last.is_ascii_digit());
+    for letter in name.chars() {
+        if !letter.is_alphanumeric() || (letter.is_uppercase() && previous.is_lowercase()) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| letter.is_alphanumeric()) {
+            word.extend(letter.to_lowercase());
+        }
+        previous = letter;
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Whether a name ends in what secrets are called.
+fn is_secret(name: &str) -> bool {
+    let words = words(name);
+    (1..=3).any(|last| {
+        let end = words.len().checked_sub(last).and_then(|at| words.get(at..));
+        end.is_some_and(|end| SECRETS.contains(&end.concat().as_str()))
+    })
+}
+
+/// Whether the title of a field says that a secret is to be entered, and nothing more.
+fn asks_for_secret(title: &str) -> bool {
+    let filler = ["a", "an", "enter", "new", "please", "the", "your"];
+    let mut words = words(title);
+    words.retain(|word| !filler.contains(&word.as_str()));
+    SECRETS.contains(&words.concat().as_str())
+}
+
+/// A secret is a text that the user writes: flags, numbers and choices are none.
+fn takes_text(field: &Value) -> bool {
+    let chosen = ["enum", "oneOf"]
+        .iter()
+        .any(|list| field.get(list).is_some());
+    text(field, "/type") == Some("string") && !chosen
+}
 
 pub(super) fn no_secrets_in_form(view: &View<'_>) -> RuleResult {
     let Some(params) = question(view, "form") else {
@@ -237,9 +304,9 @@ pub(super) fn no_secrets_in_form(view: &View<'_>) -> RuleResult {
     let fields = params
         .pointer("/requestedSchema/properties")
         .and_then(Value::as_object);
-    for name in fields.into_iter().flatten().map(|(name, _)| name) {
-        let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-        if SECRETS.contains(&plain.to_ascii_lowercase().as_str()) {
+    for (name, field) in fields.into_iter().flatten() {
+        let title = text(field, "/title").unwrap_or_default();
+        if takes_text(field) && (is_secret(name) || asks_for_secret(title)) {
             return violation(format!(
                 "expected a form without secrets, got the field `{name}`"
             ));
