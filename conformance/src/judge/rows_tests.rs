@@ -204,3 +204,26 @@ fn credentials_in_a_url_are_found_in_its_query_and_its_fragment_too() {
         }
     }
 }
+
+/// Names of other releases of the schema are not the agent's own.
+#[test]
+fn members_of_other_releases_are_notes_that_name_the_release() {
+    let mut talk = Talk::new(Version::V1);
+    let params = json!({"cwd": "/", "mcpServers": []});
+    talk.client(json!({"id": 1, "method": "session/new", "params": params}));
+    let result = json!({"sessionId": "s", "models": {"currentModelId": "m"}});
+    talk.agent(json!({"id": 1, "result": result}));
+    assert_eq!(talk.broken(), [""; 0]);
+    let notes = talk.found(&[Level::Note]);
+    let note = |(row, text): &(&str, String)| {
+        *row == "extensibility.no-custom-fields" && text.contains("0.4.1 to 0.13.4")
+    };
+    assert!(notes.iter().any(note), "{notes:?}");
+
+    // The same member of another type is nobody's.
+    let params = json!({"sessionId": "s", "prompt": []});
+    talk.client(json!({"id": 2, "method": "session/prompt", "params": params}));
+    let result = json!({"stopReason": "end_turn", "models": {}});
+    talk.agent(json!({"id": 2, "result": result}));
+    assert_eq!(talk.broken(), ["extensibility.no-custom-fields"]);
+}

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::coverage::callers;
 use crate::harness::{Entry, Recording};
-use crate::wire::{self, Party, fits, parts, referent};
+use crate::wire::{self, Party, fits, parts, referent, referred};
 
 /// How deep schemas are followed; the protocol's are not half as deep.
 const DEPTH: usize = 64;
@@ -202,10 +202,6 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
         .into_iter()
         .flatten()
         .filter(|(key, _)| *key != "_meta")
-}
-
-fn referred(schema: &Value) -> Option<&str> {
-    schema.get("$ref")?.as_str()?.strip_prefix("#/$defs/")
 }
 
 #[cfg(test)]

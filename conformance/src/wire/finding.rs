@@ -55,6 +55,8 @@ pub enum Excuse {
     OnPurpose,
     /// What was left undone when the connection ended with requests open.
     CutOff,
+    /// A member that another release of the schema has.
+    Release,
     /// A known extension, by its name in [`super::extensions`].
     Extension(&'static str),
 }

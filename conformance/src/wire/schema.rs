@@ -7,8 +7,8 @@ use acp_schema::{
 };
 use serde_json::Value;
 
-use super::unknown_fields::Members;
-use super::{Excuse, Finding, FindingKind, Party, extensions};
+use super::unknown_fields::{Members, UnknownField};
+use super::{Excuse, Finding, FindingKind, Party, extensions, releases};
 use crate::Result;
 
 /// The request that negotiates the version.
@@ -195,34 +195,58 @@ impl Schema {
             ("/result", found)
         };
         let found = found.unwrap_or_default().into_iter();
-        let findings = found.map(|at| {
-            let pointer = format!("{member}{at}");
-            let known = extensions::field(method, &pointer);
-            let message = "expected a member of the schema or of a proposal, got another";
+        let findings = found.map(|field| {
+            let pointer = format!("{member}{}", field.pointer);
+            let (message, excuse) = self.custom_field(method, &pointer, &field);
             Finding {
                 place,
                 rule: FindingKind::CustomField,
                 by: Some(from),
                 method: Some(method.to_owned()),
                 pointer,
-                message: match known {
-                    Some(known) => format!("{message}: {}", known.because),
-                    None => format!("{message}; what is custom goes into `_meta`"),
-                },
-                excuse: known.map(|known| Excuse::Extension(&known.name)),
+                message,
+                excuse,
             }
         });
         findings.collect()
     }
 
-    /// The JSON Pointers of the members of params that the schema does not have.
-    #[must_use]
-    pub(crate) fn unknown_in_params(
+    /// What is wrong with such a member, and why it is none of the sender's own.
+    fn custom_field(
+        &self,
+        method: &str,
+        pointer: &str,
+        field: &UnknownField<'_>,
+    ) -> (String, Option<Excuse>) {
+        let expected = "expected a member of the schema or of a proposal, got";
+        if let Some(known) = extensions::field(method, pointer) {
+            let excuse = Excuse::Extension(&known.name);
+            return (
+                format!("{expected} another: {}", known.because),
+                Some(excuse),
+            );
+        }
+        // Version 2 is a draft, which has no releases.
+        let release = releases::of_member(&field.of, &field.name);
+        match release.filter(|_| self.version == Version::V1) {
+            Some(release) => {
+                let message = format!("{expected} one that other releases have: {release}");
+                (message, Some(Excuse::Release))
+            }
+            None => {
+                let message = format!("{expected} another; what is custom goes into `_meta`");
+                (message, None)
+            }
+        }
+    }
+
+    /// The members of params that the schema does not have.
+    fn unknown_in_params(
         &self,
         from: Party,
         method: &str,
         params: &Value,
-    ) -> Vec<String> {
+    ) -> Vec<UnknownField<'_>> {
         let side = self.side(from, method);
         let Some(method) = side.and_then(|side| self.protocol.method(side, method)) else {
             return Vec::new();
@@ -241,9 +265,8 @@ impl Schema {
         }
     }
 
-    /// The JSON Pointers of the members of a result that the schema does not have.
-    #[must_use]
-    pub(crate) fn unknown_in_result(&self, by: Party, method: &str, result: &Value) -> Vec<String> {
+    /// The members of a result that the schema does not have.
+    fn unknown_in_result(&self, by: Party, method: &str, result: &Value) -> Vec<UnknownField<'_>> {
         let side = self.side(by.peer(), method);
         match side.and_then(|side| self.protocol.method(side, method)) {
             Some(method) => match &method.kind {
@@ -322,6 +345,10 @@ mod tests {
 
     use super::*;
 
+    fn pointers(found: Vec<UnknownField<'_>>) -> Vec<String> {
+        found.into_iter().map(|field| field.pointer).collect()
+    }
+
     #[test]
     fn a_method_belongs_to_the_one_who_calls_it() {
         let schema = Schema::v1().unwrap();
@@ -353,7 +380,7 @@ mod tests {
     fn names_of_proposals_are_not_custom() {
         let schema = Schema::v1().unwrap();
         let unknown_fields =
-            |method, result| schema.unknown_in_result(Party::Agent, method, &result);
+            |method, result| pointers(schema.unknown_in_result(Party::Agent, method, &result));
         let answer = json!({"agentCapabilities": {"mcpCapabilities": {"acp": false}}});
         assert_eq!(unknown_fields("initialize", answer), Vec::<String>::new());
         let turn = json!({"stopReason": "end_turn", "usage": {}, "cost": 1, "model": ""});
@@ -364,7 +391,7 @@ mod tests {
     fn members_of_another_version_are_not_custom_where_it_is_negotiated() {
         let schema = Schema::of(Version::V2).unwrap();
         let unknown_fields =
-            |method, params| schema.unknown_in_params(Party::Client, method, &params);
+            |method, params| pointers(schema.unknown_in_params(Party::Client, method, &params));
         let mut params = json!({"protocolVersion": 2, "info": {"name": "c", "version": "1"}});
         for name in OF_VERSION_1 {
             params[name] = json!({});

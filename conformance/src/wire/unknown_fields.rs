@@ -15,6 +15,20 @@ const DEPTH: usize = 64;
 /// How many members of a message are reported.
 const MOST: usize = 20;
 
+/// A member that the schema does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnknownField<'a> {
+    /// Its JSON Pointer.
+    pub(crate) pointer: String,
+    /// The definitions that its object is of.
+    pub(crate) of: Vec<&'a str>,
+    /// Its name.
+    pub(crate) name: String,
+}
+
+/// The way to a member from its end, and the definitions that its object is of.
+type Way<'a> = (Vec<String>, Vec<&'a str>);
+
 /// Which members the definitions of a document know. Looked up in advance: every message of a
 /// live connection is held against it.
 #[derive(Debug)]
@@ -26,6 +40,8 @@ pub(crate) struct Members {
 /// What a schema says of members: by itself, by what it refers to and by its intersections.
 #[derive(Debug, Default)]
 struct Node {
+    /// The definitions that it is made of.
+    definitions: Vec<String>,
     /// Whether there may be any others.
     open: bool,
     /// Members by name, with the node of their schema.
@@ -47,7 +63,13 @@ impl Members {
             known: HashMap::new(),
         };
         let all = definitions.as_object().into_iter().flatten();
-        let known = all.map(|(name, schema)| (name.clone(), reader.node(schema)));
+        let known = all.map(|(name, schema)| {
+            let place = reader.node(schema);
+            if let Some(node) = reader.nodes.get_mut(place) {
+                node.definitions.push(name.clone());
+            }
+            (name.clone(), place)
+        });
         let known = known.collect();
         Self {
             nodes: reader.nodes,
@@ -55,22 +77,24 @@ impl Members {
         }
     }
 
-    /// The JSON Pointers of the members of `value` that the definition `name` does not have, at
-    /// most [`MOST`].
+    /// The members of `value` that the definition `name` does not have, at most [`MOST`].
     #[must_use]
-    pub(crate) fn unknown_fields(&self, name: &str, value: &Value) -> Vec<String> {
+    pub(crate) fn unknown_fields(&self, name: &str, value: &Value) -> Vec<UnknownField<'_>> {
         let node = self.definitions.get(name);
         let ways = node.map(|node| self.visit(*node, value, DEPTH));
-        let pointer = |way: Vec<String>| {
+        let field = |(way, of)| {
+            let way: Vec<String> = way;
             let names = way.iter().rev();
             let escaped = names.map(|name| name.replace('~', "~0").replace('/', "~1"));
-            escaped.fold(String::new(), |pointer, name| pointer + "/" + &name)
+            let pointer = escaped.fold(String::new(), |pointer, name| pointer + "/" + &name);
+            let name = way.into_iter().next().unwrap_or_default();
+            UnknownField { pointer, of, name }
         };
-        ways.unwrap_or_default().into_iter().map(pointer).collect()
+        ways.unwrap_or_default().into_iter().map(field).collect()
     }
 
-    /// The ways to such members, each from its end.
-    fn visit(&self, node: usize, value: &Value, depth: usize) -> Vec<Vec<String>> {
+    /// The ways to such members.
+    fn visit(&self, node: usize, value: &Value, depth: usize) -> Vec<Way<'_>> {
         match (depth.checked_sub(1), value) {
             (Some(depth), Value::Object(members)) => self.visit_object(node, members, depth),
             (Some(depth), Value::Array(elements)) => self.visit_array(node, elements, depth),
@@ -83,7 +107,7 @@ impl Members {
         node: usize,
         members: &Map<String, Value>,
         depth: usize,
-    ) -> Vec<Vec<String>> {
+    ) -> Vec<Way<'_>> {
         let mut shape = Vec::with_capacity(4);
         self.shape(node, members, &mut shape, depth);
         let mut found = Vec::new();
@@ -96,7 +120,8 @@ impl Members {
             let mut known = properties.filter(|(known, _)| known == name);
             let Some((_, first)) = known.next() else {
                 if found.len() < MOST {
-                    found.push(vec![name.clone()]);
+                    let of = shape.iter().flat_map(|node| &node.definitions);
+                    found.push((vec![name.clone()], of.map(String::as_str).collect()));
                 }
                 continue;
             };
@@ -110,7 +135,7 @@ impl Members {
         found
     }
 
-    fn visit_array(&self, node: usize, elements: &[Value], depth: usize) -> Vec<Vec<String>> {
+    fn visit_array(&self, node: usize, elements: &[Value], depth: usize) -> Vec<Way<'_>> {
         let mut found = Vec::new();
         let Some(all) = self.nodes.get(node).map(|node| &node.items) else {
             return found;
@@ -172,11 +197,11 @@ impl Members {
 }
 
 /// Adds the ways inside of a member, of which no more are needed than are reported.
-fn extend(found: &mut Vec<Vec<String>>, inside: Vec<Vec<String>>, member: &str) {
+fn extend<'a>(found: &mut Vec<Way<'a>>, inside: Vec<Way<'a>>, member: &str) {
     let room = MOST.saturating_sub(found.len());
-    found.extend(inside.into_iter().take(room).map(|mut way| {
+    found.extend(inside.into_iter().take(room).map(|(mut way, of)| {
         way.push(member.to_owned());
-        way
+        (way, of)
     }));
 }
 
@@ -218,6 +243,7 @@ impl<'a> Reader<'a> {
             return;
         };
         if let Some(referent) = referent(self.definitions, schema) {
+            node.definitions.extend(referred(schema).map(str::to_owned));
             self.add(node, referent, depth);
         }
         let extra = schema.get("additionalProperties");
@@ -265,10 +291,14 @@ fn constants(branch: &Value) -> Vec<(String, Value)> {
     constants.collect()
 }
 
+/// The name of the definition that a schema refers to.
+pub(crate) fn referred(schema: &Value) -> Option<&str> {
+    schema.get("$ref")?.as_str()?.strip_prefix("#/$defs/")
+}
+
 /// The definition that a schema refers to.
 pub(crate) fn referent<'a>(definitions: &'a Value, schema: &Value) -> Option<&'a Value> {
-    let name = schema.get("$ref")?.as_str()?.strip_prefix("#/$defs/")?;
-    definitions.get(name)
+    definitions.get(referred(schema)?)
 }
 
 /// The branches of a union, or the parts of an intersection.
@@ -301,7 +331,12 @@ mod tests {
 
     fn found(name: &str, value: &Value) -> Vec<String> {
         let document = acp_schema::Document::v1().unwrap();
-        Members::of(&document.value["$defs"]).unknown_fields(name, value)
+        let members = Members::of(&document.value["$defs"]);
+        pointers(members.unknown_fields(name, value))
+    }
+
+    fn pointers(found: Vec<UnknownField<'_>>) -> Vec<String> {
+        found.into_iter().map(|field| field.pointer).collect()
     }
 
     #[test]
@@ -365,8 +400,8 @@ mod tests {
             let value = json!({"x": {known: 1}});
             assert!(members.unknown_fields("A", &value).is_empty());
         }
-        let found = members.unknown_fields("A", &json!({"x": {"c/d": 1}}));
-        assert_eq!(found, ["/x/c~1d"]);
+        let value = json!({"x": {"c/d": 1}});
+        assert_eq!(pointers(members.unknown_fields("A", &value)), ["/x/c~1d"]);
     }
 
     #[test]
