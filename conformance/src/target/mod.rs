@@ -38,8 +38,9 @@ pub struct Target {
     filter: Option<Behind>,
 }
 
-/// How long an agent has to end, after the end of its input and again after `SIGTERM`.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long an agent has to end, after the end of its input and again after `SIGTERM`. Half of it once
+/// one has not ended in time.
+const GRACE: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Debug)]
 enum Start {
@@ -80,7 +81,8 @@ impl Target {
     }
 
     /// Sets how long a command has to end after the end of its input, and again after `SIGTERM`
-    /// (default 2 s each). Then it is killed. With zero it is killed at once.
+    /// (default 4 s each). Then it is killed. Once a process has not ended in time, the next ones have half
+    /// of it. With zero it is killed at once.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         if let Start::Command(launch) = &mut self.start {

@@ -36,7 +36,8 @@ pub(super) struct Launch {
     habits: Arc<Habits>,
 }
 
-/// What its processes have ignored so far, so that it is not waited for again.
+/// What its processes have ignored so far, so that the next ones are waited for less long. They may end
+/// by themselves nevertheless, and an agent that is terminated leaves half-written files behind.
 #[derive(Debug, Default)]
 struct Habits {
     ignores_end_of_input: AtomicBool,
@@ -180,21 +181,23 @@ impl Process {
 impl Process {
     /// Gives it time to end after the end of its input, and after `SIGTERM`.
     fn end_gently(&mut self) {
-        if self.grace.is_zero() || self.ends_unless(|habits| &habits.ignores_end_of_input) {
+        if self.grace.is_zero() || self.ends_in_time(|habits| &habits.ignores_end_of_input) {
             return;
         }
         #[cfg(unix)]
         if let Some(group) = group_of(&self.child) {
             // Fails when the whole group is gone, which is what is wanted.
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
-            self.ends_unless(|habits| &habits.ignores_terminate);
+            self.ends_in_time(|habits| &habits.ignores_terminate);
         }
     }
 
-    /// Waits for its end, unless the wait for an earlier process timed out.
-    fn ends_unless(&mut self, ignores: fn(&Habits) -> &AtomicBool) -> bool {
-        let known = ignores(&self.habits).load(Ordering::Relaxed);
-        let time = if known { Duration::ZERO } else { self.grace };
+    /// Waits for its end, half as long if the wait for an earlier process timed out.
+    fn ends_in_time(&mut self, ignores: fn(&Habits) -> &AtomicBool) -> bool {
+        let time = match ignores(&self.habits).load(Ordering::Relaxed) {
+            true => self.grace / 2,
+            false => self.grace,
+        };
         let ends = self.ended.before(Instant::now() + time, &mut self.child);
         if !ends {
             ignores(&self.habits).store(true, Ordering::Relaxed);
