@@ -180,6 +180,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         transcripts: args.outputs.transcripts()?,
     };
     let prompts = suite::estimate(&env, &options)?;
+    #[cfg(unix)]
+    super::interruption::watch_signals(&env.conditions.interruption);
     // Nobody may read it.
     let _ = writeln!(io::stderr(), "acp-conformance: up to {prompts} prompts");
     let mut progress = Progress::checks();

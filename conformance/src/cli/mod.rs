@@ -1,12 +1,15 @@
 //! The command line: arguments in, result on standard output, exit code out.
 //!
 //! Exit codes: 0 conformant, 1 not conformant, 2 the suite could not do its work
-//! (usage, files, a command that does not start), 3 incomplete: too little could be judged.
+//! (usage, files, a command that does not start), 3 incomplete: too little could be judged, or the run
+//! was interrupted.
 
 mod agent;
 mod check;
 mod client;
 mod compare;
+#[cfg(unix)]
+mod interruption;
 mod list;
 #[cfg(unix)]
 mod orphan_reaper;
@@ -39,7 +42,7 @@ struct Args {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 conformant, 1 not conformant, 2 usage or failure, \
-                          3 incomplete (too little could be judged)";
+                          3 incomplete (too little could be judged, or the run was interrupted)";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -17,6 +17,7 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// Ends a connection. Returns what was said on it before the cleanup, which is no part of a check.
 pub(crate) fn end(mut conn: Conn) -> Recording {
     let mark = conn.mark();
+    conn.begin_cleanup();
     if conn.env.conditions.cleans_up && !conn.has_ended() {
         remove_sessions(&mut conn);
     }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::Interruption;
+
 /// What the preflight has found, and what the run may do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Conditions {
     /// Why no session can be opened; `None` if one can, or it was not tried.
     pub no_session: Option<String>,
@@ -22,4 +24,6 @@ pub struct Conditions {
     pub few_words: bool,
     /// Whether sessions are closed or deleted at the end of a connection.
     pub cleans_up: bool,
+    /// Whether the run is to end before its time.
+    pub interruption: Interruption,
 }

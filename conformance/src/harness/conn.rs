@@ -24,6 +24,9 @@ use crate::wire::{FindingKind, Kind, Party, Schema};
 const MESSAGES: usize = 200_000;
 const BYTES: usize = 64 << 20;
 
+/// How often a wait looks whether the run is interrupted.
+const LOOK: Duration = Duration::from_millis(250);
+
 /// How many messages are still processed when time is up, because they have come.
 const OVERTIME: usize = 4096;
 
@@ -95,6 +98,8 @@ pub struct Conn {
     earlier: [usize; 2],
     /// Messages that were processed since time was up.
     overtime: usize,
+    /// Whether an interruption of the run ends its waits.
+    is_interruptible: bool,
 }
 
 /// Rounds a duration for people: to tenths of a second, and to milliseconds below one second.
@@ -138,6 +143,7 @@ impl Conn {
             bytes: 0,
             earlier: [0; 2],
             overtime: 0,
+            is_interruptible: true,
         }
     }
 
@@ -232,7 +238,14 @@ impl Conn {
                 false if self.overtime >= OVERTIME => return Waiting::Timeout,
                 false => self.overtime + 1,
             };
-            let event = self.link.next(deadline);
+            if self.is_interrupted() {
+                return Waiting::Ended;
+            }
+            let look = deadline.min(Instant::now() + LOOK);
+            let event = self.link.next(look);
+            if event.is_none() && look < deadline {
+                continue;
+            }
             if let Some(Event::Line(line)) = &event {
                 self.bytes += line.len();
             }
@@ -368,6 +381,15 @@ impl Conn {
     /// Whether somebody has said that the request at this place will not be answered.
     pub(super) fn is_unanswered(&self, request: usize) -> bool {
         self.unanswered.contains(&request)
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.is_interruptible && self.env.conditions.interruption.is_interrupted()
+    }
+
+    /// From now on, an interruption of the run does not end its waits.
+    pub(super) fn begin_cleanup(&mut self) {
+        self.is_interruptible = false;
     }
 
     /// Whether the agent's output has ended.

@@ -18,7 +18,7 @@ pub(crate) mod agent;
 mod judge;
 pub(crate) mod pump;
 mod recorder;
-mod signals;
+pub(crate) mod signals;
 mod supervise;
 mod tap;
 

@@ -1,4 +1,4 @@
-//! Signals that the editor sends to its agent, which is us.
+//! Signals that others send to this process.
 
 use std::io;
 
@@ -6,28 +6,41 @@ use rustix::process::Signal;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The signals that are passed on.
-const PASSED_ON: [(SignalKind, Signal); 4] = [
-    (SignalKind::terminate(), Signal::TERM),
-    (SignalKind::interrupt(), Signal::INT),
+/// The signals that an editor may send to its agent, which the proxy is.
+pub(super) const OF_EDITOR: &[(SignalKind, Signal)] = &[
     (SignalKind::hangup(), Signal::HUP),
     (SignalKind::quit(), Signal::QUIT),
+    (SignalKind::terminate(), Signal::TERM),
+    (SignalKind::interrupt(), Signal::INT),
 ];
 
-/// Calls `each` with every signal from now on, from a thread that ends with the
+/// The signals that end a run.
+pub(crate) const THAT_END: &[(SignalKind, Signal)] = &[
+    (SignalKind::terminate(), Signal::TERM),
+    (SignalKind::interrupt(), Signal::INT),
+];
+
+/// Calls `each` with every one of these signals from now on, from a thread that ends with the
 /// process. Signals that arrive after the return are not lost.
-pub(super) fn watch(each: impl Fn(Signal) + Clone + Send + 'static) -> io::Result<()> {
+pub(crate) fn watch(
+    signals: &[(SignalKind, Signal)],
+    each: impl Fn(Signal) + Clone + Send + 'static,
+) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
-    register(&runtime, each)?;
+    register(&runtime, signals, each)?;
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
     Ok(())
 }
 
-fn register(runtime: &Runtime, each: impl Fn(Signal) + Clone + Send + 'static) -> io::Result<()> {
+fn register(
+    runtime: &Runtime,
+    signals: &[(SignalKind, Signal)],
+    each: impl Fn(Signal) + Clone + Send + 'static,
+) -> io::Result<()> {
     let _context = runtime.enter();
-    for (kind, passed_on) in PASSED_ON {
+    for &(kind, passed_on) in signals {
         let mut stream = signal(kind)?;
         let each = each.clone();
         runtime.spawn(async move {

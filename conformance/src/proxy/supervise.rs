@@ -65,7 +65,10 @@ pub fn run(options: Options) -> Result<Outcome> {
     let tell = events.clone();
     // Before the agent exists, so that no signal falls between. One too many is lost,
     // as signals that come faster than they are handled are.
-    signals::watch(move |signal| drop(tell.try_send(Event::Signal(signal)))).map_err(refused)?;
+    signals::watch(signals::OF_EDITOR, move |signal| {
+        drop(tell.try_send(Event::Signal(signal)))
+    })
+    .map_err(refused)?;
     let (input, output) = pump::stdio().map_err(refused)?;
     let (stop_client, stop_agent) = (io::pipe().map_err(refused)?, io::pipe().map_err(refused)?);
     let (agent, streams) = Agent::start(&options.command)?;

@@ -68,6 +68,9 @@ pub struct Document {
     /// The step that failed, and blocks what depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_cause: Option<RootCause>,
+    /// Whether the run was interrupted by a signal. Then it is [`Conformity::Incomplete`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// Accepted findings that are none any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale: Vec<Stale>,
@@ -260,7 +263,7 @@ impl Document {
             client: report.from_client,
             invalid: report.invalid,
         };
-        Self {
+        let mut document = Self {
             command: report.command.clone(),
             name: report.agent.clone(),
             protocol: report.protocol,
@@ -271,8 +274,11 @@ impl Document {
             prompts: report.prompts,
             cancel_times: report.cancel_times,
             root_cause: report.root_cause.clone(),
+            interrupted: report.interrupted,
             ..Self::new(Party::Agent, entries.collect(), setting)
-        }
+        };
+        document.decide();
+        document
     }
 
     /// The report on a client.
@@ -324,6 +330,7 @@ impl Document {
             prompts: 0,
             cancel_times: None,
             root_cause: None,
+            interrupted: false,
             stale: Vec::new(),
             narrowed: setting.choice.is_narrowed(),
             left_out: setting.choice.skip.clone(),
@@ -338,7 +345,9 @@ impl Document {
     /// Derives the verdict from the requirements.
     pub(super) fn decide(&mut self) {
         let (judged, undecided) = self.decided();
-        self.verdict = if self
+        self.verdict = if self.interrupted {
+            Conformity::Incomplete
+        } else if self
             .requirements
             .iter()
             .any(|entry| entry.fails(self.strict))
@@ -350,6 +359,23 @@ impl Document {
             Conformity::Conformant
         };
         self.conformant = self.verdict == Conformity::Conformant;
+    }
+
+    /// Returns why the run is incomplete, if it is.
+    #[must_use]
+    pub fn why_incomplete(&self) -> Option<String> {
+        let (judged, undecided) = self.decided();
+        let all = judged + undecided;
+        match self.verdict {
+            Conformity::Incomplete if self.interrupted => {
+                Some("the run was interrupted; the report has what was judged before".to_owned())
+            }
+            Conformity::Incomplete => Some(format!(
+                "{undecided} of {all} requirements that decide were not judged; \
+                 at most {MOST_UNDECIDED} % may be"
+            )),
+            Conformity::Conformant | Conformity::NotConformant => None,
+        }
     }
 
     /// Returns how many of the requirements that decide were judged, and how many of them are

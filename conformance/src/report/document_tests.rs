@@ -45,6 +45,7 @@ fn run(verdicts: &[(Tier, Verdict)]) -> suite::Report {
         from_client: 2,
         protocol: 2,
         took: Duration::from_secs(5),
+        interrupted: false,
     }
 }
 

@@ -71,6 +71,10 @@ fn head(out: &mut String, report: &Document) {
         let names = html(&report.left_out.join(", "));
         let _ = writeln!(out, "<p>Left out: {names}</p>");
     }
+    if let Some(why) = report.why_incomplete() {
+        let why = html(&why);
+        let _ = writeln!(out, "<p class=\"caution\">Incomplete, because {why}.</p>");
+    }
     if let Some(cause) = &report.root_cause {
         let (reason, remedy) = (html(&cause.reason), html(&cause.remedy));
         let _ = writeln!(

@@ -22,6 +22,9 @@ pub fn markdown_report(report: &Document) -> String {
         report.verdict.as_str(),
         markdown(&report.summary())
     );
+    if let Some(why) = report.why_incomplete() {
+        let _ = writeln!(out, "Incomplete, because {}.\n", markdown(&why));
+    }
     if let Some(cause) = &report.root_cause {
         let reason = markdown(&format!("{}. {}", cause.reason, cause.remedy));
         let _ = writeln!(out, "Root cause ({}): {reason}\n", markdown(&cause.step));

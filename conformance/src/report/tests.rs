@@ -57,6 +57,7 @@ pub(super) fn report(name: &str, entries: &[(&str, Tier, Outcome)]) -> Document 
             longest: 1.5,
         }),
         root_cause: None,
+        interrupted: false,
         stale: Vec::new(),
         strict: false,
         seconds: 2.0,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::escape::terminal;
 use super::hints::hints;
-use super::{CANCEL_TIMES, Conformity, Document, Entry, MOST_UNDECIDED, Outcome, Tally};
+use super::{CANCEL_TIMES, Document, Entry, Outcome, Tally};
 use crate::requirements::Tier;
 use crate::suite::{Coverage, RootCause, UnionUse};
 use crate::wire::Party;
@@ -59,14 +59,8 @@ pub fn text(report: &Document) -> String {
     for hint in hints(report) {
         let _ = writeln!(out, "hint: {hint}");
     }
-    if report.verdict == Conformity::Incomplete {
-        let (judged, undecided) = report.decided();
-        let all = judged + undecided;
-        let _ = writeln!(
-            out,
-            "incomplete, because {undecided} of {all} requirements that decide were not judged; \
-             at most {MOST_UNDECIDED} % may be"
-        );
+    if let Some(why) = report.why_incomplete() {
+        let _ = writeln!(out, "incomplete, because {why}");
     }
     let _ = writeln!(out, "{}: {}", report.verdict.as_str(), report.summary());
     terminal(&out)

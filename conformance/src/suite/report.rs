@@ -119,6 +119,8 @@ pub struct Report {
     pub protocol: u64,
     /// How long it took.
     pub took: Duration,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
 }
 
 impl Verdict {

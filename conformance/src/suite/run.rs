@@ -15,6 +15,7 @@ use crate::Result;
 use crate::harness::{
     self, Conditions, Cx, Env, Outcome, Profile, Recording, Transcripts, Unresponsive,
 };
+use crate::passive::Rule;
 use crate::requirements::{self, Area, Check, Choice, Requirement};
 use crate::wire::Party;
 
@@ -43,6 +44,9 @@ pub struct Options {
 
 /// How many results may be queued; a thread with one more waits.
 const RESULTS: usize = 64;
+
+/// Why a requirement is not judged in a run that was interrupted.
+const INTERRUPTED: &str = "the run was interrupted";
 
 /// Why a requirement about stdio is not checked.
 const NOT_STDIO: &str =
@@ -138,8 +142,14 @@ pub fn run(
         from_client: 0,
         protocol: version.number(),
         took: Duration::ZERO,
+        interrupted: false,
     };
-    let (mut conn, refused) = match preflight::run(env)? {
+    let interruption = &env.conditions.interruption;
+    let preflight = preflight::run(env);
+    if interruption.is_interrupted() {
+        return Ok(report.interrupted(&chosen, started));
+    }
+    let (mut conn, refused) = match preflight? {
         Preflight::Ready(agent, conn, refused) => {
             report.agent = agent;
             (conn, refused)
@@ -170,6 +180,9 @@ pub fn run(
             (true, Effort::Normal | Effort::Thorough) => env.turn_timeout * FIRST_TURN,
         };
         setup = setup::run(&mut conn, depth, first);
+        if interruption.is_interrupted() {
+            setup = Setup::default();
+        }
     }
     let words = conn.agent.as_ref().filter(|_| options.takes_words);
     let profile = env.profile.clone().with_words_of(words);
@@ -198,9 +211,11 @@ pub fn run(
             scope.spawn(move || {
                 let mut cx = Cx::new(env.clone()).kept_in(options.transcripts.clone());
                 while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = match budget.is_over(Instant::now(), cx.starting()) {
-                        true => left_out(*task),
-                        false => perform(&mut cx, *task, id_of(*task), options.effort),
+                    let is_over = budget.is_over(Instant::now(), cx.starting());
+                    let result = match (interruption.is_interrupted(), is_over) {
+                        (true, _) => left_out(*task, INTERRUPTED),
+                        (false, true) => left_out(*task, plan::NO_TIME),
+                        (false, false) => perform(&mut cx, *task, id_of(*task), options.effort),
                     };
                     // The receiver outlives the threads.
                     let _ = done.send(Message::Task(result));
@@ -229,12 +244,15 @@ pub fn run(
     let impossible = conditions.no_session.as_ref();
     let impossible = impossible.or(conditions.no_turn.as_ref());
     let verdicts = passive::verdicts(&chosen, version, &recordings, impossible);
+    report.interrupted = interruption.is_interrupted();
     for ((slot, verdict), (_, row)) in dones.iter_mut().zip(verdicts).zip(&chosen) {
         let is_quick = options.effort == Effort::Quick;
         let Some((verdict, place)) = verdict else {
             continue;
         };
+        let is_cut = report.interrupted && is_cut(row, &verdict);
         let verdict = match verdict {
+            _ if is_cut => Verdict::Inconclusive(INTERRUPTED.to_owned()),
             // Its exploration says little on purpose.
             Verdict::Inconclusive(_) | Verdict::Skip(_) if is_quick => {
                 Verdict::Excluded(plan::NO_PROMPTS)
@@ -269,15 +287,7 @@ pub fn run(
                 Done::at_once(Verdict::Inconclusive(reason))
             }
         };
-        Row {
-            area,
-            requirement: row,
-            verdict: done.verdict,
-            took: done.took,
-            prompts: done.prompts,
-            opens_session: done.opens_session,
-            transcripts: done.transcripts,
-        }
+        done.row(area, row)
     });
     report.rows = rows.collect();
     if let (Some(breaks), Some(cause)) = (broken, &setup.cause) {
@@ -292,6 +302,18 @@ pub fn run(
     Ok(report)
 }
 
+/// Whether what messages show of a requirement says nothing, because the run was interrupted.
+fn is_cut(row: &Requirement, verdict: &Verdict) -> bool {
+    let is_at_end = matches!(
+        row.check,
+        Check::Watch {
+            look: Rule::End(_),
+            ..
+        }
+    );
+    is_at_end || !matches!(verdict, Verdict::Pass | Verdict::Fail(_))
+}
+
 impl Options {
     /// Writes a transcript of this connection, where transcripts are kept. Returns the file's name.
     pub(super) fn keep(&self, name: &str, recording: Option<&Recording>) -> Option<String> {
@@ -300,6 +322,21 @@ impl Options {
 }
 
 impl Report {
+    /// Completes the report of a run that was interrupted before its first check.
+    fn interrupted(mut self, chosen: &[Chosen], started: Instant) -> Self {
+        let rows = chosen.iter().map(|(area, requirement)| {
+            let verdict = match requirement.check {
+                Check::Excluded(reason) => Verdict::Excluded(reason),
+                _ => Verdict::Inconclusive(INTERRUPTED.to_owned()),
+            };
+            Done::at_once(verdict).row(area, requirement)
+        });
+        self.rows = rows.collect();
+        self.interrupted = true;
+        self.took = started.elapsed();
+        self
+    }
+
     pub(super) fn count_messages(&mut self, recordings: &[Recording]) {
         for recording in recordings {
             self.from_agent += recording.of(Party::Agent).count();
@@ -318,6 +355,18 @@ impl Done {
             prompts: 0,
             opens_session: false,
             transcripts: Vec::new(),
+        }
+    }
+
+    fn row(self, area: &'static Area, requirement: &'static Requirement) -> Row {
+        Row {
+            area,
+            requirement,
+            verdict: self.verdict,
+            took: self.took,
+            prompts: self.prompts,
+            opens_session: self.opens_session,
+            transcripts: self.transcripts,
         }
     }
 }
@@ -429,14 +478,20 @@ fn perform(cx: &mut Cx, task: Task, id: &str, effort: Effort) -> Option<(usize, 
         cx.begin();
         let outcome = check(cx);
         let passed = outcome.is_ok();
-        let verdict = trouble::verdict(cx, outcome);
+        let is_interrupted = cx.env().conditions.interruption.is_interrupted();
+        let verdict = match is_interrupted {
+            // Its waits have ended too early.
+            true => Verdict::Inconclusive(INTERRUPTED.to_owned()),
+            false => trouble::verdict(cx, outcome),
+        };
         let sent = cx.prompts();
         prompts += sent;
         let opens_session = cx.has_sent(|method| method.starts_with("session/"));
         transcripts.extend(cx.write_down(id));
         cx.end(passed);
         // Without a prompt, the model has no part in it.
-        if !matches!(verdict, Verdict::Inconclusive(_)) || repeats == 0 || sent == 0 {
+        let is_unclear = matches!(verdict, Verdict::Inconclusive(_));
+        if !is_unclear || repeats == 0 || sent == 0 || is_interrupted {
             let took = started.elapsed();
             return Some((
                 index,
@@ -453,13 +508,13 @@ fn perform(cx: &mut Cx, task: Task, id: &str, effort: Effort) -> Option<(usize, 
     }
 }
 
-/// What a quick run has no time for. It is inconclusive, so that a run which judged next to nothing is
+/// What a run has no time for. It is inconclusive, so that a run which judged next to nothing is
 /// incomplete.
-fn left_out(task: Task) -> Option<(usize, Done)> {
+fn left_out(task: Task, reason: &str) -> Option<(usize, Done)> {
     match task {
         Task::Explore(_) => None,
         Task::Check(index, _) => {
-            let verdict = Verdict::Inconclusive(plan::NO_TIME.to_owned());
+            let verdict = Verdict::Inconclusive(reason.to_owned());
             Some((index, Done::at_once(verdict)))
         }
     }

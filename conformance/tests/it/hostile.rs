@@ -2,11 +2,13 @@
 //! says what it saw, and leaves nobody behind.
 
 use std::fs::File;
-use std::io::Read as _;
-use std::process::{Command, Stdio};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::command::{Ran, acp_conformance};
@@ -189,5 +191,90 @@ fn agents_do_not_outlive_a_suite_that_is_killed() {
     lifeline.started.recv_timeout(GUARD).unwrap();
     suite.kill().unwrap();
     suite.wait().unwrap();
+    lifeline.all_dead();
+}
+
+/// A run whose third agent hangs, once that one runs. It has a temporary folder of its own.
+fn hanging(lifeline: &Lifeline, script: &str, options: &[&str]) -> Child {
+    let folder = lifeline.folder.path();
+    let script = format!(
+        r#"exec 9>'{0}/lifeline'; cd '{0}'
+        for n in 1 2; do mkdir "start$n" 2> /dev/null && exec "$0" reference-agent; done
+        echo >&9; {script}"#,
+        folder.display()
+    );
+    let temporary = folder.join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let program = env!("CARGO_BIN_EXE_acp-conformance");
+    let suite = Command::new(program)
+        .env("TMPDIR", temporary)
+        .args(["agent", "--jobs", "1", "--only", "initialization"])
+        .args(options)
+        .args(["--", "sh", "-c", &script, program])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    lifeline.started.recv_timeout(GUARD).unwrap();
+    suite
+}
+
+fn send(suite: &Child, signal: Signal) {
+    rustix::process::kill_process(Pid::from_child(suite), signal).unwrap();
+}
+
+/// What was paid for is reported, in every format.
+#[test]
+fn an_interrupted_run_ends_with_a_report() {
+    let lifeline = Lifeline::new();
+    let folder = lifeline.folder.path().to_owned();
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let files = ["json", "junit", "html", "markdown"].map(|name| (format!("--{name}"), file(name)));
+    let options: Vec<&str> = files
+        .iter()
+        .flat_map(|(option, file)| [option.as_str(), file.as_str()])
+        .collect();
+    let suite = hanging(&lifeline, "cat > /dev/null", &options);
+    send(&suite, Signal::INT);
+    let ran = Ran::from(suite.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(3), "{}{}", ran.stdout, ran.stderr);
+    let left: Vec<_> = folder.join("temporary").read_dir().unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+    let says = "the run was interrupted; the report has what was judged before";
+    assert!(
+        ran.stdout.contains(&format!("incomplete, because {says}")),
+        "{}",
+        ran.stdout
+    );
+    for (option, file) in &files {
+        let report = std::fs::read_to_string(file).unwrap();
+        assert!(report.contains("incomplete"), "{option}: {report}");
+        assert!(
+            report.contains("the run was interrupted"),
+            "{option}: {report}"
+        );
+    }
+    let report = std::fs::read(file("json")).unwrap();
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!(report["interrupted"], true);
+    assert_eq!(report["verdict"], "incomplete");
+    let rows = report["requirements"].as_array().unwrap();
+    let count = |verdict: &str| rows.iter().filter(|row| row["verdict"] == verdict).count();
+    assert_eq!(count("fail"), 0, "{report}");
+    assert!(count("pass") > 0 && count("inconclusive") > 0, "{report}");
+    lifeline.all_dead();
+}
+
+#[test]
+fn a_second_signal_ends_a_run_at_once() {
+    let lifeline = Lifeline::new();
+    // Ends neither with its input nor when it is terminated.
+    let mut suite = hanging(&lifeline, "trap '' TERM; while :; do sleep 1; done", &[]);
+    send(&suite, Signal::TERM);
+    let mut said = BufReader::new(suite.stderr.take().unwrap()).lines();
+    let is_noted = said.any(|line| line.unwrap().contains("Interrupt again to end at once"));
+    assert!(is_noted);
+    send(&suite, Signal::INT);
+    assert_eq!(suite.wait().unwrap().code(), Some(130));
     lifeline.all_dead();
 }

@@ -11,6 +11,7 @@ mod fair;
 #[cfg(unix)]
 mod faulty;
 mod field;
+#[cfg(unix)]
 mod hostile;
 mod matrix;
 #[cfg(unix)]
