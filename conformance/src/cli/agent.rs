@@ -20,6 +20,9 @@ use crate::wire::{Party, Schema, Version};
 use crate::workdir::Workdir;
 use crate::{Error, Result};
 
+/// How many agents run at once, unless they take long to start.
+const JOBS: u16 = 4;
+
 /// How long an answer may take, in seconds, unless the agent turns out to be slower.
 const TIMEOUT: f64 = 5.0;
 
@@ -27,7 +30,7 @@ const TIMEOUT: f64 = 5.0;
 const TURN_TIMEOUT: f64 = 60.0;
 
 const EXAMPLES: &str = "Examples:
-  acp-conformance agent --quick -- my-agent --acp        in less than a minute, with few prompts
+  acp-conformance agent --quick -- my-agent --acp        in a minute, with few prompts
   acp-conformance agent --auth-method key --env KEY=… -- my-agent
   acp-conformance agent --only cancellation -- my-agent  one area; `acp-conformance list` has all
   acp-conformance agent --known known.toml --junit report.xml -- my-agent";
@@ -74,17 +77,17 @@ pub(super) struct Args {
     /// with --quick 30]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     turn_timeout: Option<f64>,
-    /// Take less than a minute, besides the starts of the agent: all checks without a prompt, and at
-    /// most 12 prompts; no check begins after 40 seconds. The time that the agent takes to start is
-    /// not counted, and may be as long as without this option
+    /// Take at most a minute, besides the first start of the agent: at most 12 prompts, and only as many
+    /// starts as fit; no check begins after 40 seconds. A line says what was left out
     #[arg(long, conflicts_with_all = ["thorough", "fuzz"])]
     quick: bool,
     /// Repeat a check that was inconclusive, at most twice, because a model may act otherwise
     #[arg(long, conflicts_with = "fuzz")]
     thorough: bool,
-    /// Run so many agents at once
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: u16,
+    /// Run so many agents at once [default: 4, but not more than cores if the agent takes over a second
+    /// to start]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
     /// Send this prompt where the agent is to answer with text
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
@@ -166,7 +169,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     }
     let options = Options {
         choice: args.chosen.choice(),
-        jobs: args.jobs.into(),
+        jobs: args.jobs.unwrap_or(JOBS).into(),
+        adapts_jobs: args.jobs.is_none(),
         effort: match (args.quick, args.thorough) {
             (true, _) => Effort::Quick,
             (_, true) => Effort::Thorough,

@@ -384,7 +384,7 @@ impl Conn {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.is_interruptible && self.env.conditions.interruption.is_interrupted()
+        self.is_interruptible && self.env.conditions.interruption.is_over()
     }
 
     /// From now on, an interruption of the run does not end its waits.

@@ -5,7 +5,6 @@
 //! somebody still waits on, or on which a check failed, is not used again.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -24,8 +23,6 @@ pub struct Cx {
     /// Where the current check begins on the shared connection, and among the recordings.
     begin: [usize; 2],
     transcripts: Option<Arc<Transcripts>>,
-    /// How long the agents of the connections took to start.
-    starting: Duration,
 }
 
 impl Cx {
@@ -39,7 +36,6 @@ impl Cx {
             done: Vec::new(),
             begin: [0; 2],
             transcripts: None,
-            starting: Duration::ZERO,
         }
     }
 
@@ -63,9 +59,7 @@ impl Cx {
     pub fn ready(&mut self) -> Outcome<&mut Conn> {
         if self.shared.is_none() {
             let mut conn = Conn::start(self.env.clone())?;
-            let opened = conn.open(&Caps::Full);
-            self.starting += conn.start_took();
-            if let Err(stop) = opened {
+            if let Err(stop) = conn.open(&Caps::Full) {
                 self.done.push(conn.into_recording());
                 return Err(stop);
             }
@@ -117,20 +111,15 @@ impl Cx {
     /// Ends the connections of the check's own, whose sessions are left as they are: another
     /// connection opens them again.
     pub fn end_fresh(&mut self) {
-        let fresh = self.take_fresh();
+        let fresh = std::mem::take(&mut self.fresh);
         self.done
             .extend(fresh.into_iter().map(Conn::into_recording));
     }
 
-    fn take_fresh(&mut self) -> Vec<Conn> {
-        let fresh = std::mem::take(&mut self.fresh);
-        self.starting += fresh.iter().map(Conn::start_took).sum::<Duration>();
-        fresh
-    }
-
-    /// Returns how long the agents took to start, on all connections so far.
-    pub(crate) fn starting(&self) -> Duration {
-        self.starting
+    /// Returns how many connections of its own the check has opened.
+    pub(crate) fn starts(&self) -> usize {
+        let [_, done] = self.begin;
+        self.fresh.len() + self.done.len().saturating_sub(done)
     }
 
     /// Begins a check.
@@ -194,7 +183,7 @@ impl Cx {
 
     /// Ends a check.
     pub(crate) fn end(&mut self, passed: bool) {
-        let fresh = self.take_fresh();
+        let fresh = std::mem::take(&mut self.fresh);
         self.done.extend(fresh.into_iter().map(cleanup::end));
         if let Some(conn) = self.shared.take() {
             if passed && conn.is_clean() && !conn.is_heavy() {

@@ -71,6 +71,9 @@ pub struct Document {
     /// Whether the run was interrupted by a signal. Then it is [`Conformity::Incomplete`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
+    /// What a quick run has left out, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quick: Option<String>,
     /// Accepted findings that are none any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale: Vec<Stale>,
@@ -275,6 +278,7 @@ impl Document {
             cancel_times: report.cancel_times,
             root_cause: report.root_cause.clone(),
             interrupted: report.interrupted,
+            quick: report.quick.clone(),
             ..Self::new(Party::Agent, entries.collect(), setting)
         };
         document.decide();
@@ -331,6 +335,7 @@ impl Document {
             cancel_times: None,
             root_cause: None,
             interrupted: false,
+            quick: None,
             stale: Vec::new(),
             narrowed: setting.choice.is_narrowed(),
             left_out: setting.choice.skip.clone(),
@@ -466,6 +471,9 @@ impl Document {
         ];
         if self.kind == Party::Agent {
             provenance.push(("prompts", self.prompts.to_string()));
+        }
+        if let Some(left_out) = &self.quick {
+            provenance.push(("not run by --quick", left_out.clone()));
         }
         // Reports of older suites lack some.
         provenance.retain(|(_, value)| !value.is_empty());

@@ -28,6 +28,7 @@ fn run(verdicts: &[(Tier, Verdict)]) -> suite::Report {
             verdict: verdict.clone(),
             took: Duration::from_micros(1_234_567),
             prompts: 0,
+            starts: 0,
             opens_session: false,
             transcripts: vec!["a.jsonl".to_owned()],
         }
@@ -46,6 +47,7 @@ fn run(verdicts: &[(Tier, Verdict)]) -> suite::Report {
         protocol: 2,
         took: Duration::from_secs(5),
         interrupted: false,
+        quick: None,
     }
 }
 

@@ -58,6 +58,7 @@ pub(super) fn report(name: &str, entries: &[(&str, Tier, Outcome)]) -> Document 
         }),
         root_cause: None,
         interrupted: false,
+        quick: None,
         stale: Vec::new(),
         strict: false,
         seconds: 2.0,

@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::report::{Row, Verdict};
 use super::run::Chosen;
 use super::setup::Depth;
 use crate::harness::Profile;
@@ -16,7 +17,7 @@ use crate::wire::Version;
 /// How thorough a run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// Few prompts, and no check begins after 40 s; see [`QuickLimits`].
+    /// Few prompts and starts of the agent, in less than a minute; see [`QuickLimits`].
     Quick,
     /// Every check once.
     #[default]
@@ -28,11 +29,13 @@ pub enum Effort {
 /// How many prompts a quick run sends at most, those of the preflight and the exploration included.
 pub(super) const QUICK_PROMPTS: usize = 12;
 
-/// The limits of a quick run.
+/// The limits of a quick run. Both times begin with its first session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuickLimits {
-    /// When no further check begins (default 40 s). The starts of the agent are not counted.
+    /// When no further check begins (default 40 s).
     pub time: Duration,
+    /// When the waits of checks end (default 50 s); the agents are ended afterwards.
+    pub end: Duration,
     /// How long a turn may take, unless it was set (default 15 s); the first one twice as long.
     pub turn: Duration,
 }
@@ -41,30 +44,57 @@ impl Default for QuickLimits {
     fn default() -> Self {
         Self {
             time: Duration::from_secs(40),
+            end: Duration::from_secs(50),
             turn: Duration::from_secs(15),
         }
     }
 }
 
-/// When a run begins no further check; the time that the agent took to start is not counted.
-#[derive(Clone, Copy, Debug)]
+/// What a quick run can afford: chosen by the time that the agent takes to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
-    began: Instant,
-    limit: Option<Duration>,
+    /// How many prompts are left.
+    pub(super) prompts: usize,
+    /// How many starts of the agent are left.
+    pub(super) starts: usize,
 }
 
 impl Budget {
-    /// Creates the budget of a run that began at this time; without a limit unless it is quick.
-    pub(super) fn new(began: Instant, effort: Effort, limits: QuickLimits) -> Self {
-        let limit = (effort == Effort::Quick).then_some(limits.time);
-        Self { began, limit }
+    /// Without a limit of starts.
+    pub(super) fn of_prompts(spent: usize) -> Self {
+        Self {
+            prompts: QUICK_PROMPTS.saturating_sub(spent),
+            starts: usize::MAX,
+        }
     }
 
-    /// Whether it is over, for a thread that has waited so long for the agent to start.
-    pub(super) fn is_over(&self, now: Instant, starting: Duration) -> bool {
-        let spent = now.saturating_duration_since(self.began);
-        let spent = spent.saturating_sub(starting);
-        self.limit.is_some_and(|limit| spent > limit)
+    /// Limits the starts: three quarters of the `time` in which checks begin, by so many jobs, each of
+    /// which needs a start for what its checks share; `start` is the time of one.
+    pub(super) fn with_starts(self, time: Duration, start: Duration, jobs: usize) -> Self {
+        let millis = start.as_millis().max(1);
+        let of_job = time.as_millis() * 3 / 4 / millis;
+        let of_job = usize::try_from(of_job).unwrap_or(usize::MAX);
+        let starts = of_job.saturating_sub(1).saturating_mul(jobs);
+        Self { starts, ..self }
+    }
+
+    /// Takes what a check costs, if it can be afforded.
+    fn spend(&mut self, prompts: usize, starts: usize) -> Result<(), &'static str> {
+        let rest = self.prompts.checked_sub(prompts).ok_or(NO_PROMPTS)?;
+        self.starts = self.starts.checked_sub(starts).ok_or(NO_STARTS)?;
+        self.prompts = rest;
+        Ok(())
+    }
+}
+
+/// An agent that takes longer to start is busy meanwhile, so that more of them than cores are slower.
+const BUSY_START: Duration = Duration::from_secs(1);
+
+/// Returns how many agents run at once, at most `most`.
+pub(super) fn jobs(most: usize, start: Duration, cores: usize) -> usize {
+    match start > BUSY_START {
+        true => most.min(cores).max(1),
+        false => most.max(1),
     }
 }
 
@@ -73,13 +103,13 @@ pub(super) const REPEATS: usize = 2;
 
 /// Why a quick run does not have a row.
 pub(super) const NO_PROMPTS: &str = "not run: --quick sends few prompts";
-pub(super) const NO_TIME: &str =
-    "not run: --quick begins no check after 40 s, without the starts of the agent";
+pub(super) const NO_STARTS: &str = "not run: --quick starts a slow agent few times";
+pub(super) const NO_TIME: &str = "not run: the time of --quick was over";
 
 /// The words that a quick run says on its exploration.
 pub(crate) const QUICK_WORDS: [&str; 3] = ["hello", "slow", "tool"];
 
-/// Prompts by id, for each version.
+/// Prompts by id, for each version, and starts of the agent.
 type Table = HashMap<String, HashMap<String, usize>>;
 
 static PROMPTS: LazyLock<Table> = LazyLock::new(|| {
@@ -91,6 +121,13 @@ static PROMPTS: LazyLock<Table> = LazyLock::new(|| {
 pub(super) fn prompts(id: &str, version: Version) -> Option<usize> {
     let of_version = PROMPTS.get(&format!("v{}", version.as_str()))?;
     of_version.get(id).copied()
+}
+
+/// Returns how many connections of its own a check opens.
+pub(super) fn starts(id: &str, version: Version) -> usize {
+    let of_version = PROMPTS.get(&format!("starts-v{}", version.as_str()));
+    let starts = of_version.and_then(|of_version| of_version.get(id).copied());
+    starts.unwrap_or_default()
 }
 
 /// Returns how far the preflight goes.
@@ -117,21 +154,62 @@ pub(super) fn of_explorations(profile: &Profile, effort: Effort) -> usize {
     }
 }
 
-/// Returns the rows of a quick run, by their place in `chosen`: those without a prompt, and as many
-/// others as the budget allows; what decides the verdict comes first.
-pub(super) fn quick(chosen: &[Chosen], version: Version, spent: usize) -> Vec<usize> {
-    let prompts = |(_, row): &Chosen| prompts(row.id, version).unwrap_or_default();
+/// Returns the rows of a quick run, by their place in `chosen`, and those that it leaves out with the
+/// reason: it has what the budget allows, and what decides the verdict comes first.
+pub(super) fn quick(
+    chosen: &[Chosen],
+    version: Version,
+    mut budget: Budget,
+) -> (Vec<usize>, Vec<(usize, &'static str)>) {
+    let cost = |row: &Chosen| {
+        let id = row.1.id;
+        (
+            prompts(id, version).unwrap_or_default(),
+            starts(id, version),
+        )
+    };
+    let runs = |row: &Chosen| matches!(row.1.check, Check::Run(_));
     let mut order: Vec<(usize, &Chosen)> = chosen.iter().enumerate().collect();
-    order.sort_by_key(|(_, row)| (row.1.tier, prompts(row)));
-    let mut left = QUICK_PROMPTS.saturating_sub(spent);
-    order.retain(|(_, row)| match left.checked_sub(prompts(row)) {
-        Some(rest) => {
-            left = rest;
-            true
+    order.retain(|(_, row)| runs(row));
+    order.sort_by_key(|(_, row)| (row.1.tier, cost(row)));
+    let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+    for (index, row) in order {
+        let (prompts, starts) = cost(row);
+        match budget.spend(prompts, starts) {
+            Ok(()) => kept.push(index),
+            Err(reason) => left_out.push((index, reason)),
         }
-        None => false,
-    });
-    order.into_iter().map(|(index, _)| index).collect()
+    }
+    (kept, left_out)
+}
+
+/// Returns what a quick run has left out, and why, in one line. `start` is how long the agent takes to start.
+pub(super) fn left_out_of(rows: &[Row], start: Duration) -> Option<String> {
+    let count = |reason: &str| {
+        let rows = rows.iter().filter(|row| match &row.verdict {
+            Verdict::Excluded(found) => *found == reason,
+            Verdict::Inconclusive(found) => found == reason,
+            _ => false,
+        });
+        rows.count()
+    };
+    let seconds = start.as_secs_f64();
+    let parts = [
+        (
+            count(NO_PROMPTS),
+            format!("need more than {QUICK_PROMPTS} prompts in all"),
+        ),
+        (
+            count(NO_STARTS),
+            format!("need starts of the agent, of {seconds:.1} s each"),
+        ),
+        (count(NO_TIME), "were too late".to_owned()),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<_> = parts
+        .map(|(count, why)| format!("{count} that {why}"))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 #[cfg(unix)]

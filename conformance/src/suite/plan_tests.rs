@@ -19,14 +19,17 @@ fn all(version: Version) -> Vec<Chosen> {
 fn a_quick_run_stays_within_its_budget_and_keeps_what_needs_no_prompt() {
     for version in [Version::V1, Version::V2] {
         let chosen = all(version);
-        let kept = quick(&chosen, version, 4);
+        let (kept, left_out) = quick(&chosen, version, Budget::of_prompts(4));
         let of = |index: &usize| prompts(chosen[*index].1.id, version).unwrap_or_default();
         let sum: usize = kept.iter().map(of).sum();
         assert!((1..=QUICK_PROMPTS - 4).contains(&sum), "{sum}");
         for (index, (_, row)) in chosen.iter().enumerate() {
             let is_free = prompts(row.id, version).unwrap_or_default() == 0;
-            assert!(!is_free || kept.contains(&index), "{}", row.id);
+            let is_run = matches!(row.check, Check::Run(_));
+            assert!(!is_free || !is_run || kept.contains(&index), "{}", row.id);
         }
+        assert!(!left_out.is_empty());
+        assert!(left_out.iter().all(|(_, reason)| *reason == NO_PROMPTS));
     }
 }
 
@@ -43,16 +46,36 @@ fn the_preflight_goes_as_far_as_the_rows_need() {
     assert_eq!(depth("jsonrpc.envelope"), Depth::Turn);
 }
 
+/// The starts of an agent that needs eight seconds, and two jobs: what its checks share included, they
+/// take no longer than checks may begin.
 #[test]
-fn the_starts_of_the_agent_are_not_counted_in_a_quick_run() {
-    let (began, second) = (Instant::now(), Duration::from_secs(1));
-    let limits = QuickLimits::default();
-    let quick = Budget::new(began, Effort::Quick, limits);
-    let over = |after: u32, starting: u32| quick.is_over(began + after * second, starting * second);
-    assert!(!over(40, 0) && over(41, 0));
-    assert!(!over(100, 60) && over(101, 60));
-    let normal = Budget::new(began, Effort::Normal, limits);
-    assert!(!normal.is_over(began + 1000 * second, Duration::ZERO));
+fn a_quick_run_starts_a_slow_agent_as_often_as_its_time_allows() {
+    let (time, start) = (QuickLimits::default().time, Duration::from_secs(8));
+    for version in [Version::V1, Version::V2] {
+        let chosen = all(version);
+        let budget = Budget::of_prompts(4).with_starts(time, start, 2);
+        assert_eq!(budget.starts, 4);
+        let (kept, left_out) = quick(&chosen, version, budget);
+        let of = |index: &usize| starts(chosen[*index].1.id, version);
+        let sum: usize = kept.iter().map(of).sum();
+        assert!((1..=4).contains(&sum), "{sum}");
+        assert!(left_out.iter().any(|(_, reason)| *reason == NO_STARTS));
+        let costs_nothing = kept.iter().filter(|index| of(index) == 0).count();
+        assert!(costs_nothing > kept.len() / 2);
+    }
+    let never = Budget::of_prompts(0).with_starts(time, Duration::from_secs(90), 4);
+    assert_eq!(never.starts, 0);
+    let at_once = Budget::of_prompts(0).with_starts(time, Duration::ZERO, 1);
+    assert!(at_once.starts > 1000);
+}
+
+#[test]
+fn no_more_slow_agents_run_at_once_than_there_are_cores() {
+    let (fast, slow) = (Duration::from_millis(300), Duration::from_secs(3));
+    assert_eq!(
+        [jobs(4, fast, 2), jobs(4, slow, 2), jobs(4, slow, 16)],
+        [4, 2, 4]
+    );
 }
 
 /// A run against the reference agent of a version.
@@ -81,12 +104,14 @@ fn reference(version: Version, options: &Options) -> Report {
     run(&Arc::new(env), options, |_, _| {}).unwrap()
 }
 
-/// After a change of the checks: `UPDATE_PROMPTS=1 cargo test -p acp-conformance plan`.
+/// After a change of the checks: `UPDATE_PROMPTS=1 cargo test -p acp-conformance table_of_prompts`. Other
+/// tests need the new table.
 #[test]
 fn the_table_of_prompts_is_true() {
     let mut text = String::from(
         "# How many prompts each check sends to the reference agent; a check that is not here opens no session.\n\
-         # Written by: UPDATE_PROMPTS=1 cargo test -p acp-conformance plan\n",
+         # Then how many connections of its own it opens; one that is not there opens none.\n\
+         # Written by: UPDATE_PROMPTS=1 cargo test -p acp-conformance --lib table_of_prompts\n",
     );
     let mut wrong = String::new();
     for version in [Version::V1, Version::V2] {
@@ -101,9 +126,14 @@ fn the_table_of_prompts_is_true() {
         for (id, prompts) in &found {
             let _ = writeln!(text, "\"{id}\" = {prompts}");
         }
+        let _ = writeln!(text, "\n[starts-v{}]", version.as_str());
+        for row in report.rows.iter().filter(|row| row.starts > 0) {
+            let _ = writeln!(text, "\"{}\" = {}", row.requirement.id, row.starts);
+        }
         for row in &report.rows {
             let id = row.requirement.id;
-            let (found, known) = (found.get(id).copied(), prompts(id, version));
+            let found = (found.get(id).copied(), row.starts);
+            let known = (prompts(id, version), starts(id, version));
             if found != known {
                 wrong += &format!("v{} {id}: {found:?}, not {known:?}\n", version.as_str());
             }

@@ -38,6 +38,8 @@ pub struct Row {
     pub took: Duration,
     /// How many prompts it sent.
     pub prompts: usize,
+    /// How many connections of its own it opened.
+    pub starts: usize,
     /// Whether it called a method of sessions.
     pub opens_session: bool,
     /// Files of its connections, in the folder of the transcripts.
@@ -121,6 +123,8 @@ pub struct Report {
     pub took: Duration,
     /// Whether it was interrupted.
     pub interrupted: bool,
+    /// What a quick run has left out, and why; `None` if nothing.
+    pub quick: Option<String>,
 }
 
 impl Verdict {

@@ -1,5 +1,6 @@
 //! Runs checks, several at once, and judges what was said.
 
+use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -13,7 +14,7 @@ use super::unusable::Unusable;
 use super::{CancelTimes, Coverage, exploration, passive, trouble};
 use crate::Result;
 use crate::harness::{
-    self, Conditions, Cx, Env, Outcome, Profile, Recording, Transcripts, Unresponsive,
+    self, Conditions, Cx, Env, Interruption, Outcome, Profile, Recording, Transcripts, Unresponsive,
 };
 use crate::passive::Rule;
 use crate::requirements::{self, Area, Check, Choice, Requirement};
@@ -26,6 +27,8 @@ pub struct Options {
     pub choice: Choice,
     /// How many agents run at once.
     pub jobs: usize,
+    /// Whether that is at most the number of cores if the agent takes long to start.
+    pub adapts_jobs: bool,
     /// How thorough the run is.
     pub effort: Effort,
     /// The limits of a quick run.
@@ -81,6 +84,7 @@ struct Done {
     verdict: Verdict,
     took: Duration,
     prompts: usize,
+    starts: usize,
     opens_session: bool,
     transcripts: Vec<String>,
 }
@@ -106,7 +110,7 @@ pub fn estimate(env: &Env, options: &Options) -> Result<usize> {
     let prompts = |(_, row): &Chosen| plan::prompts(row.id, version).unwrap_or_default();
     let rows: usize = match options.effort {
         Effort::Quick => {
-            let kept = plan::quick(&chosen, version, first + explorations);
+            let (kept, _) = plan::quick(&chosen, version, Budget::of_prompts(first + explorations));
             let rows = kept.iter().filter_map(|index| chosen.get(*index));
             rows.map(prompts).sum()
         }
@@ -143,6 +147,7 @@ pub fn run(
         protocol: version.number(),
         took: Duration::ZERO,
         interrupted: false,
+        quick: None,
     };
     let interruption = &env.conditions.interruption;
     let preflight = preflight::run(env);
@@ -170,7 +175,6 @@ pub fn run(
         let recording = conn.into_recording();
         return Ok(report.unusable(env, options, &chosen, why, recording, started));
     }
-    let budget = Budget::new(started + conn.start_took(), options.effort, options.quick);
     let mut setup = Setup::default();
     if options.tries_setup {
         let depth = plan::depth(&chosen, version);
@@ -186,14 +190,16 @@ pub fn run(
     }
     let words = conn.agent.as_ref().filter(|_| options.takes_words);
     let profile = env.profile.clone().with_words_of(words);
-    let env = &Arc::new(adapted(env, options, &setup, profile));
+    let pace = Pace::of(options, started, conn.start_took(), &setup);
+    let env = &Arc::new(adapted(env, options, &setup, profile, &pace));
+    let interruption = &env.conditions.interruption;
     let mut recordings = vec![harness::cleanup::end(*conn)];
     options.keep(PREFLIGHT, recordings.first());
     report.root_cause.clone_from(&setup.cause);
     let broken = setup.breaks;
 
     let mut dones: Vec<Option<Done>> = vec![None; chosen.len()];
-    let mut tasks = tasks(&chosen, env, options);
+    let (mut tasks, left_out) = tasks(&chosen, env, options, &pace);
     let applies = |row: &Requirement| !is_remote || !requirements::is_about_stdio(row.id);
     tasks.retain(|task| match task {
         Task::Check(index, _) => chosen.get(*index).is_none_or(|(_, row)| applies(row)),
@@ -206,16 +212,18 @@ pub fn run(
         Task::Explore(_) => EXPLORATION,
     };
     thread::scope(|scope| {
-        for _ in 0..options.jobs.clamp(1, tasks.len().max(1)) {
+        for _ in 0..pace.jobs.clamp(1, tasks.len().max(1)) {
             let (done, next, tasks, id_of) = (done.clone(), &next, &tasks, &id_of);
+            let pace = &pace;
             scope.spawn(move || {
                 let mut cx = Cx::new(env.clone()).kept_in(options.transcripts.clone());
                 while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let is_over = budget.is_over(Instant::now(), cx.starting());
-                    let result = match (interruption.is_interrupted(), is_over) {
-                        (true, _) => left_out(*task, INTERRUPTED),
-                        (false, true) => left_out(*task, plan::NO_TIME),
-                        (false, false) => perform(&mut cx, *task, id_of(*task), options.effort),
+                    let starts = plan::starts(id_of(*task), version);
+                    let is_over = pace.is_over(Instant::now(), starts);
+                    let reason = cut(interruption).or(is_over.then_some(plan::NO_TIME));
+                    let result = match reason {
+                        Some(reason) => not_run(*task, reason),
+                        None => perform(&mut cx, *task, id_of(*task), options.effort),
                     };
                     // The receiver outlives the threads.
                     let _ = done.send(Message::Task(result));
@@ -250,14 +258,16 @@ pub fn run(
         let Some((verdict, place)) = verdict else {
             continue;
         };
-        let is_cut = report.interrupted && is_cut(row, &verdict);
-        let verdict = match verdict {
-            _ if is_cut => Verdict::Inconclusive(INTERRUPTED.to_owned()),
+        let verdict = match (verdict, cut(interruption)) {
+            (_, Some(reason)) if is_about_the_end(row) => Verdict::Inconclusive(reason.to_owned()),
+            (Verdict::Inconclusive(_) | Verdict::Skip(_), _) if report.interrupted => {
+                Verdict::Inconclusive(INTERRUPTED.to_owned())
+            }
             // Its exploration says little on purpose.
-            Verdict::Inconclusive(_) | Verdict::Skip(_) if is_quick => {
+            (Verdict::Inconclusive(_) | Verdict::Skip(_), _) if is_quick => {
                 Verdict::Excluded(plan::NO_PROMPTS)
             }
-            verdict => verdict,
+            (verdict, _) => verdict,
         };
         let done = slot.insert(Done::at_once(verdict));
         if let Some(place) = place {
@@ -265,10 +275,6 @@ pub fn run(
             done.transcripts.extend(transcript);
         }
     }
-    let is_planned = |index: usize| {
-        let is_task = |task: &Task| matches!(task, Task::Check(other, _) if *other == index);
-        tasks.iter().any(is_task)
-    };
     let rows = chosen.iter().zip(dones).enumerate();
     let rows = rows.map(|(index, ((area, row), done))| {
         let done = match (done, row.check) {
@@ -279,17 +285,20 @@ pub fn run(
             (Some(done), _) => done,
             (None, Check::Excluded(reason)) => Done::at_once(Verdict::Excluded(reason)),
             (None, _) if !applies(row) => Done::at_once(Verdict::Excluded(NOT_STDIO)),
-            (None, Check::Run(_)) if !is_planned(index) => {
-                Done::at_once(Verdict::Excluded(plan::NO_PROMPTS))
-            }
             (None, Check::Run(_) | Check::Watch { .. }) => {
-                let reason = "the check did not come to an end".to_owned();
-                Done::at_once(Verdict::Inconclusive(reason))
+                let reason = left_out.iter().find(|(other, _)| *other == index);
+                Done::at_once(match reason {
+                    Some((_, reason)) => Verdict::Excluded(reason),
+                    None => Verdict::Inconclusive("the check did not come to an end".to_owned()),
+                })
             }
         };
         done.row(area, row)
     });
     report.rows = rows.collect();
+    if options.effort == Effort::Quick {
+        report.quick = plan::left_out_of(&report.rows, pace.start);
+    }
     if let (Some(breaks), Some(cause)) = (broken, &setup.cause) {
         report.breaks(env, options, breaks, cause);
     }
@@ -302,16 +311,57 @@ pub fn run(
     Ok(report)
 }
 
-/// Whether what messages show of a requirement says nothing, because the run was interrupted.
-fn is_cut(row: &Requirement, verdict: &Verdict) -> bool {
-    let is_at_end = matches!(
+/// Returns why the waits of checks have ended before their time, if they have.
+fn cut(interruption: &Interruption) -> Option<&'static str> {
+    match interruption.is_interrupted() {
+        true => Some(INTERRUPTED),
+        false => interruption.is_over().then_some(plan::NO_TIME),
+    }
+}
+
+/// Whether the requirement is about the end of a connection, which says nothing of one that is cut.
+fn is_about_the_end(row: &Requirement) -> bool {
+    matches!(
         row.check,
         Check::Watch {
             look: Rule::End(_),
             ..
         }
-    );
-    is_at_end || !matches!(verdict, Verdict::Pass | Verdict::Fail(_))
+    )
+}
+
+/// How fast a run goes, after the first start of the agent.
+struct Pace {
+    /// How long the agent took to start, up to its first session.
+    start: Duration,
+    jobs: usize,
+    /// When a quick run begins no further check, and when its waits end.
+    quick: Option<[Instant; 2]>,
+}
+
+impl Pace {
+    fn of(options: &Options, started: Instant, start: Duration, setup: &Setup) -> Self {
+        let start = start + setup.session.unwrap_or_default();
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let limits = options.quick;
+        Self {
+            start,
+            jobs: match options.adapts_jobs {
+                true => plan::jobs(options.jobs, start, cores),
+                false => options.jobs,
+            },
+            quick: (options.effort == Effort::Quick)
+                .then(|| [limits.time, limits.end].map(|limit| started + start + limit)),
+        }
+    }
+
+    /// Whether it is too late to begin a check that starts the agent so many times.
+    fn is_over(&self, now: Instant, starts: usize) -> bool {
+        let starts = u32::try_from(starts).unwrap_or(u32::MAX);
+        let started = now + self.start.saturating_mul(starts);
+        self.quick
+            .is_some_and(|[time, end]| now > time || started > end)
+    }
 }
 
 impl Options {
@@ -353,6 +403,7 @@ impl Done {
             verdict,
             took: Duration::ZERO,
             prompts: 0,
+            starts: 0,
             opens_session: false,
             transcripts: Vec::new(),
         }
@@ -365,6 +416,7 @@ impl Done {
             verdict: self.verdict,
             took: self.took,
             prompts: self.prompts,
+            starts: self.starts,
             opens_session: self.opens_session,
             transcripts: self.transcripts,
         }
@@ -385,7 +437,7 @@ pub(super) fn all_rows(env: &Env) -> impl Iterator<Item = Chosen> {
 }
 
 /// Returns what the checks share, after what the preflight has shown.
-fn adapted(env: &Env, options: &Options, setup: &Setup, profile: Profile) -> Env {
+fn adapted(env: &Env, options: &Options, setup: &Setup, profile: Profile, pace: &Pace) -> Env {
     let grown = |usual: Duration, measured: Option<Duration>, longest: Duration| {
         let measured = measured.unwrap_or_default().saturating_mul(FACTOR);
         measured.min(longest).max(usual)
@@ -417,6 +469,10 @@ fn adapted(env: &Env, options: &Options, setup: &Setup, profile: Profile) -> Env
             has_started: options.tries_setup,
             start_timeout: Some(turn_timeout),
             few_words: is_quick,
+            interruption: env
+                .conditions
+                .interruption
+                .until(pace.quick.map(|[_, end]| end)),
             ..env.conditions.clone()
         },
     }
@@ -427,8 +483,14 @@ fn explores(chosen: &[Chosen], options: &Options) -> bool {
     !options.choice.is_partial() || chosen.iter().any(watches)
 }
 
-/// The explorations first, for they take longest.
-fn tasks(chosen: &[Chosen], env: &Env, options: &Options) -> Vec<Task> {
+/// Returns the tasks, the explorations first, for they take longest; and what a quick run leaves out, with
+/// the reason.
+fn tasks(
+    chosen: &[Chosen],
+    env: &Env,
+    options: &Options,
+    pace: &Pace,
+) -> (Vec<Task>, Vec<(usize, &'static str)>) {
     let version = env.schema.version();
     let is_quick = options.effort == Effort::Quick;
     let mut tasks = Vec::new();
@@ -438,12 +500,14 @@ fn tasks(chosen: &[Chosen], env: &Env, options: &Options) -> Vec<Task> {
             tasks.push(Task::Explore(exploration::with_nothing));
         }
     }
-    let order = match is_quick {
+    let (order, left_out) = match is_quick {
         true => {
             let explorations = plan::of_explorations(&env.profile, options.effort);
-            plan::quick(chosen, version, explorations + 1)
+            let budget = Budget::of_prompts(explorations + 1);
+            let budget = budget.with_starts(options.quick.time, pace.start, pace.jobs);
+            plan::quick(chosen, version, budget)
         }
-        false => (0..chosen.len()).collect(),
+        false => ((0..chosen.len()).collect(), Vec::new()),
     };
     let checks = order
         .into_iter()
@@ -452,7 +516,7 @@ fn tasks(chosen: &[Chosen], env: &Env, options: &Options) -> Vec<Task> {
             _ => None,
         });
     tasks.extend(checks);
-    tasks
+    (tasks, left_out)
 }
 
 fn perform(cx: &mut Cx, task: Task, id: &str, effort: Effort) -> Option<(usize, Done)> {
@@ -472,26 +536,27 @@ fn perform(cx: &mut Cx, task: Task, id: &str, effort: Effort) -> Option<(usize, 
         Effort::Thorough => plan::REPEATS,
         _ => 0,
     };
-    let mut prompts = 0;
+    let (mut prompts, mut starts) = (0, 0);
     let mut transcripts = Vec::new();
     loop {
         cx.begin();
         let outcome = check(cx);
         let passed = outcome.is_ok();
-        let is_interrupted = cx.env().conditions.interruption.is_interrupted();
-        let verdict = match is_interrupted {
+        let cut = cut(&cx.env().conditions.interruption);
+        let verdict = match cut {
             // Its waits have ended too early.
-            true => Verdict::Inconclusive(INTERRUPTED.to_owned()),
-            false => trouble::verdict(cx, outcome),
+            Some(reason) => Verdict::Inconclusive(reason.to_owned()),
+            None => trouble::verdict(cx, outcome),
         };
         let sent = cx.prompts();
         prompts += sent;
+        starts += cx.starts();
         let opens_session = cx.has_sent(|method| method.starts_with("session/"));
         transcripts.extend(cx.write_down(id));
         cx.end(passed);
         // Without a prompt, the model has no part in it.
         let is_unclear = matches!(verdict, Verdict::Inconclusive(_));
-        if !is_unclear || repeats == 0 || sent == 0 || is_interrupted {
+        if !is_unclear || repeats == 0 || sent == 0 || cut.is_some() {
             let took = started.elapsed();
             return Some((
                 index,
@@ -499,6 +564,7 @@ fn perform(cx: &mut Cx, task: Task, id: &str, effort: Effort) -> Option<(usize, 
                     verdict,
                     took,
                     prompts,
+                    starts,
                     opens_session,
                     transcripts,
                 },
@@ -510,7 +576,7 @@ fn perform(cx: &mut Cx, task: Task, id: &str, effort: Effort) -> Option<(usize, 
 
 /// What a run has no time for. It is inconclusive, so that a run which judged next to nothing is
 /// incomplete.
-fn left_out(task: Task, reason: &str) -> Option<(usize, Done)> {
+fn not_run(task: Task, reason: &str) -> Option<(usize, Done)> {
     match task {
         Task::Explore(_) => None,
         Task::Check(index, _) => {

@@ -80,6 +80,7 @@ fn blocked(chosen: &[Chosen], breaks: Option<&str>, cause: &RootCause, need: &st
             verdict,
             took: Duration::ZERO,
             prompts: 0,
+            starts: 0,
             opens_session: false,
             transcripts: Vec::new(),
         }
