@@ -189,7 +189,7 @@ fn a_new_member_of_a_bundled_document_fails_until_it_is_mapped() {
     for unstable in [false, true] {
         let same = json!({ "op": "test", "path": "/$defs/Cost/type", "value": "object" });
         assert!(bundled(unstable, same).is_ok());
-        let at = "/$defs/PromptRequest/properties/idempotencyKey";
+        let at = "/$defs/PromptRequest/properties/priority";
         let member = json!({ "op": "add", "path": at, "value": { "type": ["string", "null"] } });
         let error = bundled(unstable, member).unwrap_err();
         assert!(error.starts_with(&format!("patch.json: {at}: ")), "{error}");

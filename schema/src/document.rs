@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::strict_json::read;
 use crate::walk::{escaped, schemas};
-use crate::{Error, V1, V2, infinite_types};
+use crate::{Error, V1, V2, V2_PREVIEW, infinite_types};
 
 /// The keywords that documents add to JSON Schema.
 const KEYWORDS: [&str; 19] = [
@@ -72,12 +72,12 @@ impl Document {
         Self::parse("v1.json", V1)
     }
 
-    /// The bundled document of the draft of protocol version 2.
+    /// The bundled document of the draft of protocol version 2, with [`V2_PREVIEW`] applied.
     ///
     /// # Errors
     /// Never for the bundled document.
     pub fn v2() -> Result<Self, Error> {
-        Self::parse("v2.json", V2)
+        Self::parse("v2.json", V2)?.overlay("v2.preview.json", V2_PREVIEW)
     }
 
     /// Parses a document; errors call it `name`.

@@ -36,6 +36,10 @@ pub const V1: &str = include_str!("../v1.json");
 /// The document of the draft of protocol version 2.
 pub const V2: &str = include_str!("../v2.json");
 
+/// The overlay with members of version 2's Preview that the official documents do not have yet;
+/// [`Document::v2`] has it applied.
+pub const V2_PREVIEW: &str = include_str!("../v2.preview.json");
+
 /// How the types of [`V1`] and [`V2`] convert to each other, where their names do not tell.
 pub const V1_V2: &str = include_str!("../v1-v2.json");
 

@@ -2,7 +2,7 @@
 
 mod official;
 
-use acp_schema::{EXTENSIONS, V1, V1_UNSTABLE, V2, V2_UNSTABLE};
+use acp_schema::{EXTENSIONS, V1, V1_UNSTABLE, V2, V2_PREVIEW, V2_UNSTABLE};
 use serde_json::Value;
 
 /// Keywords that the bundled documents use.
@@ -60,6 +60,7 @@ fn documents() -> Vec<(&'static str, Value)> {
         ("v1.json", V1),
         ("v1.unstable.json", V1_UNSTABLE),
         ("v2.json", V2),
+        ("v2.preview.json", V2_PREVIEW),
         ("v2.unstable.json", V2_UNSTABLE),
         ("extensions.json", EXTENSIONS),
     ];

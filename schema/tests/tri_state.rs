@@ -121,7 +121,7 @@ const V2: &[(&str, RoundTrip)] = official_types! { v2:
 
 #[test]
 fn the_marker_stands_where_null_has_a_meaning() {
-    let [first, second] = official::ours();
+    let [first, second] = official::compared();
     let mut wrong = wrong(&first, V1);
     wrong.extend(self::wrong(&second, V2));
     assert!(wrong.is_empty(), "{wrong:#?}");

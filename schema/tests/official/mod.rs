@@ -3,7 +3,7 @@
 #![allow(unreachable_pub, dead_code, reason = "each test is a crate of its own")]
 #![allow(clippy::expect_used, reason = "a helper of tests fails by panicking")]
 
-use acp_schema::{Document, V1_UNSTABLE, V2_UNSTABLE};
+use acp_schema::{Document, Error, V1_UNSTABLE, V2, V2_UNSTABLE};
 use agent_client_protocol_schema::{v1, v2};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 /// Definitions of a protocol version: ours and those of the official types.
 pub struct Version {
     pub name: &'static str,
-    /// Bundled document with its overlay of proposals.
+    /// Document of [`compared`].
     pub ours: Document,
     /// Definitions of all official messages.
     pub theirs: Map<String, Value>,
@@ -39,7 +39,7 @@ macro_rules! definitions {
 
 /// Returns all protocol versions.
 pub fn versions() -> [Version; 2] {
-    let [first, second] = ours();
+    let [first, second] = compared();
     [
         Version {
             name: "v1",
@@ -56,9 +56,18 @@ pub fn versions() -> [Version; 2] {
 
 /// Returns the bundled documents with their overlays.
 pub fn ours() -> [Document; 2] {
+    with_proposals(Document::v2())
+}
+
+/// Returns the documents without the overlay of the Preview, which the official types lack.
+pub fn compared() -> [Document; 2] {
+    with_proposals(Document::parse("v2.json", V2))
+}
+
+fn with_proposals(second: Result<Document, Error>) -> [Document; 2] {
     [
         Document::v1().and_then(|document| document.overlay("v1.unstable.json", V1_UNSTABLE)),
-        Document::v2().and_then(|document| document.overlay("v2.unstable.json", V2_UNSTABLE)),
+        second.and_then(|document| document.overlay("v2.unstable.json", V2_UNSTABLE)),
     ]
     .map(|document| document.expect("the bundled documents are valid"))
 }

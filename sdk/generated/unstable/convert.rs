@@ -941,6 +941,9 @@ impl Convert<v1::SessionUpdate> for v2::SessionUpdate {
                 Self::SessionMessageChunk(value) => {
                     v1::SessionUpdate::SessionMessageChunk(value.convert(losses)?)
                 }
+                other @ Self::ReplayComplete { .. } => {
+                    v1::SessionUpdate::Unknown(kept("replay_complete", &other, losses)?)
+                }
                 Self::Unknown(value) => {
                     unknown(value, &[], &[], &[], v1::SessionUpdate::Unknown, losses)?
                 }
@@ -1021,6 +1024,7 @@ impl Convert<v2::SessionUpdate> for v1::SessionUpdate {
                             "tool_call_content_chunk",
                             "terminal_update",
                             "terminal_output_chunk",
+                            "replay_complete",
                         ],
                         &[],
                         v2::SessionUpdate::Unknown,
@@ -1358,6 +1362,35 @@ impl Convert<v2::ResumeSessionRequest> for v1::LoadSessionRequest {
             replay_from: given("{\"type\":\"start\"}")?,
             meta: optional("_meta", self.meta, losses),
             system_prompt: optional("systemPrompt", self.system_prompt, losses),
+        })
+    }
+}
+
+impl Convert<v1::PromptRequest> for v2::PromptRequest {
+    fn convert(self, losses: &mut Losses) -> Option<v1::PromptRequest> {
+        if self.idempotency_key.is_some() {
+            losses.lost("idempotencyKey", "prompts of version 1 have no keys");
+        }
+        Some(v1::PromptRequest {
+            session_id: optional("sessionId", Some(self.session_id), losses)?,
+            prompt: optional("prompt", Some(self.prompt), losses)?,
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v2::PromptRequest> for v1::PromptRequest {
+    fn convert(self, losses: &mut Losses) -> Option<v2::PromptRequest> {
+        Some(v2::PromptRequest {
+            session_id: optional("sessionId", Some(self.session_id), losses)?,
+            prompt: limit(
+                "prompt",
+                optional("prompt", Some(self.prompt), losses),
+                1f64..,
+                losses,
+            )?,
+            meta: optional("_meta", self.meta, losses),
+            idempotency_key: Default::default(),
         })
     }
 }
@@ -3483,31 +3516,6 @@ for v1::SessionConfigOptionValueBoolean {
     }
 }
 
-impl Convert<v1::PromptRequest> for v2::PromptRequest {
-    fn convert(self, losses: &mut Losses) -> Option<v1::PromptRequest> {
-        Some(v1::PromptRequest {
-            session_id: optional("sessionId", Some(self.session_id), losses)?,
-            prompt: optional("prompt", Some(self.prompt), losses)?,
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v2::PromptRequest> for v1::PromptRequest {
-    fn convert(self, losses: &mut Losses) -> Option<v2::PromptRequest> {
-        Some(v2::PromptRequest {
-            session_id: optional("sessionId", Some(self.session_id), losses)?,
-            prompt: limit(
-                "prompt",
-                optional("prompt", Some(self.prompt), losses),
-                1f64..,
-                losses,
-            )?,
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
 impl Convert<v1::RequestPermissionResponse> for v2::RequestPermissionResponse {
     fn convert(self, losses: &mut Losses) -> Option<v1::RequestPermissionResponse> {
         Some(v1::RequestPermissionResponse {
@@ -4861,6 +4869,7 @@ pairs!( {
     "LoadSessionResponse": v1::LoadSessionResponse = "ResumeSessionResponse": v2::ResumeSessionResponse,
     "ResumeSessionRequest": v1::ResumeSessionRequest = "ResumeSessionRequest": v2::ResumeSessionRequest,
     "LoadSessionRequest": v1::LoadSessionRequest = "ResumeSessionRequest": v2::ResumeSessionRequest,
+    "PromptRequest": v1::PromptRequest = "PromptRequest": v2::PromptRequest,
     "RequestPermissionRequest": v1::RequestPermissionRequest = "RequestPermissionRequest": v2::RequestPermissionRequest,
     "ElicitationSchema": v1::ElicitationSchema = "ElicitationSchema": v2::ElicitationSchema,
     "StringPropertySchema": v1::StringPropertySchema = "StringPropertySchema": v2::StringPropertySchema,
@@ -4959,7 +4968,6 @@ pairs!( {
     "DeleteSessionRequest": v1::DeleteSessionRequest = "DeleteSessionRequest": v2::DeleteSessionRequest,
     "CloseSessionRequest": v1::CloseSessionRequest = "CloseSessionRequest": v2::CloseSessionRequest,
     "SetSessionConfigOptionRequest": v1::SetSessionConfigOptionRequest = "SetSessionConfigOptionRequest": v2::SetSessionConfigOptionRequest,
-    "PromptRequest": v1::PromptRequest = "PromptRequest": v2::PromptRequest,
     "RequestPermissionResponse": v1::RequestPermissionResponse = "RequestPermissionResponse": v2::RequestPermissionResponse,
     "RequestPermissionOutcome": v1::RequestPermissionOutcome = "RequestPermissionOutcome": v2::RequestPermissionOutcome,
     "SelectedPermissionOutcome": v1::SelectedPermissionOutcome = "SelectedPermissionOutcome": v2::SelectedPermissionOutcome,

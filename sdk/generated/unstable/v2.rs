@@ -5330,6 +5330,8 @@ pub enum SessionUpdate {
     /// Next chunk of a message between two sessions. Only for clients that advertise
     /// `subagents`.
     SessionMessageChunk(SessionMessageChunk),
+    /// End of the replay of `session/resume`.
+    ReplayComplete(ReplayComplete),
     /// Unknown variant, preserved as received.
     Unknown(UnknownVariant),
 }
@@ -5454,6 +5456,12 @@ impl From<SessionMessageChunk> for SessionUpdate {
     }
 }
 
+impl From<ReplayComplete> for SessionUpdate {
+    fn from(value: ReplayComplete) -> Self {
+        Self::ReplayComplete(value)
+    }
+}
+
 impl TaggedUnion for SessionUpdate {
     const TAG: &'static str = "sessionUpdate";
 
@@ -5488,6 +5496,7 @@ impl TaggedUnion for SessionUpdate {
             "subagent_update" => variant.payload().map(Self::SubagentUpdate),
             "session_message" => variant.payload().map(Self::SessionMessage),
             "session_message_chunk" => variant.payload().map(Self::SessionMessageChunk),
+            "replay_complete" => variant.payload().map(Self::ReplayComplete),
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
@@ -5628,6 +5637,13 @@ impl runtime::Members for SessionUpdate {
                     payload,
                 )
             }
+            Self::ReplayComplete(payload) => {
+                runtime::write_variant(
+                    out,
+                    ["sessionUpdate", "replay_complete"],
+                    payload,
+                )
+            }
             Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
@@ -5657,6 +5673,7 @@ runtime::tagged_union!(SessionUpdate ["sessionUpdate"] {
     "subagent_update": SubagentUpdate,
     "session_message": SessionMessage,
     "session_message_chunk": SessionMessageChunk,
+    "replay_complete": ReplayComplete,
 });
 
 /// Next chunk of a message.
@@ -8730,6 +8747,9 @@ pub struct PromptRequest {
     pub prompt: Vec<ContentBlock>,
     /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
+    /// Key under which the message is inserted at most once. Absent if the client never resends
+    /// it.
+    pub idempotency_key: Option<IdempotencyKey>,
 }
 
 impl PromptRequest {
@@ -8740,6 +8760,7 @@ impl PromptRequest {
             session_id: session_id.into(),
             prompt,
             meta: None,
+            idempotency_key: None,
         }
     }
 
@@ -8749,12 +8770,23 @@ impl PromptRequest {
         self.meta = meta.into_option();
         self
     }
+
+    /// Sets [`idempotency_key`](Self::idempotency_key).
+    #[must_use]
+    pub fn with_idempotency_key<M>(
+        mut self,
+        idempotency_key: impl IntoOption<IdempotencyKey, M>,
+    ) -> Self {
+        self.idempotency_key = idempotency_key.into_option();
+        self
+    }
 }
 
 runtime::members!(PromptRequest {
     session_id "sessionId": SessionId = required,
     prompt "prompt": Vec<ContentBlock> = required,
     meta "_meta": Option<Meta> = optional + or_default,
+    idempotency_key "idempotencyKey": Option<IdempotencyKey> = optional,
 });
 
 /// Response to `session/request_permission` with the user's decision.
@@ -9209,6 +9241,44 @@ runtime::members!(CancelRequestNotification {
     request_id "requestId": RequestId = required,
     meta "_meta": Option<Meta> = optional + or_default,
 });
+
+/// End of the history that `session/resume` replays.
+///
+/// Sent once for each `session/resume` with `replayFrom`, after the last replayed update
+/// and before the response. Absent if the replay could not be completed.
+///
+/// Of the Preview of version 2: [Replay complete](https://agentclientprotocol.com/rfds/v2/session-replay-complete).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ReplayComplete {
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl ReplayComplete {
+    /// Creates the value with no field set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(ReplayComplete { meta "_meta": Option<Meta> = optional + or_default });
+
+/// Key that the client chooses, and repeats when it sends the request again.
+///
+/// Of the Preview of version 2: [Idempotency keys](https://agentclientprotocol.com/rfds/v2/idempotency-keys).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IdempotencyKey(Arc<str>);
+
+runtime::string_id!(IdempotencyKey);
 
 /// `mcp/message` forwards an MCP request to a server that the client provides.
 ///
@@ -14198,6 +14268,7 @@ pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
         "format",
         "groupId",
         "id",
+        "idempotencyKey",
         "kind",
         "lastModified",
         "messageId",
@@ -14604,6 +14675,7 @@ pub static SESSION_UPDATE_CONTENT: runtime::ContentTable = runtime::ContentTable
         ("notice", runtime::Content::State),
         ("plan_removed", runtime::Content::State),
         ("plan_update", runtime::Content::State),
+        ("replay_complete", runtime::Content::State),
         ("session_info_update", runtime::Content::State),
         ("session_message", runtime::Content::State),
         ("session_message_chunk", runtime::Content::State),

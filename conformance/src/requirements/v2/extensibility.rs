@@ -48,7 +48,7 @@ const OPTIONS: [&str; 4] = ["allow_once", "allow_always", "reject_once", "reject
 const PRIORITIES: [&str; 3] = ["high", "medium", "low"];
 
 /// The kinds of updates, those of the proposals too.
-const UPDATES: [&str; 23] = [
+const UPDATES: [&str; 24] = [
     "agent_message",
     "agent_message_chunk",
     "agent_thought",
@@ -60,6 +60,7 @@ const UPDATES: [&str; 23] = [
     "notice",
     "plan_removed",
     "plan_update",
+    "replay_complete",
     "session_info_update",
     "session_message",
     "session_message_chunk",
