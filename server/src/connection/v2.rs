@@ -43,23 +43,25 @@ impl ConnectionV2 {
         })
     }
 
-    /// Sends the state of a session, between a replay and the response. Nothing else of the
-    /// session is sent meanwhile: a barrier holds it until the response.
-    async fn send_state(&self, session: &str) -> HandlerResult<()> {
+    /// Sends what a replay ends with: its marker, and the state of the session. Nothing else of the
+    /// session is sent between the replay and the response: a barrier holds it.
+    async fn end_replay(&self, session: &str, is_replay: bool) -> HandlerResult<()> {
         let Some(subscription) = self.0.client.subscription(&session.into()) else {
             return Ok(());
         };
         let session = subscription.session();
+        let marker = is_replay.then(|| ReplayComplete::new().into());
         let (runs, asks) = {
             let state = session.state();
             let turn = state.queue.running().and_then(|running| running.turn);
             (turn.is_some(), !state.questions.is_empty())
         };
-        let update = updates::state(runs, asks);
-        if let Ok(text) = serde_json::to_string(&update) {
-            let peer = self.0.client.peer().ok_or_else(closed)?;
-            peer.room().await?;
-            wire::send_update(peer, session, &text, None)?;
+        let peer = self.0.client.peer().ok_or_else(closed)?;
+        for update in marker.into_iter().chain([updates::state(runs, asks)]) {
+            if let Ok(text) = serde_json::to_string::<SessionUpdate>(&update) {
+                peer.room().await?;
+                wire::send_update(peer, session, &text, None)?;
+            }
         }
         Ok(())
     }
@@ -157,6 +159,7 @@ impl Agent for ConnectionV2 {
         req: ResumeSessionRequest,
     ) -> HandlerResult<ResumeSessionResponse> {
         let id = &req.session_id.clone();
+        let is_replay = req.replay_from.is_some();
         let mut response: ResumeSessionResponse = match requests::resume_session(req)? {
             Resume::Load(request) => {
                 let response = self.0.load_session(&same(ctx), request).await;
@@ -168,7 +171,7 @@ impl Agent for ConnectionV2 {
             }
         };
         response.available_commands = to_v2(self.commands(id.as_str()))?;
-        self.send_state(id.as_str()).await?;
+        self.end_replay(id.as_str(), is_replay).await?;
         Ok(response)
     }
 
