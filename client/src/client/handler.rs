@@ -73,8 +73,9 @@ impl Handler {
         if gap != Gap::Truncated {
             inbox.lose_work();
         }
-        // A failed load has no end of history.
-        inbox.end_history();
+        if gap != Gap::Truncated {
+            inbox.abort_history();
+        }
         inbox.missing(gap, &self.reader_timeout()).await;
         if gap == Gap::Loaded {
             inbox.begin_history();

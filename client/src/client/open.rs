@@ -59,7 +59,8 @@ impl Client {
     /// Sends `session/load`, in version 2 `session/resume` with replay, and returns the session.
     ///
     /// Its [events](Session::events) begin with the replayed history, which ends with
-    /// [`Event::HistoryEnd`](crate::Event::HistoryEnd).
+    /// [`Event::HistoryEnd`](crate::Event::HistoryEnd): at the response, or before it where an agent of
+    /// version 2 sends `replay_complete`.
     ///
     /// The latest 8 MiB of the history are kept for the first reader.
     ///
@@ -147,9 +148,10 @@ impl Client {
         inbox.continues();
         let session = Session::new(self.inner.clone(), id, inbox.clone());
         let opened = move |response: Option<Response<M::Result>>| {
-            if let Some(Response { result, commands }) = response {
-                inbox.change_settings(|settings| set_opened(settings, state(result), commands));
-            }
+            let Some(Response { result, commands }) = response else {
+                return inbox.abort_history();
+            };
+            inbox.change_settings(|settings| set_opened(settings, state(result), commands));
             inbox.end_history();
         };
         self.inner.send_then::<M>(request, opened).await?;

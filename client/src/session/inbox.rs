@@ -115,13 +115,18 @@ impl Inbox {
         state.v2.converter.restart();
     }
 
-    /// Ends the history, if there is one.
+    /// Ends the complete history, if there is one.
     pub(crate) fn end_history(&self) {
         let mut state = self.lock();
         if state.phase == Phase::Replayed {
             state.phase = Phase::Live;
             state.push_now(Event::HistoryEnd, None);
         }
+    }
+
+    /// Ends a history that is not complete: there is no event of its end.
+    pub(crate) fn abort_history(&self) {
+        self.lock().phase = Phase::Live;
     }
 
     /// Begins a turn, whose prompt may have an id. If one is running, returns that one instead.

@@ -75,6 +75,8 @@ impl Converter {
                 said.extend(stateless(V2::StateUpdate(state)));
                 Converted::many(said)
             }
+            // What the reader does with it is no update: the history ends here.
+            V2::ReplayComplete(_) => Converted::many(self.calls.flush()),
             other => stateless(other),
         }
     }

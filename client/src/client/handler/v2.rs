@@ -6,7 +6,7 @@ use acp_sdk::convert::convert_logged;
 use acp_sdk::v1::{self, Client as _};
 use acp_sdk::v2::{
     Client, ClientContext, CompleteElicitationNotification, CreateElicitationRequest,
-    CreateElicitationResponse, RequestPermissionRequest, RequestPermissionResponse,
+    CreateElicitationResponse, RequestPermissionRequest, RequestPermissionResponse, SessionUpdate,
     UpdateSessionNotification,
 };
 use acp_sdk::{HandlerError, HandlerResult, Json};
@@ -26,12 +26,16 @@ impl Client for HandlerV2 {
         let session = note.session_id.as_str().into();
         let receiver = self.0.sessions.receiver(&session, note.meta.as_ref());
         let origin = session::Origin::of(note.meta.as_ref());
+        let ends_history = matches!(note.update, SessionUpdate::ReplayComplete(_));
         let (updates, end) = receiver.inbox.convert(note.update);
         for update in updates {
             let rest = self.0.deliver(&session, &receiver, update, origin.clone());
             if let Some(rest) = rest {
                 rest.await;
             }
+        }
+        if ends_history {
+            receiver.inbox.end_history();
         }
         if let Some(end) = end {
             receiver.inbox.end_work(end);

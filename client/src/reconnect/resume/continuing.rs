@@ -90,15 +90,14 @@ impl Resume {
             let reason = format!("the agent failed to continue the session: {}", error.get());
             return self.lose(id, &reason, out);
         }
-        match continuation {
-            Continuation::Cursor if envelope.is_truncated() => {
-                out.to_client.push_back(gap(id, "truncated"));
-            }
-            Continuation::Load => out.to_client.push_back(gap(id, "complete")),
-            _ => {}
+        if continuation == Continuation::Cursor && envelope.is_truncated() {
+            out.to_client.push_back(gap(id, "truncated"));
         }
-        if let Some(session) = self.sessions.get_mut(id) {
-            session.replays = false;
+        let session = self.sessions.get_mut(id);
+        let replayed = session.is_some_and(|session| std::mem::take(&mut session.replays));
+        // A replay that an earlier connection did not finish is finished by the events after it.
+        if replayed && continuation != Continuation::Reopen {
+            out.to_client.push_back(gap(id, "complete"));
         }
         let settings = messages::settings(id, &envelope.value());
         out.to_client.extend(settings);

@@ -270,6 +270,38 @@ fn a_forked_session_is_opened_again() {
     }
 }
 
+/// The events after the last one are the rest of the history, whose end the client waits for.
+#[test]
+fn a_replay_that_was_cut_off_is_complete_when_the_events_after_it_came() {
+    let mut layer = connected(ours());
+    let params = json!({"sessionId": "s", "cwd": "/x"});
+    let fork = json!({"id": 2, "method": "session/fork", "params": params});
+    layer.sent(bytes(fork)).unwrap();
+    receive(
+        &mut layer,
+        bytes(json!({"id": 2, "result": {"sessionId": "copy"}})),
+    );
+    let of_copy = |message: &&Value| message["params"]["sessionId"] == "copy";
+    let (_, to_agent) = reconnect(&mut layer);
+    let request = to_agent.iter().find(of_copy).unwrap();
+    assert_eq!(request["method"], "session/load");
+    let event = json!({"method": "session/update", "params": {"sessionId": "copy",
+        "update": {"sessionUpdate": "plan", "entries": []}, "_meta": {"acp-sdk": {"eventId": 4}}}});
+    receive(&mut layer, bytes(event));
+
+    let (to_client, to_agent) = reconnect(&mut layer);
+    assert_eq!(to_client.iter().find(of_copy), None, "no other history");
+    let request = to_agent.iter().find(of_copy).unwrap();
+    assert_eq!(request["method"], ResumeEvents::NAME);
+    assert_eq!(request["params"]["sinceEventId"], 4);
+    let answer = json!({"id": request["id"], "result": {"truncated": false}});
+    let (to_client, _) = receive(&mut layer, bytes(answer));
+    assert_eq!(
+        to_client[0]["params"],
+        json!({"sessionId": "copy", "kind": "complete", OWN: mark()})
+    );
+}
+
 /// The numbers of copied events are unknown until the first event of the copy.
 #[test]
 fn a_forked_session_continues_after_its_last_event() {

@@ -116,6 +116,19 @@ async fn history_is_marked_and_has_an_end() {
     assert_eq!(phases, expected);
 }
 
+/// Whoever waits for the end takes what came for the whole conversation.
+#[tokio::test]
+async fn a_history_that_is_cut_off_has_no_end() {
+    let inbox = Arc::new(Inbox::default());
+    inbox.begin_history();
+    update(&inbox, text("old")).await;
+    inbox.abort_history();
+    inbox.end_history();
+    update(&inbox, text("new")).await;
+    let events = inbox.add_reader();
+    assert_eq!(words(&events), ["0 old", "0 new"]);
+}
+
 #[tokio::test]
 async fn what_nobody_reads_is_bounded() {
     for (claimed, most) in [(true, KEPT_BYTES), (false, UNCLAIMED_BYTES)] {

@@ -76,6 +76,42 @@ async fn the_history_is_replayed_until_the_response() {
     assert_eq!(settings.config_options.unwrap()[0].id.as_str(), "mode");
 }
 
+/// The agent may have slow work to do after it, whose updates are no history.
+#[tokio::test]
+async fn the_marker_of_a_replay_ends_the_history_before_the_response() {
+    let (client, mut agent) = connect(Client::builder()).await;
+    let loading = tokio::spawn({
+        let client = client.clone();
+        async move { client.load_session("s", "/").await }
+    });
+    agent.called("session/resume").await;
+    agent.say("old").await;
+    let marker = json!({"sessionUpdate": "replay_complete", "_meta": {"a": 1}});
+    agent.update(marker.clone()).await;
+    agent.say("new").await;
+    agent.state("idle").await;
+    agent.answer(json!({})).await;
+    // There is no history to end.
+    agent.update(marker).await;
+    let session = within(loading).await.unwrap().unwrap();
+    agent.handled().await;
+    let mut events = session.events();
+    let events = std::iter::from_fn(|| events.next_ready());
+    let seen: Vec<_> = events
+        .map(|event| (event.phase == Phase::Replayed, word(&event.event)))
+        .collect();
+    let expected = [
+        (true, "old"),
+        (false, "history"),
+        (false, "new"),
+        (false, "idle"),
+    ];
+    assert_eq!(
+        seen,
+        expected.map(|(replayed, word)| (replayed, word.to_owned()))
+    );
+}
+
 #[tokio::test]
 async fn a_session_is_resumed_without_its_history() {
     let (client, mut agent) = connect(Client::builder()).await;
