@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use acp_sdk::v1::{ContentBlock, EmbeddedResourceResource, PromptCapabilities, SessionId};
-use acp_sdk::{HandlerError, HandlerResult};
+use acp_sdk::{HandlerError, HandlerResult, Meta};
 
 /// Spec: <https://agentclientprotocol.com/protocol/v1/session-setup#working-directory>
 ///
@@ -51,6 +51,26 @@ pub fn prompt(prompt: &[ContentBlock], announced: &PromptCapabilities) -> Handle
         ));
     }
     Ok(())
+}
+
+/// Where a prompt has its idempotency key.
+pub(crate) const IDEMPOTENCY_KEY: &str = "/_meta/acp-sdk/idempotencyKey";
+
+/// Returns the idempotency key of a prompt.
+///
+/// # Errors
+///
+/// Invalid params when it is no text.
+pub(crate) fn idempotency_key(meta: Option<&Meta>) -> HandlerResult<Option<String>> {
+    let ours: Option<serde_json::Value> = meta.and_then(|meta| meta.get("acp-sdk"));
+    match ours.as_ref().and_then(|ours| ours.get("idempotencyKey")) {
+        None | Some(serde_json::Value::Null) => Ok(None),
+        Some(serde_json::Value::String(key)) => Ok(Some(key.clone())),
+        Some(_) => {
+            let reason = "expected a text of 1 to 128 bytes";
+            Err(HandlerError::invalid_params(IDEMPOTENCY_KEY, reason))
+        }
+    }
 }
 
 /// Returns the bytes of a block's payload, which may be large.

@@ -25,6 +25,7 @@ pub(super) fn advertised(info: &AgentInfo) -> Meta {
     let mut ours = json!({
         "eventId": true,
         "promptId": true,
+        "idempotencyKey": true,
         "session": { "resume": true, "state": true, "fork": true, "promptResult": true },
     });
     if info.steering {

@@ -197,7 +197,10 @@ impl ServerConnection {
         submit: fn(&Session, Prompt) -> Result<Ticket, Refusal>,
     ) -> HandlerResult<(Session, Arc<Subscription>, Ticket)> {
         let (session, subscription) = self.attached(&req.session_id).await?;
-        let ticket = self.queue(&session, &subscription, req, submit)?;
+        let key = check::idempotency_key(req.meta.as_ref())?;
+        let in_order = session.in_order(key.is_some()).await?;
+        let ticket = self.queue(&session, &subscription, (req, key), submit)?;
+        drop(in_order);
         Ok((session, subscription, ticket))
     }
 
@@ -214,12 +217,17 @@ impl ServerConnection {
         &self,
         session: &Session,
         subscription: &Arc<Subscription>,
-        req: PromptRequest,
+        (req, key): (PromptRequest, Option<String>),
         submit: fn(&Session, Prompt) -> Result<Ticket, Refusal>,
     ) -> HandlerResult<Ticket> {
         check::prompt(&req.prompt, &self.core().info.prompt)?;
         let prompt = Prompt::new(req.prompt, req.meta, Some(self.prompter(subscription)));
-        submit(session, prompt).map_err(|refusal| refused(session.id(), refusal))
+        let prompt = match key {
+            Some(key) => prompt.once_as(&key),
+            None => Ok(prompt),
+        };
+        let ticket = prompt.and_then(|prompt| submit(session, prompt));
+        ticket.map_err(|refusal| refused(session.id(), refusal))
     }
 
     /// Answers a prompt with its stop reason and the other members of the answer.
@@ -528,8 +536,9 @@ impl Agent for ServerConnection {
 
     async fn cancel(&self, _: &AgentContext, note: CancelNotification) -> HandlerResult<()> {
         if let Some(subscription) = self.client.subscription(&note.session_id) {
-            let client = Some(self.client.id());
-            subscription.session().cancel_running_and(client);
+            let (session, client) = (subscription.session(), Some(self.client.id()));
+            let _in_order = session.in_order(false).await?;
+            session.cancel_running_and(client);
         }
         Ok(())
     }
@@ -620,7 +629,12 @@ pub(crate) fn closed(id: &SessionId) -> HandlerError {
 pub(crate) fn refused(id: &SessionId, refusal: Refusal) -> HandlerError {
     match refusal {
         Refusal::Closed => closed(id),
-        Refusal::TooLarge => HandlerError::invalid_params("/prompt", refusal.reason()),
+        Refusal::TooLarge | Refusal::OtherContent => {
+            HandlerError::invalid_params("/prompt", refusal.reason())
+        }
+        Refusal::NameLength => {
+            HandlerError::invalid_params(check::IDEMPOTENCY_KEY, refusal.reason())
+        }
         _ => {
             let reason = format!("session {id} refused the prompt: {}", refusal.reason());
             HandlerError::new(ErrorCode::INVALID_REQUEST, reason)

@@ -82,6 +82,8 @@ struct SessionInner {
     /// A std mutex: it is held for a few instructions, never across an await. Whoever needs the
     /// log's lock too takes that one first.
     state: Mutex<SessionState>,
+    /// Held while the names of prompts are read, so that what clients send later stays behind.
+    order: tokio::sync::Mutex<()>,
     /// Distinguishes ids given outside of turns from those of an earlier process.
     nonce: u32,
     ids: AtomicU64,
@@ -207,6 +209,7 @@ impl Session {
         environment: Environment,
     ) -> Self {
         let id_json = serde_json::to_string(&record.id).unwrap_or_default();
+        let copied = record.forked_from.as_ref().map_or(0, |(_, last)| *last);
         let state = SessionState {
             environment,
             settings: Settings::new(),
@@ -215,7 +218,7 @@ impl Session {
             message: None,
             uncommitted: rollback::Uncommitted::default(),
             policies: core.policies.clone(),
-            queue: Queue::default(),
+            queue: Queue::new(copied),
             handler_state: None,
             clients: Vec::new(),
             idle_timer: None,
@@ -230,6 +233,7 @@ impl Session {
             core,
             log,
             state: Mutex::new(state),
+            order: tokio::sync::Mutex::default(),
             ids: AtomicU64::new(0),
             used: AtomicU64::new(0),
             closed: CancellationToken::new(),

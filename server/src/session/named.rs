@@ -3,17 +3,20 @@
 //! again.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::hash_map::{DefaultHasher, RandomState};
+use std::hash::{BuildHasher, Hasher};
+use std::sync::{Arc, LazyLock};
 
-use acp_sdk::HandlerError;
 use acp_sdk::v1::{ContentBlock, MessageId, SessionUpdate, StopReason};
+use acp_sdk::{HandlerError, Json};
+use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
-use super::prompt::{Inserted, LONGEST_NAME, Progress, Prompt, PromptEnd, Ticket};
+use super::prompt::{Inserted, Progress, Prompt, PromptEnd, Ticket};
 use super::steering::delivered_input;
 use super::{PromptHandle, ReceivedText, Refusal, Session};
 use crate::Result;
-use crate::event::{EventBody, EventKind, TurnEvent, TurnId};
+use crate::event::{EventBody, EventKind, TokenUsage, TurnEvent, TurnId};
 
 /// Names that a session remembers.
 pub(super) const NAMES: usize = 256;
@@ -29,6 +32,33 @@ pub(super) struct NamedPrompt {
     message: Option<MessageId>,
     pub(super) progress: Arc<Progress>,
     cancel: CancellationToken,
+    /// The hash of its blocks.
+    content: u64,
+}
+
+/// A hash of the blocks of a prompt, in this process: the log has the blocks.
+#[derive(Clone)]
+pub(super) struct ContentHash(DefaultHasher);
+
+impl Default for ContentHash {
+    fn default() -> Self {
+        static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        Self(KEYS.build_hasher())
+    }
+}
+
+impl ContentHash {
+    fn add(&mut self, block: &ContentBlock) {
+        let text = serde_json::to_string(block).unwrap_or_default();
+        self.0.write(text.as_bytes());
+        self.0.write_u8(0xff);
+    }
+
+    pub(super) fn of(blocks: &[ContentBlock]) -> u64 {
+        let mut hash = Self::default();
+        blocks.iter().for_each(|block| hash.add(block));
+        hash.0.finish()
+    }
 }
 
 impl NamedPrompt {
@@ -38,7 +68,13 @@ impl NamedPrompt {
             message: prompt.message.clone(),
             progress: prompt.progress.clone(),
             cancel: prompt.cancel.clone(),
+            content: prompt.content,
         })
+    }
+
+    /// Returns whether a prompt has the same blocks.
+    pub(super) fn has_content_of(&self, prompt: &Prompt) -> bool {
+        self.content == prompt.content
     }
 
     /// Returns a further ticket for the prompt.
@@ -58,9 +94,18 @@ pub(super) struct NamedPrompts {
     prompts: VecDeque<NamedPrompt>,
     /// Whether those of the log are among them.
     is_recalled: bool,
+    /// The last event that was copied from another session, whose prompts are not those of this one.
+    copied: u64,
 }
 
 impl NamedPrompts {
+    pub(super) fn new(copied: u64) -> Self {
+        Self {
+            copied,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn add(&mut self, prompt: NamedPrompt) {
         if self.prompts.len() >= NAMES {
             self.prompts.pop_front();
@@ -88,14 +133,16 @@ impl NamedPrompts {
 
 impl Session {
     /// As [`prompt`](Self::prompt), but a prompt with the same name runs once: when it is sent again,
-    /// even after a restart, this returns a handle of the first one, whatever its content is.
+    /// even after a restart, this returns a handle of the first one. The names are the idempotency keys of
+    /// clients, too.
     ///
     /// A session remembers the latest 256 names, and of the time before it was opened those of its
-    /// latest 16,384 events. A name has at most 128 bytes.
+    /// latest 16,384 events. A name has 1 to 128 bytes. A fork has no name of its source.
     ///
     /// # Errors
     ///
-    /// As [`prompt`](Self::prompt), and [`Error::Store`](crate::Error::Store) when the log cannot be read.
+    /// As [`prompt`](Self::prompt), also for a known name with other content, and
+    /// [`Error::Store`](crate::Error::Store) when the log cannot be read.
     pub async fn prompt_once(
         &self,
         name: &str,
@@ -114,12 +161,9 @@ impl Session {
         name: &str,
         prompt: impl Into<Vec<ContentBlock>>,
     ) -> Result<PromptHandle, Refusal> {
-        if name.len() > LONGEST_NAME {
-            return Err(Refusal::LongName);
-        }
         let message = MessageId::from(self.next_id("message"));
         let prompt = Prompt::new(prompt.into(), None, None).with_message(message.clone());
-        let ticket = self.submit(prompt.once_as(name))?;
+        let ticket = self.submit(prompt.once_as(name)?)?;
         let state = self.state();
         let known = state.queue.named().find(name);
         let inserted = ticket.progress.inserted.get();
@@ -131,6 +175,24 @@ impl Session {
         Ok(PromptHandle::new(ticket, message))
     }
 
+    /// Returns the right to queue or cancel prompts of clients, in the order of their arrival: a name may
+    /// have to be read from the log first.
+    ///
+    /// # Errors
+    ///
+    /// The store's, if the prompt has a name.
+    pub(crate) async fn in_order(&self, has_name: bool) -> Result<MutexGuard<'_, ()>> {
+        let turn = match self.0.order.try_lock() {
+            Ok(turn) => turn,
+            Err(_) => self.0.order.lock().await,
+        };
+        if has_name && !self.state().queue.named().is_recalled {
+            // Boxed, because it is rare, and every prompt has room for it otherwise.
+            Box::pin(self.recall_names()).await?;
+        }
+        Ok(turn)
+    }
+
     /// Reads the names of prompts from the log, once.
     ///
     /// # Errors
@@ -138,11 +200,16 @@ impl Session {
     /// The store's.
     #[doc(hidden)]
     pub async fn recall_names(&self) -> Result<()> {
-        if self.state().queue.named().is_recalled {
-            return Ok(());
-        }
+        let copied = {
+            let state = self.state();
+            let named = state.queue.named();
+            if named.is_recalled {
+                return Ok(());
+            }
+            named.copied
+        };
         let last = self.last_event();
-        let mut events = self.subscribe(last.saturating_sub(RECALLED_EVENTS));
+        let mut events = self.subscribe(last.saturating_sub(RECALLED_EVENTS).max(copied));
         let mut found: Vec<NamedPrompt> = Vec::new();
         let mut open: Option<Recalled> = None;
         let mut delivered = Vec::new();
@@ -167,14 +234,18 @@ impl Session {
                 EventBody::Update(SessionUpdate::UserMessageChunk(chunk)) => {
                     delivered.extend(delivered_input(&chunk, number));
                     if let Some(open) = &mut open {
-                        open.message = open.message.take().or(chunk.message_id);
+                        open.said(&chunk.content, chunk.message_id);
                     }
                 }
                 EventBody::Turn(TurnEvent::TurnEnded {
-                    stop_reason, error, ..
+                    stop_reason,
+                    error,
+                    usage,
+                    ..
                 }) => {
                     let stop = stop_reason.ok_or(error.unwrap_or_default());
-                    found.extend(open.take().and_then(|open| open.ended(stop, number)));
+                    let ended = open.take().and_then(|open| open.ended(stop, usage, number));
+                    found.extend(ended);
                 }
                 _ => {}
             }
@@ -193,6 +264,7 @@ struct Recalled {
     turn: TurnId,
     name: Arc<str>,
     message: Option<MessageId>,
+    content: ContentHash,
 }
 
 impl Recalled {
@@ -201,11 +273,27 @@ impl Recalled {
             turn,
             name: name.into(),
             message: None,
+            content: ContentHash::default(),
+        }
+    }
+
+    /// Adds a block of the user: of the prompt, or of a later message.
+    fn said(&mut self, block: &ContentBlock, message: Option<MessageId>) {
+        if self.message.is_none() {
+            self.message.clone_from(&message);
+        }
+        if self.message == message {
+            self.content.add(block);
         }
     }
 
     /// Returns the prompt, which has ended with the event `last`.
-    fn ended(self, stop: Result<StopReason, String>, last: u64) -> Option<NamedPrompt> {
+    fn ended(
+        self,
+        stop: Result<StopReason, String>,
+        usage: Option<TokenUsage>,
+        last: u64,
+    ) -> Option<NamedPrompt> {
         let message = self.message?;
         let progress = Progress::default();
         let inserted = Inserted {
@@ -215,7 +303,7 @@ impl Recalled {
         };
         let end = PromptEnd {
             stop: stop.map_err(HandlerError::internal),
-            members: None,
+            members: usage.map(|usage| Json::from(serde_json::json!({ "usage": usage }))),
             last_event: last,
         };
         // It is new.
@@ -225,6 +313,7 @@ impl Recalled {
             message: Some(message),
             progress: Arc::new(progress),
             cancel: CancellationToken::new(),
+            content: self.content.0.finish(),
         })
     }
 }

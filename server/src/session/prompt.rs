@@ -9,7 +9,8 @@ use tokio::sync::{SetOnce, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::input::Inbox;
-use super::{Session, WeakSession};
+use super::named::ContentHash;
+use super::{Refusal, Session, WeakSession};
 use crate::connection;
 use crate::connection::{Barrier, ClientId, Subscription};
 use crate::event::TurnId;
@@ -36,6 +37,8 @@ pub(crate) struct Prompt {
     result: Option<oneshot::Sender<TurnResult>>,
     /// The name that its client has given it.
     pub(super) id: Option<Arc<str>>,
+    /// The hash of the blocks of one with a name.
+    pub(super) content: u64,
     /// Whether it is not to run if one with its name was sent before.
     pub(super) is_once: bool,
 }
@@ -181,7 +184,9 @@ impl Prompt {
         let bytes = blocks.iter().map(connection::check::size).sum();
         let ours: Option<serde_json::Value> = meta.as_ref().and_then(|meta| meta.get("acp-sdk"));
         let id = ours.as_ref().and_then(|ours| ours["promptId"].as_str());
+        let id = id.filter(|id| id.len() <= LONGEST_NAME).map(Arc::from);
         Self {
+            content: id.as_ref().map_or(0, |_| ContentHash::of(&blocks)),
             blocks,
             meta,
             origin,
@@ -190,7 +195,7 @@ impl Prompt {
             cancel: CancellationToken::new(),
             progress: Arc::default(),
             result: None,
-            id: id.filter(|id| id.len() <= LONGEST_NAME).map(Arc::from),
+            id,
             is_once: false,
         }
     }
@@ -221,10 +226,21 @@ impl Prompt {
         self.id.as_deref()
     }
 
-    /// Gives the prompt a name under which it runs once, however often it is sent.
-    pub(super) fn once_as(mut self, name: &str) -> Self {
+    /// Gives the prompt a name under which it runs once, however often it is sent: the idempotency key
+    /// of all interfaces.
+    ///
+    /// # Errors
+    ///
+    /// When the name is empty or too long.
+    pub(crate) fn once_as(mut self, name: &str) -> Result<Self, Refusal> {
+        if !(1..=LONGEST_NAME).contains(&name.len()) {
+            return Err(Refusal::NameLength);
+        }
+        if self.id.is_none() {
+            self.content = ContentHash::of(&self.blocks);
+        }
         (self.id, self.is_once) = (Some(name.into()), true);
-        self
+        Ok(self)
     }
 
     pub(super) fn with_message(mut self, message: MessageId) -> Self {

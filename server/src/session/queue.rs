@@ -62,8 +62,10 @@ pub enum Refusal {
     TooLarge,
     /// A turn runs, and prompts are not queued.
     Busy,
-    /// The name of the prompt is too long.
-    LongName,
+    /// The name of the prompt is empty or too long.
+    NameLength,
+    /// A prompt with the same name has other content.
+    OtherContent,
 }
 
 impl Refusal {
@@ -74,7 +76,10 @@ impl Refusal {
             Self::Draining => "the server is about to end",
             Self::QueueFull => "too many prompts are waiting; await an answer first",
             Self::TooLarge => "the prompt is larger than the limit `prompt_bytes`",
-            Self::LongName => "its name has more than 128 bytes",
+            Self::NameLength => "its key must have 1 to 128 bytes",
+            Self::OtherContent => {
+                "its key was used for a prompt with other content; use a new key for a new prompt"
+            }
             Self::Busy => "a turn is running; await its end or cancel it first",
         }
     }
@@ -154,6 +159,14 @@ pub(crate) struct Running {
 }
 
 impl Queue {
+    /// Creates the queue of a session whose events up to `copied` are another session's.
+    pub(super) fn new(copied: u64) -> Self {
+        Self {
+            named: NamedPrompts::new(copied),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn phase(&self) -> Phase {
         match &self.running {
             _ if self.is_closed() => Phase::Closed,
@@ -410,6 +423,9 @@ impl Session {
                 && let Some(earlier) = prompt.name().and_then(|name| state.queue.named.find(name))
                 && !earlier.progress.has_failed_without_turn()
             {
+                if !earlier.has_content_of(&prompt) {
+                    return Err(Refusal::OtherContent);
+                }
                 return Ok((earlier.ticket(self), false));
             }
             if self.core().draining.load(Ordering::Acquire) {

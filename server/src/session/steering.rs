@@ -69,8 +69,9 @@ impl Session {
     ///
     /// As for a prompt.
     pub(crate) fn give(&self, input: Input, origin: Option<Prompter>) -> Result<Steering, Refusal> {
-        if input.name().is_some_and(|name| name.len() > LONGEST_NAME) {
-            return Err(Refusal::LongName);
+        let is_valid = |name: &str| (1..=LONGEST_NAME).contains(&name.len());
+        if input.name().is_some_and(|name| !is_valid(name)) {
+            return Err(Refusal::NameLength);
         }
         let limits = &self.core().limits;
         let (refusal, input, origin) = {
@@ -111,7 +112,7 @@ impl Session {
     fn queue_input(&self, input: Input, origin: Option<Prompter>) -> Result<(), Refusal> {
         let prompt = Prompt::new(input.blocks, input.meta, origin);
         let prompt = match &input.name {
-            Some(name) => prompt.once_as(name),
+            Some(name) => prompt.once_as(name)?,
             None => prompt,
         };
         self.submit(prompt).map(drop)

@@ -40,6 +40,7 @@ async fn everything_is_announced() {
         "_meta": { "acp-sdk": {
             "eventId": true,
             "promptId": true,
+            "idempotencyKey": true,
             "session": {
                 "resume": true, "state": true, "fork": true, "promptResult": true, "steer": true,
             },

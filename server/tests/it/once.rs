@@ -79,7 +79,10 @@ async fn a_prompt_that_is_sent_again_runs_once() {
     assert!(turn.0 > 1);
     soon("the end", other.stop_reason()).await.unwrap();
     // After its end.
-    let later = session.prompt_once("a", text("another text")).await;
+    let other_text = session.prompt_once("a", text("another text")).await;
+    let error = other_text.unwrap_err().to_string();
+    assert!(error.contains("other content"), "{error}");
+    let later = session.prompt_once("a", text("hold")).await;
     let result = soon("the result", later.unwrap().result()).await;
     assert_eq!(result.stop.unwrap(), StopReason::EndTurn);
     assert!(result.last_event > 1);
@@ -96,17 +99,18 @@ async fn a_repeated_prompt_can_be_cancelled() {
     let session = session(&server).await;
     let first = session.prompt_once("a", text("hold")).await.unwrap();
     let waiting = session.prompt_once("b", text("other")).await.unwrap();
-    session.prompt_once("b", text("")).await.unwrap().cancel();
+    let again = session.prompt_once("b", text("other")).await;
+    again.unwrap().cancel();
     let stop = soon("the cancelled one", waiting.stop_reason()).await;
     assert_eq!(stop.unwrap(), StopReason::Cancelled);
-    let mut again = session.prompt_once("a", text("")).await.unwrap();
+    let mut again = session.prompt_once("a", text("hold")).await.unwrap();
     soon("its turn", again.started()).await.unwrap();
     again.cancel();
     let stop = soon("the running one", first.stop_reason()).await;
     assert_eq!(stop.unwrap(), StopReason::Cancelled);
     assert_eq!(handler.turns(), 1);
     // It had no turn, and was cancelled: whoever sends it again learns that.
-    let mut cancelled = session.prompt_once("b", text("")).await.unwrap();
+    let mut cancelled = session.prompt_once("b", text("other")).await.unwrap();
     assert_eq!(cancelled.started().await, None);
 }
 

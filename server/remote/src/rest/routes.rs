@@ -230,6 +230,10 @@ fn prompt(route: Route) -> Route {
         .answers::<EndedTurn>(200, "The result, if it was waited for; or the events")
         .answers_text(200, "", EVENTS)
         .refuses(409, "`no_turn`: the prompt was cancelled before its turn")
+        .refuses(
+            422,
+            "`idempotency_key_reused`: the key is that of another prompt",
+        )
 }
 
 fn stream(path: &'static str) -> Route {

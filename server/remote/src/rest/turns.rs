@@ -192,7 +192,10 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
     let failure = match refusal {
         Refusal::Closed => Failure::new(StatusCode::CONFLICT, "session_closed"),
         Refusal::Busy => Failure::new(StatusCode::CONFLICT, "turn_running"),
-        Refusal::LongName => Failure::bad_request("invalid_idempotency_key"),
+        Refusal::NameLength => Failure::bad_request("invalid_idempotency_key"),
+        Refusal::OtherContent => {
+            Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused")
+        }
         Refusal::TooLarge => Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
         Refusal::QueueFull => Failure::overloaded("too_many_prompts"),
         Refusal::Draining => Failure::overloaded("stopping"),
@@ -207,7 +210,7 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
 ///
 /// # Errors
 ///
-/// 409, 413 or 503, depending on what refuses it; 500 when the log cannot be read.
+/// 409, 413, 422 or 503, depending on what refuses it; 500 when the log cannot be read.
 pub(super) async fn prompt(
     session: &Session,
     text: String,

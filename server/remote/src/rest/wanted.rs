@@ -34,7 +34,8 @@ pub(super) struct PromptHeaders {
     #[param(rename = "Prefer", value_type = String, required = false)]
     prefer: (),
     /// A name that the sender makes up, such as a UUID. A prompt that is sent to its session again with
-    /// its key runs once, and a session is created once; the answer is about the first of them.
+    /// its key runs once, and a session is created once; the answer is about the first of them. Another
+    /// prompt with the key is refused.
     #[param(rename = "Idempotency-Key", value_type = String, required = false,
         min_length = 1, max_length = 128, pattern = "^[!-~]+$")]
     idempotency_key: (),

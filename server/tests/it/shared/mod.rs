@@ -2,6 +2,7 @@
 
 mod clients;
 mod inside;
+mod keys;
 mod methods;
 mod policies;
 mod prompt_ids;

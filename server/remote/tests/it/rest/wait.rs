@@ -152,7 +152,7 @@ async fn a_prompt_that_is_cancelled_in_the_queue_has_no_turn() {
     let cancelling = async {
         // In the queue, whichever of the two comes first.
         let session = site.server.open_session(&id.as_str().into()).unwrap();
-        session.prompt_once("a", vec!["x".into()]).await.unwrap();
+        session.prompt_once("a", vec!["ping".into()]).await.unwrap();
         site.post(&format!("/session/{id}/cancel"), "").await;
     };
     let (answer, ()) = tokio::join!(waiting, cancelling);
@@ -193,6 +193,9 @@ async fn a_request_that_is_sent_again_does_its_work_once() {
     assert_eq!((again.status, again.json()), (201, first.json()));
     let again = site.send(&path, &["Idempotency-Key: 1"], &turn).await;
     assert_eq!((again.status, again.json()), (200, said));
+    let different = json!({ "prompt": "another" });
+    let refusal = site.send(&path, &["Idempotency-Key: 1"], &different).await;
+    refused(&refusal, 422, "idempotency_key_reused");
     // Its events can be had again, too.
     let sessions = site.get("/sessions").await.json();
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1);
