@@ -4,6 +4,7 @@ use acp_sdk::{HandlerError, HandlerResult, Json, v1, v2};
 
 use super::{from_v2, to_v2};
 use crate::raw_object::RawObject;
+use crate::session::{LONGEST_NAME, Refusal};
 
 /// Converts `initialize`.
 ///
@@ -85,12 +86,22 @@ pub(crate) fn steer(params: Json) -> HandlerResult<Json> {
     Ok(params.to_json())
 }
 
-/// Converts `session/prompt`.
+/// Converts `session/prompt`. Its key is moved to where prompts of version 1 have theirs.
 ///
 /// # Errors
 ///
-/// -32602 when the prompt is empty.
-pub(crate) fn prompt(request: v2::PromptRequest) -> HandlerResult<v1::PromptRequest> {
+/// -32602 when the prompt is empty, or its key has a wrong length.
+pub(crate) fn prompt(mut request: v2::PromptRequest) -> HandlerResult<v1::PromptRequest> {
+    if let Some(key) = request.idempotency_key.take() {
+        if !(1..=LONGEST_NAME).contains(&key.as_str().len()) {
+            let reason = Refusal::NameLength.reason();
+            return Err(HandlerError::invalid_params("/idempotencyKey", reason));
+        }
+        let meta = request.meta.take().unwrap_or_default();
+        let mut ours: serde_json::Map<_, _> = meta.get("acp-sdk").unwrap_or_default();
+        ours.insert("idempotencyKey".to_owned(), key.as_str().into());
+        request.meta = Some(meta.with("acp-sdk", &ours));
+    }
     if request.prompt.is_empty() {
         let reason = "expected at least one content block, got none";
         return Err(HandlerError::invalid_params("/prompt", reason));

@@ -114,6 +114,48 @@ async fn prompts_that_wait_follow_in_order() {
 }
 
 #[tokio::test]
+async fn a_prompt_with_its_key_is_inserted_once() {
+    let store = Arc::new(MemoryStore::new());
+    let serve = || Server::builder(Words).store(store.clone()).build();
+    let server = serve();
+    let client = ClientV2::connect(&server, Answers::Yes).await;
+    let session = client.new_session().await;
+    let keyed = |said: &str, key: &str| {
+        let block = v2::TextContent::new(said).into();
+        v2::PromptRequest::new(session.as_str(), vec![block]).with_idempotency_key(key)
+    };
+    let prompt = async |client: &ClientV2, said: &str, key: &str| {
+        let answer = client.agent.prompt(keyed(said, key)).await;
+        answer.map(|answer| answer.message_id.to_string())
+    };
+    let first = prompt(&client, "wait", "a").await.unwrap();
+    // While its turn runs, and of another connection.
+    assert_eq!(prompt(&client, "wait", "a").await.unwrap(), first);
+    let other = ClientV2::connect(&server, Answers::Yes).await;
+    other.resume(&session).await;
+    assert_eq!(prompt(&other, "wait", "a").await.unwrap(), first);
+    client.cancel(&session).await;
+    client.view.state("idle").await;
+    assert_eq!(prompt(&client, "wait", "a").await.unwrap(), first);
+    let error = prompt(&client, "hello", "a").await.unwrap_err();
+    assert_eq!(code(&error), ErrorCode::INVALID_PARAMS);
+    let error = prompt(&client, "hello", "").await.unwrap_err();
+    assert_eq!(code(&error), ErrorCode::INVALID_PARAMS);
+    assert!(error.to_string().contains("\"/idempotencyKey\""), "{error}");
+    // A turn that has failed is no error of its prompt.
+    let failed = prompt(&client, "fail", "b").await.unwrap();
+    assert_eq!(client.view.of_kind("user_message_chunk").len(), 2);
+    server.shutdown().await;
+
+    let server = serve();
+    let client = ClientV2::connect(&server, Answers::Yes).await;
+    client.resume(&session).await;
+    assert_eq!(prompt(&client, "wait", "a").await.unwrap(), first);
+    assert_eq!(prompt(&client, "fail", "b").await.unwrap(), failed);
+    assert_eq!(client.view.of_kind("user_message_chunk").len(), 0);
+}
+
+#[tokio::test]
 async fn closing_cancels_first() {
     let (_server, client, session) = client().await;
     client.prompt(&session, "linger").await.unwrap();
