@@ -3,12 +3,16 @@
 pub use crate::client::{Request, Response};
 pub use crate::guard::is_mode;
 pub use crate::hooks::check_field;
+#[cfg(feature = "v2")]
+pub use crate::idempotency::prompt_to_v2;
+pub use crate::idempotency::{honors_keys, key_of, with_key};
 pub use crate::permission::{Shown, as_diff};
 pub use crate::process::memory::{ProcessTree, resident_bytes};
 pub use crate::process::sweep::VARIABLE as MARKS;
 pub use crate::process::sweep::{kill_marked, with_mark};
 pub use crate::process::tokens::withhold;
 pub use crate::process::why_not;
+pub use crate::prompt_id::new as new_prompt_id;
 pub use crate::reconnect::{SessionGap, is_lost_request};
 #[cfg(feature = "remote")]
 pub use crate::remote::{PersistentConnection, download_client};

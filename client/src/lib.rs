@@ -38,6 +38,7 @@ mod error;
 mod external;
 mod guard;
 mod hooks;
+mod idempotency;
 #[doc(hidden)]
 pub mod internal;
 #[cfg(all(test, unix))]

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Returns an id that no other prompt of any client has.
-pub(crate) fn new() -> String {
+pub fn new() -> String {
     static PROCESS: OnceLock<String> = OnceLock::new();
     static PROMPTS: AtomicU64 = AtomicU64::new(1);
     let process = PROCESS.get_or_init(|| {

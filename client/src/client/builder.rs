@@ -50,6 +50,7 @@ pub struct ClientBuilder {
     terminal_auth: bool,
     asks_first: bool,
     is_confined: bool,
+    sends_keys: bool,
     #[cfg(feature = "v2")]
     offers_v2: bool,
 }
@@ -81,6 +82,7 @@ impl ClientBuilder {
             terminal_auth: false,
             asks_first: false,
             is_confined: false,
+            sends_keys: true,
             #[cfg(feature = "v2")]
             offers_v2: false,
         }
@@ -89,6 +91,16 @@ impl ClientBuilder {
     /// Sets `clientInfo` of `initialize` (default `acp-client` and its version).
     pub fn name(mut self, name: Implementation) -> Self {
         self.name = name;
+        self
+    }
+
+    /// Sends no idempotency keys with prompts (default: sends one if the agent honors keys).
+    ///
+    /// A prompt with a key is sent again when its answer is lost with the connection, and the agent runs it
+    /// once. In version 2 every agent honors keys since the Preview of 2026-11-20; an earlier one ignores
+    /// them, and would run the prompt again. Without a key, such a turn fails.
+    pub fn without_idempotency_keys(mut self) -> Self {
+        self.sends_keys = false;
         self
     }
 
@@ -370,6 +382,7 @@ impl ClientBuilder {
             terminals,
             asks_first,
             is_confined: self.is_confined,
+            sends_keys: self.sends_keys,
             wire,
         };
         Ok(Client {

@@ -68,6 +68,8 @@ pub(crate) struct Inner {
     asks_first: bool,
     /// The agent is a process in a sandbox.
     is_confined: bool,
+    /// Whether prompts have idempotency keys, if the agent honors them.
+    sends_keys: bool,
     wire: Wire,
 }
 

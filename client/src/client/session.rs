@@ -20,6 +20,7 @@ use self::run::run;
 use super::Inner;
 use super::request::Response;
 use crate::error::{Error, Result};
+use crate::idempotency::{honors_keys, with_key};
 use crate::session::{
     ConfigValue, Events, Inbox, LiveConversation, Prompt, SessionSettings, Signal, Turn,
 };
@@ -118,9 +119,9 @@ impl Session {
             &prompt,
             &client.agent_info.agent_capabilities.prompt_capabilities,
         )?;
-        let prompt_id = names_prompts(client).then(crate::prompt_id::new);
-        let prompt_id = prompt_id.as_deref();
-        let request = self.request(prompt, prompt_id)?;
+        let id = crate::prompt_id::new();
+        let prompt_id = names_prompts(client).then_some(id.as_str());
+        let request = self.request(prompt, &id)?;
         let state = loop {
             match self.open.inbox.begin(request.blocks(), prompt_id) {
                 Ok(state) => break state,
@@ -149,15 +150,18 @@ impl Session {
     }
 
     /// Makes a prompt in the version of the connection.
-    fn request(&self, prompt: Vec<ContentBlock>, id: Option<&str>) -> Result<PromptIn> {
+    fn request(&self, prompt: Vec<ContentBlock>, id: &str) -> Result<PromptIn> {
+        let client = &self.open.client;
         let mut request = PromptRequest::new(self.id().clone(), prompt);
-        if let Some(id) = id {
+        if client.sends_keys && honors_keys(&client.agent_info) {
+            request = with_key(request, id);
+        } else if names_prompts(client) {
             let ours = Meta::new().with("acp-sdk", &json!({ "promptId": id }));
             request = request.with_meta(ours);
         }
         #[cfg(feature = "v2")]
-        if self.open.client.is_v2() {
-            let converted = crate::v2::requests::request_to_v2(request.clone())?;
+        if client.is_v2() {
+            let converted = crate::idempotency::prompt_to_v2(request.clone())?;
             return Ok(PromptIn::V2(converted, request));
         }
         Ok(PromptIn::V1(request))

@@ -7,8 +7,8 @@
 //!   the sessions after their cursors; an event that comes again is dropped. Where the agent has no
 //!   numbers, the session is loaded or resumed, and the client is notified of the gap. Requests and
 //!   notifications of the session wait for it, and it is lost unless the agent answers in time.
-//! - A prompt has a name (`promptId`). Its response is requested by that name; it is never sent
-//!   again.
+//! - A prompt with an idempotency key is sent again, and the agent runs it once. Another one has a name
+//!   (`promptId`): its response is requested by that name, and it is never sent again.
 //! - Where the agent comes back with another mode, model or option than the client has set, or in a mode
 //!   in which it does not ask, the former value is set before anything else is sent.
 //! - A notification that may be sent again is, once its session is continued, unless the agent is
@@ -70,12 +70,23 @@ pub(super) struct Outgoing {
 struct PendingRequest {
     method: String,
     session: Option<String>,
-    /// The `promptId` of a prompt.
+    /// The `promptId` of a prompt, which is its key if it has one.
     prompt: Option<String>,
+    /// The state of a prompt with an idempotency key.
+    keyed: Option<Keyed>,
     /// Its place among the messages that were sent.
     number: u64,
     /// The message, for requests that are sent again on another connection.
     message: Option<Bytes>,
+}
+
+/// A prompt with an idempotency key, which may be sent again.
+#[derive(Clone, Copy, Debug, Default)]
+struct Keyed {
+    /// The connection was lost that it was sent on last.
+    is_lost: bool,
+    /// It was sent again on this connection, because the agent did not know it.
+    is_repeated: bool,
 }
 
 /// A request of this layer in flight.
@@ -166,6 +177,7 @@ impl Resume {
             method,
             session,
             prompt: None,
+            keyed: None,
             number: self.unconfirmed.number(),
             message: None,
         };
@@ -177,7 +189,12 @@ impl Resume {
                 // They are about the turn before.
                 self.unconfirmed.forget(session);
                 self.agent_requests.forget(session);
-                let name = crate::prompt_id::new();
+                let ResumeCapabilities {
+                    idempotency, is_v2, ..
+                } = self.capabilities;
+                let key = messages::idempotency_key(&message, is_v2).filter(|_| idempotency);
+                let is_keyed = key.is_some();
+                let name = key.unwrap_or_else(crate::prompt_id::new);
                 let named = with_prompt_id(&message, &name);
                 let named = named.filter(|_| self.capabilities.prompt_result);
                 if let Some(session) = self.sessions.get_mut(session) {
@@ -189,6 +206,10 @@ impl Resume {
                 if let Some((named, name)) = named {
                     sent = named;
                     pending.prompt = Some(name);
+                }
+                if is_keyed {
+                    pending.keyed = Some(Keyed::default());
+                    pending.message = Some(sent.clone());
                 }
             }
             method if envelope::login(method) == Some(Login::In) => {
@@ -349,7 +370,16 @@ impl Resume {
         self.abandoned.clear();
         out.to_client.extend(self.agent_requests.lost());
         let capabilities = self.capabilities;
-        let continues = |pending: &PendingRequest| pending.prompt.is_some() && capabilities.resume;
+        let continues = |pending: &mut PendingRequest| match &mut pending.keyed {
+            Some(keyed) if capabilities.repeats_prompts() => {
+                *keyed = Keyed {
+                    is_lost: true,
+                    is_repeated: false,
+                };
+                true
+            }
+            _ => pending.prompt.is_some() && capabilities.resume,
+        };
         let failed = self.pending.extract_if(|_, pending| !continues(pending));
         for (id, pending) in failed {
             let message = match has_begun(&self.sessions, &pending) {
@@ -410,6 +440,11 @@ impl Resume {
     /// Records the response to `initialize` on another connection.
     pub(super) fn reopened(&mut self, answer: &Envelope<'_>) {
         self.capabilities = ResumeCapabilities::read(answer);
+        if !self.capabilities.idempotency {
+            for pending in self.pending.values_mut() {
+                pending.keyed = None;
+            }
+        }
     }
 
     /// Handles the response to a request of this layer.
@@ -426,6 +461,8 @@ impl Resume {
             (LayerRequest::Restore(id, reported, former), _) => {
                 self.restored(&id, reported, &former, envelope, out);
             }
+            (LayerRequest::Result(id), Some(error))
+                if messages::is_not_found(error) && self.repeat_prompt(&id, out) => {}
             (LayerRequest::Result(id), _) => {
                 let Some(pending) = self.pending.remove(&id) else {
                     return;
@@ -481,8 +518,15 @@ impl Resume {
             && let (Some(session), Some(name)) = (pending.session.clone(), pending.prompt.clone())
         {
             // The server may have received it.
+            if pending.keyed.is_some_and(|keyed| keyed.is_repeated) {
+                return Err(refused.error.clone());
+            }
             self.request_result(id.clone(), &session, &name, out);
             return Ok(());
+        }
+        if refused.is_uncertain && pending.keyed.is_some() && self.capabilities.repeats_prompts() {
+            // It is sent again on another connection, after a wait.
+            return Err(refused.error.clone());
         }
         self.pending.remove(id);
         out.to_client
@@ -507,6 +551,10 @@ impl PendingRequest {
     fn is_initialize(&self) -> bool {
         self.method == "initialize"
     }
+
+    fn is_prompt(&self) -> bool {
+        self.method == "session/prompt"
+    }
 }
 
 fn next_id(last: &mut u64) -> String {
@@ -527,7 +575,7 @@ const NOT_BEGUN: &str = "it had sent nothing of the turn";
 /// Returns whether this is a prompt, and the agent has begun its turn.
 fn has_begun(sessions: &HashMap<String, Session>, pending: &PendingRequest) -> bool {
     let session = pending.session.as_deref().and_then(|id| sessions.get(id));
-    pending.method == "session/prompt" && session.is_some_and(Session::has_begun)
+    pending.is_prompt() && session.is_some_and(Session::has_begun)
 }
 
 /// Returns an error response of this layer.

@@ -9,6 +9,8 @@ use crate::reconnect::envelope::Envelope;
 pub(super) struct ResumeCapabilities {
     pub(super) resume: bool,
     pub(super) prompt_result: bool,
+    /// A prompt with a key runs once, also when it is sent again.
+    pub(super) idempotency: bool,
     load: bool,
     /// `session/resume`, which does not replay the history.
     reopen: bool,
@@ -55,10 +57,16 @@ impl ResumeCapabilities {
         Self {
             resume,
             prompt_result,
+            idempotency: has_sessions || !is_v2 && ours["idempotencyKey"] == true,
             load: has_sessions || agent["loadSession"] == true,
             reopen: has_sessions || agent["sessionCapabilities"]["resume"].is_object(),
             is_v2,
         }
+    }
+
+    /// Returns whether a prompt with a key is sent again on another connection.
+    pub(super) fn repeats_prompts(self) -> bool {
+        self.idempotency && (self.resume || self.load || self.reopen)
     }
 
     /// Returns the continuation with the smallest gap for a session with this cursor.

@@ -43,12 +43,13 @@ impl Resume {
                 continue;
             };
             let layer_id = self.layer_id();
+            let has_lost_prompt = self.has_lost_prompt(&id);
             let Some(session) = self.sessions.get_mut(&id) else {
                 continue;
             };
             if continuation != Continuation::Cursor {
                 self.agent_requests.forget(&id);
-                if is_restart {
+                if is_restart && !has_lost_prompt {
                     // The turn has ended with the process.
                     self.unconfirmed.forget(&id);
                 }
@@ -102,14 +103,50 @@ impl Resume {
         let settings = messages::settings(id, &envelope.value());
         out.to_client.extend(settings);
         self.request_results(id, out);
-        out.to_agent.extend(self.unconfirmed.repeat(id));
         self.restore(id, envelope, out);
+    }
+
+    /// Sends the prompts of a session again that have a key, in order, then the notifications about them.
+    pub(super) fn repeat(&mut self, session: &str, out: &mut Outgoing) {
+        let mut lost: Vec<_> = self
+            .pending
+            .values_mut()
+            .filter(|pending| pending.session.as_deref() == Some(session))
+            .filter(|pending| pending.keyed.is_some_and(|keyed| keyed.is_lost))
+            .collect();
+        lost.sort_by_key(|pending| pending.number);
+        for pending in lost {
+            pending.keyed = Some(Keyed::default());
+            out.to_agent.extend(pending.message.clone());
+        }
+        out.to_agent.extend(self.unconfirmed.repeat(session));
+    }
+
+    /// Sends a prompt with a key again that the agent does not know; returns `false` if it has none.
+    pub(super) fn repeat_prompt(&mut self, id: &str, out: &mut Outgoing) -> bool {
+        let pending = self.pending.get_mut(id);
+        let Some((keyed, message)) = pending.and_then(|pending| {
+            let PendingRequest { keyed, message, .. } = pending;
+            keyed.as_mut().zip(message.clone())
+        }) else {
+            return false;
+        };
+        keyed.is_repeated = true;
+        out.to_agent.push_back(message);
+        true
+    }
+
+    fn has_lost_prompt(&self, session: &str) -> bool {
+        self.pending.values().any(|pending| {
+            let is_lost = pending.keyed.is_some_and(|keyed| keyed.is_lost);
+            is_lost && pending.session.as_deref() == Some(session)
+        })
     }
 
     /// Ends a session that is not continued: notifies the client, and fails what depends on it.
     pub(super) fn lose(&mut self, id: &str, reason: &str, out: &mut Outgoing) {
         out.to_client.push_back(gap(id, "lost"));
-        self.fail_prompts(id, reason, out);
+        self.fail_prompts(id, reason, |_| true, out);
         self.sessions.remove(id);
         self.unconfirmed.forget(id);
         self.agent_requests.forget(id);
@@ -177,16 +214,19 @@ impl Resume {
         None
     }
 
-    /// Requests the responses to a continued session's prompts.
+    /// Requests the responses to a continued session's prompts. Those with a key are sent again once the
+    /// settings are restored.
     fn request_results(&mut self, session: &str, out: &mut Outgoing) {
-        let of = |pending: &PendingRequest| pending.session.as_deref() == Some(session);
+        let of = |pending: &PendingRequest| {
+            pending.session.as_deref() == Some(session) && pending.keyed.is_none()
+        };
         let prompts = self.pending.iter().filter(|(_, pending)| of(pending));
         let prompts: Vec<_> = prompts
             .filter_map(|(id, pending)| Some((id.clone(), pending.prompt.clone()?)))
             .collect();
         if !self.capabilities.prompt_result {
             let reason = "the agent cannot report whether the turn continues";
-            return self.fail_prompts(session, reason, out);
+            return self.fail_prompts(session, reason, |pending| pending.keyed.is_none(), out);
         }
         for (id, name) in prompts {
             self.request_result(id, session, &name, out);
@@ -209,11 +249,17 @@ impl Resume {
         }
     }
 
-    fn fail_prompts(&mut self, session: &str, reason: &str, out: &mut Outgoing) {
+    fn fail_prompts(
+        &mut self,
+        session: &str,
+        reason: &str,
+        is_meant: impl Fn(&PendingRequest) -> bool,
+        out: &mut Outgoing,
+    ) {
         let of = |pending: &PendingRequest| pending.session.as_deref() == Some(session);
         let failed = self
             .pending
-            .extract_if(|_, pending| of(pending) && pending.prompt.is_some());
+            .extract_if(|_, pending| of(pending) && pending.is_prompt() && is_meant(pending));
         for (id, pending) in failed {
             let mut message = format!("the connection was lost, and {reason}");
             if has_begun(&self.sessions, &pending) {

@@ -3,6 +3,7 @@
 use acp_sdk::ErrorCode;
 use acp_sdk::runtime::Method;
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -21,7 +22,8 @@ pub(super) fn with_id(message: &[u8], id: &str) -> Option<Bytes> {
     Some(value.to_string().into())
 }
 
-/// Returns the prompt with a `promptId` in its `_meta`, and that id: `name`, unless it has one.
+/// Returns the prompt with a `promptId` in its `_meta`, and that id: `name`, unless it
+/// has one.
 pub(super) fn with_prompt_id(message: &[u8], name: &str) -> Option<(Bytes, String)> {
     let mut value: Value = serde_json::from_slice(message).ok()?;
     let params = value.get_mut("params")?.as_object_mut()?;
@@ -33,6 +35,27 @@ pub(super) fn with_prompt_id(message: &[u8], name: &str) -> Option<(Bytes, Strin
     let id = ours.as_object_mut()?.entry("promptId");
     let id = id.or_insert_with(|| json!(name)).as_str()?.to_owned();
     Some((value.to_string().into(), id))
+}
+
+/// Returns the idempotency key of a prompt: in version 2 a member of its own.
+pub(super) fn idempotency_key(message: &[u8], is_v2: bool) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Prompt {
+        params: Params,
+    }
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(default, rename = "idempotencyKey")]
+        key: Value,
+        #[serde(default, rename = "_meta")]
+        meta: Value,
+    }
+    let Prompt { params } = serde_json::from_slice(message).ok()?;
+    let key = match is_v2 {
+        true => &params.key,
+        false => &params.meta["acp-sdk"]["idempotencyKey"],
+    };
+    key.as_str().map(str::to_owned)
 }
 
 /// Returns a response; `id` and `value` are JSON.

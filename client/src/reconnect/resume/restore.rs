@@ -66,12 +66,13 @@ impl Resume {
         self.release_if_restored(id, out);
     }
 
-    /// Sends the messages that wait for a session, unless a former value is still to be set.
+    /// Sends what was lost of a session again, then the messages that wait for it, unless a former value is still to be set.
     fn release_if_restored(&mut self, id: &str, out: &mut Outgoing) {
         let mut requests = self.layer_requests.values();
         if requests.any(|request| request.is_restore_of(id)) {
             return self.continuing.begin(id);
         }
+        self.repeat(id, out);
         for message in self.continuing.end(id) {
             let sent = self.sent(message);
             out.to_agent.extend(sent);

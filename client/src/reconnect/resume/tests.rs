@@ -180,6 +180,129 @@ fn a_prompt_that_never_arrived_fails_and_is_not_sent_again() {
     );
 }
 
+/// As [`ours`], of an agent that honors keys.
+fn keys() -> Value {
+    let mut capabilities = ours();
+    capabilities["_meta"]["acp-sdk"]["idempotencyKey"] = json!(true);
+    capabilities
+}
+
+fn keyed(layer: &mut Resume, id: u64) -> Value {
+    let params = json!({"sessionId": "s", "prompt": [{"text": "hello", "type": "text"}],
+        "_meta": {"acp-sdk": {"idempotencyKey": "k"}}});
+    let message = json!({"id": id, "method": "session/prompt", "params": params});
+    serde_json::from_slice(&layer.sent(bytes(message)).unwrap()).unwrap()
+}
+
+#[test]
+fn a_prompt_with_a_key_is_sent_again_and_its_cancellation_follows() {
+    let mut layer = connected(keys());
+    let sent = keyed(&mut layer, 2);
+    assert_eq!(sent["params"]["_meta"]["acp-sdk"]["promptId"], "k");
+    let cancel = json!({"method": "session/cancel", "params": {"sessionId": "s"}});
+    layer.sent(bytes(cancel.clone())).unwrap();
+    for _ in 0..3 {
+        let (to_client, to_agent) = reconnect(&mut layer);
+        assert!(to_client.is_empty(), "{to_client:?}");
+        assert_eq!(to_agent.len(), 1, "the session is continued first");
+        let resumed = json!({"id": to_agent[0]["id"], "result": {}});
+        let (_, to_agent) = receive(&mut layer, bytes(resumed));
+        assert_eq!(to_agent, [sent.clone(), cancel.clone()]);
+    }
+    let answer = json!({"id": 2, "result": {"stopReason": "cancelled"}});
+    assert_eq!(receive(&mut layer, bytes(answer.clone())).0, [answer]);
+    let (_, to_agent) = reconnect(&mut layer);
+    let resumed = json!({"id": to_agent[0]["id"], "result": {}});
+    assert!(receive(&mut layer, bytes(resumed)).1.is_empty());
+}
+
+#[test]
+fn a_prompt_with_a_key_waits_until_the_settings_are_restored() {
+    let mut layer = connected(keys());
+    let set = json!({"id": 2, "method": "session/set_mode",
+        "params": {"sessionId": "s", "modeId": "ask"}});
+    layer.sent(bytes(set)).unwrap();
+    receive(&mut layer, bytes(json!({"id": 2, "result": {}})));
+    let sent = keyed(&mut layer, 3);
+    let (_, to_agent) = reconnect(&mut layer);
+    let result = json!({"modes": {"currentModeId": "yolo", "availableModes": []}});
+    let resumed = json!({"id": to_agent[0]["id"], "result": result});
+    let (_, to_agent) = receive(&mut layer, bytes(resumed));
+    assert_eq!(to_agent.len(), 1);
+    assert_eq!(to_agent[0]["method"], "session/set_mode");
+    let set = json!({"id": to_agent[0]["id"], "result": {}});
+    assert_eq!(receive(&mut layer, bytes(set)).1, [sent]);
+}
+
+#[test]
+fn a_prompt_with_a_key_fails_when_its_session_or_the_keys_are_gone() {
+    let mut layer = connected(keys());
+    keyed(&mut layer, 2);
+    let (_, to_agent) = reconnect(&mut layer);
+    let gone = json!({"id": to_agent[0]["id"], "error": {"code": -32002, "message": "gone"}});
+    let (to_client, to_agent) = receive(&mut layer, bytes(gone));
+    assert_eq!(to_client[1]["id"], 2);
+    assert!(to_agent.is_empty());
+
+    // Another agent answers, which honors no keys.
+    let mut layer = connected(json!({"loadSession": true, "_meta": {"acp-sdk":
+        {"idempotencyKey": true}}}));
+    keyed(&mut layer, 2);
+    let mut out = Outgoing::default();
+    layer.lost("a test", &mut out);
+    assert!(out.to_client.is_empty());
+    layer.opening_requests();
+    let hello = json!({"protocolVersion": 1, "agentCapabilities": {"loadSession": true}});
+    let hello = json!({"id": 9, "result": hello}).to_string();
+    layer.reopened(&Envelope::read(hello.as_bytes()));
+    layer.continue_sessions(false, &mut out);
+    let id = values(out.to_agent)[0]["id"].clone();
+    let (to_client, to_agent) = receive(&mut layer, bytes(json!({"id": id, "result": {}})));
+    assert!(to_agent.is_empty(), "{to_agent:?}");
+    assert!(to_client.iter().any(|message| message["id"] == 2));
+}
+
+/// The process has ended, and the prompt begins anew: the user has cancelled it before.
+#[test]
+fn a_cancelled_prompt_with_a_key_stays_cancelled_after_a_restart() {
+    let mut layer = connected_in(json!({"protocolVersion": 2, "capabilities": {"session": {}}}));
+    let params = json!({"sessionId": "s", "prompt": [], "idempotencyKey": "k"});
+    let message = json!({"id": 2, "method": "session/prompt", "params": params});
+    assert_eq!(
+        layer.sent(bytes(message.clone())),
+        Some(bytes(message.clone()))
+    );
+    let cancel = json!({"method": "session/cancel", "params": {"sessionId": "s"}});
+    layer.sent(bytes(cancel.clone())).unwrap();
+    let mut out = Outgoing::default();
+    layer.lost("a test", &mut out);
+    layer.opening_requests();
+    layer.continue_sessions(true, &mut out);
+    let id = values(out.to_agent)[0]["id"].clone();
+    let (to_client, to_agent) = receive(&mut layer, bytes(json!({"id": id, "result": {}})));
+    assert_eq!(to_agent, [message, cancel]);
+    assert!(to_client.iter().all(|message| message["id"] != 2));
+}
+
+#[test]
+fn a_prompt_with_a_key_that_the_agent_does_not_know_is_sent_again() {
+    let mut layer = connected(keys());
+    let sent = keyed(&mut layer, 2);
+    let mut out = Outgoing::default();
+    layer
+        .refused(&rejection(&json!(2), true), &mut out)
+        .unwrap();
+    let id = values(out.to_agent)[0]["id"].clone();
+    let unknown = json!({"id": id, "error": {"code": -32002, "message": "no"}});
+    let (to_client, to_agent) = receive(&mut layer, bytes(unknown));
+    assert_eq!((to_client.len(), to_agent), (0, vec![sent]));
+    // Not at once a second time.
+    let mut out = Outgoing::default();
+    let again = layer.refused(&rejection(&json!(2), true), &mut out);
+    again.unwrap_err();
+    assert!(out.to_client.is_empty() && out.to_agent.is_empty());
+}
+
 #[test]
 fn a_turn_that_had_begun_does_not_fail_as_if_it_had_not() {
     let ask = json!({"id": "q", "method": "terminal/create", "params": {"sessionId": "s"}});
