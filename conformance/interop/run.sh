@@ -66,15 +66,17 @@ install_typescript() {
     cp "$here"/typescript/*.mjs "$folder"
     client=(node "$folder/client.mjs")
     agent=(node "$folder/agent.mjs")
+    client2=(node "$folder/client2.mjs")
+    agent2=(node "$folder/agent2.mjs")
 }
 
-# Runs the suite against an agent of LANGUAGE; what it finds must be what is known.
+# suite NAME VERSION AGENT...: runs the suite against an agent; what it finds must be what is known.
 suite() {
-    local language=$1 report=$cache/$1-suite.txt code=0
-    shift
-    "$bin/acp-conformance" agent --profile "$here/profile.toml" --jobs 2 -- "$@" >"$report" || code=$?
+    local name=$1 version=$2 report=$cache/$1-suite.txt code=0
+    shift 2
+    "$bin/acp-conformance" agent --protocol "$version" --profile "$here/profile.toml" --jobs 2 -- "$@" >"$report" || code=$?
     [ "$code" -le 1 ] || [ "$code" -eq 3 ] || return "$code"
-    sed -n "s/^$language \([^ :]*\): .*/\1/p" "$here/known.txt" | sort >"$cache/known"
+    sed -n "s/^$name \([^ :]*\): .*/\1/p" "$here/known.txt" | sort >"$cache/known"
     sed -n 's/^FAIL \([^ ]*\) (\(must\|capability\|derived\|should\)): .*/\1/p' "$report" | sort >"$cache/found"
     comm -23 "$cache/known" "$cache/found" | sed 's/^/FAIL not found any more, take it out of known.txt: /'
     comm -13 "$cache/known" "$cache/found" | while read -r id; do
@@ -140,7 +142,13 @@ for language in "$@"; do
     try "our client's messages to the $language agent" check client "$records/$language-agent"
     try "$language client over HTTP, our agent" "${client[@]}" "$url"
     try "$language client over WebSocket, our agent" "${client[@]}" "ws${url#http}"
-    try "our suite, $language agent" suite "$language" "${agent[@]}"
+    try "our suite, $language agent" suite "$language" 1 "${agent[@]}"
+    [ "$language" = typescript ] || continue
+    try "$language client of version 2, our agent" "${client2[@]}" "$bin/acp-server"
+    try "$language client and agent of version 2" "${client2[@]}" "${agent2[@]}"
+    try "our client, $language agent of version 2" \
+        "$bin/acp" run --protocol-version 2 --approve-all --cwd "$cache" permission -- "${agent2[@]}"
+    try "our suite, $language agent of version 2" suite "$language-2" 2 "${agent2[@]}"
 done
 
 printf '\ninterop: %d passed, %d failed\n' "$passed" "$failed"
