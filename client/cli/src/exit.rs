@@ -140,11 +140,19 @@ pub(super) fn explained(error: &Error) -> Vec<String> {
     lines.map(|line| acp_sdk::text::printable(line)).collect()
 }
 
+/// What an agent that speaks later versions only answers to `initialize`.
+const UNSUPPORTED_PROTOCOL_VERSION: acp_sdk::ErrorCode = acp_sdk::ErrorCode::new(-32022);
+
 /// Returns the remedy for an error.
 fn hint(error: &Error) -> Option<&'static str> {
     Some(match error {
         Error::Spawn { .. } => {
             "is the agent installed, and its command right? It stands after `--`"
+        }
+        Error::Sdk(acp_sdk::Error::Response { error, .. })
+            if error.code == UNSUPPORTED_PROTOCOL_VERSION =>
+        {
+            "`--protocol-version 2` offers version 2 too"
         }
         Error::AgentExited { method, .. }
         | Error::AgentHungUp { method, .. }

@@ -119,6 +119,15 @@ async fn an_agent_that_exits_during_initialize() {
     assert!(text.contains("many agents need an argument"), "{text}");
 }
 
+#[tokio::test]
+async fn an_agent_of_version_2_only() {
+    let refused = r#"message; send '{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32022,"message":"Unsupported"}}'; cat >/dev/null"#;
+    let ended = run(&["--deny-all", "hi"], refused).await;
+    assert_ne!(ended.code, Some(0));
+    let hint = "acp: `--protocol-version 2` offers version 2 too\n";
+    assert!(ended.stderr.ends_with(hint), "{}", ended.stderr);
+}
+
 /// `cat` repeats `initialize` instead of responding to it.
 #[tokio::test]
 async fn a_program_that_is_no_agent() {
