@@ -9,8 +9,6 @@ use crate::{Document, Error};
 pub struct VersionInfo {
     /// The number that `initialize` negotiates.
     pub number: u16,
-    /// Whether an array of messages is a JSON-RPC batch; false when absent.
-    pub batches: bool,
     /// The error code with which an agent refuses a client that asks for an older version.
     /// Without one, the agent answers with its own version, and the client decides.
     pub unsupported_code: Option<i32>,
@@ -34,7 +32,6 @@ impl Document {
         let mut number = None;
         let mut info = VersionInfo {
             number: 0,
-            batches: false,
             unsupported_code: None,
             initialize_defaults: Map::new(),
         };
@@ -45,10 +42,6 @@ impl Document {
                     number = integer.and_then(|number| u16::try_from(number).ok());
                     number.is_some()
                 }
-                "batches" => value
-                    .as_bool()
-                    .map(|batches| info.batches = batches)
-                    .is_some(),
                 "unsupportedCode" => {
                     info.unsupported_code = integer.and_then(|code| i32::try_from(code).ok());
                     info.unsupported_code.is_some()
@@ -62,8 +55,7 @@ impl Document {
             if !fits {
                 let message = format!(
                     "unknown or of another type; known are `number` and `unsupportedCode`, \
-                     integers, `batches`, a boolean, and `initializeDefaults`, an object; \
-                     got {value}"
+                     integers, and `initializeDefaults`, an object; got {value}"
                 );
                 return Err(self.invalid(&format!("{AT}/{name}"), message));
             }

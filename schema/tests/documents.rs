@@ -272,9 +272,9 @@ fn the_versions_are_those_of_the_files() {
     let versions = [Document::v1(), Document::v2()].map(|document| {
         let document = document.expect("the document is valid");
         let version = document.version().expect("well formed");
-        version.map(|version| (version.number, version.batches, version.unsupported_code))
+        version.map(|version| (version.number, version.unsupported_code))
     });
-    let expected = [Some((1, false, None)), Some((2, true, Some(-32022)))];
+    let expected = [Some((1, None)), Some((2, Some(-32022)))];
     assert_eq!(versions, expected);
 }
 
@@ -444,8 +444,8 @@ fn root_keywords_of_another_form_are_named() {
             "base.json: /x-version/number: ",
         ),
         (
-            r#""x-version": {"number": 1, "batch": true}"#,
-            "base.json: /x-version/batch: unknown",
+            r#""x-version": {"number": 1, "batches": true}"#,
+            "base.json: /x-version/batches: unknown",
         ),
         (
             r#""x-transcript": []"#,

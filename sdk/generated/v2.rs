@@ -10365,10 +10365,6 @@ impl<T: Agent> Service for AgentService<T> {
         }
     }
 
-    fn takes_batches(&self) -> bool {
-        true
-    }
-
     fn cancellation(&self) -> &'static runtime::Cancellation {
         &CANCELLATION
     }
@@ -10457,10 +10453,6 @@ impl<T: Client> Service for ClientService<T> {
         }
     }
 
-    fn takes_batches(&self) -> bool {
-        true
-    }
-
     fn cancellation(&self) -> &'static runtime::Cancellation {
         &CANCELLATION
     }
@@ -10522,7 +10514,6 @@ pub enum V2 {}
 
 impl runtime::ProtocolVersion for V2 {
     const NUMBER: u16 = 2u16;
-    const BATCHES: bool = true;
     const UNSUPPORTED_CODE: Option<i32> = Some(-32022);
     const INITIALIZE_DEFAULTS: &'static [(&'static str, &'static str)] = &[
         ("info", "{\"name\":\"unknown\",\"version\":\"unknown\"}"),

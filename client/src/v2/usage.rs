@@ -37,10 +37,6 @@ impl Service for Moved {
             None => self.0.notification(notification),
         }
     }
-
-    fn takes_batches(&self) -> bool {
-        self.0.takes_batches()
-    }
 }
 
 /// Returns the params with `usage` moved; `None` if they do not contain it.

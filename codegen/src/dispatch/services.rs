@@ -38,11 +38,6 @@ pub(super) fn items(
             })
         },
     );
-    let batches = version.filter(|version| version.takes_batches()).map(|_| {
-        quote! {
-            fn takes_batches(&self) -> bool { true }
-        }
-    });
     let cancellation = cancels.then(|| {
         quote! {
             fn cancellation(&self) -> &'static runtime::Cancellation { &CANCELLATION }
@@ -76,8 +71,6 @@ pub(super) fn items(
                 let handler = Arc::clone(&self.0);
                 #notification
             }
-
-            #batches
 
             #cancellation
 

@@ -76,10 +76,6 @@ impl Version {
         }))
     }
 
-    pub(super) fn takes_batches(&self) -> bool {
-        self.info.batches
-    }
-
     /// Whether `call` negotiates the version.
     pub(super) fn is_negotiated_by(&self, call: &Call<'_>) -> bool {
         initializes(call) && call.method.side == self.agent.side
@@ -117,7 +113,6 @@ impl Version {
         };
         let VersionInfo {
             number,
-            batches,
             unsupported_code,
             initialize_defaults,
         } = &self.info;
@@ -148,7 +143,6 @@ impl Version {
 
             impl runtime::ProtocolVersion for #marker {
                 const NUMBER: u16 = #number;
-                const BATCHES: bool = #batches;
                 const UNSUPPORTED_CODE: Option<i32> = #code;
                 const INITIALIZE_DEFAULTS: &'static [(&'static str, &'static str)] = &[#(#defaults),*];
                 type InitializeRequest = #request;

@@ -175,8 +175,8 @@ impl ConnectionBuilder {
     }
 
     /// Sets whether invalid input without an id is answered with an error (default: yes, but no for
-    /// clients, because agents may print stray text on stdout). Invalid arrays
-    /// are always answered where the protocol has arrays: in version 2.
+    /// clients, because agents may print stray text on stdout). Arrays, which no version has, and
+    /// requests with an id are always answered.
     pub fn answer_invalid(mut self, answer: bool) -> Self {
         self.options.answers_invalid = Some(answer);
         self

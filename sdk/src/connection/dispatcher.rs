@@ -9,11 +9,10 @@ use tokio::time::Instant;
 
 use super::notification_order::{Next, Released};
 use super::pending::Reply;
-use super::{Batch, Shared, lock};
+use super::{Shared, lock};
 use crate::json::codegen::read_raw;
 use crate::jsonrpc::{
-    self, BadBatch, Cancellation, Incoming, MOST_IN_BATCH, Outcome as ResponseOutcome, Response,
-    clip, read_batch, read_ends,
+    self, Answer, Cancellation, Incoming, Outcome as ResponseOutcome, clip, read_ends,
 };
 use crate::jsonrpc::{ErrorCode, RpcError};
 use crate::runtime::{self, BoxFuture};
@@ -156,45 +155,10 @@ impl Dispatcher {
             }
             jsonrpc::OversizedKind::Request(id) => {
                 let in_use = lock(&self.shared.inbound).contains(&id);
-                self.answer_invalid((!in_use).then_some(&*id), None, error(reason));
+                self.answer_invalid((!in_use).then_some(&*id), error(reason));
             }
-            jsonrpc::OversizedKind::Unknown => self.answer_invalid(None, None, error(reason)),
+            jsonrpc::OversizedKind::Unknown => self.answer_invalid(None, error(reason)),
         }
-    }
-
-    fn message(&mut self, text: &[u8], cx: &mut Context<'_>) {
-        let array = text.trim_ascii_start().first() == Some(&b'[');
-        if array && self.protocol.takes_batches() {
-            self.batch(text, cx);
-        } else {
-            self.single(text, None, cx);
-        }
-    }
-
-    /// Dispatches the messages of an array in order; their responses form an array too.
-    fn batch(&mut self, text: &[u8], cx: &mut Context<'_>) {
-        let (code, reason) = match read_batch(text) {
-            Ok(entries) => {
-                let batch = Batch::open();
-                for entry in entries {
-                    self.single(entry.get().as_bytes(), Some(&batch), cx);
-                }
-                // A closed connection needs no answers.
-                let _ = self.shared.complete(batch.answer(None));
-                return;
-            }
-            Err(BadBatch::NotJson(reason)) => (ErrorCode::PARSE_ERROR, reason),
-            Err(BadBatch::Empty) => (ErrorCode::INVALID_REQUEST, "the batch is empty".to_owned()),
-            Err(BadBatch::TooMany) => {
-                let reason = format!("a batch of more than {MOST_IN_BATCH} messages");
-                (ErrorCode::INVALID_REQUEST, reason)
-            }
-        };
-        tracing::debug!(reason, "skipped a batch");
-        self.shared
-            .observe(|observer| observer.invalid_message(text, &reason));
-        // Every receiver of arrays answers invalid ones, clients too: version 2 demands it.
-        self.answer_invalid(None, None, RpcError::new(code, reason));
     }
 
     /// Skips invalid input, and answers it if invalid input is answered.
@@ -202,7 +166,7 @@ impl Dispatcher {
         self.shared
             .observe(|observer| observer.invalid_message(text, &reason));
         if self.answers_invalid() {
-            self.answer_invalid(None, None, RpcError::new(code, reason));
+            self.answer_invalid(None, RpcError::new(code, reason));
         }
     }
 
@@ -210,14 +174,14 @@ impl Dispatcher {
         self.shared.options.answers_invalid.unwrap_or(true)
     }
 
-    fn single(&mut self, text: &[u8], batch: Option<&Arc<Batch>>, cx: &mut Context<'_>) {
+    fn message(&mut self, text: &[u8], cx: &mut Context<'_>) {
         let incoming = jsonrpc::read(text);
         if !matches!(incoming, Incoming::Invalid { .. }) {
             self.uncorrelated_errors = (self.uncorrelated_errors + 1).min(UNCORRELATED_ERRORS);
         }
         match incoming {
             Incoming::Request { id, method, params } => {
-                self.request(id, &method, params, batch, text.len(), cx);
+                self.request(id, &method, params, text.len(), cx);
             }
             Incoming::Notification { method, params } => {
                 let cancellation = self.protocol.cancellation();
@@ -242,14 +206,18 @@ impl Dispatcher {
                 code,
                 id,
                 reason,
-                answerable,
+                answer,
             } => {
                 tracing::debug!(reason, "skipped an invalid message");
                 self.shared
                     .observe(|observer| observer.invalid_message(text, &reason));
-                let asked = id.is_some() || batch.is_some();
-                if answerable && (asked || self.answers_invalid()) {
-                    self.answer_invalid(id, batch, RpcError::new(code, reason));
+                let is_answered = match answer {
+                    Answer::Never => false,
+                    Answer::OnDemand => self.answers_invalid(),
+                    Answer::Always => true,
+                };
+                if is_answered {
+                    self.answer_invalid(id, RpcError::new(code, reason));
                 }
             }
         }
@@ -260,14 +228,13 @@ impl Dispatcher {
         id: &RawValue,
         method: &str,
         params: Option<&RawValue>,
-        batch: Option<&Arc<Batch>>,
         bytes: usize,
         cx: &mut Context<'_>,
     ) {
         if let Some((answered, error)) = self.refusal(id, method, bytes) {
-            return self.answer_invalid(answered, batch, error);
+            return self.answer_invalid(answered, error);
         }
-        let request = IncomingRequest::new(&self.shared, id, method, params, batch, bytes);
+        let request = IncomingRequest::new(&self.shared, id, method, params, bytes);
         let service = &self.service;
         // Application code runs in here, if only to create the future.
         let Ok(Some((mut future, state))) =
@@ -433,12 +400,7 @@ impl Dispatcher {
     }
 
     /// Answers an invalid message with an error; without an id, within limits.
-    fn answer_invalid(
-        &mut self,
-        id: Option<&RawValue>,
-        batch: Option<&Arc<Batch>>,
-        error: RpcError,
-    ) {
+    fn answer_invalid(&mut self, id: Option<&RawValue>, error: RpcError) {
         if id.is_none() {
             if self.uncorrelated_errors == 0 {
                 return;
@@ -446,14 +408,7 @@ impl Dispatcher {
             self.uncorrelated_errors -= 1;
         }
         // A closed connection needs no answer.
-        let _ = match batch {
-            None => self.shared.push_error(id, &error),
-            Some(batch) => {
-                batch.expect();
-                let answer = Response::error(id, &error);
-                self.shared.respond_in(batch, "an answer", &answer)
-            }
-        };
+        let _ = self.shared.push_error(id, &error);
     }
 }
 

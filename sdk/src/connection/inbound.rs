@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
 
-use super::{Batch, lock};
+use super::lock;
 use crate::error::HandlerError;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, Notify};
@@ -29,8 +29,6 @@ pub(crate) struct RequestState {
     /// after the handler.
     left: AtomicBool,
     kept: Kept,
-    /// The batch that the response belongs to, if the request came in one.
-    pub(crate) batch: Option<Arc<Batch>>,
     /// Size of the message, counted against the budget while the request is in progress.
     bytes: usize,
     /// Answers the request if its handler is dropped.
@@ -49,7 +47,6 @@ impl RequestState {
             entered: AtomicBool::new(false),
             left: AtomicBool::new(false),
             kept: Kept::default(),
-            batch: None,
             bytes,
             abort_error: OnceLock::new(),
         }
@@ -62,10 +59,7 @@ impl RequestState {
 
     /// The response is in the output buffer, or can no longer be sent.
     pub(crate) fn over(&self) {
-        let mut values = self.kept.take();
-        if let Some(batch) = &self.batch {
-            values = batch.keep(values);
-        }
+        let values = self.kept.take();
         // Dropped without a lock: a destructor is code of the application.
         drop(values);
     }

@@ -21,7 +21,6 @@
 //! So most requests cost no task, and a handler that computes for long before its first await
 //! blocks the connection: move such work to [`tokio::task::spawn_blocking`].
 
-mod batch;
 mod builder;
 mod dispatcher;
 mod driver;
@@ -45,8 +44,6 @@ use std::sync::{Arc, Weak};
 use serde_json::value::RawValue;
 use tokio::sync::{oneshot, watch};
 
-pub(crate) use batch::Batch;
-use batch::CompleteBatch;
 pub use builder::ConnectionBuilder;
 use builder::Options;
 pub use driver::Connection;
@@ -55,7 +52,7 @@ pub(crate) use inbound::RequestState;
 pub(crate) use notification_order::NotificationId;
 use notification_order::{Delivery, NotificationOrder, Released};
 pub use observer::Observer;
-use outbox::{Outbox, unwritable};
+use outbox::Outbox;
 pub(crate) use pending::{Hooks, Preview};
 use pending::{Pending, Reply};
 pub use running::RunningConnection;
@@ -66,7 +63,7 @@ pub use stdio::{peek_stdio, serve_stdio, stdio};
 pub(crate) use trace::Trace;
 
 use crate::error::{CloseReason, Error, HandlerError, HandlerResult, Result};
-use crate::json::{Encode, EncodeError, encode_raw};
+use crate::json::{Encode, EncodeError};
 use crate::jsonrpc::RpcError;
 use crate::jsonrpc::{Notification, Request, Response};
 use crate::service::Service;
@@ -176,7 +173,10 @@ impl Shared {
     /// Answers a request, without waiting for room.
     pub(crate) fn answer(&self, request: &RequestState, result: HandlerResult<&dyn Encode>) {
         let pushed = match result {
-            Ok(result) => self.respond(request, &Response::result(&request.id, result)),
+            Ok(result) => {
+                let response = Response::result(&request.id, result);
+                self.outbox.push(&request.method, &response)
+            }
             Err(error) => self.refuse(request, error),
         };
         match pushed {
@@ -205,30 +205,8 @@ impl Shared {
                 error.message = text;
             }
         }
-        self.respond(request, &Response::error(Some(&request.id), &error))
-    }
-
-    /// Writes the answer to a request, at once or as one of its batch.
-    fn respond(&self, request: &RequestState, response: &Response<'_>) -> Result<()> {
-        match &request.batch {
-            None => self.outbox.push(&request.method, response),
-            Some(batch) => self.respond_in(batch, &request.method, response),
-        }
-    }
-
-    fn respond_in(&self, batch: &Batch, method: &str, response: &Response<'_>) -> Result<()> {
-        let response = encode_raw(response).map_err(|error| unwritable(method, &error))?;
-        self.complete(batch.answer(Some(response)))
-    }
-
-    /// Writes the answers of a batch if these are all.
-    fn complete(&self, batch: Option<CompleteBatch>) -> Result<()> {
-        let Some(CompleteBatch { answers, kept }) = batch else {
-            return Ok(());
-        };
-        let pushed = self.outbox.push("a batch", &answers);
-        drop(kept);
-        pushed
+        let response = Response::error(Some(&request.id), &error);
+        self.outbox.push(&request.method, &response)
     }
 
     /// Calls the application's observer, if there is one.

@@ -280,7 +280,7 @@ fn wake(mut state: MutexGuard<'_, State>) {
 }
 
 /// Creates the error for a message that cannot be serialized.
-pub(crate) fn unwritable(method: &str, error: &EncodeError) -> Error {
+fn unwritable(method: &str, error: &EncodeError) -> Error {
     Error::Encode {
         method: method.to_owned(),
         reason: error.to_string(),

@@ -30,9 +30,18 @@ pub(crate) enum Incoming<'a> {
         code: ErrorCode,
         id: Option<&'a RawValue>,
         reason: String,
-        /// Whether the peer may expect a response.
-        answerable: bool,
+        answer: Answer,
     },
+}
+
+/// Whether a text that is not a message is answered with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The peer expects none.
+    Never,
+    /// Where invalid input is answered: it may be stray text.
+    OnDemand,
+    Always,
 }
 
 /// The payload of a response.
@@ -154,29 +163,28 @@ fn sort_response<'a>(
 
 /// Returns why a line is not an object with the members of JSON-RPC.
 fn not_an_envelope<'a>(text: &'a str, error: &StrictError) -> Incoming<'a> {
-    // serde_json names the line and column of invalid syntax.
-    if let Err(error) = serde_json::from_str::<&RawValue>(text) {
-        return parse_error(format!("the line is not JSON: {error}"));
-    }
-    match text.trim_ascii_start().as_bytes().first() {
-        Some(b'{') => invalid(None, error.to_string(), true),
-        _ => not_an_object(text),
+    let first = text.trim_ascii_start().as_bytes().first();
+    match (serde_json::from_str::<&RawValue>(text), first) {
+        (Ok(_), Some(b'[')) => array(),
+        // An array that was cut off. Other text with a bracket may be a line of a log.
+        (Err(error), Some(b'[')) if error.is_eof() => array(),
+        // serde_json names the line and column of invalid syntax.
+        (Err(error), _) => parse_error(format!("the line is not JSON: {error}")),
+        (Ok(_), Some(b'{')) => invalid(None, error.to_string(), true),
+        (Ok(_), _) => {
+            let reason = format!("a message is an object, not {}", clip(text));
+            invalid(None, reason, true)
+        }
     }
 }
 
-/// Returns the error for JSON that is not an object.
-fn not_an_object(text: &str) -> Incoming<'_> {
-    match text.trim_ascii_start().as_bytes().first() {
-        Some(b'[') => invalid(
-            None,
-            "batches are not part of ACP: send one message a line".to_owned(),
-            true,
-        ),
-        _ => invalid(
-            None,
-            format!("a message is an object, not {}", clip(text)),
-            true,
-        ),
+/// Returns the error for an array: no version of ACP has the batches of JSON-RPC.
+fn array<'a>() -> Incoming<'a> {
+    Incoming::Invalid {
+        code: ErrorCode::INVALID_REQUEST,
+        id: None,
+        reason: "an array is no message of ACP: send each message by itself".to_owned(),
+        answer: Answer::Always,
     }
 }
 
@@ -185,7 +193,7 @@ fn parse_error<'a>(reason: String) -> Incoming<'a> {
         code: ErrorCode::PARSE_ERROR,
         id: None,
         reason,
-        answerable: true,
+        answer: Answer::OnDemand,
     }
 }
 
@@ -194,7 +202,11 @@ fn invalid(id: Option<&RawValue>, reason: String, answerable: bool) -> Incoming<
         code: ErrorCode::INVALID_REQUEST,
         id,
         reason,
-        answerable,
+        answer: match (answerable, id) {
+            (false, _) => Answer::Never,
+            (true, None) => Answer::OnDemand,
+            (true, Some(_)) => Answer::Always,
+        },
     }
 }
 

@@ -5,16 +5,14 @@
 //!
 //! Spec: <https://www.jsonrpc.org/specification>
 
-mod batch;
 mod cancellation;
 mod incoming;
 mod outgoing;
 mod oversized;
 mod types;
 
-pub(crate) use batch::{BadBatch, MOST as MOST_IN_BATCH, read_batch};
 pub use cancellation::Cancellation;
-pub(crate) use incoming::{Incoming, Outcome, clip, read};
+pub(crate) use incoming::{Answer, Incoming, Outcome, clip, read};
 pub(crate) use oversized::{OversizedKind, read_ends};
 pub use types::{ErrorCode, RequestId, RpcError};
 

@@ -8,7 +8,7 @@ use tracing::Span;
 
 use super::extensions::Extensions;
 use super::{Context, HandlerFuture, Outcome};
-use crate::connection::{Batch, NotificationId, RequestState, Shared, Trace};
+use crate::connection::{NotificationId, RequestState, Shared, Trace};
 use crate::error::{HandlerError, HandlerResult};
 use crate::json::{Encode, Json, Leniency, decode, decode_or};
 use crate::jsonrpc::{ErrorCode, clip};
@@ -32,21 +32,14 @@ impl<'a> IncomingRequest<'a> {
         id: &RawValue,
         method: &'a str,
         params: Option<&'a RawValue>,
-        batch: Option<&Arc<Batch>>,
         bytes: usize,
     ) -> Self {
-        let mut state = RequestState::new(id, method, bytes);
-        if let Some(batch) = batch {
-            batch.expect();
-            state.batch = Some(batch.clone());
-        }
-        let state = Arc::new(state);
         Self {
             method,
             params,
             responder: Responder {
                 shared: shared.clone(),
-                state,
+                state: Arc::new(RequestState::new(id, method, bytes)),
                 open: true,
                 trace: Trace::incoming(method, id),
             },

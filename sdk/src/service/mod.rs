@@ -35,12 +35,6 @@ pub trait Service: Send + Sync + 'static {
     /// Returns the handler of a notification.
     fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture;
 
-    /// Returns whether arrays of messages (batches) are accepted, as version 2 of ACP defines
-    /// them (default: no, an array is an invalid message).
-    fn takes_batches(&self) -> bool {
-        false
-    }
-
     /// Returns the notification that cancels requests, in both directions (default: that of ACP).
     /// The connection handles it.
     fn cancellation(&self) -> &'static Cancellation {

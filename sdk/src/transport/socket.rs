@@ -430,7 +430,7 @@ impl AsyncRead for Guarded {
         if !self.begun
             && let Some(first) = buffer.filled()[before..].trim_ascii_start().first()
         {
-            // An object, a batch, a header, or the first byte of a byte order mark.
+            // An object, an array, a header, or the first byte of a byte order mark.
             if !matches!(first, b'{' | b'[' | b'C' | b'c' | 0xef) {
                 return Poll::Ready(Err(io::Error::new(
                     io::ErrorKind::InvalidData,

@@ -21,8 +21,6 @@ use crate::runtime::{Params, Payload, Peer, Service};
 pub trait ProtocolVersion: 'static {
     /// The number that `initialize` negotiates.
     const NUMBER: u16;
-    /// Whether an array of messages is a JSON-RPC batch.
-    const BATCHES: bool;
     /// The error code with which an agent refuses a client that asks for an older version.
     /// `None`: the agent answers with its own version, and the client decides.
     const UNSUPPORTED_CODE: Option<i32>;

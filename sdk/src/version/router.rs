@@ -26,7 +26,6 @@ pub(super) type AnyResponse = Arc<dyn Any + Send + Sync>;
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub(super) number: u16,
-    batches: bool,
     unsupported_code: Option<i32>,
     initialize_defaults: &'static [(&'static str, &'static str)],
     reads_request: fn(&str) -> bool,
@@ -37,7 +36,6 @@ impl Row {
     pub(super) fn of<V: ProtocolVersion>() -> Self {
         Self {
             number: V::NUMBER,
-            batches: V::BATCHES,
             unsupported_code: V::UNSUPPORTED_CODE,
             initialize_defaults: V::INITIALIZE_DEFAULTS,
             reads_request: |params| decode::<V::InitializeRequest>(params, &mut |_| {}).is_ok(),
@@ -192,13 +190,6 @@ impl Service for VersionRouter {
         }
     }
 
-    fn takes_batches(&self) -> bool {
-        match self.agreed() {
-            Some(entry) => entry.row.batches,
-            None => self.entries.iter().all(|entry| entry.row.batches),
-        }
-    }
-
     fn cancellation(&self) -> &'static Cancellation {
         let entry = self.agreed().or_else(|| self.entries.first());
         entry.map_or(&crate::v1::CANCELLATION, |entry| {
@@ -259,13 +250,6 @@ impl<S: Service> Service for SingleVersion<S> {
         match self {
             Self::Direct(service) => service.notification(notification),
             Self::Routed(router) => router.notification(notification),
-        }
-    }
-
-    fn takes_batches(&self) -> bool {
-        match self {
-            Self::Direct(service) => service.takes_batches(),
-            Self::Routed(router) => router.takes_batches(),
         }
     }
 

@@ -95,7 +95,7 @@ async fn methods_may_be_escaped_and_depth_does_no_harm() {
 async fn a_client_answers_what_it_does_not_know() {
     let (_handle, mut raw, _driver) = client(TestClient::default());
     // What an agent prints by accident is not a question.
-    raw.write("Starting up!\n[1]\n{\"id\":\n").await;
+    raw.write("Starting up!\n[INFO] ready\n{\"id\":\n").await;
     // One that no version has, one of a vendor, and one that this client does not serve.
     for (id, method) in ["no/such", "_vendor/ask", "fs/read_text_file"]
         .iter()

@@ -23,7 +23,7 @@ fn chains_of_handlers_need_no_deep_stack() {
 }
 
 async fn deep_json_needs_no_deep_stack() {
-    // Everywhere a message can be deep: params, a field, an error, a result, a batch.
+    // Everywhere a message can be deep: params, a field, an error, a result, an array.
     let deep = "[".repeat(10_000) + &"]".repeat(10_000);
     let lines = [
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"_alive","params":{deep}}}"#),
@@ -60,7 +60,7 @@ async fn deep_json_needs_no_deep_stack() {
         (json!(2), json!(-32602)),
         (json!(3), json!(-32602)),
         (json!(null), json!(-32600)),
-        (json!(null), json!(-32700)),
+        (json!(null), json!(-32600)),
     ];
     assert_eq!(codes, expected);
 }

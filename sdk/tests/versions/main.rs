@@ -9,7 +9,7 @@
 )]
 
 mod agents;
-mod batches;
+mod arrays;
 mod clients;
 mod combinations;
 mod flow;

@@ -3,11 +3,11 @@ use super::*;
 fn code_of(line: &str) -> (i32, Option<String>, bool) {
     match read(line.as_bytes()) {
         Incoming::Invalid {
-            code,
-            id,
-            answerable,
-            ..
-        } => (code.get(), id.map(|id| id.get().to_owned()), answerable),
+            code, id, answer, ..
+        } => {
+            let id = id.map(|id| id.get().to_owned());
+            (code.get(), id, answer != Answer::Never)
+        }
         other => panic!("{line} was taken as {other:?}"),
     }
 }

@@ -660,10 +660,6 @@ impl<T: Agent> Service for AgentService<T> {
             })
     }
 
-    fn takes_batches(&self) -> bool {
-        true
-    }
-
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
@@ -722,10 +718,6 @@ impl<T: Client> Service for ClientService<T> {
         }
     }
 
-    fn takes_batches(&self) -> bool {
-        true
-    }
-
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
@@ -751,7 +743,6 @@ pub enum V3 {}
 
 impl runtime::ProtocolVersion for V3 {
     const NUMBER: u16 = 3u16;
-    const BATCHES: bool = true;
     const UNSUPPORTED_CODE: Option<i32> = Some(-32022);
     const INITIALIZE_DEFAULTS: &'static [(&'static str, &'static str)] = &[];
     type InitializeRequest = InitializeRequest;

@@ -317,7 +317,7 @@ async fn what_is_no_call_is_refused_and_the_socket_goes_on() {
     let host = host().await;
     let batch = format!("[{}]", request(1, "session_list", json!({})));
     let refused = host.post(&[], &batch).await;
-    assert!(refused.json()["error"]["code"].is_i64(), "{refused:?}");
+    assert_eq!(refused.json()["error"]["code"], -32005, "{refused:?}");
     let array = call(&host, "session_prompt", json!(["s", []])).await;
     assert_eq!(array["error"]["code"], -32602, "{array}");
     assert_eq!(host.request("GET", &[], "").await.status, 426);
