@@ -9,6 +9,8 @@ use crate::{Document, Error};
 pub struct VersionInfo {
     /// The number that `initialize` negotiates.
     pub number: u16,
+    /// Whether the id of a request may be null; false when absent.
+    pub null_ids: bool,
     /// The error code with which an agent refuses a client that asks for an older version.
     /// Without one, the agent answers with its own version, and the client decides.
     pub unsupported_code: Option<i32>,
@@ -32,6 +34,7 @@ impl Document {
         let mut number = None;
         let mut info = VersionInfo {
             number: 0,
+            null_ids: false,
             unsupported_code: None,
             initialize_defaults: Map::new(),
         };
@@ -42,6 +45,7 @@ impl Document {
                     number = integer.and_then(|number| u16::try_from(number).ok());
                     number.is_some()
                 }
+                "nullIds" => value.as_bool().map(|it| info.null_ids = it).is_some(),
                 "unsupportedCode" => {
                     info.unsupported_code = integer.and_then(|code| i32::try_from(code).ok());
                     info.unsupported_code.is_some()
@@ -55,7 +59,8 @@ impl Document {
             if !fits {
                 let message = format!(
                     "unknown or of another type; known are `number` and `unsupportedCode`, \
-                     integers, and `initializeDefaults`, an object; got {value}"
+                     integers, `nullIds`, a boolean, and `initializeDefaults`, an object; \
+                     got {value}"
                 );
                 return Err(self.invalid(&format!("{AT}/{name}"), message));
             }

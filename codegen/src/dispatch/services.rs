@@ -38,6 +38,11 @@ pub(super) fn items(
             })
         },
     );
+    let null_ids = version.filter(|version| !version.has_null_ids()).map(|_| {
+        quote! {
+            fn has_null_ids(&self) -> bool { false }
+        }
+    });
     let cancellation = cancels.then(|| {
         quote! {
             fn cancellation(&self) -> &'static runtime::Cancellation { &CANCELLATION }
@@ -71,6 +76,8 @@ pub(super) fn items(
                 let handler = Arc::clone(&self.0);
                 #notification
             }
+
+            #null_ids
 
             #cancellation
 

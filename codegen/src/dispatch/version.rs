@@ -76,6 +76,10 @@ impl Version {
         }))
     }
 
+    pub(super) fn has_null_ids(&self) -> bool {
+        self.info.null_ids
+    }
+
     /// Whether `call` negotiates the version.
     pub(super) fn is_negotiated_by(&self, call: &Call<'_>) -> bool {
         initializes(call) && call.method.side == self.agent.side
@@ -113,6 +117,7 @@ impl Version {
         };
         let VersionInfo {
             number,
+            null_ids,
             unsupported_code,
             initialize_defaults,
         } = &self.info;
@@ -143,6 +148,7 @@ impl Version {
 
             impl runtime::ProtocolVersion for #marker {
                 const NUMBER: u16 = #number;
+                const NULL_IDS: bool = #null_ids;
                 const UNSUPPORTED_CODE: Option<i32> = #code;
                 const INITIALIZE_DEFAULTS: &'static [(&'static str, &'static str)] = &[#(#defaults),*];
                 type InitializeRequest = #request;

@@ -14038,6 +14038,10 @@ impl<T: Agent> Service for AgentService<T> {
         }
     }
 
+    fn has_null_ids(&self) -> bool {
+        false
+    }
+
     fn cancellation(&self) -> &'static runtime::Cancellation {
         &CANCELLATION
     }
@@ -14139,6 +14143,10 @@ impl<T: Client> Service for ClientService<T> {
         }
     }
 
+    fn has_null_ids(&self) -> bool {
+        false
+    }
+
     fn cancellation(&self) -> &'static runtime::Cancellation {
         &CANCELLATION
     }
@@ -14200,6 +14208,7 @@ pub enum V2 {}
 
 impl runtime::ProtocolVersion for V2 {
     const NUMBER: u16 = 2u16;
+    const NULL_IDS: bool = false;
     const UNSUPPORTED_CODE: Option<i32> = Some(-32022);
     const INITIALIZE_DEFAULTS: &'static [(&'static str, &'static str)] = &[
         ("info", "{\"name\":\"unknown\",\"version\":\"unknown\"}"),

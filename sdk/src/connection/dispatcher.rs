@@ -12,7 +12,8 @@ use super::pending::Reply;
 use super::{Shared, lock};
 use crate::json::codegen::read_raw;
 use crate::jsonrpc::{
-    self, Answer, Cancellation, Incoming, Outcome as ResponseOutcome, clip, read_ends,
+    self, Answer, Cancellation, Incoming, Outcome as ResponseOutcome, clip, is_null, null_id,
+    read_ends,
 };
 use crate::jsonrpc::{ErrorCode, RpcError};
 use crate::runtime::{self, BoxFuture};
@@ -281,6 +282,9 @@ impl Dispatcher {
         method: &str,
         bytes: usize,
     ) -> Option<(Option<&'a RawValue>, RpcError)> {
+        if is_null(id) && !self.protocol.has_null_ids() {
+            return Some((None, null_id(method)));
+        }
         let options = &self.shared.options;
         let inbound = lock(&self.shared.inbound);
         let (running, in_progress) = (inbound.len(), inbound.bytes());

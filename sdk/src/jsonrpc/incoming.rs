@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::types::ErrorCode;
+use super::types::{ErrorCode, RpcError};
 use crate::json::{self, StrictError};
 
 /// A message, borrowed from the received text.
@@ -210,8 +210,17 @@ fn invalid(id: Option<&RawValue>, reason: String, answerable: bool) -> Incoming<
     }
 }
 
-fn is_null(value: &RawValue) -> bool {
+pub(crate) fn is_null(value: &RawValue) -> bool {
     value.get() == "null"
+}
+
+/// Returns the error for a request with the id null, in versions that have no such ids.
+pub(crate) fn null_id(method: &str) -> RpcError {
+    let message = format!(
+        "the id of `{}` is null; send a string or an integer",
+        clip(method)
+    );
+    RpcError::new(ErrorCode::INVALID_REQUEST, message)
 }
 
 /// Returns whether JSON is an id: a string, null, or an integer of any size.

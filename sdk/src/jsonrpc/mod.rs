@@ -12,7 +12,7 @@ mod oversized;
 mod types;
 
 pub use cancellation::Cancellation;
-pub(crate) use incoming::{Answer, Incoming, Outcome, clip, read};
+pub(crate) use incoming::{Answer, Incoming, Outcome, clip, is_null, null_id, read};
 pub(crate) use oversized::{OversizedKind, read_ends};
 pub use types::{ErrorCode, RequestId, RpcError};
 

@@ -6,8 +6,8 @@ use super::Service;
 
 /// Wraps a [`Service`]: logging, limits, deadlines, authorization, metrics.
 ///
-/// A layer only sees messages. The masking rules of all services are combined, so a layer need not
-/// pass them on.
+/// A layer only sees messages. Whether ids may be null is asked of the innermost service, and the
+/// masking rules of all services are combined, so a layer need not pass them on.
 ///
 /// [`layer`](Self::layer) is called once for each connection, so state that it creates belongs
 /// to the connection, and state in `self` is shared by all connections that the layer is used

@@ -35,6 +35,12 @@ pub trait Service: Send + Sync + 'static {
     /// Returns the handler of a notification.
     fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture;
 
+    /// Returns whether the id of a request may be null (default: yes, as in JSON-RPC). Otherwise
+    /// such requests are answered with `-32600`, and not handled.
+    fn has_null_ids(&self) -> bool {
+        true
+    }
+
     /// Returns the notification that cancels requests, in both directions (default: that of ACP).
     /// The connection handles it.
     fn cancellation(&self) -> &'static Cancellation {

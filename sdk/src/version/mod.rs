@@ -21,6 +21,8 @@ use crate::runtime::{Params, Payload, Peer, Service};
 pub trait ProtocolVersion: 'static {
     /// The number that `initialize` negotiates.
     const NUMBER: u16;
+    /// Whether the id of a request may be null.
+    const NULL_IDS: bool;
     /// The error code with which an agent refuses a client that asks for an older version.
     /// `None`: the agent answers with its own version, and the client decides.
     const UNSUPPORTED_CODE: Option<i32>;

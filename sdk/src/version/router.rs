@@ -10,7 +10,7 @@ use super::ProtocolVersion;
 use super::agreement::{Agreement, Negotiating, not_negotiated, version_in};
 use crate::error::{HandlerError, Result};
 use crate::json::encode_raw;
-use crate::jsonrpc::{ErrorCode, RpcError};
+use crate::jsonrpc::{ErrorCode, RpcError, is_null, null_id};
 use crate::runtime::{
     Cancellation, HandlerFuture, IncomingNotification, IncomingRequest, Json, MaskingRules, Peer,
     Service, decode,
@@ -26,6 +26,7 @@ pub(super) type AnyResponse = Arc<dyn Any + Send + Sync>;
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub(super) number: u16,
+    null_ids: bool,
     unsupported_code: Option<i32>,
     initialize_defaults: &'static [(&'static str, &'static str)],
     reads_request: fn(&str) -> bool,
@@ -36,6 +37,7 @@ impl Row {
     pub(super) fn of<V: ProtocolVersion>() -> Self {
         Self {
             number: V::NUMBER,
+            null_ids: V::NULL_IDS,
             unsupported_code: V::UNSUPPORTED_CODE,
             initialize_defaults: V::INITIALIZE_DEFAULTS,
             reads_request: |params| decode::<V::InitializeRequest>(params, &mut |_| {}).is_ok(),
@@ -130,6 +132,9 @@ impl VersionRouter {
         let Some(entry) = entry else {
             return request.refuse(self.unsupported(requested));
         };
+        if is_null(request.id()) && !entry.row.null_ids {
+            return request.refuse(HandlerError::response(null_id(INITIALIZE)));
+        }
         let patched = readable(&entry.row, params, requested);
         let request = request.negotiating(negotiating);
         entry.service.request(match &patched {
@@ -188,6 +193,11 @@ impl Service for VersionRouter {
                 notification.ignore(&error)
             }
         }
+    }
+
+    fn has_null_ids(&self) -> bool {
+        // Before, `initialize` depends on the version that it asks for, and all else is refused.
+        self.agreed().is_none_or(|entry| entry.row.null_ids)
     }
 
     fn cancellation(&self) -> &'static Cancellation {
@@ -250,6 +260,13 @@ impl<S: Service> Service for SingleVersion<S> {
         match self {
             Self::Direct(service) => service.notification(notification),
             Self::Routed(router) => router.notification(notification),
+        }
+    }
+
+    fn has_null_ids(&self) -> bool {
+        match self {
+            Self::Direct(service) => service.has_null_ids(),
+            Self::Routed(router) => router.has_null_ids(),
         }
     }
 

@@ -180,6 +180,44 @@ async fn a_second_initialize_cannot_change_the_version() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_null_id_is_one_of_version_1_alone() {
+    let log = Log::default();
+    let both = || {
+        MultiVersion::agent()
+            .version(Old(log.clone()))
+            .version(New(log.clone()))
+    };
+    let request = |id: Value, method: &str, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    for ((mut raw, _driver), version) in [
+        (agent(Old(log.clone())), 1),
+        (agent(both()), 1),
+        (agent(both()), 2),
+        (agent(New(log.clone())), 2),
+    ] {
+        let before = log.all().len();
+        let ask = json!({"protocolVersion": version, "info": info()});
+        let new = json!({"cwd": "/", "mcpServers": []});
+        let mut outcomes = Vec::new();
+        for (id, method, params) in [
+            (json!(null), "initialize", &ask),
+            (json!(1), "initialize", &ask),
+            (json!(null), "session/new", &new),
+            (json!(null), "initialize", &ask),
+            (json!(2), "session/new", &new),
+        ] {
+            raw.send(request(id.clone(), method, params.clone())).await;
+            let answer = raw.expect().await;
+            assert_eq!(answer["id"], id, "{answer}");
+            outcomes.push(answer["error"]["code"].as_i64());
+        }
+        let refused = (version == 2).then_some(-32600);
+        assert_eq!(outcomes, [refused, None, refused, refused, None]);
+        let handled = if version == 2 { 1 } else { 3 };
+        assert_eq!(log.all().len(), before + handled);
+    }
+}
+
 #[tokio::test]
 async fn a_client_of_a_later_version_is_read_as_far_as_possible() {
     for (params, name) in [

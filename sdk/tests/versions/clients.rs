@@ -177,3 +177,18 @@ async fn a_client_of_one_version_says_which_other_one_the_agent_speaks() {
         "{error}"
     );
 }
+
+#[tokio::test]
+async fn a_client_of_version_2_takes_no_null_id() {
+    let request = json!({"jsonrpc": "2.0", "id": null, "method": "_any", "params": {}});
+    let (_old, raw_of_old, _driver_of_old) = client(OldClient(Log::default()));
+    let (_new, raw_of_new, _driver_of_new) = client(NewClient(Log::default()));
+    for (mut raw, code) in [(raw_of_old, -32601), (raw_of_new, -32600)] {
+        raw.send(request.clone()).await;
+        let answer = raw.expect().await;
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&json!(null), &json!(code))
+        );
+    }
+}

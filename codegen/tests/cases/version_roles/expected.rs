@@ -403,6 +403,10 @@ impl<T: Editor> Service for EditorService<T> {
         }
     }
 
+    fn has_null_ids(&self) -> bool {
+        false
+    }
+
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
@@ -459,6 +463,10 @@ impl<T: Kernel> Service for KernelService<T> {
             })
     }
 
+    fn has_null_ids(&self) -> bool {
+        false
+    }
+
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
@@ -470,6 +478,7 @@ pub enum V7 {}
 
 impl runtime::ProtocolVersion for V7 {
     const NUMBER: u16 = 7u16;
+    const NULL_IDS: bool = false;
     const UNSUPPORTED_CODE: Option<i32> = None;
     const INITIALIZE_DEFAULTS: &'static [(&'static str, &'static str)] = &[];
     type InitializeRequest = InitializeRequest;

@@ -660,6 +660,10 @@ impl<T: Agent> Service for AgentService<T> {
             })
     }
 
+    fn has_null_ids(&self) -> bool {
+        false
+    }
+
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
@@ -718,6 +722,10 @@ impl<T: Client> Service for ClientService<T> {
         }
     }
 
+    fn has_null_ids(&self) -> bool {
+        false
+    }
+
     fn masking_rules(&self) -> Vec<&'static runtime::MaskingRules> {
         Vec::from([&MASKING])
     }
@@ -743,6 +751,7 @@ pub enum V3 {}
 
 impl runtime::ProtocolVersion for V3 {
     const NUMBER: u16 = 3u16;
+    const NULL_IDS: bool = false;
     const UNSUPPORTED_CODE: Option<i32> = Some(-32022);
     const INITIALIZE_DEFAULTS: &'static [(&'static str, &'static str)] = &[];
     type InitializeRequest = InitializeRequest;
