@@ -27,6 +27,16 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("session-load.delete-unknown", Run(delete_unknown)),
 ];
 
+/// The end of a replay between two places: its marker, after which updates are live, or the answer.
+fn end_of_replay(conn: &Conn, session: &str, from: usize, to: usize) -> usize {
+    let mut updates = conn.recording().updates();
+    let marker = updates.find(|update| {
+        let is_within = (from..to).contains(&update.index) && update.session == session;
+        is_within && update.kind == "replay_complete"
+    });
+    marker.map_or(to, |marker| marker.index)
+}
+
 /// A session with one finished turn.
 fn talked(conn: &mut Conn) -> Outcome<String> {
     let session = conn.session()?;
@@ -89,6 +99,7 @@ fn load_replays(cx: &mut Cx) -> Outcome {
     conn.finish(request)?;
     conn.settle()?;
     let (from, to) = conn.load(&session)?;
+    let to = end_of_replay(conn, &session, from, to);
     let reported = reported(conn, &session, from, to);
     for (who, start) in [("user", "user_message"), ("agent", "agent_message")] {
         let is_due = start == "user_message" || !live.agent.is_empty();
@@ -119,7 +130,8 @@ fn survives_restart(cx: &mut Cx) -> Outcome {
         // The pages say what loading is for, and nothing of what an agent must keep.
         return skip("the agent does not keep sessions beyond its process");
     }
-    let replay = Conversation::between(conn.recording(), &session, request, reply.index);
+    let end = end_of_replay(conn, &session, request, reply.index);
+    let replay = Conversation::between(conn.recording(), &session, request, end);
     match live.differs(&prompts, &[], &replay) {
         Some(reason) => Err(conn.at(reply.index, reason)),
         None => Ok(()),
@@ -130,7 +142,11 @@ fn load_answers_last(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     conn.needs(Capability::LOAD)?;
     let session = talked(conn)?;
-    let (_, end) = conn.load(&session)?;
+    let (from, end) = conn.load(&session)?;
+    if end_of_replay(conn, &session, from, end) < end {
+        // What comes after its marker is no replay.
+        return Ok(());
+    }
     conn.settle()?;
     match reported(conn, &session, end, conn.mark()).first() {
         Some((index, kind)) => Err(conn.at(

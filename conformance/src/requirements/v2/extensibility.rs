@@ -47,8 +47,8 @@ const OPTIONS: [&str; 4] = ["allow_once", "allow_always", "reject_once", "reject
 
 const PRIORITIES: [&str; 3] = ["high", "medium", "low"];
 
-/// The kinds of updates, those of the proposals too.
-const UPDATES: [&str; 24] = [
+/// The kinds of updates, those of the proposals too, also of those that no document has yet.
+const UPDATES: [&str; 26] = [
     "agent_message",
     "agent_message_chunk",
     "agent_thought",
@@ -57,9 +57,11 @@ const UPDATES: [&str; 24] = [
     "compaction_summary_chunk",
     "compaction_update",
     "config_option_update",
+    "cursor_update",
     "notice",
     "plan_removed",
     "plan_update",
+    "prompt_suggestions_update",
     "replay_complete",
     "session_info_update",
     "session_message",
