@@ -194,7 +194,10 @@ impl Resume {
                 } = self.capabilities;
                 let key = messages::idempotency_key(&message, is_v2).filter(|_| idempotency);
                 let is_keyed = key.is_some();
-                let name = key.unwrap_or_else(crate::prompt_id::new);
+                let name = match key {
+                    Some(key) => key,
+                    None => crate::prompt_id::new(),
+                };
                 let named = with_prompt_id(&message, &name);
                 let named = named.filter(|_| self.capabilities.prompt_result);
                 if let Some(session) = self.sessions.get_mut(session) {
