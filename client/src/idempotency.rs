@@ -17,13 +17,14 @@ pub fn key_of(request: &PromptRequest) -> Option<String> {
     ours.get("idempotencyKey")?.as_str().map(str::to_owned)
 }
 
-/// Gives a prompt a key, which is its `promptId`, too.
-pub fn with_key(request: PromptRequest, key: &str) -> PromptRequest {
-    let meta = request.meta.clone().unwrap_or_default();
+/// Gives a prompt a key, which is its `promptId`, too, if it has one.
+pub fn with_key(mut request: PromptRequest, key: &str) -> PromptRequest {
+    let meta = request.meta.take().unwrap_or_default();
     let mut ours = ours(Some(&meta));
-    for name in ["promptId", "idempotencyKey"] {
-        ours.insert(name.to_owned(), key.into());
+    if let Some(id) = ours.get_mut("promptId") {
+        *id = key.into();
     }
+    ours.insert("idempotencyKey".to_owned(), key.into());
     request.with_meta(meta.with("acp-sdk", &ours))
 }
 
@@ -40,7 +41,8 @@ pub fn prompt_to_v2(mut request: PromptRequest) -> crate::Result<acp_sdk::v2::Pr
     {
         let mut ours = ours(Some(&meta));
         ours.remove("idempotencyKey");
-        request.meta = Some(meta.with("acp-sdk", &ours));
+        let is_empty = ours.is_empty() && meta.to_map().len() == 1;
+        request.meta = (!is_empty).then(|| meta.with("acp-sdk", &ours));
     }
     let request: acp_sdk::v2::PromptRequest = crate::v2::requests::request_to_v2(request)?;
     Ok(match key {

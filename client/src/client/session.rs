@@ -153,11 +153,12 @@ impl Session {
     fn request(&self, prompt: Vec<ContentBlock>, id: &str) -> Result<PromptIn> {
         let client = &self.open.client;
         let mut request = PromptRequest::new(self.id().clone(), prompt);
-        if client.sends_keys && honors_keys(&client.agent_info) {
-            request = with_key(request, id);
-        } else if names_prompts(client) {
+        if names_prompts(client) {
             let ours = Meta::new().with("acp-sdk", &json!({ "promptId": id }));
             request = request.with_meta(ours);
+        }
+        if client.sends_keys && honors_keys(&client.agent_info) {
+            request = with_key(request, id);
         }
         #[cfg(feature = "v2")]
         if client.is_v2() {

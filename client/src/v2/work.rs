@@ -10,6 +10,9 @@
 //! - it ends some work: the session was not idle, or the stop reason differs from the previous one;
 //! - it does not end other work: if the session was running when the prompt was sent, or another
 //!   client's message was added, the message of the prompt must have been added before.
+//!
+//! A prompt that is sent again on another connection has ended before if its message was replayed and the
+//! state behind the history is idle.
 
 use std::collections::VecDeque;
 
@@ -53,6 +56,8 @@ impl Default for State {
 #[derive(Debug)]
 struct Prompt {
     is_accepted: bool,
+    /// The connection was replaced before its response: it is sent again.
+    is_repeated: bool,
     /// The digest of its message id, if the response contains one.
     message: Option<u64>,
     /// Events before the response.
@@ -98,6 +103,7 @@ impl Work {
     pub fn begin(&mut self) {
         self.prompt = Some(Prompt {
             is_accepted: false,
+            is_repeated: false,
             message: None,
             waiting: VecDeque::new(),
             is_inserted: false,
@@ -113,11 +119,26 @@ impl Work {
         prompt.is_accepted = true;
         prompt.message = message.map(digest);
         let waiting = std::mem::take(&mut prompt.waiting);
+        let ended_before = match waiting.back() {
+            Some(Mark::Idle(reason, meta)) if prompt.is_repeated => {
+                let own = |message| waiting.contains(&Mark::UserMessage(message));
+                let is_replayed = prompt.message.is_some_and(own);
+                is_replayed.then(|| (reason.clone(), meta.clone()))
+            }
+            _ => None,
+        };
         let mut end = None;
         for mark in waiting {
             end = self.step(mark).or(end);
         }
-        end
+        end.or_else(|| {
+            let (reason, meta) = ended_before?;
+            self.prompt = None;
+            Some(End {
+                stop: stop(reason),
+                meta,
+            })
+        })
     }
 
     /// Records that the agent rejected the prompt, or that its end is no longer awaited.
@@ -132,13 +153,20 @@ impl Work {
     /// prompt that was not accepted still gets a response.
     pub fn lost(&mut self) -> bool {
         self.state = State::default();
-        match &mut self.prompt {
-            Some(prompt) if !prompt.is_accepted => {
-                prompt.waiting.clear();
-                (prompt.is_for_others, prompt.has_agent_message) = (false, false);
-                false
-            }
-            prompt => prompt.take().is_some(),
+        self.reconnected();
+        self.prompt.take_if(|prompt| prompt.is_accepted).is_some()
+    }
+
+    /// Records that the connection was replaced: a prompt that was not accepted is sent again with its
+    /// key, and the state of the session follows.
+    pub fn reconnected(&mut self) {
+        if let Some(prompt) = &mut self.prompt
+            && !prompt.is_accepted
+        {
+            self.state = State::default();
+            prompt.waiting.clear();
+            (prompt.is_for_others, prompt.has_agent_message) = (false, false);
+            prompt.is_repeated = true;
         }
     }
 

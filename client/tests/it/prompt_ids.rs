@@ -152,3 +152,33 @@ async fn an_agent_that_names_no_prompts_is_sent_no_ids() {
         .await;
     assert_eq!(within(turn.outcome()).await.unwrap().text, "onetwo");
 }
+
+/// The key of a prompt is its id. Agents that do not announce it get none.
+#[tokio::test]
+async fn a_prompt_has_a_key_for_an_agent_that_honors_keys() {
+    for (honors, switched_off) in [(true, false), (true, true), (false, false)] {
+        let ours = json!({"promptId": true, "idempotencyKey": honors});
+        let capabilities = json!({"_meta": {"acp-sdk": ours}});
+        let hello = json!({"protocolVersion": 1, "agentCapabilities": capabilities});
+        let builder = match switched_off {
+            true => Client::builder().without_idempotency_keys(),
+            false => Client::builder(),
+        };
+        let (client, mut raw) = Raw::connect_saying(builder, hello).await;
+        let (session, ()) = tokio::join!(
+            client.new_session("/"),
+            raw.answer("session/new", json!({"sessionId": "s"}))
+        );
+        let session = session.unwrap();
+        let _turn = session.prompt("hi").await.unwrap();
+        let answer = json!({"stopReason": "end_turn"});
+        let params = raw.params("session/prompt", answer).await;
+        let ours = &params["_meta"]["acp-sdk"];
+        assert!(ours["promptId"].is_string(), "{params}");
+        let key = match honors && !switched_off {
+            true => &ours["promptId"],
+            false => &Value::Null,
+        };
+        assert_eq!(&ours["idempotencyKey"], key);
+    }
+}

@@ -10,6 +10,8 @@ fn update(value: Value) -> v2::SessionUpdate {
 ///
 /// - `prompt`: this client sends its prompt. `ok` accepts it as the message `mine`, `ok ?` without a
 ///   message id, and `no` rejects it.
+/// - `lost`: the connection is replaced. The conversation and its state follow, then `ok` for the prompt that
+///   was sent again.
 /// - `mine` and `other`: user messages with this id.
 /// - `says`: a chunk of an agent message.
 /// - Others: a state of the session, and its stop reason.
@@ -25,6 +27,10 @@ fn played(steps: &str) -> Option<(usize, String)> {
             ("ok", _) => work.accepted(None),
             ("no", _) => {
                 work.refused();
+                None
+            }
+            ("lost", _) => {
+                assert!(!work.lost());
                 None
             }
             ("says", _) => work.update(&update(json!({"sessionUpdate": "agent_message_chunk",
@@ -137,6 +143,26 @@ fn the_end_of_other_work_is_no_end() {
         7,
         "refusal",
     );
+}
+
+#[test]
+fn work_may_have_ended_before_its_prompt_was_sent_again() {
+    ends("prompt, lost, other, mine, says, idle, ok", 6, "end_turn");
+    ends(
+        "prompt, running, lost, mine, idle refusal, ok",
+        5,
+        "refusal",
+    );
+    // It runs, or has not begun.
+    ends("prompt, lost, mine, running, ok, idle", 5, "end_turn");
+    ends(
+        "prompt, lost, other, idle, ok, mine, running, idle",
+        7,
+        "end_turn",
+    );
+    ends("prompt, lost, idle, mine, ok, running, idle", 6, "end_turn");
+    // Without a loss, the state is that of earlier work.
+    assert_eq!(played("prompt, mine, idle, ok"), None);
 }
 
 #[test]

@@ -61,3 +61,42 @@ async fn a_turn_is_lost_with_its_process_and_the_session_goes_on() {
     ];
     assert_eq!(seen, expected);
 }
+
+/// The first process is killed before it has answered the prompt. The next one knows the prompt's key.
+const KEYED: &str = r#"
+key() { key=${line#*\"idempotencyKey\":\"}; key=${key%%\"*}; }
+answer '{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{"session":{}}}'
+if [ $run = 1 ]; then
+    answer '{"sessionId":"s"}'; expect session/prompt; key; echo "$key" >key; kill -9 $$
+fi
+answer '{}'
+expect session/prompt; key; read -r first <key
+[ ${#key} -gt 30 ] && [ "$key" = "$first" ] || exit 77
+send '{"jsonrpc":"2.0","id":'"$id"',"result":{"messageId":"u"}}'
+update '{"sessionUpdate":"state_update","state":"running"}'
+update '{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"one"}}'
+update '{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}'
+cat >/dev/null"#;
+
+#[tokio::test]
+async fn a_prompt_without_an_answer_is_sent_again_with_its_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let builder = Client::builder().offer_v2();
+    let client = within(builder.spawn(agent(dir.path(), KEYED)))
+        .await
+        .unwrap();
+    let session = within(client.new_session("/")).await.unwrap();
+    let turn = session.prompt("hi").await.unwrap();
+    ends(turn, StopReason::EndTurn, "one").await;
+
+    // Without keys, nobody knows whether the agent has the prompt.
+    let dir = tempfile::tempdir().unwrap();
+    let builder = Client::builder().offer_v2().without_idempotency_keys();
+    let client = within(builder.spawn(agent(dir.path(), KEYED)))
+        .await
+        .unwrap();
+    let session = within(client.new_session("/")).await.unwrap();
+    let turn = session.prompt("hi").await.unwrap();
+    let error = within(turn.outcome()).await.unwrap_err();
+    assert!(matches!(error, Error::ConnectionLost { .. }), "{error}");
+}

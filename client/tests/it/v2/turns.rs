@@ -14,10 +14,12 @@ async fn a_turn_goes_on_after_the_response_until_the_session_is_idle() {
     let (session, mut agent) = session().await;
     let mut events = session.events();
     let turn = session.prompt("hi").await.unwrap();
-    let params = agent.called("session/prompt").await;
+    let mut params = agent.called("session/prompt").await;
+    let key = params["idempotencyKey"].take();
+    assert!(key.is_string(), "{key}");
     assert_eq!(
         params,
-        json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hi"}]})
+        json!({"sessionId": "s", "prompt": [{"type": "text", "text": "hi"}], "idempotencyKey": null})
     );
     agent.accept().await;
     agent.user("user-1").await;
