@@ -14811,7 +14811,7 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             name: "_acp-sdk/session/steer",
             scope: runtime::Scope::Session,
             access: runtime::AccessRight::Session,
-            retry: runtime::Retry::Never,
+            retry: runtime::Retry::Keyed,
             joins: runtime::Attachment::Keeps,
             login: None,
             capability: None,

@@ -137,3 +137,34 @@ fn the_versions_agree_on_the_content_of_updates() {
     }
     assert!(shared > 5, "{shared}");
 }
+
+/// The table for people has the rows of the tables for programs.
+#[cfg(feature = "v2")]
+#[test]
+fn the_document_says_what_may_be_sent_again() {
+    use acp_sdk::facts::Retry;
+    use acp_sdk::{v1, v2};
+    let word = |table: &MethodTable, name: &str| match table.get(name).map(|facts| facts.retry) {
+        Some(Retry::Safe) => "yes",
+        Some(Retry::Keyed) => "with its key",
+        Some(Retry::Never) => "no",
+        None => "–",
+    };
+    let (first, second) = (&v1::AGENT_METHODS, &v2::AGENT_METHODS);
+    let names = first.iter().chain(second.iter()).map(|facts| facts.name);
+    let names: std::collections::BTreeSet<_> = names.collect();
+    let rows = names.iter().map(|name| {
+        let (first, second) = (word(first, name), word(second, name));
+        format!("| `{name}` | {first} | {second} |\n")
+    });
+    let expected = format!(
+        "\n| method | version 1 | version 2 |\n|---|---|---|\n{}\n",
+        rows.collect::<String>()
+    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/remote.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    assert!(
+        document.contains(&expected),
+        "docs/remote.md needs this table:\n{expected}"
+    );
+}
