@@ -1,12 +1,14 @@
 //! Connections that are cut at random: what a client has seen in the end is the log. Its questions are
-//! answered, and its input for a turn is delivered once.
+//! answered, its input for a turn is delivered once, and its prompts run once, although it sends those
+//! that are not answered again.
 //!
 //! `ACP_CHAOS_CUTS` sets how often each client is cut (40), `ACP_CHAOS_SEED` repeats a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use acp_reference_agent::Reference;
-use acp_server::Server;
+use acp_server::event::{EventBody, TurnEvent};
+use acp_server::{Received, Server};
 use acp_server_remote::EndpointSettings;
 use serde_json::{Value, json};
 
@@ -89,6 +91,26 @@ fn steer(session: &str, name: &str) -> Value {
     json!({ "sessionId": session, "prompt": prompt, "promptId": name })
 }
 
+fn prompt(session: &str, key: &str, word: &str) -> Value {
+    let prompt = json!([{ "type": "text", "text": word }]);
+    let meta = json!({ "acp-sdk": { "idempotencyKey": key } });
+    json!({ "sessionId": session, "prompt": prompt, "_meta": meta })
+}
+
+/// Each key has one turn, however often its prompt was sent.
+async fn assert_ran_once(host: &Host, session: &str, keys: BTreeSet<String>) {
+    let session = host.server.session(&session.into()).await.unwrap();
+    let mut history = session.history();
+    let mut ran = Vec::new();
+    while let Some(Received::Event(event)) = history.next().await.unwrap() {
+        if let EventBody::Turn(TurnEvent::TurnStarted { prompt, .. }) = event.body {
+            ran.extend(prompt);
+        }
+    }
+    ran.sort();
+    assert!(ran.iter().eq(&keys), "ran {ran:?}, sent {keys:?}");
+}
+
 /// Input is delivered once, however often it was sent.
 fn assert_delivered_once(log: &BTreeMap<u64, Value>, turns: &BTreeSet<String>) {
     let texts = log.values().map(|event| {
@@ -153,11 +175,29 @@ struct Chatting<'a> {
     asked: Vec<u64>,
     /// The prompts whose turns were given input.
     steered: BTreeSet<String>,
-    /// The requests with each piece of input.
+    /// The requests with each piece of input, and with each prompt by its key.
     inputs: BTreeMap<String, Vec<u64>>,
+    prompts: BTreeMap<String, (&'static str, Vec<u64>)>,
 }
 
 impl Chatting<'_> {
+    /// Sends a prompt, maybe again.
+    async fn prompt(&mut self, key: &str) {
+        let (word, ids) = self.prompts.get_mut(key).unwrap();
+        let params = prompt(&self.session, key, word);
+        let id = self.client.send("session/prompt", params).await;
+        ids.push(id);
+        self.asked.push(id);
+    }
+
+    /// Returns the key of the latest prompt, if it has no answer.
+    fn unanswered(&self) -> Option<String> {
+        let latest = format!("key-{}", self.prompts.len().checked_sub(1)?);
+        let (_, ids) = &self.prompts[&latest];
+        let is_answered = self.view.answers.contains_key(ids.last()?);
+        (!is_answered).then_some(latest)
+    }
+
     async fn see(&mut self, event: Event, random: &mut Random) {
         match self.view.see(event) {
             Some(Wanted::Permission(id)) => {
@@ -193,16 +233,21 @@ async fn server_sent_events() {
         asked: Vec::new(),
         steered: BTreeSet::new(),
         inputs: BTreeMap::new(),
+        prompts: BTreeMap::new(),
     };
     let mut cursor: Option<String> = None;
     for _ in 0..cuts() {
         for _ in 0..random.below(3) {
-            let id = chat.client.prompt(&chat.session, random.word()).await;
-            chat.asked.push(id);
+            let key = format!("key-{}", chat.prompts.len());
+            chat.prompts.insert(key.clone(), (random.word(), vec![]));
+            chat.prompt(&key).await;
             // No more than wait behind a running turn.
             if chat.asked.len() - chat.view.answers.len() > 10 {
                 break;
             }
+        }
+        if let Some(key) = chat.unanswered() {
+            chat.prompt(&key).await;
         }
         let session = chat.session.clone();
         let mut stream: Open = chat.client.stream(Some(&session), cursor.as_deref()).await;
@@ -233,6 +278,13 @@ async fn server_sent_events() {
             assert_eq!(view.answers[id]["result"], *first, "{name}");
         }
     }
+    for (key, (_, ids)) in &chat.prompts {
+        let first = &view.answers[&ids[0]]["result"];
+        for id in ids {
+            assert_eq!(view.answers[id]["result"], *first, "{key}");
+        }
+    }
+    assert_ran_once(&host, &session, chat.prompts.keys().cloned().collect()).await;
     let log = log(&host, &session).await;
     // Only the latest turns name their prompt in a replay.
     let without_prompt = |events: &BTreeMap<u64, Value>| {
@@ -259,10 +311,51 @@ struct Reconnecting {
     steered: BTreeSet<String>,
     /// Input whose answer was not received, by the id of the request that has it now.
     unanswered: BTreeMap<u64, String>,
+    /// The same with prompts and their keys. One without an id was refused, because too many wait.
+    prompts: Vec<(Option<u64>, String, &'static str)>,
 }
 
 impl Reconnecting {
+    async fn prompt(&mut self, key: String, word: &'static str) {
+        let params = prompt(&self.session, &key, word);
+        let id = self.socket.send("session/prompt", params).await;
+        self.prompts.push((Some(id), key, word));
+    }
+
+    /// Sends a prompt again that was refused, unless several wait.
+    async fn prompt_refused(&mut self) {
+        let is_refused = |(id, ..): &(Option<u64>, String, &str)| id.is_none();
+        let refused = self.prompts.iter().position(is_refused);
+        let waiting = self.prompts.iter().filter(|prompt| !is_refused(prompt));
+        if let Some(refused) = refused.filter(|_| waiting.count() < 8) {
+            let (_, key, word) = self.prompts.remove(refused);
+            self.prompt(key, word).await;
+        }
+    }
+
+    /// Records the answer to a prompt.
+    fn answered(&mut self, message: &Value) {
+        let id = message["id"].as_u64();
+        let of = |(asked, ..): &(Option<u64>, String, &str)| asked.is_some() && *asked == id;
+        let Some(index) = self.prompts.iter().position(of) else {
+            return;
+        };
+        match message["result"]["stopReason"].as_str() {
+            Some(stop) => {
+                assert_eq!(stop, "end_turn", "{message}");
+                self.prompts.remove(index);
+            }
+            None => {
+                assert_eq!(message["error"]["code"], -32600, "{message}");
+                self.prompts[index].0 = None;
+            }
+        }
+    }
+
     async fn see(&mut self, message: &Value) {
+        if message["method"].is_null() {
+            self.answered(message);
+        }
         if let Some(number) = event_id(message) {
             let last = self.last;
             assert!(number > last, "event {number} came after {last}");
@@ -305,6 +398,9 @@ impl Reconnecting {
         for name in std::mem::take(&mut self.unanswered).into_values() {
             self.steer(name).await;
         }
+        for (_, key, word) in std::mem::take(&mut self.prompts) {
+            self.prompt(key, word).await;
+        }
         for update in &updates {
             self.see(update).await;
         }
@@ -323,27 +419,27 @@ async fn web_sockets() {
         seen: BTreeMap::new(),
         steered: BTreeSet::new(),
         unanswered: BTreeMap::new(),
+        prompts: Vec::new(),
     };
-    for _ in 0..cuts() {
-        let prompt = json!([{ "type": "text", "text": random.word() }]);
-        let params = json!({ "sessionId": session, "prompt": prompt });
-        let id = client.socket.send("session/prompt", params).await;
+    let mut keys = BTreeSet::new();
+    for cut in 0..cuts() {
+        let key = format!("key-{cut}");
+        keys.insert(key.clone());
+        client.prompt(key, random.word()).await;
+        let id = client.prompts.last().and_then(|(id, ..)| *id);
         for _ in 0..random.below(100) {
             let message = client.socket.receive().await.unwrap();
             client.see(&message).await;
-            if message["id"] == id && message["method"].is_null() {
+            if message["id"].as_u64() == id && message["method"].is_null() {
                 break;
             }
         }
         client.reconnect(&host).await;
     }
-    let handle = host.server.session(&session.as_str().into()).await.unwrap();
-    let mut events = handle.subscribe(client.last);
-    while handle.phase() != acp_server::Phase::Idle {
-        tokio::select! {
-            message = client.socket.receive() => client.see(&message.unwrap()).await,
-            event = events.next() => drop(event.unwrap()),
-        }
+    while !client.prompts.is_empty() {
+        client.prompt_refused().await;
+        let message = client.socket.receive().await.unwrap();
+        client.see(&message).await;
     }
     let resume = json!({ "sessionId": session, "sinceEventId": client.last });
     // Answered once all that is missing was sent.
@@ -358,6 +454,7 @@ async fn web_sockets() {
         }
     }
     assert!(client.unanswered.is_empty(), "{:?}", client.unanswered);
+    assert_ran_once(&host, &session, keys).await;
     let seen = client.seen;
     // A socket was another client each time, which is sent what an earlier one said. Chunks may be
     // joined in another way, so texts are compared.
