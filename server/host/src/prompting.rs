@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use acp_client::internal::{honors_keys, key_of, new_prompt_id, with_key};
 use acp_sdk::runtime::Method;
 use acp_sdk::v1::{PromptRequest, StopReason};
 use acp_sdk::{HandlerError, HandlerResult, Json};
@@ -72,8 +73,13 @@ impl HostedSession {
         } = ensured?;
         let process = &link.process;
         running._turn = Some((process.turn(), used));
-        let request = PromptRequest::new(link.id.clone(), turn.prompt().to_vec())
+        let mut request = PromptRequest::new(link.id.clone(), turn.prompt().to_vec())
             .with_meta(turn.meta().cloned());
+        // A process has no other connection on which the prompt could be sent again.
+        let is_remote = process.tree.is_none();
+        if is_remote && key_of(&request).is_none() && honors_keys(&process.info) {
+            request = with_key(request, &new_prompt_id());
+        }
         let mut unanswered = Unanswered {
             process,
             answered: false,

@@ -272,6 +272,10 @@ impl HostedSession {
             Some(Gap::Loaded) => self.state().replay = Some(None),
             _ => self.state().replay = None,
         }
+        #[cfg(feature = "v2")]
+        if gap.is_some() {
+            self.converting(Conversion::reconnected);
+        }
         if gap == Some(Gap::Lost)
             && let Ok(mut link) = self.link.try_lock()
         {

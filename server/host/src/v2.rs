@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_client::internal::{Converter, End, Work, requests};
+use acp_client::internal::{Converter, End, Work, prompt_to_v2, requests};
 use acp_sdk::convert::{Convert, convert_logged};
 use acp_sdk::json::Described;
 use acp_sdk::runtime::Method;
@@ -57,8 +57,8 @@ pub(super) async fn prompt(
         method: Prompt::NAME.to_owned(),
         error: Box::new(error),
     };
-    let converted = requests::request_to_v2(request.clone());
-    let request: v2::PromptRequest =
+    let converted = prompt_to_v2(request.clone());
+    let request =
         converted.map_err(|error| failed(HandlerError::internal(error).as_response().clone()))?;
     let ended = session.converting(Conversion::begin);
     let accepting = session.clone();
@@ -149,6 +149,11 @@ impl Conversion {
     pub(super) fn restart(&mut self) {
         self.converter.restart();
         self.work.lost();
+    }
+
+    /// The connection was replaced. A prompt that was not answered is sent again.
+    pub(super) fn reconnected(&mut self) {
+        self.work.reconnected();
     }
 
     /// Converts the params of an update. With them comes the end of the turn, if the update is it: it
