@@ -126,7 +126,17 @@ pub(super) fn cancels_pending_permission(played: &Played) -> Outcome {
 }
 
 /// A request that the agent cancels is answered by a result, or by the error for it.
-pub(super) fn cancelled_request(played: &Played) -> Outcome {
+fn cancelled_request(played: &Played) -> Outcome {
+    let (index, answer) = answer_to_cancelled(played)?;
+    let code = answer.value.pointer("/error/code");
+    let good = code.is_none_or(|code| *code == json!(ErrorCode::REQUEST_CANCELLED));
+    let code = code.cloned().unwrap_or_default();
+    let reason = format!("expected a result or the error -32800, got the error {code}");
+    expect(played, index, good, &reason)
+}
+
+/// The answer to the request for permission that the agent cancelled, which is optional.
+pub(super) fn answer_to_cancelled(played: &Played) -> Outcome<(usize, &Entry)> {
     let recording = &played.recording;
     let mut cancels = recording.calls(Party::Agent, "$/cancel_request");
     if cancels.next().is_none() {
@@ -134,14 +144,10 @@ pub(super) fn cancelled_request(played: &Played) -> Outcome {
     }
     let mut asked = recording.calls(Party::Agent, "session/request_permission");
     let answer = asked.next().and_then(|(asked, _)| recording.answer(asked));
-    let Some((index, answer)) = answer else {
-        return skip("the client does not cancel requests, which is optional");
-    };
-    let code = answer.value.pointer("/error/code");
-    let good = code.is_none_or(|code| *code == json!(ErrorCode::REQUEST_CANCELLED));
-    let code = code.cloned().unwrap_or_default();
-    let reason = format!("expected a result or the error -32800, got the error {code}");
-    expect(played, index, good, &reason)
+    match answer {
+        Some(answer) => Ok(answer),
+        None => skip("the client does not cancel requests, which is optional"),
+    }
 }
 
 pub(super) fn hears_after_cancelling(played: &Played) -> Outcome {

@@ -57,11 +57,6 @@ const BOTH: &[ClientRule] = &[
         answers_question,
     ),
     (
-        "client.cancels-permission",
-        Rule::Messages(chooses_nothing),
-        cancels_permission,
-    ),
-    (
         "client.unique-ids",
         Rule::Messages(requests::unique_ids),
         opens_session,
@@ -90,6 +85,11 @@ const BOTH: &[ClientRule] = &[
 
 const V1: &[ClientRule] = &[
     ("client.info", Rule::Messages(info), initializes),
+    (
+        "client.cancels-permission",
+        Rule::Messages(chooses_nothing),
+        cancels_permission,
+    ),
     (
         "client.no-undeclared-methods",
         Rule::Messages(methods),

@@ -247,11 +247,14 @@ impl ScriptedAgent {
     }
 
     /// Asks for permission, has the client interrupted while it waits for its user, and waits for
-    /// the answer.
+    /// the answer. In version 2 the agent cancels the question; the client may answer it before.
     pub fn ask_and_interrupt(&mut self, question: Value) {
         let id = self.begin("session/request_permission", question);
         // One that decides by itself has answered by then.
         if !self.is_answered_within(CONSIDERATION, &id) && self.interrupted() {
+            if self.protocol == Version::V2 {
+                self.notify("$/cancel_request", &json!({"requestId": id}));
+            }
             self.is_answered(&id);
         }
     }

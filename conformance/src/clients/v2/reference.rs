@@ -1,7 +1,8 @@
 //! The reference client of version 2: launches an agent, says one thing, shows the answer.
 //!
 //! It owes nothing to the types that the suite is to judge. Before it speaks it reads the list of
-//! sessions to its end. Permission is given; Ctrl-C cancels the work.
+//! sessions to its end. Permission is given. Ctrl-C cancels the work; the agent cancels its open
+//! questions.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
@@ -75,7 +76,6 @@ pub(crate) fn run(prompt: &str, asking: bool, command: &[OsString]) -> Result<bo
         prompt: prompt.to_owned(),
         cwd: cwd.to_string_lossy().into_owned(),
         session: Value::Null,
-        cancelled: false,
         asking,
         asked: Vec::new(),
         pages: 0,
@@ -118,7 +118,6 @@ struct Client {
     prompt: String,
     cwd: String,
     session: Value,
-    cancelled: bool,
     /// Whether permission is left to somebody who never answers.
     asking: bool,
     /// The ids of open requests for permission.
@@ -149,14 +148,9 @@ impl Client {
                     ));
                 }
                 Ok(Event::Interrupt) if self.session.is_string() => {
-                    self.cancelled = true;
                     let params = json!({"sessionId": self.session});
                     self.send(&json!({"jsonrpc": "2.0", "method": "session/cancel",
                         "params": params}));
-                    for id in std::mem::take(&mut self.asked) {
-                        let result = json!({"outcome": {"outcome": "cancelled"}});
-                        self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
-                    }
                 }
                 Ok(Event::Interrupt) => return false,
                 Ok(Event::End) | Err(_) => {
@@ -203,7 +197,7 @@ impl Client {
         let method = message.get("method").and_then(Value::as_str);
         let params = message.get("params").unwrap_or(&Value::Null);
         match (method, message.get("id")) {
-            (Some("session/request_permission"), Some(id)) if self.asking && !self.cancelled => {
+            (Some("session/request_permission"), Some(id)) if self.asking => {
                 self.asked.push(id.clone());
                 (None, None)
             }
@@ -211,11 +205,8 @@ impl Client {
                 let id = params.get("requestId").unwrap_or(&Value::Null);
                 let open = self.asked.iter().position(|asked| asked == id);
                 let answer = open.map(|open| {
-                    refusal(
-                        &self.asked.remove(open),
-                        ErrorCode::REQUEST_CANCELLED,
-                        "the request was cancelled",
-                    )
+                    let result = json!({"outcome": {"outcome": "cancelled"}});
+                    json!({"jsonrpc": "2.0", "id": self.asked.remove(open), "result": result})
                 });
                 (answer, None)
             }
@@ -270,7 +261,7 @@ impl Client {
                     kind.is_some_and(|kind| kind.starts_with("allow"))
                 };
                 let chosen = options.and_then(|options| options.iter().find(allows));
-                let outcome = match chosen.filter(|_| !self.cancelled) {
+                let outcome = match chosen {
                     Some(chosen) => json!({"outcome": "selected", "optionId": chosen["optionId"]}),
                     None => json!({"outcome": "cancelled"}),
                 };

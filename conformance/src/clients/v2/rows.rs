@@ -1,12 +1,14 @@
 //! What version 2 demands of clients.
 
+use serde_json::json;
+
 use crate::clients::Played;
-use crate::clients::assertions::survives;
+use crate::clients::assertions::{equals, survives};
 use crate::clients::handshake::{
     asks_for, closes_on_other_version, comes_to_an_end, initialize_first,
 };
 use crate::clients::robustness::{
-    answers_extensions, cancelled_request, cancels_pending_permission, hears_after_cancelling,
+    answer_to_cancelled, answers_extensions, cancels_pending_permission, hears_after_cancelling,
     ignores_notifications, method_not_found, notices_death, refuses_forms, reports_errors,
 };
 use crate::clients::table::ClientCheck;
@@ -41,6 +43,13 @@ fn version(played: &Played) -> Outcome {
         2,
         "expected version 2 to be requested, got another one",
     )
+}
+
+/// A question that the agent cancels has an outcome for it.
+fn cancelled_request(played: &Played) -> Outcome {
+    let (index, answer) = answer_to_cancelled(played)?;
+    let outcome = answer.value.pointer("/result/outcome/outcome");
+    equals(played, index, "the outcome", &json!("cancelled"), outcome)
 }
 
 fn questions(played: &Played) -> Outcome {

@@ -115,8 +115,10 @@ fn strangeness(stage: &mut ScriptedAgent) -> bool {
 fn cancellation(stage: &mut ScriptedAgent) -> bool {
     stage.text("waiting to be cancelled");
     if stage.interrupted() {
-        // Asked after the cancellation: the work still is the cancelled one.
-        ask(stage);
+        // Work in the background goes on, and may ask as before.
+        let subject = json!({"type": "command", "command": "ls", "cwd": stage.folder});
+        let question = json!({"title": "Look around?", "subject": subject, "options": options()});
+        stage.ask("session/request_permission", question);
         // Whoever has stopped listening does not refuse it either.
         stage.ask(STILL_THERE, json!({}));
     }
