@@ -124,6 +124,8 @@ fn idle(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let session = conn.session()?;
     conn.cancel(&session);
+    // An agent may handle a prompt that comes at once before the notification.
+    conn.settle()?;
     let turn = conn.prompt(&session, "hello")?;
     if turn.stop == "cancelled" {
         return Err(conn.at(

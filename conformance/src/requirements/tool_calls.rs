@@ -329,7 +329,8 @@ fn permission_rejected(cx: &mut Cx) -> Outcome {
     conn.prompt(&session, "hello").map(drop)
 }
 
-/// The tool call that the agent asked about at `asked` must not be reported as run before `end`.
+/// The tool call that the agent asked about at `asked` must not be reported as completed before `end`. That
+/// it is in progress may be an update that was under way before the agent read the answer.
 pub(super) fn did_not_run(conn: &Conn, asked: usize, end: usize) -> Outcome {
     let entries = &conn.recording().entries;
     let question = entries.get(asked).map(Entry::params);
@@ -348,14 +349,13 @@ pub(super) fn did_not_run(conn: &Conn, asked: usize, end: usize) -> Outcome {
             .and_then(|entry| entry.params().get("update"));
         update.is_some_and(|update| {
             let status = text(update, "/status");
-            text(update, "/toolCallId") == Some(call)
-                && matches!(status, Some("in_progress" | "completed"))
+            text(update, "/toolCallId") == Some(call) && status == Some("completed")
         })
     });
     match ran {
         Some(index) => Err(conn.at(
             index,
-            "expected the tool not to run without permission, got a report that it did",
+            "expected the tool not to run without permission, got a report that it completed",
         )),
         None => Ok(()),
     }
