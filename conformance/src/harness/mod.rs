@@ -6,6 +6,7 @@
 //! reads as the few steps it consists of.
 
 mod adapter;
+mod asking;
 pub(crate) mod cleanup;
 mod conditions;
 mod confined;

@@ -1,6 +1,6 @@
 //! What the suite says to an agent: prompts by purpose, from a file or built in.
 //!
-//! A profile is TOML: `auth-method`, `logout`, `delete`, and a table `prompts` from
+//! A profile is TOML: `auth-method`, `asking-mode`, `logout`, `delete`, and a table `prompts` from
 //! a word to the text that is sent. Six words have a meaning for the checks:
 //! `hello` is answered with text, `slow` runs until it is cancelled, `tool` makes a
 //! tool call, `permission` one that asks for permission, `read` and `terminal` use
@@ -22,6 +22,9 @@ pub struct Profile {
     /// The method with which the client authenticates before it opens sessions.
     #[serde(default)]
     pub auth_method: Option<String>,
+    /// The id of a mode in which the agent asks for permission, if it starts in another one.
+    #[serde(default)]
+    pub asking_mode: Option<String>,
     /// Whether the agent may be logged out; it may be the user's own login.
     #[serde(default)]
     pub logout: bool,
@@ -107,6 +110,7 @@ impl Profile {
         let read = Self::parse(path, &text)?;
         let mut profile = Self::unknown_agent();
         profile.auth_method = read.auth_method;
+        profile.asking_mode = read.asking_mode;
         profile.logout = read.logout;
         profile.allow_privileged = read.allow_privileged;
         profile.prompts.extend(read.prompts);

@@ -190,8 +190,9 @@ impl Conn {
     /// Waits for the next request of the agent with this method.
     ///
     /// # Errors
-    /// When none comes in time. When the turn ends without: a skip for a permission, which an agent may
-    /// never need; otherwise inconclusive, because the prompt is there to cause the request.
+    /// When none comes in time. When the turn ends without: a skip for a permission and for the client's
+    /// files, which an agent may never use; otherwise inconclusive, because the prompt is there to cause the
+    /// request.
     pub fn asked(&mut self, request: usize, method: &str) -> Outcome<usize> {
         let (adapter, limit) = (self.adapter(), self.env.turn_timeout);
         let found = self.wait_on(Some(request), request, method, limit, |recording, index| {
@@ -205,9 +206,11 @@ impl Conn {
             Some(index) => Ok(index),
             None => {
                 let reason = format!("the agent did not call {method} in this turn");
-                match method {
-                    "session/request_permission" => skip(reason),
-                    _ => inconclusive(reason),
+                let is_optional =
+                    method == "session/request_permission" || method.starts_with("fs/");
+                match is_optional {
+                    true => skip(reason),
+                    false => inconclusive(reason),
                 }
             }
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::passive::free_of;
 use super::prompt_turn::STOP_REASONS;
-use super::tool_calls::did_not_run;
+use super::tool_calls::{Asking, asking, did_not_run};
 use super::{Check, NamedCheck};
 use crate::harness::{Conn, Consent, Cx, Outcome, inconclusive, skip};
 use crate::wire::{FindingKind, Party, Version};
@@ -82,11 +82,11 @@ fn is_no_error(cx: &mut Cx) -> Outcome {
 
 fn while_asking(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    let session = conn.session()?;
-    conn.script.consent = Consent::Hold;
-    let word = conn.word(&["permission", "tool"])?;
-    let running = conn.begin(&session, word)?;
-    let asked = conn.asked(running, "session/request_permission")?;
+    let Asking {
+        session,
+        running,
+        asked,
+    } = asking(conn, Consent::Hold)?;
     conn.cancel(&session);
     let reply = conn.turn_reply(running)?;
     must_be_cancelled(conn, &reply)?;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::passive::{absolute, items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Consent, Cx, Entry, Outcome, Recording, skip};
+use crate::harness::{Conn, Consent, Cx, Entry, Outcome, Recording, Stop, skip};
 use crate::passive::{RuleResult, Tool, View, Violation, is_final, violation};
 use crate::wire::{Party, extensions};
 
@@ -303,30 +303,51 @@ fn title(view: &View<'_>) -> RuleResult {
     Ok(1)
 }
 
-/// Runs the prompt of a tool until the agent asks, which gets this answer, and to its end. Yields
-/// the place of the question and of the end.
-fn decided(conn: &mut Conn, session: &str, consent: Consent) -> Outcome<(usize, usize)> {
+/// A turn in which the agent has asked for permission.
+pub(super) struct Asking {
+    pub(super) session: String,
+    pub(super) running: usize,
+    /// The place of the question.
+    pub(super) asked: usize,
+}
+
+/// Runs the prompt of a tool until the agent asks for permission, which gets this answer. If it does
+/// not ask in the mode in which its sessions start, it has to in one that is known to.
+pub(super) fn asking(conn: &mut Conn, consent: Consent) -> Outcome<Asking> {
     conn.script.consent = consent;
     let word = conn.word(&["permission", "tool"])?;
-    let running = conn.begin(session, word)?;
-    let asked = conn.asked(running, ASKS)?;
-    let turn = conn.finish(running)?;
-    Ok((asked, turn.end))
+    let (mut session, state) = conn.new_session()?;
+    let mut running = conn.begin(&session, word)?;
+    let mut asked = conn.asked(running, ASKS);
+    if matches!(asked, Err(Stop::Skip(_)))
+        && let Some(other) = conn.asking_session(&state)?
+    {
+        session = other;
+        running = conn.begin(&session, word)?;
+        asked = conn.asked(running, ASKS);
+    }
+    Ok(Asking {
+        session,
+        running,
+        asked: asked?,
+    })
 }
 
 fn permission_granted(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    let session = conn.session()?;
-    decided(conn, &session, Consent::Allow)?;
+    let Asking {
+        session, running, ..
+    } = asking(conn, Consent::Allow)?;
+    conn.finish(running)?;
     conn.prompt(&session, "hello").map(drop)
 }
 
 fn permission_rejected(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    let session = conn.session()?;
-    let (asked, end) = decided(conn, &session, Consent::Reject)?;
-    did_not_run(conn, asked, end)?;
-    conn.prompt(&session, "hello").map(drop)
+    let turn = asking(conn, Consent::Reject)?;
+    let end = conn.finish(turn.running)?.end;
+    did_not_run(conn, turn.asked, end)?;
+    conn.prompt(&turn.session, "hello").map(drop)
 }
 
 /// The tool call that the agent asked about at `asked` must not be reported as completed before `end`. That

@@ -1,5 +1,7 @@
 //! The working directory of a session, as far as the agent shows what it uses.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::json;
@@ -98,8 +100,17 @@ fn shown(entry: &Entry) -> Option<&str> {
     }
 }
 
+/// The names of what is in a directory, as far as it can be read.
+fn names(folder: &Path) -> BTreeSet<OsString> {
+    let entries = folder.read_dir().into_iter().flatten();
+    entries
+        .filter_map(|entry| Some(entry.ok()?.file_name()))
+        .collect()
+}
+
 /// Two sessions in directories of their own: what the agent runs in the second one must not run in that
-/// of the first one, nor where the agent was started. Any other directory may be what it needs.
+/// of the first one, nor where the agent was started. Any other directory may be what it needs. An agent
+/// that does not say where it runs a tool shows it by the file that the tool creates.
 fn working_directory(cx: &mut Cx) -> Outcome {
     let conn = cx.connected()?;
     let words = WORDS.into_iter();
@@ -114,9 +125,13 @@ fn working_directory(cx: &mut Cx) -> Outcome {
     let is = |path: &Path, other: &Path| resolved(path) == resolved(other);
     let mut seen = 0;
     for word in words {
-        let text = conn.env.profile.prompt(word, &second).unwrap_or_default();
+        // A file of a relative name is created where the tool runs.
+        let text = conn.env.profile.prompts.get(word);
+        let text = text.map(|text| text.replace("{folder}/", ""));
+        let text = text.unwrap_or_default().replace("{folder}", ".");
+        let before = [&first, &second].map(|folder| names(folder));
         let request = conn.begin_text(&session, &text)?;
-        conn.turn_reply(request)?;
+        let end = conn.turn_reply(request)?.index;
         for (index, entry) in conn.since(request) {
             let Some(path) = shown(entry).filter(|_| entry.session() == Some(&*session)) else {
                 continue;
@@ -137,8 +152,20 @@ fn working_directory(cx: &mut Cx) -> Outcome {
         if seen > 0 {
             return Ok(());
         }
+        let is_new = |folder: &Path, before: &BTreeSet<OsString>| !names(folder).is_subset(before);
+        if is_new(&first, &before[0]) {
+            let reason = format!(
+                "expected new files in the session's working directory {}, got some in {}",
+                second.display(),
+                first.display()
+            );
+            return Err(conn.at(end, reason));
+        }
+        if is_new(&second, &before[1]) {
+            return Ok(());
+        }
     }
-    skip("the agent shows no working directory in its turns")
+    skip("the agent shows no working directory in its turns, and creates no file there")
 }
 
 /// The file that the agent is to read by a relative path is that of the session's directory.

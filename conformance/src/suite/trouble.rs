@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::report::Verdict;
 use crate::harness::{Cx, Entry, Outcome, Recording, Stop};
-use crate::wire::{Kind, Party, shorten};
+use crate::wire::{Kind, Party, sets_up, shorten};
 
 /// Phrases of model services, in lower case.
 const PHRASES: [&str; 18] = [
@@ -128,13 +128,35 @@ fn in_turns(recording: &Recording, from: usize, came: Option<&str>) -> Option<St
         if let Some(prompt) = prompt
             && let Some(error) = entry.value.get("error")
         {
-            let is_trouble = of_model(error) && !is_cancelled(recording, prompt, index);
+            let is_trouble = of_model(error)
+                && is_in_session(recording, prompt)
+                && !is_cancelled(recording, prompt, index);
             return is_trouble.then(|| format!("the model failed: {}", message(error)));
         }
         let prompt = prompt.or_else(|| last_prompt(recording, index, entry.session()));
-        let is_cut = prompt.is_some_and(|prompt| is_cancelled(recording, prompt, index));
+        // No model runs in a session that does not exist.
+        let prompt = prompt.filter(|prompt| is_in_session(recording, *prompt))?;
+        let is_cut = is_cancelled(recording, prompt, index);
         let refuses = refusal(entry) && !is_cut && came == Some(entry.excerpt().as_str());
         refuses.then(|| "the model refused the prompt".to_owned())
+    })
+}
+
+/// Whether the session of a prompt was opened before it.
+fn is_in_session(recording: &Recording, prompt: usize) -> bool {
+    let session = recording.entries.get(prompt).and_then(Entry::session);
+    let before = recording.entries.iter().take(prompt);
+    let mut results = before.filter(|entry| entry.kind == Kind::Result);
+    results.any(|entry| {
+        let named = entry
+            .value
+            .pointer("/result/sessionId")
+            .and_then(Value::as_str);
+        let request = entry
+            .request
+            .and_then(|request| recording.entries.get(request));
+        let again = request.filter(|request| request.method.as_deref().is_some_and(sets_up));
+        session.is_some() && (named == session || again.and_then(Entry::session) == session)
     })
 }
 
@@ -227,12 +249,26 @@ mod tests {
 
     /// The trouble in a turn; `cancelled` says whether it was cancelled before its end.
     fn turn(answer: Value, cancelled: bool, came: bool) -> Option<String> {
+        turn_of("s", answer, cancelled, came)
+    }
+
+    /// The same of a prompt to this session; the connection has the session `s`.
+    fn turn_of(session: &str, answer: Value, cancelled: bool, came: bool) -> Option<String> {
         let mut recorder = Recorder::new(Arc::new(Schema::v1().unwrap()));
         let mut say = |from, value: Value| recorder.message(from, value, Duration::ZERO);
+        let opens = json!({"cwd": "/", "mcpServers": []});
+        say(
+            Party::Client,
+            json!({"jsonrpc": "2.0", "id": 0, "method": "session/new", "params": opens}),
+        );
+        say(
+            Party::Agent,
+            json!({"jsonrpc": "2.0", "id": 0, "result": {"sessionId": "s"}}),
+        );
         say(
             Party::Client,
             json!({"jsonrpc": "2.0", "id": 1, "method": "session/prompt",
-                "params": {"sessionId": "s", "prompt": []}}),
+                "params": {"sessionId": session, "prompt": []}}),
         );
         if cancelled {
             say(
@@ -260,5 +296,14 @@ mod tests {
         assert!(turn(refusal.clone(), false, true).is_some());
         assert_eq!(turn(refusal.clone(), false, false), None);
         assert_eq!(turn(refusal, true, true), None);
+    }
+
+    #[test]
+    fn no_model_runs_in_a_session_that_does_not_exist() {
+        let refusal = json!({"jsonrpc": "2.0", "id": 1, "result": {"stopReason": "refusal"}});
+        assert_eq!(turn_of("none", refusal, false, true), None);
+        let error = json!({"jsonrpc": "2.0", "id": 1,
+            "error": {"code": ErrorCode::INTERNAL_ERROR, "message": "overloaded"}});
+        assert_eq!(turn_of("none", error, false, true), None);
     }
 }
