@@ -7,7 +7,7 @@ use super::passive::free_of;
 use super::prompt_turn::STOP_REASONS;
 use super::tool_calls::{Asking, asking, did_not_run};
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Consent, Cx, Outcome, inconclusive, skip};
+use crate::harness::{Conn, Consent, Cx, Outcome, Stop, inconclusive, skip};
 use crate::wire::{FindingKind, Party, Version};
 
 use Check::Run;
@@ -213,9 +213,16 @@ fn cancel_request(conn: &mut Conn) -> Outcome<(usize, Option<usize>)> {
     let running = conn.begin_slow(&session)?;
     let id = conn.id_of(running);
     conn.notify("$/cancel_request", json!({"requestId": id}));
-    conn.settle()?;
-    conn.listen(conn.env.quiet);
-    let honoured = conn.recording().answer(running).map(|(index, _)| index);
+    // An agent that cancels requests may be busy; one that does not goes on.
+    let limit = conn.env.timeout;
+    let what = "the end of the request";
+    let found = conn.wait_on(Some(running), running, what, limit, |recording, _| {
+        recording.answer(running).map(|(index, _)| index)
+    });
+    let honoured = match found {
+        Err(stop) if conn.has_ended() => return Err(stop),
+        found => found.ok(),
+    };
     if honoured.is_none() {
         conn.cancel(&session);
     }
@@ -247,15 +254,18 @@ fn request(cx: &mut Cx) -> Outcome {
 
 fn request_ends_turn(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    let (_, honoured) = cancel_request(conn)?;
+    let (running, honoured) = cancel_request(conn)?;
+    let answer = conn.recording().answer(running);
+    let by_itself = answer.is_some_and(|(_, entry)| stop_of(&entry.answer()) == Some("end_turn"));
     match honoured {
+        Some(_) if by_itself => inconclusive("the turn of the prompt `slow` ended by itself"),
         Some(_) => Ok(()),
         None => {
             // Not the end of the turn, which the suite has cancelled in another way since.
             let sent = conn.recording().calls(Party::Client, "$/cancel_request");
             let place = sent.last().map_or(0, |(place, _)| place);
             let reason = "expected $/cancel_request to end the turn of a prompt, got no end";
-            Err(conn.at(place, reason))
+            Err(Stop::after(conn.recording(), place, reason))
         }
     }
 }
