@@ -75,6 +75,14 @@ impl Profile {
         Self::parse("of the reference agent", REFERENCE)
     }
 
+    /// Returns the words whose text is not that of an unknown agent.
+    pub(crate) fn own_words(&self) -> Vec<String> {
+        let standard = Self::unknown_agent().prompts;
+        let own = self.prompts.iter();
+        let own = own.filter(|(word, text)| standard.get(*word) != Some(text));
+        own.map(|(word, _)| word.clone()).collect()
+    }
+
     /// Sets the text of a word, whatever the agent names.
     pub fn set_prompt(&mut self, word: impl Into<String>, text: impl Into<String>) {
         let word = word.into();

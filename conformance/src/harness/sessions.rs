@@ -4,7 +4,7 @@ use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::adapter::{self, Adapter, Place};
-use super::{Capability, Caps, Conn, Outcome, Reply, Stop, fail, inconclusive, skip};
+use super::{Capability, Caps, Conn, Outcome, Reply, Stop, inconclusive, skip};
 use crate::wire::Version;
 
 impl Conn {
@@ -286,10 +286,13 @@ impl Conn {
     pub fn still_serves(&mut self) -> Outcome {
         match self.session() {
             Ok(_) => Ok(()),
-            Err(Stop::Fail(failure)) => fail(format!(
-                "expected the connection to serve afterwards, got a failure: {}",
-                failure.reason
-            )),
+            Err(Stop::Fail(mut failure)) => {
+                failure.reason = format!(
+                    "expected the connection to serve afterwards, got a failure: {}",
+                    failure.reason
+                );
+                Err(Stop::Fail(failure))
+            }
             Err(other) => Err(other),
         }
     }

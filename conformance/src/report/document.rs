@@ -81,6 +81,9 @@ pub struct Document {
     /// [`Conformity::Incomplete`].
     #[serde(skip)]
     pub narrowed: bool,
+    /// The words of the prompts that the user, or the agent, has set.
+    #[serde(skip)]
+    pub words: Vec<String>,
     /// Requirements that were to be left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
@@ -279,6 +282,7 @@ impl Document {
             root_cause: report.root_cause.clone(),
             interrupted: report.interrupted,
             quick: report.quick.clone(),
+            words: report.words.clone(),
             ..Self::new(Party::Agent, entries.collect(), setting)
         };
         document.decide();
@@ -336,6 +340,7 @@ impl Document {
             root_cause: None,
             interrupted: false,
             quick: None,
+            words: Vec::new(),
             stale: Vec::new(),
             narrowed: setting.choice.is_narrowed(),
             left_out: setting.choice.skip.clone(),

@@ -48,6 +48,7 @@ fn run(verdicts: &[(Tier, Verdict)]) -> suite::Report {
         took: Duration::from_secs(5),
         interrupted: false,
         quick: None,
+        words: Vec::new(),
     }
 }
 

@@ -12,12 +12,17 @@ const OPTIONS: [(&str, &str, &str); 3] = [
 ];
 
 /// Returns a line for each option that sets a prompt, and one for the profile, which has all others, if
-/// requirements were not judged for want of them.
+/// requirements were not judged for want of them. A prompt that the user has set
+/// is no hint.
 pub(super) fn hints(report: &Document) -> Vec<String> {
     let open = [Outcome::Inconclusive, Outcome::Skip];
     let open = open.iter().flat_map(|word| report.with(*word));
     let prompts: Vec<Vec<&str>> = open
-        .map(|entry| prompts(entry.why()))
+        .map(|entry| {
+            let mut words = prompts(entry.why());
+            words.retain(|word| !report.words.iter().any(|had| had == word));
+            words
+        })
         .filter(|words| !words.is_empty())
         .collect();
     let needed = |count: usize| match count {
@@ -84,6 +89,14 @@ mod tests {
                 "2 requirements need a long turn: --cancel-prompt TEXT",
                 "1 requirement needs a tool call: --tool-prompt TEXT",
                 "2 requirements need other prompts: --profile FILE (form, read, url)",
+            ]
+        );
+        report.words = ["slow", "read"].map(str::to_owned).to_vec();
+        assert_eq!(
+            hints(&report),
+            [
+                "1 requirement needs a tool call: --tool-prompt TEXT",
+                "2 requirements need other prompts: --profile FILE (form, url)",
             ]
         );
         report.requirements.truncate(0);

@@ -59,6 +59,7 @@ pub(super) fn report(name: &str, entries: &[(&str, Tier, Outcome)]) -> Document 
         root_cause: None,
         interrupted: false,
         quick: None,
+        words: Vec::new(),
         stale: Vec::new(),
         strict: false,
         seconds: 2.0,

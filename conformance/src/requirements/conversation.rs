@@ -8,9 +8,9 @@ use crate::harness::Recording;
 /// The conversation that the updates of a session between two places tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Conversation {
-    /// The texts of the user's messages, without white space.
+    /// The texts of the user's messages.
     pub(super) user: String,
-    /// The texts of the agent's messages, without white space.
+    /// The texts of the agent's messages.
     pub(super) agent: String,
     /// The ids of the tool calls, in the order of their first updates.
     pub(super) calls: Vec<String>,
@@ -69,9 +69,7 @@ impl Conversation {
             }
             let blocks = items(update.body, "/content").chain(update.body.get("content"));
             for said in blocks.filter_map(|block| text(block, "/text")) {
-                message
-                    .text
-                    .extend(said.chars().filter(|c| !c.is_whitespace()));
+                message.text += said;
             }
         }
         let of = |is_user: bool| {
@@ -112,8 +110,8 @@ impl Conversation {
                 replay.messages
             ));
         }
-        let prompts: Vec<String> = prompts.iter().map(|text| squeezed(text)).collect();
-        if let Some(lost) = prompts.iter().find(|text| !replay.user.contains(*text)) {
+        let (user, agent) = (squeezed(&replay.user), squeezed(&replay.agent));
+        if let Some(lost) = prompts.iter().find(|text| !user.contains(&squeezed(text))) {
             return Some(format!(
                 "expected the prompt {:?} in the user's messages of the replay, got {:?}",
                 excerpt(lost),
@@ -122,7 +120,8 @@ impl Conversation {
         }
         let is_strange = |text: &&String| {
             let text = squeezed(text);
-            !prompts.iter().any(|own| own.contains(&text)) && replay.user.contains(&text)
+            let is_own = prompts.iter().any(|own| squeezed(own).contains(&text));
+            !is_own && user.contains(&text)
         };
         if let Some(text) = foreign.iter().find(is_strange) {
             return Some(format!(
@@ -130,9 +129,9 @@ impl Conversation {
                 excerpt(text)
             ));
         }
-        if !replay.agent.contains(&self.agent) {
+        if !agent.contains(&squeezed(&self.agent)) {
             return Some(format!(
-                "expected the agent's text {:?} in the replay, got {:?} (without white space)",
+                "expected the agent's text {:?} in the replay, got {:?} (white space may differ)",
                 excerpt(&self.agent),
                 excerpt(&replay.agent)
             ));
@@ -186,8 +185,8 @@ mod tests {
         let found = by_id(said("theprompt", "answer", &["b"])).unwrap_or_default();
         assert!(found.contains("message id of  in the replay"), "{found}");
         for (replay, word) in [
-            (said("", "answer", &["a"]), "theprompt"),
-            (said("theprompt", "ans", &["a"]), "answer"),
+            (said("", "answer", &["a"]), "\"the prompt\""),
+            (said("theprompt", "an s", &["a"]), "got \"an s\""),
             (said("theprompt", "answer", &[]), "1 tool calls"),
             (
                 said("theprompt another", "answer", &["a"]),

@@ -181,12 +181,17 @@ fn params_as_array(cx: &mut Cx) -> Outcome {
     conn.has_code(&reply, ErrorCode::INVALID_PARAMS)
 }
 
-/// Sends a line that is no message; the agent must go on. Yields the mark.
-fn garbage(conn: &mut Conn, line: &str) -> Outcome<usize> {
+/// Sends a line that is no message; the agent must go on. A failure shows the line as what was sent.
+fn garbage(conn: &mut Conn, line: &str) -> Outcome {
     let mark = conn.send_raw(format!("{line}\n"));
-    conn.settle()?;
-    conn.still_serves()?;
-    Ok(mark)
+    let served = conn.settle().and_then(|()| conn.still_serves());
+    served.map_err(|stop| match stop {
+        Stop::Fail(mut failure) => {
+            failure.sent = conn.recording().entries.get(mark).map(Entry::excerpt);
+            Stop::Fail(failure)
+        }
+        other => other,
+    })
 }
 
 fn parse_error(cx: &mut Cx) -> Outcome {
@@ -195,9 +200,20 @@ fn parse_error(cx: &mut Cx) -> Outcome {
     error_comes(conn, mark, ErrorCode::PARSE_ERROR)
 }
 
+/// A notification with an array as its params, which the protocol never has.
+const ARRAY: &str = r#"{"jsonrpc":"2.0","method":"session/cancel","params":["session"]}"#;
+
 fn survives_garbage(cx: &mut Cx) -> Outcome {
     let conn = cx.connected()?;
-    for line in ["{oops", "\u{7f}\u{0}", "null", "\"text\"", "{}", "42"] {
+    for line in [
+        "{oops",
+        "\u{7f}\u{0}",
+        "null",
+        "\"text\"",
+        "{}",
+        "42",
+        ARRAY,
+    ] {
         garbage(conn, line)?;
     }
     Ok(())
@@ -206,7 +222,7 @@ fn survives_garbage(cx: &mut Cx) -> Outcome {
 fn survives_batch(cx: &mut Cx) -> Outcome {
     let conn = cx.connected()?;
     let batch = json!([{"jsonrpc": "2.0", "id": "b", "method": UNKNOWN, "params": {}}]);
-    garbage(conn, &batch.to_string()).map(drop)
+    garbage(conn, &batch.to_string())
 }
 
 const UNKNOWN: &str = "_acp-conformance/unknown";

@@ -92,6 +92,14 @@ fn no_params(cx: &mut Cx) -> Outcome {
     conn.result("session/list", json!({})).map(drop)
 }
 
+/// What a list has that lacks a session.
+fn instead(list: &[Value]) -> &'static str {
+    match list {
+        [] => "an empty list",
+        _ => "others only",
+    }
+}
+
 fn lists_new(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     conn.needs(Capability::LIST)?;
@@ -104,9 +112,10 @@ fn lists_new(cx: &mut Cx) -> Outcome {
     {
         return Ok(());
     }
+    let got = instead(&all);
     Err(conn.at(
         conn.mark() - 1,
-        format!("expected {session} in the list, got others only"),
+        format!("expected {session} in the list, got {got}"),
     ))
 }
 
@@ -130,7 +139,8 @@ fn filter(cx: &mut Cx) -> Outcome {
     }
     let is_it = |info: &Value| text(info, "/sessionId") == Some(session.as_str());
     if !all.iter().any(is_it) {
-        let reason = format!("expected {session} among the sessions of {cwd}, got others only");
+        let got = instead(&all);
+        let reason = format!("expected {session} among the sessions of {cwd}, got {got}");
         return Err(conn.at(conn.mark() - 1, reason));
     }
     Ok(())

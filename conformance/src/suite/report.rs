@@ -125,6 +125,8 @@ pub struct Report {
     pub interrupted: bool,
     /// What a quick run has left out, and why; `None` if nothing.
     pub quick: Option<String>,
+    /// The words of the prompts that the user, or the agent, has set.
+    pub words: Vec<String>,
 }
 
 impl Verdict {

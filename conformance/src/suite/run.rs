@@ -148,6 +148,7 @@ pub fn run(
         took: Duration::ZERO,
         interrupted: false,
         quick: None,
+        words: Vec::new(),
     };
     let interruption = &env.conditions.interruption;
     let preflight = preflight::run(env);
@@ -190,6 +191,7 @@ pub fn run(
     }
     let words = conn.agent.as_ref().filter(|_| options.takes_words);
     let profile = env.profile.clone().with_words_of(words);
+    report.words = profile.own_words();
     let pace = Pace::of(options, started, conn.start_took(), &setup);
     let env = &Arc::new(adapted(env, options, &setup, profile, &pace));
     let interruption = &env.conditions.interruption;

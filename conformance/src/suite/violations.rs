@@ -4,9 +4,14 @@ use std::fmt::Write as _;
 
 use crate::harness::{Recording, Stop};
 use crate::passive::Violation;
+use crate::wire::shorten;
 
-/// How many different violations are named.
-const NAMED: usize = 20;
+/// How many different violations are named, each with so many characters after the first.
+const NAMED: usize = 5;
+const LENGTH: usize = 120;
+
+/// How many different ones are counted.
+const COUNTED: usize = 100;
 
 /// What breaks a row.
 #[derive(Debug, Default)]
@@ -36,7 +41,7 @@ impl Violations {
                     *times += 1;
                 }
             }
-            None if self.reasons.len() < NAMED => self.reasons.push((reason, 1)),
+            None if self.reasons.len() < COUNTED => self.reasons.push((reason, 1)),
             None => {}
         }
     }
@@ -54,11 +59,20 @@ impl Violations {
             // Writing to a string does not fail.
             let _ = write!(failure.reason, "; {} violations in all", self.all);
         }
-        for (number, (reason, times)) in self.reasons.iter().skip(1).enumerate() {
+        for (number, (reason, times)) in self.reasons.iter().take(NAMED).skip(1).enumerate() {
             let before = if number == 0 { ", also:" } else { ";" };
-            let _ = write!(failure.reason, "{before} {reason}");
+            let _ = write!(failure.reason, "{before} {}", shorten(reason, LENGTH));
             if *times > 1 {
                 let _ = write!(failure.reason, " ({times} times)");
+            }
+        }
+        match self.reasons.len().saturating_sub(NAMED) {
+            0 => {}
+            more if self.reasons.len() < COUNTED => {
+                let _ = write!(failure.reason, "; and {more} others");
+            }
+            more => {
+                let _ = write!(failure.reason, "; and {more} or more others");
             }
         }
         Some(Stop::Fail(failure))
@@ -96,6 +110,11 @@ mod tests {
         let all: Vec<_> = all.iter().map(String::as_str).collect();
         let reason = reason(&all).unwrap();
         assert!(reason.starts_with("0; 1000 violations in all, also: 1; "));
-        assert!(reason.ends_with("; 19"), "{reason}");
+        assert!(reason.ends_with("; 4; and 95 or more others"), "{reason}");
+        let long = ["a", "b", "c", "d", "e", "f"].map(|letter| letter.repeat(1000));
+        let long = long.each_ref().map(String::as_str);
+        let text = self::reason(&long[1..]).unwrap();
+        assert!(text.len() < 1000 + 5 * (LENGTH + 20), "{text}");
+        assert!(self::reason(&long).unwrap().ends_with("; and 1 others"));
     }
 }
