@@ -11,6 +11,8 @@ pub struct VersionInfo {
     pub number: u16,
     /// Whether the id of a request may be null; false when absent.
     pub null_ids: bool,
+    /// Whether `initialize` may be repeated after other requests; false when absent.
+    pub late_initialize: bool,
     /// The error code with which an agent refuses a client that asks for an older version.
     /// Without one, the agent answers with its own version, and the client decides.
     pub unsupported_code: Option<i32>,
@@ -35,6 +37,7 @@ impl Document {
         let mut info = VersionInfo {
             number: 0,
             null_ids: false,
+            late_initialize: false,
             unsupported_code: None,
             initialize_defaults: Map::new(),
         };
@@ -46,6 +49,10 @@ impl Document {
                     number.is_some()
                 }
                 "nullIds" => value.as_bool().map(|it| info.null_ids = it).is_some(),
+                "lateInitialize" => {
+                    let late = value.as_bool();
+                    late.map(|it| info.late_initialize = it).is_some()
+                }
                 "unsupportedCode" => {
                     info.unsupported_code = integer.and_then(|code| i32::try_from(code).ok());
                     info.unsupported_code.is_some()
@@ -59,8 +66,8 @@ impl Document {
             if !fits {
                 let message = format!(
                     "unknown or of another type; known are `number` and `unsupportedCode`, \
-                     integers, `nullIds`, a boolean, and `initializeDefaults`, an object; \
-                     got {value}"
+                     integers, `nullIds` and `lateInitialize`, booleans, and \
+                     `initializeDefaults`, an object; got {value}"
                 );
                 return Err(self.invalid(&format!("{AT}/{name}"), message));
             }

@@ -272,9 +272,15 @@ fn the_versions_are_those_of_the_files() {
     let versions = [Document::v1(), Document::v2()].map(|document| {
         let document = document.expect("the document is valid");
         let version = document.version().expect("well formed");
-        version.map(|version| (version.number, version.null_ids, version.unsupported_code))
+        version.map(|version| {
+            let leniency = [version.null_ids, version.late_initialize];
+            (version.number, leniency, version.unsupported_code)
+        })
     });
-    let expected = [Some((1, true, None)), Some((2, false, Some(-32022)))];
+    let expected = [
+        Some((1, [true; 2], None)),
+        Some((2, [false; 2], Some(-32022))),
+    ];
     assert_eq!(versions, expected);
 }
 

@@ -10523,6 +10523,7 @@ pub enum V2 {}
 impl runtime::ProtocolVersion for V2 {
     const NUMBER: u16 = 2u16;
     const NULL_IDS: bool = false;
+    const LATE_INITIALIZE: bool = false;
     const UNSUPPORTED_CODE: Option<i32> = Some(-32022);
     const INITIALIZE_DEFAULTS: &'static [(&'static str, &'static str)] = &[
         ("info", "{\"name\":\"unknown\",\"version\":\"unknown\"}"),

@@ -118,6 +118,7 @@ impl Version {
         let VersionInfo {
             number,
             null_ids,
+            late_initialize,
             unsupported_code,
             initialize_defaults,
         } = &self.info;
@@ -149,6 +150,7 @@ impl Version {
             impl runtime::ProtocolVersion for #marker {
                 const NUMBER: u16 = #number;
                 const NULL_IDS: bool = #null_ids;
+                const LATE_INITIALIZE: bool = #late_initialize;
                 const UNSUPPORTED_CODE: Option<i32> = #code;
                 const INITIALIZE_DEFAULTS: &'static [(&'static str, &'static str)] = &[#(#defaults),*];
                 type InitializeRequest = #request;

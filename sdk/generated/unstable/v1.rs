@@ -14208,6 +14208,7 @@ pub enum V1 {}
 impl runtime::ProtocolVersion for V1 {
     const NUMBER: u16 = 1u16;
     const NULL_IDS: bool = true;
+    const LATE_INITIALIZE: bool = true;
     const UNSUPPORTED_CODE: Option<i32> = None;
     const INITIALIZE_DEFAULTS: &'static [(&'static str, &'static str)] = &[];
     type InitializeRequest = InitializeRequest;

@@ -23,6 +23,8 @@ pub trait ProtocolVersion: 'static {
     const NUMBER: u16;
     /// Whether the id of a request may be null.
     const NULL_IDS: bool;
+    /// Whether `initialize` may be repeated after other requests.
+    const LATE_INITIALIZE: bool;
     /// The error code with which an agent refuses a client that asks for an older version.
     /// `None`: the agent answers with its own version, and the client decides.
     const UNSUPPORTED_CODE: Option<i32>;

@@ -15,6 +15,7 @@ use crate::runtime::{
     Cancellation, HandlerFuture, IncomingNotification, IncomingRequest, Json, MaskingRules, Peer,
     Service, decode,
 };
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// The request that negotiates the version, in every version.
 pub(super) const INITIALIZE: &str = "initialize";
@@ -27,6 +28,7 @@ pub(super) type AnyResponse = Arc<dyn Any + Send + Sync>;
 pub(super) struct Row {
     pub(super) number: u16,
     null_ids: bool,
+    late_initialize: bool,
     unsupported_code: Option<i32>,
     initialize_defaults: &'static [(&'static str, &'static str)],
     reads_request: fn(&str) -> bool,
@@ -38,6 +40,7 @@ impl Row {
         Self {
             number: V::NUMBER,
             null_ids: V::NULL_IDS,
+            late_initialize: V::LATE_INITIALIZE,
             unsupported_code: V::UNSUPPORTED_CODE,
             initialize_defaults: V::INITIALIZE_DEFAULTS,
             reads_request: |params| decode::<V::InitializeRequest>(params, &mut |_| {}).is_ok(),
@@ -79,6 +82,8 @@ pub(super) struct VersionRouter {
     entries: Vec<Entry>,
     /// Whether this end answers `initialize`, and so settles the version.
     answers: bool,
+    /// Whether a request other than `initialize` has arrived since the version was settled.
+    has_served: AtomicBool,
 }
 
 impl VersionRouter {
@@ -88,6 +93,7 @@ impl VersionRouter {
             agreement: Agreement::default(),
             entries,
             answers: true,
+            has_served: AtomicBool::new(false),
         }
     }
 
@@ -97,6 +103,7 @@ impl VersionRouter {
             agreement,
             entries,
             answers: false,
+            has_served: AtomicBool::new(false),
         }
     }
 
@@ -124,6 +131,11 @@ impl VersionRouter {
             (None, Some(reservation)) => {
                 (self.select(requested), Negotiating::settles(reservation))
             }
+            (Some(entry), _)
+                if !entry.row.late_initialize && self.has_served.load(Ordering::Relaxed) =>
+            {
+                return request.refuse(late_initialize(entry.row.number));
+            }
             (Some(entry), _) => {
                 let serves = serves(&entry.row, requested);
                 (serves.then_some(entry), Negotiating::repeats())
@@ -144,12 +156,15 @@ impl VersionRouter {
     }
 
     /// The implementation for a client that asks for a version: the highest that is not above
-    /// it, else the lowest, if agents of that version answer clients of older ones.
+    /// it, else the lowest, if no version here refuses clients of older ones.
     fn select(&self, requested: u16) -> Option<&Entry> {
         let not_above = |entry: &&Entry| entry.row.number <= requested;
-        let lowest = self.entries.first();
         let highest = self.entries.iter().rfind(not_above);
-        highest.or(lowest.filter(|lowest| serves(&lowest.row, requested)))
+        let mut all = self.entries.iter();
+        highest.or_else(|| {
+            let serve_all = all.all(|entry| serves(&entry.row, requested));
+            self.entries.first().filter(|_| serve_all)
+        })
     }
 
     /// The error for a version that is older than every supported one.
@@ -177,7 +192,10 @@ impl Service for VersionRouter {
     fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
         match self.agreed() {
             _ if self.answers && request.method() == INITIALIZE => self.initialize(request),
-            Some(entry) => entry.service.request(request),
+            Some(entry) => {
+                self.has_served.store(true, Ordering::Relaxed);
+                entry.service.request(request)
+            }
             None => {
                 let error = not_negotiated(request.method());
                 request.refuse(error)
@@ -218,6 +236,15 @@ impl Service for VersionRouter {
 /// Whether agents of a version answer clients that ask for `requested`.
 fn serves(row: &Row, requested: u16) -> bool {
     requested >= row.number || row.unsupported_code.is_none()
+}
+
+/// The error for an `initialize` that follows other requests.
+fn late_initialize(version: u16) -> HandlerError {
+    let message = format!(
+        "`initialize` after another request, which version {version} does not allow; open another \
+         connection"
+    );
+    HandlerError::new(ErrorCode::INVALID_REQUEST, message)
 }
 
 /// The params of a client of a later version when they do not have the form of this one: with

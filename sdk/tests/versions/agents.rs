@@ -39,7 +39,6 @@ async fn session(raw: &mut Raw) -> Value {
 async fn a_client_is_answered_in_the_version_it_asks_for() {
     // What is asked, what is answered, and which agent has the connection.
     for (asked, answered, session_id) in [
-        (0, 1, "old"),
         (1, 1, "old"),
         (2, 2, "new"),
         (3, 2, "new"),
@@ -51,6 +50,26 @@ async fn a_client_is_answered_in_the_version_it_asks_for() {
         assert_eq!(answer["result"]["protocolVersion"], answered, "{answer}");
         assert_eq!(session(&mut raw).await, session_id);
         assert_eq!(log.all(), [format!("v{answered} initialize {asked} raw")]);
+    }
+}
+
+#[tokio::test]
+async fn a_version_below_all_is_refused_unless_only_version_1_is_there() {
+    let ask = json!({"protocolVersion": 0, "info": info()});
+    let (mut raw, log) = both();
+    assert_eq!(
+        refusal(&raw.ask(1, "initialize", ask.clone()).await),
+        (-32022, json!({"requested": 0, "supported": [1, 2]}))
+    );
+    assert!(log.all().is_empty());
+    for one in [true, false] {
+        let old = MultiVersion::agent().version(Old::default());
+        let (mut raw, _driver) = match one {
+            true => agent(Old::default()),
+            false => agent(old),
+        };
+        let answer = raw.ask(1, "initialize", ask.clone()).await;
+        assert_eq!(answer["result"]["protocolVersion"], 1, "{answer}");
     }
 }
 
@@ -169,15 +188,44 @@ async fn a_second_initialize_cannot_change_the_version() {
 
     let (mut raw, log) = both();
     raw.ask(1, "initialize", ask(1)).await;
+    assert_eq!(session(&mut raw).await, "old");
     assert_eq!(
         raw.ask(2, "initialize", ask(2)).await["result"]["protocolVersion"],
         1
     );
-    assert_eq!(session(&mut raw).await, "old");
     assert_eq!(
         log.all(),
         ["v1 initialize 1 nobody", "v1 initialize 2 nobody"]
     );
+}
+
+#[tokio::test]
+async fn version_2_is_not_initialized_again_after_another_request() {
+    let log = Log::default();
+    let both = MultiVersion::agent()
+        .version(Old::default())
+        .version(New(log.clone()));
+    for (mut raw, _driver) in [agent(New(log.clone())), agent(both)] {
+        let before = log.all().len();
+        let ask = json!({"protocolVersion": 2, "info": info()});
+        let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel",
+            "params": {"sessionId": "s"}});
+        // Neither a request before nor a notification is a reason to refuse.
+        raw.ask(1, "session/new", json!({"cwd": "/"})).await;
+        raw.ask(2, "initialize", ask.clone()).await;
+        raw.send(cancel).await;
+        let again = raw.ask(3, "initialize", ask.clone()).await;
+        assert_eq!(again["result"]["protocolVersion"], 2, "{again}");
+        // Nor is one that is refused less of a request.
+        raw.ask(4, "_unknown", json!({})).await;
+        assert_eq!(refusal(&raw.ask(5, "initialize", ask).await).0, -32600);
+        assert_eq!(session(&mut raw).await, "new");
+        let initialized = "v2 initialize 2 raw".to_owned();
+        assert_eq!(
+            log.all()[before..],
+            [initialized.clone(), "v2 cancel".to_owned(), initialized]
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -479,6 +479,7 @@ pub enum V7 {}
 impl runtime::ProtocolVersion for V7 {
     const NUMBER: u16 = 7u16;
     const NULL_IDS: bool = false;
+    const LATE_INITIALIZE: bool = false;
     const UNSUPPORTED_CODE: Option<i32> = None;
     const INITIALIZE_DEFAULTS: &'static [(&'static str, &'static str)] = &[];
     type InitializeRequest = InitializeRequest;

@@ -752,6 +752,7 @@ pub enum V3 {}
 impl runtime::ProtocolVersion for V3 {
     const NUMBER: u16 = 3u16;
     const NULL_IDS: bool = false;
+    const LATE_INITIALIZE: bool = false;
     const UNSUPPORTED_CODE: Option<i32> = Some(-32022);
     const INITIALIZE_DEFAULTS: &'static [(&'static str, &'static str)] = &[];
     type InitializeRequest = InitializeRequest;
