@@ -29,6 +29,8 @@ pub(crate) enum Hint {
     RequiredMethod,
     /// The trait's default answer to the method `at`, a Rust expression.
     DefaultAnswer(&'static str),
+    /// The trait's default answer to the request `at` is -32602: what it names does not exist.
+    UnknownByDefault,
     /// The field and type of the union that is part of the object `at`.
     Union {
         field: &'static str,
@@ -213,6 +215,16 @@ const ONLY_V2: &[Row] = &[
         at: "session/cancel",
         hint: Hint::RequiredMethod,
         reason: "as in version 1: ignored cancels wedge sessions",
+    },
+    Row {
+        at: "tool_call/cancel",
+        hint: Hint::UnknownByDefault,
+        reason: "the schema demands it for unknown calls, and offers no call to other agents",
+    },
+    Row {
+        at: "terminal/cancel",
+        hint: Hint::UnknownByDefault,
+        reason: "as for tool calls",
     },
     Row {
         at: "ProtocolVersion",

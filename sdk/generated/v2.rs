@@ -9537,13 +9537,15 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// Method
     /// [`tool_call/cancel`](https://agentclientprotocol.com/protocol/v2/schema#tool_call-cancel).
+    ///
+    /// Default: fails with "invalid params" (-32602).
     fn cancel_tool_call(
         &self,
         ctx: &AgentContext,
         req: CancelToolCallRequest,
     ) -> impl Future<Output = runtime::HandlerResult<CancelToolCallResponse>> + Send {
         let _ = (ctx, req);
-        runtime::unsupported::<methods::CancelToolCall>()
+        runtime::unknown::<methods::CancelToolCall>()
     }
 
     /// `terminal/cancel` requests the termination of the command in an agent terminal.
@@ -9556,13 +9558,15 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// Method
     /// [`terminal/cancel`](https://agentclientprotocol.com/protocol/v2/schema#terminal-cancel).
+    ///
+    /// Default: fails with "invalid params" (-32602).
     fn cancel_terminal(
         &self,
         ctx: &AgentContext,
         req: CancelTerminalRequest,
     ) -> impl Future<Output = runtime::HandlerResult<CancelTerminalResponse>> + Send {
         let _ = (ctx, req);
-        runtime::unsupported::<methods::CancelTerminal>()
+        runtime::unknown::<methods::CancelTerminal>()
     }
 
     /// `session/set_config_option` changes a config option, while the session is running or

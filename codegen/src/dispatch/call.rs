@@ -28,6 +28,8 @@ pub(crate) struct Call<'a> {
     pub(super) docs: String,
     pub(super) required: bool,
     pub(super) default: Option<&'static str>,
+    /// Whether the default answer is that what the request names does not exist.
+    pub(super) unknown: bool,
 }
 
 impl<'a> Call<'a> {
@@ -143,6 +145,7 @@ fn call<'a>(
             Hint::DefaultAnswer(answer) if options.complete => Some(answer),
             _ => None,
         }),
+        unknown: overrides.has(&method.name, Hint::UnknownByDefault),
     }
 }
 

@@ -81,17 +81,30 @@ pub(super) fn method(role: Role, call: &Call<'_>) -> Result<TokenStream, Error> 
                 async { Ok(#answer) }
             })
         }
-        (false, None, Some(_)) => quote!({
-            let _ = (ctx, #parameter);
-            runtime::unsupported::<methods::#marker>()
-        }),
+        (false, None, Some(_)) => {
+            let answer = match call.unknown {
+                true => quote!(unknown),
+                false => quote!(unsupported),
+            };
+            quote!({
+                let _ = (ctx, #parameter);
+                runtime::#answer::<methods::#marker>()
+            })
+        }
         (false, None, None) => quote!({
             let _ = (ctx, #parameter);
             async { Ok(()) }
         }),
     };
+    let default = call.unknown.then(|| {
+        quote! {
+            #[doc = ""]
+            #[doc = " Default: fails with \"invalid params\" (-32602)."]
+        }
+    });
     Ok(quote! {
         #docs
+        #default
         fn #function(
             &self,
             ctx: &#ctx,

@@ -394,6 +394,18 @@ pub fn unsupported<M: Method>() -> impl Future<Output = HandlerResult<M::Result>
     std::future::ready(Err(HandlerError::method_not_found(M::NAME)))
 }
 
+/// The answer of a trait method that is not implemented, whose request names what another message
+/// of the same side has announced.
+///
+/// # Errors
+///
+/// Always: invalid params, for this side has announced nothing.
+pub fn unknown<M: Method>() -> impl Future<Output = HandlerResult<M::Result>> + Send {
+    let message = format!("`{}` names nothing that this side has announced", M::NAME);
+    let error = HandlerError::new(ErrorCode::INVALID_PARAMS, message);
+    std::future::ready(Err(error))
+}
+
 /// The answer to a request outside of the protocol that is not implemented.
 pub fn unsupported_ext(method: &str) -> impl Future<Output = HandlerResult<Json>> + Send + use<> {
     std::future::ready(Err(HandlerError::method_not_found(method)))

@@ -267,6 +267,22 @@ async fn a_null_id_is_one_of_version_1_alone() {
 }
 
 #[tokio::test]
+async fn what_an_agent_does_not_have_cannot_be_cancelled() {
+    let (mut raw, _driver) = agent(New::default());
+    let ask = json!({"protocolVersion": 2, "info": info()});
+    raw.ask(1, "initialize", ask).await;
+    for (method, member) in [
+        ("tool_call/cancel", "toolCallId"),
+        ("terminal/cancel", "terminalId"),
+    ] {
+        let mut params = json!({"sessionId": "new"});
+        params[member] = json!("unknown");
+        let (code, _) = refusal(&raw.ask(2, method, params).await);
+        assert_eq!(code, -32602, "{method}");
+    }
+}
+
+#[tokio::test]
 async fn a_client_of_a_later_version_is_read_as_far_as_possible() {
     for (params, name) in [
         (json!({"protocolVersion": 3}), "unknown"),
