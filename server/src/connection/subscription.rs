@@ -45,6 +45,10 @@ pub(crate) struct Barrier {
 pub trait Gate: Send + Sync {
     /// The client is attached to a session. Its events are [held](Subscription::hold).
     fn attached(&self, subscription: &Arc<Subscription>);
+
+    /// What the client is sent of the session up to the answer to a request that joins it precedes
+    /// that answer: without a reader of its own it goes where the answer goes.
+    fn precedes_answer(&self, subscription: &Arc<Subscription>);
 }
 
 impl Subscription {

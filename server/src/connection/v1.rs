@@ -143,9 +143,13 @@ impl ServerConnection {
             barrier,
             attachment,
         } = self.core().join(&self.client, joining, replay).await?;
-        // A session that nobody reads yet is answered first and replayed later.
+        let answers_last = self.client.encoding().answers_last();
+        if let Some(gate) = self.client.gate().filter(|_| answers_last) {
+            gate.precedes_answer(&subscription);
+        }
+        // In version 1 a session that nobody reads yet is answered first and replayed later.
         let replayed = async {
-            match subscription.is_held() {
+            match subscription.is_held() && !answers_last {
                 true => Ok(()),
                 false => barrier.reached().await,
             }

@@ -20,6 +20,11 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
+    /// Returns whether a replay always precedes the answer to the request that joins the session.
+    pub(super) fn answers_last(&self) -> bool {
+        !matches!(self, Self::V1)
+    }
+
     /// Returns whether clients are sent their own prompts too.
     pub(super) fn echoes(&self) -> bool {
         !matches!(self, Self::V1)

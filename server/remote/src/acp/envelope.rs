@@ -106,6 +106,11 @@ pub(super) fn joins_session(method: &str) -> bool {
     matches!(joins, Some(Attachment::Joins | Attachment::Creates))
 }
 
+/// Returns whether a method joins the session that it names, and does not make another one.
+pub(super) fn joins(method: &str) -> bool {
+    facts::of_agent(method).is_some_and(|facts| facts.joins == Attachment::Joins)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -47,15 +47,28 @@ struct Session {
     stream: Stream,
     /// Dead until the client is attached.
     subscription: Option<Weak<Subscription>>,
-    /// Its messages go to the connection stream until it has a reader, for clients that open the
-    /// stream of a session only when they are sent something of it.
-    redirected: bool,
+    redirected: Redirected,
+}
+
+/// Whether a session's messages go to the connection stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Redirected {
+    #[default]
+    No,
+    /// Until it is answered that the client has joined the session: what precedes the answer is in
+    /// the same stream, although a reader may come meanwhile.
+    UntilAnswered,
+    /// Until it has a reader, for clients that open the stream of a session only when they are sent
+    /// something of it.
+    UntilRead,
 }
 
 enum Route {
     /// In the body of the response to the POST.
     Body(oneshot::Sender<Bytes>),
     Connection,
+    /// The same, for a request that joins this session.
+    Joins(Box<str>),
     Session {
         id: Box<str>,
         /// The client was attached to the session when it asked.
@@ -99,6 +112,7 @@ impl Streams {
                 was_used: state.sessions.get(session).is_some_and(Session::is_used),
                 id: session.into(),
             },
+            Some(session) if envelope::joins(method) => Route::Joins(session.into()),
             _ => Route::Connection,
         };
         state.routes.insert(request.into(), route);
@@ -107,11 +121,16 @@ impl Streams {
 
     /// Sends a session's messages on the connection stream until it has a reader.
     pub(super) fn redirect(&self, session: &str) {
+        self.redirect_until(session, Redirected::UntilRead);
+    }
+
+    fn redirect_until(&self, session: &str, until: Redirected) {
         let mut state = self.state();
         if let Some(entry) = state.session(session, self.settings.streams)
             && !entry.stream.is_open()
+            && entry.redirected == Redirected::No
         {
-            entry.redirected = true;
+            entry.redirected = until;
         }
         state.pace(session, &self.settings);
     }
@@ -162,6 +181,11 @@ impl Streams {
                         let own = own.then_some(&*id);
                         state.push(own, message.clone(), None, None, &self.settings)
                     }
+                    Some(Route::Joins(id)) => {
+                        let grew = state.push(None, message.clone(), None, None, &self.settings);
+                        state.joined(&id, &self.settings);
+                        grew
+                    }
                     _ => state.push(None, message.clone(), None, None, &self.settings),
                 }
             }
@@ -190,8 +214,13 @@ impl Streams {
                 reader
             }
             Name::Session(id) => {
+                let joins = state.joins(id);
                 let session = state.session(id, self.settings.streams)?;
-                session.redirected = false;
+                session.redirected = match session.redirected {
+                    Redirected::UntilRead if joins => Redirected::UntilAnswered,
+                    Redirected::UntilRead => Redirected::No,
+                    other => other,
+                };
                 let subscription = session.subscription.as_ref().and_then(Weak::upgrade);
                 let reader = session
                     .stream
@@ -294,7 +323,8 @@ impl StreamsState {
         settings: &EndpointSettings,
     ) -> bool {
         let own = session.and_then(|id| Some((id, self.session(id, settings.streams)?)));
-        let Some((id, own)) = own.filter(|(_, own)| !own.redirected) else {
+        let own = own.filter(|(_, own)| own.redirected == Redirected::No);
+        let Some((id, own)) = own else {
             self.connection.push(message, request);
             return true;
         };
@@ -321,6 +351,24 @@ impl StreamsState {
         }
     }
 
+    /// Returns whether a request that joins a session is not answered yet.
+    fn joins(&self, session: &str) -> bool {
+        let mut routes = self.routes.values();
+        routes.any(|route| matches!(route, Route::Joins(id) if &**id == session))
+    }
+
+    /// A request that joins a session is answered.
+    fn joined(&mut self, id: &str, settings: &EndpointSettings) {
+        let joins = self.joins(id);
+        if let Some(session) = self.sessions.get_mut(id)
+            && session.redirected == Redirected::UntilAnswered
+            && !joins
+        {
+            session.redirected = Redirected::No;
+        }
+        self.pace(id, settings);
+    }
+
     /// Holds a session back while its reader is slow or away, and lets it go on.
     fn pace(&mut self, id: &str, settings: &EndpointSettings) {
         let (connection_open, connection_bytes) =
@@ -329,8 +377,8 @@ impl StreamsState {
             return;
         };
         let (open, bytes) = match session.redirected {
-            true => (connection_open, connection_bytes),
-            false => (session.stream.is_open(), session.stream.queued_bytes()),
+            Redirected::No => (session.stream.is_open(), session.stream.queued_bytes()),
+            _ => (connection_open, connection_bytes),
         };
         let subscription = session.subscription.as_ref().and_then(Weak::upgrade);
         if let Some(subscription) = subscription {
@@ -340,7 +388,7 @@ impl StreamsState {
 
     fn redirected(&self) -> impl Iterator<Item = Box<str>> {
         let sessions = self.sessions.iter();
-        let redirected = sessions.filter(|(_, session)| session.redirected);
+        let redirected = sessions.filter(|(_, session)| session.redirected != Redirected::No);
         redirected.map(|(id, _)| id.clone())
     }
 
@@ -375,5 +423,50 @@ impl Gate for Streams {
             session.subscription = Some(Arc::downgrade(subscription));
         }
         state.pace(&id, &self.settings);
+    }
+
+    fn precedes_answer(&self, subscription: &Arc<Subscription>) {
+        let id = subscription.session().id().as_str();
+        if self.state().joins(id) {
+            self.redirect_until(id, Redirected::UntilAnswered);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(streams: &Streams, name: &Name, reader: u64) -> Vec<String> {
+        let mut texts = Vec::new();
+        while let Taken::Item(item) = streams.take(name, reader, Waker::noop()) {
+            texts.push(String::from_utf8(item.message.to_vec()).unwrap());
+        }
+        texts
+    }
+
+    /// Two streams have no order between them.
+    #[test]
+    fn a_reader_that_comes_during_a_join_is_sent_what_follows_its_answer() {
+        const UPDATE: &str = r#"{"method":"session/update","params":{"sessionId":"s"}}"#;
+        const ANSWER: &str = r#"{"id":1,"result":{}}"#;
+        for until in [Redirected::UntilRead, Redirected::UntilAnswered] {
+            let streams = Streams::new(EndpointSettings::default());
+            assert!(streams.expect("1", "session/resume", Some("s")));
+            streams.redirect_until("s", until);
+            let connection = streams.open(&Name::Connection, None).unwrap();
+            let own = Name::Session("s".into());
+            streams.route(UPDATE.into()).unwrap();
+            let reader = streams.open(&own, None).unwrap();
+            for message in [UPDATE, ANSWER, UPDATE] {
+                streams.route(message.into()).unwrap();
+            }
+            assert_eq!(
+                drain(&streams, &Name::Connection, connection),
+                [UPDATE, UPDATE, ANSWER],
+                "{until:?}"
+            );
+            assert_eq!(drain(&streams, &own, reader), [UPDATE], "{until:?}");
+        }
     }
 }

@@ -245,14 +245,17 @@ pub struct Client<'a> {
 
 impl<'a> Client<'a> {
     pub async fn connect(host: &'a Host) -> Self {
-        let body = request(
-            0,
-            "initialize",
-            json!({ "protocolVersion": 1, "clientCapabilities": {} }),
-        );
+        let hello = json!({ "protocolVersion": 1, "clientCapabilities": {} });
+        Self::connect_with(host, hello).await
+    }
+
+    /// Connects with these params of `initialize`, whose version the agent has.
+    pub async fn connect_with(host: &'a Host, hello: Value) -> Self {
+        let version = hello["protocolVersion"].clone();
+        let body = request(0, "initialize", hello);
         let response = host.post(&[], &body).await;
         assert_eq!(response.status, 200, "{response:?}");
-        assert_eq!(response.json()["result"]["protocolVersion"], 1);
+        assert_eq!(response.json()["result"]["protocolVersion"], version);
         let id = response.header("acp-connection-id").unwrap().to_owned();
         Self {
             host,

@@ -22,6 +22,8 @@ mod metrics;
 mod raw;
 mod readers;
 mod rest;
+#[cfg(feature = "v2")]
+mod resuming;
 mod rights;
 #[cfg(feature = "rpc")]
 mod rpc;
