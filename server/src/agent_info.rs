@@ -26,6 +26,9 @@ pub struct AgentInfo {
     pub prompt: PromptCapabilities,
     /// Transports of MCP servers besides stdio (default: none).
     pub mcp: McpCapabilities,
+    /// Whether the agent connects to MCP servers over stdio (default: no). Version 2 announces it;
+    /// clients of version 1 assume it of every agent.
+    pub mcp_stdio: bool,
     /// Methods to authenticate the user (default: none).
     pub auth_methods: Vec<AuthMethod>,
     /// Whether sessions need an authenticated user from the start (default: no). After `logout`
@@ -50,6 +53,7 @@ impl AgentInfo {
             implementation: Implementation::new(name, version),
             prompt: PromptCapabilities::default(),
             mcp: McpCapabilities::default(),
+            mcp_stdio: false,
             auth_methods: Vec::new(),
             auth_required: false,
             steering: false,
@@ -73,10 +77,18 @@ impl AgentInfo {
         self
     }
 
-    /// Sets the transports of MCP servers.
+    /// Sets the transports of MCP servers besides stdio.
     #[must_use]
     pub fn mcp(mut self, capabilities: McpCapabilities) -> Self {
         self.mcp = capabilities;
+        self
+    }
+
+    /// Announces that the agent connects to MCP servers over stdio. Clients of version 2 send none
+    /// otherwise, and are refused with -32602 if they do.
+    #[must_use]
+    pub fn mcp_stdio(mut self) -> Self {
+        self.mcp_stdio = true;
         self
     }
 

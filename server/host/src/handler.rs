@@ -393,7 +393,8 @@ fn announced(process: &Process, spec: &Spec) -> AgentInfo {
     let name = spec.stderr.name();
     let mut info = AgentInfo::new(name, "0.0.0")
         .prompt(capabilities.prompt_capabilities.clone())
-        .mcp(capabilities.mcp_capabilities.clone());
+        .mcp(capabilities.mcp_capabilities.clone())
+        .mcp_stdio();
     if let Some(implementation) = &hello.agent_info {
         info.implementation = implementation.clone();
     }

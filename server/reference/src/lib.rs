@@ -140,6 +140,7 @@ impl Handler for Reference {
             .steering()
             .prompt(content)
             .mcp(McpCapabilities::new().with_http(true))
+            .mcp_stdio()
             .auth_method(AuthMethod::Agent(method))
             .auth_method(AuthMethod::Terminal(terminal))
     }

@@ -104,7 +104,7 @@ impl Agent for ConnectionV2 {
         self.0.client.is_v2.store(true, Ordering::Release);
         let request = requests::initialize(req)?;
         let response = self.0.initialize(&same(ctx), request).await?;
-        requests::initialized(response)
+        requests::initialized(response, self.0.core().info.mcp_stdio)
     }
 
     async fn login_auth(
@@ -130,6 +130,8 @@ impl Agent for ConnectionV2 {
         ctx: &AgentContext,
         req: NewSessionRequest,
     ) -> HandlerResult<NewSessionResponse> {
+        self.0.client.admit("session/new", None)?;
+        requests::check_mcp_servers(&req.mcp_servers, &self.0.core().info)?;
         let response = self.0.new_session(&same(ctx), from_v2(req)?).await?;
         let commands = self.commands(response.session_id.as_str());
         requests::new_session(response, commands)
@@ -159,6 +161,8 @@ impl Agent for ConnectionV2 {
         req: ResumeSessionRequest,
     ) -> HandlerResult<ResumeSessionResponse> {
         let id = &req.session_id.clone();
+        self.0.client.admit("session/resume", Some(id.as_str()))?;
+        requests::check_mcp_servers(&req.mcp_servers, &self.0.core().info)?;
         let is_replay = req.replay_from.is_some();
         let mut response: ResumeSessionResponse = match requests::resume_session(req)? {
             Resume::Load(request) => {
@@ -272,6 +276,11 @@ impl Agent for ConnectionV2 {
     ) -> HandlerResult<Json> {
         let params = match method {
             SteerSession::NAME => params.map(requests::steer).transpose()?,
+            "session/fork" => {
+                let servers = requests::forked_mcp_servers(params.as_ref())?;
+                requests::check_mcp_servers(&servers, &self.0.core().info)?;
+                params
+            }
             _ => params,
         };
         let answer = v1::Agent::ext_request(&self.0, &same(ctx), method, params).await?;

@@ -3,6 +3,7 @@
 use acp_sdk::{HandlerError, HandlerResult, Json, v1, v2};
 
 use super::{from_v2, to_v2};
+use crate::AgentInfo;
 use crate::raw_object::RawObject;
 use crate::session::{LONGEST_NAME, Refusal};
 
@@ -27,19 +28,70 @@ pub(crate) fn initialize(request: v2::InitializeRequest) -> HandlerResult<v1::In
     Ok(next)
 }
 
-/// Converts the response to `initialize`. An agent without a name gets one.
+/// Converts the response to `initialize`. An agent without a name gets one; in version 1 every agent
+/// has MCP servers over stdio.
 ///
 /// # Errors
 ///
 /// As [`to_v2`].
 pub(crate) fn initialized(
     mut response: v1::InitializeResponse,
+    mcp_stdio: bool,
 ) -> HandlerResult<v2::InitializeResponse> {
     let unnamed = || v1::Implementation::new("agent", "0.0.0");
     response.agent_info.get_or_insert_with(unnamed);
     let mut next: v2::InitializeResponse = to_v2(response)?;
     next.protocol_version = v2::ProtocolVersion::V2;
+    let session = next.capabilities.session.as_mut();
+    if let Some(mcp) = session.and_then(|session| session.mcp.as_mut()) {
+        mcp.stdio = mcp.stdio.take().filter(|_| mcp_stdio);
+    }
     Ok(next)
+}
+
+/// Checks that an agent supports the transports of MCP servers.
+///
+/// # Errors
+///
+/// -32602 for the first one that it has not announced.
+pub(crate) fn check_mcp_servers(servers: &[v2::McpServer], info: &AgentInfo) -> HandlerResult<()> {
+    if servers.is_empty() {
+        return Ok(());
+    }
+    let mut announced: v2::McpCapabilities = to_v2(info.mcp.clone())?;
+    announced.stdio = announced.stdio.filter(|_| info.mcp_stdio);
+    announced.meta = None;
+    let announced = serde_json::to_value(announced)?;
+    for (index, server) in servers.iter().enumerate() {
+        let server = serde_json::to_value(server)?;
+        let transport = server["type"].as_str().unwrap_or_default();
+        if announced[transport].is_null() {
+            let reason = format!(
+                "the agent supports no MCP servers over `{transport}`; its capabilities \
+                 `session.mcp` are {announced}"
+            );
+            let at = format!("/mcpServers/{index}/type");
+            return Err(HandlerError::invalid_params(&at, reason));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the MCP servers of `session/fork`.
+///
+/// # Errors
+///
+/// -32602 when they cannot be read.
+pub(crate) fn forked_mcp_servers(params: Option<&Json>) -> HandlerResult<Vec<v2::McpServer>> {
+    #[derive(Default, serde::Deserialize)]
+    struct Params {
+        #[serde(rename = "mcpServers", default)]
+        servers: Option<Vec<v2::McpServer>>,
+    }
+    let params: Params = params
+        .map_or(Ok(Params::default()), Json::parse)
+        .map_err(|error| HandlerError::invalid_params("/mcpServers", error.to_string()))?;
+    Ok(params.servers.unwrap_or_default())
 }
 
 /// `session/resume`, which is two methods of version 1.

@@ -14,7 +14,7 @@ impl Handler for Words {
     type State = ();
 
     fn info(&self) -> AgentInfo {
-        AgentInfo::default().steering()
+        AgentInfo::default().steering().mcp_stdio()
     }
 
     async fn open(&self, (): &mut (), _: &Opening) -> HandlerResult<Settings> {

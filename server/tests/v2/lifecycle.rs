@@ -187,6 +187,37 @@ async fn a_missing_session_is_named() {
     assert_eq!(code(&error), ErrorCode::INVALID_PARAMS);
 }
 
+/// What the agent has announced is all that it connects to.
+#[tokio::test]
+async fn mcp_servers_over_another_transport_are_refused() {
+    let (_server, client, session) = client().await;
+    let stdio = json!({"type": "stdio", "name": "a", "command": "/bin/a", "args": [], "env": []});
+    let http = json!({"type": "http", "name": "b", "url": "http://b", "headers": []});
+    let other = json!({"type": "_pigeon", "name": "c"});
+    let peer = client.agent.peer();
+    for method in ["session/new", "session/resume", "session/fork"] {
+        for (servers, place) in [
+            (json!([stdio]), None),
+            (json!([stdio, http]), Some("/mcpServers/1/type")),
+            (json!([other, stdio]), Some("/mcpServers/0/type")),
+        ] {
+            let mut params = json!({"cwd": "/w", "mcpServers": servers});
+            if method != "session/new" {
+                params["sessionId"] = json!(session);
+            }
+            let answer = peer.call_ext(method, Some(&params.into())).await;
+            match (answer, place) {
+                (Ok(_), None) => {}
+                (Err(error), Some(place)) => {
+                    assert_eq!(code(&error), ErrorCode::INVALID_PARAMS, "{method}: {error}");
+                    assert!(error.to_string().contains(place), "{method}: {error}");
+                }
+                (answer, _) => panic!("{method} {servers}: {answer:?}"),
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_session_that_was_deleted_is_not_listed() {
     let (_server, client, session) = client().await;

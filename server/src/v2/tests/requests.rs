@@ -85,7 +85,7 @@ fn results_become_valid_ones_of_version_2() {
         V2.result(
             "agent",
             "initialize",
-            &requests::initialized(response).unwrap(),
+            &requests::initialized(response, true).unwrap(),
         );
     }
     let commands = vec![v1::AvailableCommand::new("go", "Goes")];
@@ -159,10 +159,13 @@ fn the_agent_is_described_by_objects() {
         {"type": "_key", "name": "K"},
     ]});
     let response: v1::InitializeResponse = serde_json::from_value(response).unwrap();
+    let other = requests::initialized(response.clone(), false).unwrap();
+    let other = V2.result("agent", "initialize", &other);
+    assert_eq!(other["capabilities"]["session"]["mcp"], json!({"http": {}}));
     let response = V2.result(
         "agent",
         "initialize",
-        &requests::initialized(response).unwrap(),
+        &requests::initialized(response, true).unwrap(),
     );
     let expected = json!({"protocolVersion": 2,
     "info": {"name": "a", "title": "A", "version": "1", "_meta": {"a": 1}},
