@@ -179,15 +179,16 @@ impl Agent for ConnectionV2 {
         Ok(response)
     }
 
+    /// Closing a session that does not exist succeeds.
     async fn close_session(
         &self,
         ctx: &AgentContext,
         req: CloseSessionRequest,
     ) -> HandlerResult<CloseSessionResponse> {
-        let id = &req.session_id.clone();
-        let closed = v1::Agent::close_session(&self.0, &same(ctx), from_v2(req)?).await;
-        closed.map_err(|error| of_session(id, error))?;
-        Ok(CloseSessionResponse::new())
+        match v1::Agent::close_session(&self.0, &same(ctx), from_v2(req)?).await {
+            Err(error) if error.as_response().code != ErrorCode::RESOURCE_NOT_FOUND => Err(error),
+            _ => Ok(CloseSessionResponse::new()),
+        }
     }
 
     async fn set_session_config_option(

@@ -187,6 +187,15 @@ async fn a_missing_session_is_named() {
     assert_eq!(code(&error), ErrorCode::INVALID_PARAMS);
 }
 
+#[tokio::test]
+async fn closing_a_session_that_does_not_exist_succeeds() {
+    let (_server, client, session) = client().await;
+    for id in [session.as_str(), session.as_str(), "none"] {
+        let request = v2::CloseSessionRequest::new(id);
+        client.agent.close_session(request).await.unwrap();
+    }
+}
+
 /// What the agent has announced is all that it connects to.
 #[tokio::test]
 async fn mcp_servers_over_another_transport_are_refused() {
