@@ -182,8 +182,8 @@ fn idempotency_key(cx: &mut Cx) -> Outcome {
     let quiet = conn.env.quiet;
     conn.listen(quiet);
     let inserted = (second..conn.mark()).find(|index| {
-        let kind = kind(conn.recording(), *index, &session);
-        kind.is_some_and(|kind| kind.starts_with("user_message"))
+        let update = update(conn.recording(), *index, &session);
+        update.is_some_and(|(kind, _)| kind.starts_with("user_message"))
     });
     match inserted {
         Some(index) => Err(conn.at(
