@@ -3,7 +3,6 @@
 pub use crate::ids::{connection_id, session_id};
 pub use crate::log_repeated;
 pub use crate::repeated::Repeated;
-pub use crate::turn::is_final;
 
 /// The environment variable with the token of `acp-server serve`. Processes that an agent starts do
 /// not inherit it.

@@ -4,11 +4,10 @@ mod permission;
 
 use std::fmt::Write as _;
 
-use acp_sdk::conversation::Conversation;
+use acp_sdk::conversation::{Conversation, is_final};
 use acp_sdk::json::UnknownVariant;
 use acp_sdk::v1::{
-    ContentBlock, Cost, Plan, PlanEntryStatus, SessionUpdate, ToolCallContent, ToolCallStatus,
-    UsageUpdate,
+    ContentBlock, Cost, Plan, PlanEntryStatus, SessionUpdate, ToolCallContent, UsageUpdate,
 };
 
 pub(super) use self::permission::{not_allowed, permission};
@@ -69,10 +68,7 @@ pub(super) fn tool_call(conversation: &mut Conversation, update: &SessionUpdate)
     let before = before.map(|(_, call)| call.status.clone());
     let _ = conversation.apply(update);
     let (_, call) = conversation.tool_call(id)?;
-    let is_done = matches!(
-        call.status,
-        Some(ToolCallStatus::Completed | ToolCallStatus::Failed)
-    );
+    let is_done = is_final(call.status.as_ref());
     // Intermediate states are not shown.
     if before.is_some_and(|before| before == call.status || !is_done) {
         return None;
@@ -213,7 +209,8 @@ fn replaced(update: &UnknownVariant) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use acp_sdk::v1::{
-        Content, Cost, Diff, PlanEntry, PlanEntryPriority, ToolCall, ToolCallUpdate, ToolKind,
+        Content, Cost, Diff, PlanEntry, PlanEntryPriority, ToolCall, ToolCallStatus,
+        ToolCallUpdate, ToolKind,
     };
 
     use serde_json::json;
@@ -248,6 +245,11 @@ mod tests {
         assert_eq!(lines(&done), None, "once is enough");
         let unknown = SessionUpdate::ToolCallUpdate(update("2", ToolCallStatus::Failed));
         assert_eq!(lines(&unknown).as_deref(), Some("tool: 2: failed"));
+        // Of version 2.
+        let paused = SessionUpdate::ToolCallUpdate(update("3", "paused".into()));
+        assert_eq!(lines(&paused), None);
+        let cancelled = SessionUpdate::ToolCallUpdate(update("3", "cancelled".into()));
+        assert_eq!(lines(&cancelled).as_deref(), Some("tool: 3: cancelled"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use acp_sdk::Json;
+use acp_sdk::conversation::is_final;
 use acp_sdk::v1::{
     RequestPermissionRequest, SessionUpdate, ToolCallContent, ToolCallId, ToolCallLocation,
     ToolCallStatus, ToolCallUpdate, ToolKind,
@@ -85,8 +86,7 @@ impl<'a> News<'a> {
     }
 
     fn has_ended(&self) -> bool {
-        use ToolCallStatus::{Completed, Failed};
-        matches!(self.status, Some(Completed | Failed))
+        is_final(self.status)
     }
 }
 

@@ -100,7 +100,7 @@ use self::limit::PARTS;
 use self::message::Echo;
 pub use self::message::{Message, Role};
 pub use self::settings::SessionSettings;
-pub use self::tool_call::merge;
+pub use self::tool_call::{is_final, merge};
 use crate::v1::{
     ContentBlock, MessageId, Plan, SessionConfigOption, SessionModeState, SessionUpdate,
     StopReason, ToolCall, ToolCallId, UsageUpdate,

@@ -1,7 +1,19 @@
 //! Tool calls: an announcement and its updates.
 
 use super::weight;
-use crate::v1::{ToolCall, ToolCallUpdate};
+use crate::v1::{ToolCall, ToolCallStatus, ToolCallUpdate};
+
+/// Returns whether a tool call of this status has ended.
+///
+/// `cancelled`, a status of version 2, is final. `paused` and every other unknown status is not.
+#[must_use]
+pub fn is_final(status: Option<&ToolCallStatus>) -> bool {
+    match status {
+        Some(ToolCallStatus::Completed | ToolCallStatus::Failed) => true,
+        Some(ToolCallStatus::Unknown(status)) => status == "cancelled",
+        _ => false,
+    }
+}
 
 /// Applies an update: omitted members are unchanged, lists are replaced.
 ///
@@ -72,4 +84,25 @@ pub(super) fn strip(call: &mut ToolCall) {
     call.content = Vec::new();
     call.locations = Vec::new();
     (call.raw_input, call.raw_output, call.meta) = (None, None, None);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancelled_call_has_ended_and_a_paused_one_has_not() {
+        for (status, ended) in [
+            ("pending", false),
+            ("in_progress", false),
+            ("paused", false),
+            ("_waiting", false),
+            ("completed", true),
+            ("failed", true),
+            ("cancelled", true),
+        ] {
+            assert_eq!(is_final(Some(&status.into())), ended, "{status}");
+        }
+        assert!(!is_final(None));
+    }
 }

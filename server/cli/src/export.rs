@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use acp_sdk::conversation::{Change, Conversation, ItemId};
+use acp_sdk::conversation::{Change, Conversation, ItemId, is_final};
 use acp_sdk::text::{printable, single_line};
-use acp_sdk::v1::{ContentBlock, SessionUpdate, ToolCallStatus};
+use acp_sdk::v1::{ContentBlock, SessionUpdate};
 
 use acp_server::event::{EventBody, StoredEvent, TurnEvent};
 use acp_server::usage::{TurnUsage, UsageFold};
@@ -90,11 +90,10 @@ impl Text {
                 self.note(event, &note, output)
             }
             SessionUpdate::ToolCallUpdate(call) => {
-                let status = match &call.status {
-                    Some(ToolCallStatus::Completed) => "completed",
-                    Some(ToolCallStatus::Failed) => "failed",
-                    // Progress is for those who watch.
-                    _ => return Ok(()),
+                // Progress is for those who watch.
+                let ended = call.status.as_ref();
+                let Some(status) = ended.filter(|status| is_final(Some(status))) else {
+                    return Ok(());
                 };
                 let note = format!("tool call {} {status}", call.tool_call_id);
                 self.note(event, &note, output)

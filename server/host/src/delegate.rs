@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use acp_client::{
     AgentCommand, ClientBuilder, Event, Outcome, PermissionRequest, Permissions, Prompt,
 };
+use acp_sdk::conversation::is_final;
 use acp_sdk::v1::{
     ContentChunk, RequestPermissionOutcome, SessionUpdate, ToolCall, ToolCallContent, ToolCallId,
     ToolCallUpdate,
 };
 
-use acp_server::internal::is_final;
 use acp_server::internal::session::{Ask, Reply};
 use acp_server::{Error, Result, Turn};
 

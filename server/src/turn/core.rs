@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use acp_sdk::conversation::is_final;
 use acp_sdk::v1::{
     ContentBlock, ContentChunk, MessageId, SessionUpdate, TextContent, ToolCallId, ToolCallStatus,
     ToolCallUpdate,
@@ -673,12 +674,4 @@ fn finishes(update: &SessionUpdate) -> Option<&ToolCallId> {
         }
         _ => None,
     }
-}
-
-/// Returns whether a tool call of this status has ended.
-pub fn is_final(status: Option<&ToolCallStatus>) -> bool {
-    matches!(
-        status,
-        Some(ToolCallStatus::Completed | ToolCallStatus::Failed)
-    )
 }

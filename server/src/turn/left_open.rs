@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use acp_sdk::conversation::{Conversation, Item};
+use acp_sdk::conversation::{Conversation, Item, is_final};
 use acp_sdk::v1::{SessionUpdate, ToolCall, ToolCallId, ToolCallStatus, ToolCallUpdate};
 
-use super::core::{is_final, push};
+use super::core::push;
 use crate::event::{EventBody, QuestionId, TurnEvent, TurnId};
 use crate::log::Appender;
 use crate::session::Received;

@@ -26,7 +26,7 @@ mod steering;
 mod terminal;
 mod tool_call;
 
-pub use self::core::{Role, is_final};
+pub use self::core::Role;
 pub(crate) use self::core::{TurnCore, chunk, ends_message, push};
 pub use announcement::NewToolCall;
 pub use effects::CommandOutput;

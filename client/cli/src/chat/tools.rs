@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use acp_sdk::conversation::{Conversation, Item, ItemId};
+use acp_sdk::conversation::{Conversation, Item, ItemId, is_final};
 use acp_sdk::v1::{ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallStatus};
 use tokio::time::Instant;
 use unicode_width::UnicodeWidthStr as _;
@@ -53,12 +53,10 @@ struct Running {
 impl Tools {
     /// Notes a change of a tool call. Returns its lines if it has ended.
     pub(super) fn changed(&mut self, item: &Item, width: usize, paint: Paint) -> Option<String> {
-        use ToolCallStatus::{Completed, Failed};
         let call = item.as_tool_call()?;
         let hint = self.hint();
         let running = self.running(item.id);
-        let ended = matches!(call.status, Some(Completed | Failed));
-        if !ended || running.done {
+        if !is_final(call.status.as_ref()) || running.done {
             return None;
         }
         running.done = true;
@@ -182,6 +180,7 @@ impl Running {
             Some(ToolCallStatus::Completed | ToolCallStatus::Failed) => {
                 seconds(self.begun.elapsed())
             }
+            Some(status) if is_final(Some(status)) => status.to_string(),
             _ => "not completed".to_owned(),
         };
         let title = fit(&title(call), width.saturating_sub(4 + tail.len()));

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde::Serialize;
 
-use acp_sdk::v1::{ContentBlock, ContentChunk, SessionUpdate, ToolCallStatus};
+use acp_sdk::conversation::is_final;
+use acp_sdk::v1::{ContentBlock, ContentChunk, SessionUpdate};
 use acp_server::event::{Event, EventBody};
 
 /// Returns an event in one piece: some clients decode each piece by itself.
@@ -37,9 +38,9 @@ pub(super) fn kind(event: &Event) -> Cow<'static, str> {
         SessionUpdate::AgentMessageChunk(_) => "text_delta",
         SessionUpdate::AgentThoughtChunk(_) => "thought_delta",
         SessionUpdate::ToolCall(_) => "tool_call",
-        SessionUpdate::ToolCallUpdate(call) => match call.status {
-            Some(ToolCallStatus::Completed | ToolCallStatus::Failed) => "tool_result",
-            _ => "tool_call_update",
+        SessionUpdate::ToolCallUpdate(call) => match is_final(call.status.as_ref()) {
+            true => "tool_result",
+            false => "tool_call_update",
         },
         SessionUpdate::UsageUpdate(_) => "usage",
         SessionUpdate::Unknown(unknown) => return plain(unknown.tag()),
