@@ -337,7 +337,13 @@ impl Session {
         }
         let request = CloseSessionRequest::new(self.id().clone());
         let answer = client.send::<methods::CloseSession>(&request).await;
-        answer.map(drop)
+        let answer = answer.map(drop);
+        #[cfg(feature = "v2")]
+        if client.is_v2() && answer.as_ref().is_err_and(is_not_found) {
+            // It is closed.
+            return Ok(());
+        }
+        answer
     }
 }
 
@@ -389,4 +395,9 @@ fn accepted(prompt: &[ContentBlock], capabilities: &PromptCapabilities) -> Resul
         }
     }
     Ok(())
+}
+
+#[cfg(feature = "v2")]
+fn is_not_found(error: &Error) -> bool {
+    error.code() == Some(acp_sdk::ErrorCode::RESOURCE_NOT_FOUND)
 }

@@ -113,6 +113,19 @@ async fn the_marker_of_a_replay_ends_the_history_before_the_response() {
 }
 
 #[tokio::test]
+async fn closing_a_session_that_the_agent_does_not_know_succeeds() {
+    let (client, mut agent) = connect(Client::builder()).await;
+    for (code, closes) in [(-32002, true), (-32603, false)] {
+        let session = open(&client, &mut agent).await;
+        let (closed, ()) = tokio::join!(session.close(), async {
+            agent.called("session/close").await;
+            agent.refuse(code, "no").await;
+        });
+        assert_eq!(closed.is_ok(), closes, "{closed:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_session_is_resumed_without_its_history() {
     let (client, mut agent) = connect(Client::builder()).await;
     let (session, params) = within(async {
