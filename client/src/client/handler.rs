@@ -97,6 +97,68 @@ impl Handler {
         }
     }
 
+    /// Decides a permission request. `is_of_turn` returns whether a question about a tool
+    /// call of a session is cancelled with the running turn.
+    async fn permission(
+        &self,
+        cx: &ClientContext,
+        req: RequestPermissionRequest,
+        is_of_turn: impl Fn(&Inbox, Option<&ToolCallId>) -> bool,
+    ) -> HandlerResult<RequestPermissionResponse> {
+        let owner = self.sessions.owner(&req.session_id, req.meta.as_ref());
+        let announced = self.sessions.inbox(&req.session_id);
+        let inbox = owner.as_ref().map(|id| self.sessions.inbox(id));
+        let inbox = inbox.unwrap_or_else(|| announced.clone());
+        let (question, turn) = inbox.question(req, &announced);
+        let turn = turn.as_deref();
+        let limit = match owner {
+            Some(_) => None,
+            // No turn ends the request.
+            None => Some(self.answer_limit),
+        };
+        // In version 2 the agent cancels its requests; a person may answer those of background work.
+        let call = &question.request.tool_call.tool_call_id;
+        let ends_with = turn.filter(|_| is_of_turn(&announced, Some(call)));
+        let turns = (turn, ends_with);
+        let answered = self.decide(cx, &inbox, question, turns, limit).await;
+        let outcome = answered.outcome.clone();
+        self.answered(&inbox, answered, turn).await;
+        Ok(RequestPermissionResponse::new(outcome))
+    }
+
+    /// Asks the user. `is_of_turn` as in [`permission`](Self::permission).
+    async fn elicitation(
+        &self,
+        cx: &ClientContext,
+        req: CreateElicitationRequest,
+        is_of_turn: impl Fn(&Inbox, Option<&ToolCallId>) -> bool,
+    ) -> HandlerResult<CreateElicitationResponse> {
+        let hook = hook::<methods::CreateElicitation, _>(self.hooks.elicitation.as_ref())?;
+        let scope = match &req.mode {
+            ElicitationMode::Form(mode) => Some(&mode.scope),
+            ElicitationMode::Url(mode) => Some(&mode.scope),
+            _ => None,
+        };
+        let (id, call) = match scope {
+            Some(ElicitationScope::Session(scope)) => {
+                (Some(&scope.session_id), scope.tool_call_id.as_ref())
+            }
+            _ => (None, None),
+        };
+        let is_of_turn = id.is_none_or(|id| is_of_turn(&self.sessions.inbox(id), call));
+        let owner = id.and_then(|id| self.sessions.owner(id, req.meta.as_ref()));
+        let id = owner.as_ref().or(id);
+        let session = id.map(|id| self.session(id, None)).transpose()?;
+        let turn = id.and_then(|id| self.sessions.inbox(id).turn());
+        let turn = turn.filter(|_| is_of_turn);
+        let action = tokio::select! {
+            biased;
+            () = cancelled(cx, turn.as_deref()) => ElicitationAction::Cancel,
+            action = elicit(hook, session.as_ref(), &req) => action?,
+        };
+        Ok(CreateElicitationResponse::new(action))
+    }
+
     /// Delivers an answer that the agent waits for.
     async fn answered(&self, inbox: &Inbox, answered: Answered, turn: Option<&TurnState>) {
         let limit = match answered.reason.as_deref() {
@@ -131,21 +193,7 @@ impl v1::Client for Handler {
         cx: &ClientContext,
         req: RequestPermissionRequest,
     ) -> HandlerResult<RequestPermissionResponse> {
-        let owner = self.sessions.owner(&req.session_id, req.meta.as_ref());
-        let announced = self.sessions.inbox(&req.session_id);
-        let inbox = owner.as_ref().map(|id| self.sessions.inbox(id));
-        let inbox = inbox.unwrap_or_else(|| announced.clone());
-        let (question, turn) = inbox.question(req, &announced);
-        let turn = turn.as_deref();
-        let limit = match owner {
-            Some(_) => None,
-            // No turn ends the request.
-            None => Some(self.answer_limit),
-        };
-        let answered = self.decide(cx, &inbox, question, turn, limit).await;
-        let outcome = answered.outcome.clone();
-        self.answered(&inbox, answered, turn).await;
-        Ok(RequestPermissionResponse::new(outcome))
+        self.permission(cx, req, |_, _| true).await
     }
 
     async fn read_text_file(
@@ -229,26 +277,7 @@ impl v1::Client for Handler {
         cx: &ClientContext,
         req: CreateElicitationRequest,
     ) -> HandlerResult<CreateElicitationResponse> {
-        let hook = hook::<methods::CreateElicitation, _>(self.hooks.elicitation.as_ref())?;
-        let scope = match &req.mode {
-            ElicitationMode::Form(mode) => Some(&mode.scope),
-            ElicitationMode::Url(mode) => Some(&mode.scope),
-            _ => None,
-        };
-        let id = match scope {
-            Some(ElicitationScope::Session(scope)) => Some(&scope.session_id),
-            _ => None,
-        };
-        let owner = id.and_then(|id| self.sessions.owner(id, req.meta.as_ref()));
-        let id = owner.as_ref().or(id);
-        let session = id.map(|id| self.session(id, None)).transpose()?;
-        let turn = id.and_then(|id| self.sessions.inbox(id).turn());
-        let action = tokio::select! {
-            biased;
-            () = cancelled(cx, turn.as_deref()) => ElicitationAction::Cancel,
-            action = elicit(hook, session.as_ref(), &req) => action?,
-        };
-        Ok(CreateElicitationResponse::new(action))
+        self.elicitation(cx, req, |_, _| true).await
     }
 
     async fn complete_elicitation(

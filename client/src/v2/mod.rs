@@ -50,7 +50,7 @@ impl Hasher for Digest {
 
 /// Returns the digest of an id. It replaces the id in tables, because the agent chooses the length
 /// of ids.
-fn digest(id: &str) -> u64 {
+pub(crate) fn digest(id: &str) -> u64 {
     let mut digest = Digest::default();
     digest.write(id.as_bytes());
     digest.finish()

@@ -18,16 +18,17 @@ use crate::permission::{Action, PermissionRequest, Reason};
 use crate::session::{Answered, Inbox, Origin, Receiver, Rest, Signal, TurnState, announced_child};
 
 impl Handler {
-    /// Decides a request, until the agent cancels it or the turn is cancelled, or up to `limit`.
+    /// Decides a request, until the agent cancels it or the turn `ends_with` is cancelled, or up to
+    /// `limit`.
     pub(super) async fn decide(
         &self,
         cx: &ClientContext,
         inbox: &Inbox,
         question: PermissionRequest,
-        turn: Option<&TurnState>,
+        (turn, ends_with): (Option<&TurnState>, Option<&TurnState>),
         limit: Option<Duration>,
     ) -> Answered {
-        let cancelled = cancelled(cx, turn);
+        let cancelled = cancelled(cx, ends_with);
         let limits = self.limits(limit);
         let guard = &self.hooks.guard;
         guard.decide(inbox, question, turn, limits, cancelled).await
@@ -69,7 +70,7 @@ impl Handler {
         }
         let turn = inbox.turn();
         let turn = turn.as_deref();
-        let answered = self.decide(cx, &inbox, question, turn, None).await;
+        let answered = self.decide(cx, &inbox, question, (turn, turn), None).await;
         let result = result(effect, &answered, self.hooks.guard.asks_person());
         // A file that is read without a rule or a question is no news.
         if !answered.question.is_read_by_client() || answered.reason.is_some() || result.is_err() {

@@ -12,7 +12,7 @@ use acp_sdk::v2::{
 use acp_sdk::{HandlerError, HandlerResult, Json};
 
 use super::Handler;
-use crate::session;
+use crate::session::{self, Inbox};
 
 /// The client's handler for a connection of version 2.
 pub(in crate::client) struct HandlerV2(pub(in crate::client) Arc<Handler>);
@@ -50,7 +50,9 @@ impl Client for HandlerV2 {
     ) -> HandlerResult<RequestPermissionResponse> {
         let none = || HandlerError::invalid_params("", "the request has no form in version 1");
         let request = convert_logged(req).ok_or_else(none)?;
-        let answer = self.0.request_permission(&same(ctx), request).await?;
+        let ctx = &same(ctx);
+        let answer = self.0.permission(ctx, request, Inbox::is_foreground);
+        let answer = answer.await?;
         convert_logged(answer).ok_or_else(|| no_form("the answer"))
     }
 
@@ -65,7 +67,9 @@ impl Client for HandlerV2 {
         }
         let request =
             convert_logged(req).ok_or_else(|| refused("this client cannot display the form"))?;
-        let answer = self.0.create_elicitation(&same(ctx), request).await?;
+        let ctx = &same(ctx);
+        let answer = self.0.elicitation(ctx, request, Inbox::is_foreground);
+        let answer = answer.await?;
         convert_logged(answer).ok_or_else(|| no_form("the answer"))
     }
 

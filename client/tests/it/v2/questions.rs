@@ -54,10 +54,45 @@ async fn a_question_of_a_cancelled_turn_is_cancelled() {
     let (session, mut agent) = session().await;
     let turn = session.prompt("hi").await.unwrap();
     agent.start_work().await;
+    let call = json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "Do it"});
+    agent.update(call).await;
+    agent.handled().await;
     turn.cancel();
     assert_eq!(agent.raw.next().await["method"], "session/cancel");
     let answer = agent.ask("session/request_permission", question()).await;
     assert_eq!(answer, json!({"outcome": {"outcome": "cancelled"}}));
+    agent.idle("cancelled").await;
+    ends(turn, StopReason::Cancelled, "").await;
+}
+
+/// Background work goes on after `session/cancel`, and so do its questions; the agent cancels those
+/// that it no longer needs.
+#[tokio::test]
+async fn other_questions_survive_the_cancellation_of_a_turn() {
+    let (client, mut agent) = connect(Client::builder().permissions(Policy::ApproveReads)).await;
+    let session = open(&client, &mut agent).await;
+    let turn = session.prompt("hi").await.unwrap();
+    agent.start_work().await;
+    agent
+        .update(
+            json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "kind": "read",
+            "title": "Do it"}),
+        )
+        .await;
+    let background = json!([{"type": "tool_call", "toolCallId": "c"}]);
+    agent
+        .update(json!({"sessionUpdate": "state_update", "state": "running",
+            "background": background}))
+        .await;
+    agent.handled().await;
+    turn.cancel();
+    assert_eq!(agent.raw.next().await["method"], "session/cancel");
+    let answer = agent.ask("session/request_permission", question()).await;
+    assert_eq!(answer["outcome"]["optionId"], "yes", "{answer}");
+    let mut unknown = question();
+    unknown["subject"]["toolCall"]["toolCallId"] = json!("other");
+    let answer = agent.ask("session/request_permission", unknown).await;
+    assert_eq!(answer["outcome"]["optionId"], "no", "{answer}");
     agent.idle("cancelled").await;
     ends(turn, StopReason::Cancelled, "").await;
 }
