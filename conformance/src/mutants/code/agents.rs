@@ -22,6 +22,8 @@ pub(super) const FUNCTIONS: &[(&str, Filter)] = &[
     ("one_prompt_a_session", one_prompt_a_session),
     ("cancellation_lasts", cancellation_lasts),
     ("misses_early_cancellation", misses_early_cancellation),
+    ("fails_after_insertion", fails_after_insertion),
+    ("cancels_before_insertion", cancels_before_insertion),
     ("cancels_everything", cancels_everything),
     ("cancelled_request_fails", cancelled_request_fails),
 ];
@@ -173,6 +175,37 @@ fn misses_early_cancellation(tap: &mut Tap<'_>, it: Passing) {
     } else {
         tap.forward(&it);
     }
+}
+
+/// The prompt of a write that has its cancellation, too.
+fn prompt_with_cancellation(it: &Passing) -> Option<Value> {
+    let raw = String::from_utf8_lossy(it.raw.as_deref()?).into_owned();
+    let has_both = raw.contains("session/prompt") && raw.contains("cancel");
+    let prompt = raw.lines().next().filter(|_| has_both)?;
+    serde_json::from_str(prompt).ok()
+}
+
+/// A prompt that is cancelled at once is answered with an error, although its message was inserted.
+fn fails_after_insertion(tap: &mut Tap<'_>, it: Passing) {
+    if let Some(prompt) = prompt_with_cancellation(&it) {
+        *tap.kept("prompt") = prompt["id"].clone();
+    }
+    let id = tap.kept("prompt").clone();
+    let hit = it.value.get("result").is_some() && it.value["id"] == id;
+    tap.edit(it, hit, |value| *value = cancelled(&id));
+}
+
+/// A prompt that is cancelled at once is not inserted, which is sound.
+fn cancels_before_insertion(tap: &mut Tap<'_>, it: Passing) {
+    match prompt_with_cancellation(&it) {
+        Some(prompt) => tap.to_client(&cancelled(&prompt["id"])),
+        None => tap.forward(&it),
+    }
+}
+
+fn cancelled(id: &Value) -> Value {
+    let error = json!({"code": ErrorCode::REQUEST_CANCELLED, "message": "cancelled"});
+    json!({"jsonrpc": "2.0", "id": id, "error": error})
 }
 
 /// A cancellation ends the slow turns of all sessions.

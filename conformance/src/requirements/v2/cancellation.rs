@@ -1,14 +1,91 @@
 //! Cancelled requests in v2.
 
-use serde_json::json;
+use acp_sdk::ErrorCode;
+use serde_json::{Value, json};
 
-use crate::harness::{Cx, Outcome};
+use crate::harness::{Conn, Cx, Outcome, Turn, inconclusive, skip};
 use crate::requirements::{Check, NamedCheck};
 
 use Check::Run;
 
-pub(in crate::requirements) const CHECKS: &[NamedCheck] =
-    &[("cancellation.request-answered", Run(request_answered))];
+pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
+    ("cancellation.request-answered", Run(request_answered)),
+    ("cancellation.at-once", Run(at_once)),
+    ("cancellation.request", Run(request)),
+];
+
+/// Writes a prompt and a notification about it in one write, so that the agent may read both before it
+/// inserts the message. Returns the place of the prompt if it is answered with a result, none if with
+/// error -32800.
+///
+/// # Errors
+/// When the answer is another error, or an error about a message that was inserted.
+fn inserted(
+    conn: &mut Conn,
+    session: &str,
+    notification: impl Fn(&Value) -> Value,
+) -> Outcome<Option<usize>> {
+    let Some(text) = conn.env.profile.prompt("slow", &conn.env.folder) else {
+        return skip("the profile has no prompt `slow`");
+    };
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
+    let id = json!(conn.next_id());
+    let prompt = json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": params});
+    let sent = conn.send_joined(&[prompt, notification(&id)]);
+    let request = sent.first().copied().unwrap_or_default();
+    let reply = conn.reply(request)?;
+    match reply.code() {
+        None => return Ok(Some(request)),
+        Some(ErrorCode::REQUEST_CANCELLED) => {}
+        Some(code) => {
+            let reason = format!("expected a result or error -32800, got {code}");
+            return Err(conn.at(reply.index, reason));
+        }
+    }
+    conn.settle()?;
+    let mut updates = conn.recording().updates();
+    match updates.find(|it| it.session == session && it.kind.starts_with("user_message")) {
+        Some(update) => Err(conn.at(
+            reply.index,
+            format!(
+                "expected a result for a prompt with a `{}`, got an error",
+                update.kind
+            ),
+        )),
+        None => Ok(None),
+    }
+}
+
+fn at_once(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}});
+    let Some(request) = inserted(conn, &session, |_| cancel.clone())? else {
+        return Ok(());
+    };
+    let Turn { end, stop, .. } = conn.finish(request)?;
+    match stop.as_str() {
+        "cancelled" => Ok(()),
+        "end_turn" => inconclusive("the turn may have ended before the cancellation"),
+        _ => Err(conn.at(
+            end,
+            format!("expected the stop reason cancelled, got {stop:?}"),
+        )),
+    }
+}
+
+fn request(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    let cancel = |id: &Value| json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}});
+    let Some(request) = inserted(conn, &session, cancel)? else {
+        return Ok(());
+    };
+    // Whether the request or the session ends the work is the agent's choice.
+    conn.cancel(&session);
+    conn.turn_reply(request).map(drop)
+}
 
 /// A result or an error, whatever the agent makes of the cancellation.
 fn request_answered(cx: &mut Cx) -> Outcome {
