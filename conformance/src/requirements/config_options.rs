@@ -1,10 +1,11 @@
 //! Session config options.
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Conn, Cx, Outcome, chooses_model, is_privileged, skip};
+use crate::harness::{Caps, Conn, Cx, Entry, Outcome, chooses_model, is_privileged, skip};
 use crate::passive::{RuleResult, View, Violation, violation};
 use crate::wire::{Party, Version, extensions};
 
@@ -253,7 +254,23 @@ fn set_unknown(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (_, _, mut params) = with_select(conn)?;
     params["configId"] = json!("acp-conformance-no-such-option");
-    conn.refusal(SET, params).map(drop)
+    let reply = conn.refusal(SET, params)?;
+    if conn.version() == Version::V1 {
+        return Ok(());
+    }
+    conn.has_code(&reply, ErrorCode::INVALID_PARAMS)?;
+    conn.settle()?;
+    let is_changed = |(_, entry): &(usize, &Entry)| {
+        let update = entry.params().get("update");
+        update.is_some_and(|update| text(update, "/sessionUpdate") == Some("config_option_update"))
+    };
+    match conn.since(reply.index).find(is_changed) {
+        Some((index, _)) => Err(conn.at(
+            index,
+            "expected the options as they were after a refused change, got a config_option_update",
+        )),
+        None => Ok(()),
+    }
 }
 
 fn set_unlisted(cx: &mut Cx) -> Outcome {
