@@ -225,6 +225,10 @@ impl v2::Agent for New {
         _: &v2::AgentContext,
         req: v2::NewSessionRequest,
     ) -> HandlerResult<v2::NewSessionResponse> {
+        if !req.mcp_servers.is_empty() {
+            let reason = "the agent declares no transport of MCP servers";
+            return Err(HandlerError::invalid_params("/mcpServers/0/type", reason));
+        }
         Ok(v2::NewSessionResponse::new(
             self.0.new_session(req.cwd.as_str()),
         ))

@@ -200,7 +200,7 @@ impl Agent {
                         "additional directories are absolute".to_owned(),
                     ));
                 }
-                let servers = servers::connect(params);
+                let servers = servers::connect(params)?;
                 let id = self.number("session");
                 let stored = Stored {
                     cwd,
@@ -243,18 +243,15 @@ impl Agent {
                 let id = id.ok_or((ErrorCode::INVALID_PARAMS, "sessionId is a text".to_owned()))?;
                 if method == "session/resume" && !self.sessions.contains_key(id) {
                     let work = Work::None;
-                    let stored = self.store.get(id);
-                    let found = stored.map(|stored| {
-                        (
-                            id.to_owned(),
-                            Session {
-                                work,
-                                stored,
-                                _servers: servers::connect(params),
-                            },
-                        )
-                    });
-                    self.sessions.extend(found);
+                    if let Some(stored) = self.store.get(id) {
+                        let session = Session {
+                            work,
+                            background: Vec::new(),
+                            stored,
+                            _servers: servers::connect(params)?,
+                        };
+                        self.sessions.insert(id.to_owned(), session);
+                    }
                 }
                 let Some(session) = self.sessions.get_mut(id) else {
                     if method == "session/close" {

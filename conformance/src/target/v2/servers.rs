@@ -3,15 +3,24 @@
 use std::path::Path;
 
 use acp_reference_agent::McpConnection;
+use acp_sdk::ErrorCode;
 use serde_json::Value;
 
 /// Connects to the servers that a session is opened with; those that fail are left out.
-pub(super) fn connect(params: &Value) -> Vec<McpConnection> {
+///
+/// # Errors
+/// When one has another transport than stdio or HTTP.
+pub(super) fn connect(params: &Value) -> Result<Vec<McpConnection>, (ErrorCode, String)> {
     let servers = params.get("mcpServers").and_then(Value::as_array);
     let cwd = params.get("cwd").and_then(Value::as_str);
     let cwd = Path::new(cwd.unwrap_or_default());
     let servers = servers.into_iter().flatten();
-    servers.filter_map(|server| one(server, cwd)).collect()
+    let mut transports = servers.clone().map(|server| server["type"].as_str());
+    if transports.any(|name| !matches!(name, Some("stdio" | "http"))) {
+        let reason = "an MCP server is reached over stdio or http".to_owned();
+        return Err((ErrorCode::INVALID_PARAMS, reason));
+    }
+    Ok(servers.filter_map(|server| one(server, cwd)).collect())
 }
 
 fn one(server: &Value, cwd: &Path) -> Option<McpConnection> {
