@@ -19,6 +19,14 @@ pub struct Session {
     pub turns: usize,
     /// Whether its state was reported.
     pub reported: bool,
+    /// In v2: whether a `state_update` came since it was set up last.
+    pub has_state: bool,
+    /// In v2: the work in the background as the latest state lists it; `None` if none did.
+    pub background: Option<Vec<Value>>,
+    /// In v2: the agent's terminals by id, and whether they have exited.
+    pub terminals: HashMap<String, bool>,
+    /// Whether `session/close` has succeeded.
+    pub closed: bool,
     /// Modes that it was said to have.
     pub modes: HashSet<String>,
     /// The ids of its options, as its first state had them.
@@ -28,6 +36,9 @@ pub struct Session {
     /// Its working directory and its additional ones, 16 at most; empty if they are not known.
     pub roots: Vec<String>,
 }
+
+/// How much work in the background of a session is remembered.
+const BACKGROUND: usize = 64;
 
 /// How many directories of a session are remembered.
 const ROOTS: usize = 16;
@@ -70,6 +81,34 @@ impl Session {
     /// Whether nothing but a resumption goes on in it.
     pub(crate) fn is_resuming(&self) -> bool {
         self.resumes > 0 && self.resumes == self.replays && self.turns == 0
+    }
+
+    /// In v2: takes in the state that the agent reports; yields how much more that is.
+    pub(super) fn report(&mut self, state: &Value) -> usize {
+        self.has_state = true;
+        let known = self.background.as_ref().map_or(0, Vec::len);
+        if let Some(listed) = state.get("background").and_then(Value::as_array) {
+            self.background = Some(listed.iter().take(BACKGROUND).cloned().collect());
+        }
+        let listed = self.background.as_ref().map_or(0, Vec::len);
+        listed.saturating_sub(known)
+    }
+
+    /// In v2: whether a piece of work in the background was announced, and whether it has ended; `None`
+    /// if it is of an unknown type.
+    pub(crate) fn progress(&self, work: &Value) -> Option<(bool, bool)> {
+        let id = |name: &str| work.get(name)?.as_str();
+        match work.get("type")?.as_str()? {
+            "terminal" => {
+                let exited = self.terminals.get(id("terminalId")?);
+                Some((exited.is_some(), exited == Some(&true)))
+            }
+            "tool_call" => {
+                let tool = self.tools.get(id("toolCallId")?);
+                Some((tool.is_some(), tool.is_some_and(|tool| tool.ended)))
+            }
+            _ => None,
+        }
     }
 
     /// Whether a turn came to its end that was seen.

@@ -246,6 +246,8 @@ impl State {
         match method {
             method if attachment(method) == Attachment::Joins => {
                 session.continued = true;
+                session.has_state = false;
+                session.closed = false;
                 session.replays += 1;
                 session.resumes += usize::from(method == "session/resume");
                 session.history.replayed = 0;
@@ -278,6 +280,7 @@ impl State {
             (Version::V1, Some("tool_call")) => true,
             (Version::V1, Some("tool_call_update")) => false,
             (Version::V2, Some("state_update")) => return self.reported(name, body),
+            (Version::V2, Some("terminal_update")) => return self.terminal(name, body),
             // The first one of an id announces the call.
             (Version::V2, Some("tool_call_update")) => {
                 let id = body.get("toolCallId").and_then(Value::as_str);
@@ -327,8 +330,23 @@ impl State {
         }
     }
 
+    /// The agent of version 2 tells of a terminal of its own.
+    fn terminal(&mut self, session: &str, body: &Value) {
+        let Some(id) = body.get("terminalId").and_then(Value::as_str) else {
+            return;
+        };
+        let session = self.sessions.entry(session.to_owned()).or_default();
+        let known = session.terminals.len();
+        let exited = session.terminals.entry(id.to_owned()).or_default();
+        *exited |= body.get("exitStatus").is_some_and(Value::is_object);
+        self.parts += session.terminals.len() - known;
+    }
+
     /// The agent of version 2 reports what it does.
     fn reported(&mut self, session: &str, body: &Value) {
+        if let Some(session) = self.sessions.get_mut(session) {
+            self.parts += session.report(body);
+        }
         if body.get("state").and_then(Value::as_str) != Some("idle") {
             return;
         }
@@ -369,6 +387,12 @@ impl State {
                     let resumed = usize::from(asked.method == "session/resume");
                     session.resumes = session.resumes.saturating_sub(resumed);
                     self.parts += session.learn(result);
+                }
+            }
+            (Party::Client, "session/close") => {
+                let name = asked.session.as_deref().unwrap_or_default();
+                if let Some(session) = self.sessions.get_mut(name) {
+                    session.closed = result.is_some();
                 }
             }
             (Party::Client, method) if attachment(method) == Attachment::Creates => {

@@ -32,6 +32,11 @@ const V1: &[(&str, Rule)] = &[
 
 const V2: &[(&str, Rule)] = &[
     (
+        "session-load.close-is-last",
+        Rule::Everything(close_is_last),
+    ),
+    ("session-load.state-first", Rule::Messages(state_first)),
+    (
         "prompt-lifecycle.silent-after-cancel",
         Rule::Findings(&[FindingKind::LateUpdate]),
     ),
@@ -40,6 +45,35 @@ const V2: &[(&str, Rule)] = &[
         Rule::Messages(lists_more_than_one),
     ),
 ];
+
+/// Nothing of a session comes after it was closed on the connection.
+fn close_is_last(view: &View<'_>) -> RuleResult {
+    let session = view.session().filter(|_| view.is_call(Party::Agent));
+    if session
+        .and_then(|session| view.known(session))
+        .is_some_and(|it| it.closed)
+    {
+        return violation("expected no message of a session after it was closed, got one");
+    }
+    let closed = view.result(Party::Client, "session/close");
+    Ok(usize::from(closed.is_some()))
+}
+
+/// The state of a session that is resumed comes before the answer.
+fn state_first(view: &View<'_>) -> RuleResult {
+    if view.result(Party::Client, "session/resume").is_none() {
+        return Ok(0);
+    }
+    let session = view
+        .asked
+        .and_then(|asked| view.known(asked.session.as_deref()?));
+    match session {
+        Some(session) if !session.has_state => {
+            violation("expected a `state_update` before the answer to session/resume, got none")
+        }
+        session => Ok(usize::from(session.is_some())),
+    }
+}
 
 /// Nothing of the conversation comes while a session is resumed, unless a turn goes on in it.
 fn resume_is_silent(view: &View<'_>) -> RuleResult {

@@ -231,7 +231,13 @@ fn close_cancels(cx: &mut Cx) -> Outcome {
     let close = conn.request("session/close", json!({"sessionId": session}));
     conn.answer_held();
     let turn = conn.finish(running)?;
-    conn.reply(close)?;
+    let closed = conn.reply(close)?;
+    if conn.version() == Version::V2 && closed.index < turn.end {
+        return Err(conn.at(
+            closed.index,
+            "expected the end of the work before the answer to session/close, got it after the answer",
+        ));
+    }
     if turn.stop == "cancelled" {
         Ok(())
     } else {

@@ -50,11 +50,11 @@ fn an_agent_of_version_2_is_tested_in_this_process() {
     let report = example(agent::agent).protocol(Version::V2).run().unwrap();
     let text = report::text(&report);
     assert_eq!(report.verdict, Conformity::Conformant, "{text}");
-    // A small example: it lists all sessions on one page, whatever the cursor.
+    // A small example: it lists all sessions on one page, whatever the cursor, and its errors have no data.
     let failed = report.with(Outcome::Fail).map(|entry| entry.id.as_str());
     assert_eq!(
         failed.collect::<Vec<_>>(),
-        ["session-list.bad-cursor"],
+        ["session-load.unknown-names-it", "session-list.bad-cursor"],
         "{text}"
     );
     // What every agent is asked, whatever it declares or does.
@@ -125,8 +125,6 @@ fn the_server_passes_in_version_2() {
         let all = all.filter(|entry| entry.verdict != Outcome::Excluded);
         checked.extend(all.map(|entry| entry.id.clone()));
     }
-    // An early cancellation may come before the prompt is accepted.
-    checked.remove("cancellation.at-once");
     let rest: Vec<_> = checked.difference(&passed).collect();
     assert_eq!(rest, NOT_SHOWN);
 }

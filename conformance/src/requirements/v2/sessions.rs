@@ -3,8 +3,9 @@
 use acp_sdk::ErrorCode;
 use serde_json::json;
 
-use crate::harness::{Cx, Outcome};
+use crate::harness::{Cx, Entry, Outcome, skip};
 use crate::requirements::{Check, NamedCheck};
+use crate::wire::Party;
 
 use Check::Run;
 
@@ -12,7 +13,68 @@ pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
     ("session-load.replayed-ids", Run(replayed_ids)),
     ("session-load.unknown-replay", Run(unknown_replay)),
     ("session-load.close-unknown", Run(close_unknown)),
+    ("session-load.close-is-last", Run(close_is_last)),
+    ("session-load.state-first", Run(state_first)),
+    ("session-load.unknown-names-it", Run(unknown_names_it)),
 ];
+
+fn close_is_last(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    let params = json!({"sessionId": session});
+    conn.result("session/close", params)?;
+    let closed = conn.mark();
+    conn.settle()?;
+    conn.listen(conn.env.quiet);
+    let is_late = |(_, entry): &(usize, &Entry)| {
+        entry.from == Party::Agent && entry.is_call() && entry.session() == Some(&session)
+    };
+    match conn.since(closed).find(is_late) {
+        Some((index, _)) => Err(conn.at(
+            index,
+            "expected no message of the session after the answer to session/close, got one",
+        )),
+        None => Ok(()),
+    }
+}
+
+fn state_first(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    conn.prompt(&session, "hello")?;
+    conn.settle()?;
+    for (request, answer) in [conn.load(&session)?, conn.resume(&session)?] {
+        let mut updates = conn.recording().updates_of("state_update");
+        if !updates.any(|it| it.session == session && (request..answer).contains(&it.index)) {
+            return Err(conn.at(
+                answer,
+                "expected a `state_update` before the answer to session/resume, got none",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn unknown_names_it(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let id = "acp-conformance-no-such-session";
+    let reply = conn.call("session/resume", conn.setup(Some(id)))?;
+    if reply.code() != Some(ErrorCode::RESOURCE_NOT_FOUND) {
+        return skip("the agent does not refuse unknown sessions with error -32002");
+    }
+    let error = reply.answer.as_ref().err();
+    let named = error.and_then(|error| error.pointer("/data/sessionId")?.as_str());
+    match named == Some(id) {
+        true => Ok(()),
+        false => Err(conn.at(
+            reply.index,
+            format!(
+                "expected `data.sessionId` {id} in error -32002, got {}",
+                named.unwrap_or("none")
+            ),
+        )),
+    }
+}
 
 fn close_unknown(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;

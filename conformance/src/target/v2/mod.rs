@@ -140,7 +140,13 @@ impl Agent {
         };
         Some(match self.request(method, params) {
             Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
-            Err((code, reason)) => refused(id, code, &reason),
+            Err((code, reason)) => {
+                let mut answer = refused(id, code, &reason);
+                if code == ErrorCode::RESOURCE_NOT_FOUND {
+                    answer["error"]["data"] = json!({"sessionId": params["sessionId"]});
+                }
+                answer
+            }
         })
     }
 
@@ -290,6 +296,8 @@ impl Agent {
                     }
                     "session/close" => {
                         self.cancel(params);
+                        // Nothing of the session follows the answer.
+                        self.replayed.append(&mut self.queued);
                         Ok(json!({}))
                     }
                     _ => self.prompt(id, params),
