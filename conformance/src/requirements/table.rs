@@ -189,7 +189,11 @@ static PARTS: [Part; 20] = [
     ),
     part!("session-list", &[session_list::CHECKS], &[]),
     part!("prompt-turn", &[prompt_turn::CHECKS], &[]),
-    part!("prompt-lifecycle", &[], v2::prompt_lifecycle::CHECKS),
+    part!(
+        "prompt-lifecycle",
+        &[v2::background::CHECKS],
+        v2::prompt_lifecycle::CHECKS
+    ),
     part!(
         "cancellation",
         &[cancellation::CHECKS],

@@ -3,6 +3,7 @@
 //! All others serve both versions.
 
 pub(super) mod authentication;
+pub(super) mod background;
 pub(super) mod batches;
 pub(super) mod cancellation;
 pub(super) mod extensibility;

@@ -31,6 +31,10 @@ pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
         watch(terminal_bytes, NO_TERMINAL),
     ),
     ("tool-calls.git-patch", watch(git_patch, NO_DIFF)),
+    (
+        "tool-calls.output-after-exit",
+        watch(output_after_exit, NO_TERMINAL),
+    ),
     ("tool-calls.unknown-outcome", Run(unknown_outcome)),
 ];
 
@@ -117,6 +121,23 @@ fn terminal_bytes(view: &View<'_>) -> RuleResult {
         }
     }
     Ok(seen)
+}
+
+fn output_after_exit(view: &View<'_>) -> RuleResult {
+    let Some(update) = view.update_of("terminal_output_chunk") else {
+        return Ok(0);
+    };
+    let id = text(update.body, "/terminalId").unwrap_or_default();
+    let session = view
+        .known(update.session)
+        .filter(|session| session.replays == 0);
+    match session.and_then(|session| session.terminals.get(id)) {
+        Some(true) => violation(format!(
+            "expected the output of the terminal {id} before its exit status, got some after it"
+        )),
+        Some(false) => Ok(1),
+        None => Ok(0),
+    }
 }
 
 fn git_patch(view: &View<'_>) -> RuleResult {

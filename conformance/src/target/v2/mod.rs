@@ -82,6 +82,8 @@ struct Agent {
 #[derive(Debug)]
 struct Session {
     work: Work,
+    /// What goes on in the background, as states list it.
+    background: Vec<Value>,
     stored: Stored,
     /// The MCP servers that it is connected to.
     _servers: Vec<McpConnection>,
@@ -220,6 +222,7 @@ impl Agent {
                     id.clone(),
                     Session {
                         work,
+                        background: Vec::new(),
                         stored,
                         _servers: servers,
                     },
@@ -282,7 +285,8 @@ impl Agent {
                             Work::None => "idle",
                             _ => "running",
                         };
-                        let state = json!({"sessionUpdate": "state_update", "state": state});
+                        let state = json!({"sessionUpdate": "state_update", "state": state,
+                            "background": session.background});
                         let updates = replay.into_iter().chain([state]);
                         let updates = updates.map(|update| update_of(id, &update));
                         self.replayed.extend(updates);
@@ -395,7 +399,9 @@ impl Agent {
     }
 
     fn state(&mut self, id: &str, state: &str, reason: Option<&str>) {
-        let mut update = json!({"sessionUpdate": "state_update", "state": state});
+        let background = self.sessions.get(id).map(|it| it.background.clone());
+        let mut update = json!({"sessionUpdate": "state_update", "state": state,
+            "background": background.unwrap_or_default()});
         if let Some(reason) = reason {
             update["stopReason"] = reason.into();
         }

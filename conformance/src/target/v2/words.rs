@@ -144,6 +144,12 @@ impl Agent {
                 "content": text}),
             json!({"sessionUpdate": "terminal_update", "terminalId": call, "command": "ls",
                 "cwd": cwd, "output": {"data": "bm90ZXM="}}),
+        ];
+        for update in updates {
+            self.tell(id, update);
+        }
+        self.goes_on(id, vec![json!({"type": "terminal", "terminalId": call})]);
+        let updates = [
             json!({"sessionUpdate": "terminal_output_chunk", "terminalId": call,
                 "data": "LnR4dAo="}),
             json!({"sessionUpdate": "terminal_update", "terminalId": call,
@@ -156,6 +162,15 @@ impl Agent {
         for update in updates {
             self.tell(id, update);
         }
+        self.goes_on(id, Vec::new());
+    }
+
+    /// Lists this work as going on in the background.
+    fn goes_on(&mut self, id: &str, background: Vec<Value>) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.background = background;
+        }
+        self.state(id, "running", None);
     }
 
     /// Waits for the client's answer to a request.
