@@ -227,3 +227,25 @@ fn members_of_other_releases_are_notes_that_name_the_release() {
     talk.agent(json!({"id": 2, "result": result}));
     assert_eq!(talk.broken(), ["extensibility.no-custom-fields"]);
 }
+
+/// A gap may hide a request, but not that one request has two answers.
+#[test]
+fn two_answers_are_found_after_a_gap() {
+    let mut talk = Talk::new(Version::V1);
+    talk.records.push(Record::Lost {
+        from: Party::Client,
+        messages: 2,
+        why: "the queue was full".into(),
+        on_purpose: false,
+    });
+    let stop = json!({"id": 9, "result": {"stopReason": "end_turn"}});
+    let mut unseen = stop.clone();
+    unseen["id"] = json!(7);
+    talk.agent(unseen);
+    let params = json!({"sessionId": "s", "prompt": []});
+    talk.client(json!({"id": 9, "method": "session/prompt", "params": params}));
+    talk.agent(stop.clone());
+    assert_eq!(talk.broken(), [""; 0]);
+    talk.agent(stop);
+    assert_eq!(talk.broken(), ["jsonrpc.answers-once"]);
+}

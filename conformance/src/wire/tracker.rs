@@ -5,6 +5,7 @@
 //! are bounded. It reads nothing and writes nothing: whoever has the messages, a
 //! file or a live connection, hands them over with their place.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use acp_schema::Attachment;
@@ -12,7 +13,7 @@ use acp_sdk::ErrorCode;
 use serde_json::{Map, Value};
 
 use super::envelope::{self, Answer, Defect, Message};
-use super::pending::{Open, Pending};
+use super::pending::{CAPACITY, Open, Pending};
 use super::schema::{Schema, Verdict};
 use super::turns::{Late, Turns};
 use super::{Excuse, Finding, FindingKind, Party, Version, attachment, errata, error_code};
@@ -66,6 +67,8 @@ pub struct Tracker {
     sequence: u64,
     /// Whether messages were lost, so that a request may have gone unseen.
     gaps: bool,
+    /// Since then, the ids that were answered and not sent again: another answer is one too many.
+    answered: HashSet<(Party, String)>,
     /// Whether both sides agreed on a version that has no schema here.
     unsupported: bool,
 }
@@ -81,6 +84,7 @@ impl Tracker {
             turns: Turns::default(),
             sequence: 0,
             gaps: false,
+            answered: HashSet::new(),
             unsupported: false,
         }
     }
@@ -118,6 +122,7 @@ impl Tracker {
                     held,
                     sequence: self.sequence,
                 };
+                self.answered.remove(&(from.peer(), id.to_string()));
                 if let Some(given_up) = self.table(from).insert(id, open) {
                     found.findings.extend(given_up.held);
                 }
@@ -161,13 +166,19 @@ impl Tracker {
             held: Vec::new(),
             sequence: self.sequence,
         };
+        self.answered.remove(&(from.peer(), id.to_string()));
         self.table(from).insert(id, open);
+    }
+
+    fn was_answered(&self, by: Party, id: &Value) -> bool {
+        self.answered.contains(&(by, id.to_string()))
     }
 
     /// Messages were lost here. From now on, nothing is held against anybody that
     /// they may explain: answers without a request, and updates out of place.
     pub fn lost(&mut self) {
         self.gaps = true;
+        self.answered.clear();
         self.turns = Turns::default();
     }
 
@@ -262,8 +273,14 @@ impl Tracker {
                 found.add(FindingKind::Envelope, "/id", "missing");
                 judged = Judged::Invalid;
             }
-            (None, Some(_)) if self.gaps => {}
+            (None, Some(id)) if self.gaps && !self.was_answered(from, id) => {}
             (None, id) => found.stray(id, answer),
+        }
+        if let Some(id) = id.filter(|_| open.is_some() && self.gaps) {
+            if self.answered.len() >= CAPACITY {
+                self.answered.clear();
+            }
+            self.answered.insert((from, id.to_string()));
         }
         if let Some(open) = open {
             let refused = kind == Kind::Error;
