@@ -84,6 +84,7 @@ const OTHERS: &[Other] = &[
             "section-5.1",
             "section-5.2",
             "section-5.4",
+            "section-5.5",
             "section-5.5.1",
             "section-5.5.2",
             "section-8.1",
