@@ -63,7 +63,7 @@ impl Recorder {
         if let Some(entry) = self.recording.entries.get_mut(index) {
             let (place, method) = (index as u64, entry.method.as_deref());
             if !foreign {
-                let custom = self.schema.custom_fields(from, place, method, &entry.value);
+                let custom = self.schema.custom_names(from, place, method, &entry.value);
                 entry.findings.extend(custom);
             }
         }

@@ -163,7 +163,7 @@ impl Judge {
         let schema = self.tracker.schema();
         let supported = self.agreement.basis() != Basis::Unsupported;
         if supported {
-            findings.extend(schema.custom_fields(from, self.place, method.as_deref(), value));
+            findings.extend(schema.custom_names(from, self.place, method.as_deref(), value));
         }
         let said = Said {
             place: self.place,

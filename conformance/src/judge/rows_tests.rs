@@ -228,6 +228,101 @@ fn members_of_other_releases_are_notes_that_name_the_release() {
     assert_eq!(talk.broken(), ["extensibility.no-custom-fields"]);
 }
 
+#[test]
+fn every_value_with_a_fallback_is_the_protocols_or_begins_with_an_underscore() {
+    let rows = |method: &str, params: Value| {
+        let mut talk = Talk::new(Version::V2);
+        let mut message = json!({"method": method, "params": params});
+        if method != "session/update" {
+            message["id"] = json!(1);
+        }
+        talk.agent(message);
+        talk.broken()
+    };
+    let update = |update: Value| {
+        rows(
+            "session/update",
+            json!({"sessionId": "s", "update": update}),
+        )
+    };
+    let chunk = |content: Value| {
+        update(
+            json!({"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": content}),
+        )
+    };
+    let option = |kind: &str| {
+        let options = json!([{"optionId": "o", "name": "O", "kind": kind}]);
+        let params = json!({"sessionId": "s", "title": "T", "options": options,
+            "subject": {"type": "tool_call", "toolCall": {"toolCallId": "t"}}});
+        rows("session/request_permission", params)
+    };
+    let entry = |status: &str| {
+        let entries = json!([{"content": "c", "priority": "high", "status": status}]);
+        let plan = json!({"type": "items", "planId": "p", "entries": entries});
+        update(json!({"sessionUpdate": "plan_update", "plan": plan}))
+    };
+    let tool = |member: &str, value: Value| {
+        let mut body =
+            json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "title": "T"});
+        body[member] = value;
+        update(body)
+    };
+    let broken = ["extensibility.reserved-values"];
+    for (kind, of) in [
+        ("an update", update(json!({"sessionUpdate": "gaze"}))),
+        (
+            "a state",
+            update(json!({"sessionUpdate": "state_update", "state": "asleep"})),
+        ),
+        (
+            "a stop reason",
+            update(
+                json!({"sessionUpdate": "state_update", "state": "idle", "stopReason": "bored"}),
+            ),
+        ),
+        ("content", chunk(json!({"type": "smell"}))),
+        (
+            "a role",
+            chunk(json!({"type": "text", "text": "x", "annotations": {"audience": ["cat"]}})),
+        ),
+        (
+            "content of a tool call",
+            tool("content", json!([{"type": "smell"}])),
+        ),
+        ("a kind", tool("kind", json!("gaze"))),
+        ("a status", tool("status", json!("asleep"))),
+        ("the status of an entry", entry("paused")),
+        ("an option", option("allow_sometimes")),
+        (
+            "a notice",
+            update(json!({"sessionUpdate": "notice", "severity": "fatal", "title": "x"})),
+        ),
+    ] {
+        assert_eq!(of, broken, "{kind}");
+    }
+    let nothing: [&str; 0] = [];
+    assert_eq!(chunk(json!({"type": "_smell"})), nothing);
+    assert_eq!(entry("_paused"), nothing);
+    assert_eq!(entry("completed"), nothing);
+    assert_eq!(tool("kind", Value::Null), nothing);
+}
+
+/// What an agent repeats of the prompt has the members that the client has given it.
+#[test]
+fn members_of_the_clients_own_content_are_not_the_agents() {
+    let content = json!([{"type": "text", "text": "x", "fromTheFuture": 1}]);
+    for (kind, broken) in [
+        ("user_message", vec![]),
+        ("agent_message", vec!["extensibility.no-custom-fields"]),
+    ] {
+        let update = json!({"sessionUpdate": kind, "messageId": "m", "content": content});
+        let mut talk = Talk::new(Version::V2);
+        let params = json!({"sessionId": "s", "update": update});
+        talk.agent(json!({"method": "session/update", "params": params}));
+        assert_eq!(talk.broken(), broken, "{kind}");
+    }
+}
+
 /// A gap may hide a request, but not that one request has two answers.
 #[test]
 fn two_answers_are_found_after_a_gap() {

@@ -27,6 +27,10 @@ pub(super) const CHECKS: &[NamedCheck] = &[
         "extensibility.method-names",
         free_of(&[FindingKind::UnknownMethod], SILENT),
     ),
+    (
+        "extensibility.reserved-values",
+        free_of(&[FindingKind::ReservedValue], SILENT),
+    ),
     ("extensibility.unknown-fields", Run(unknown_fields)),
     (
         "extensibility.trace-context",

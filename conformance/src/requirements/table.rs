@@ -212,11 +212,7 @@ static PARTS: [Part; 20] = [
     ),
     part!("commands", &[commands::CHECKS], &[]),
     part!("elicitation", &[elicitation::CHECKS], &[]),
-    part!(
-        "extensibility",
-        &[extensibility::CHECKS],
-        v2::extensibility::CHECKS
-    ),
+    part!("extensibility", &[extensibility::CHECKS], &[]),
 ];
 
 #[cfg(all(unix, feature = "remote"))]

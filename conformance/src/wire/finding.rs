@@ -36,6 +36,8 @@ pub enum FindingKind {
     LateUpdate,
     /// A member that the schema does not have, where it reserves all names.
     CustomField,
+    /// A value that the protocol reserves, where the schema has a fallback.
+    ReservedValue,
     /// A version of the protocol that has no specification here.
     UnsupportedVersion,
     /// A requirement about a sequence of messages, by its id.
@@ -63,7 +65,7 @@ pub enum Excuse {
 
 impl FindingKind {
     /// All kinds but those of sequences.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Schema,
         Self::Envelope,
         Self::NotJson,
@@ -76,6 +78,7 @@ impl FindingKind {
         Self::UnknownMethod,
         Self::LateUpdate,
         Self::CustomField,
+        Self::ReservedValue,
         Self::UnsupportedVersion,
     ];
 
@@ -95,6 +98,7 @@ impl FindingKind {
             Self::UnknownMethod => "unknown-method",
             Self::LateUpdate => "late-update",
             Self::CustomField => "custom-field",
+            Self::ReservedValue => "reserved-value",
             Self::UnsupportedVersion => "unsupported-version",
             Self::Requirement(id) => id,
         }

@@ -11,8 +11,8 @@ use super::unknown_fields::{Members, UnknownField};
 use super::{Excuse, Finding, FindingKind, Party, extensions, releases};
 use crate::Result;
 
-/// The request that negotiates the version.
-const INITIALIZE: &str = "initialize";
+/// The params of the request that negotiates the version.
+const INITIALIZE: &str = "InitializeRequest";
 
 /// Its members that version 1 has and version 2 does not.
 const OF_VERSION_1: [&str; 2] = ["clientCapabilities", "clientInfo"];
@@ -173,9 +173,9 @@ impl Schema {
         self.proposed.contains(method)
     }
 
-    /// The members of a message that the schema does not have. `method` is its method, or that
-    /// of the request that it answers.
-    pub(crate) fn custom_fields(
+    /// The members of a message that the schema does not have, and in version 2 the values that it
+    /// reserves. `method` is its method, or that of the request that it answers.
+    pub(crate) fn custom_names(
         &self,
         from: Party,
         place: u64,
@@ -185,30 +185,68 @@ impl Schema {
         let Some(method) = method else {
             return Vec::new();
         };
-        let (member, found) = if message.get("method").is_some() {
-            let params = message.get("params");
-            let found = params.map(|params| self.unknown_in_params(from, method, params));
-            ("/params", found)
-        } else {
-            let result = message.get("result");
-            let found = result.map(|result| self.unknown_in_result(from, method, result));
-            ("/result", found)
+        let (member, value) = match message.get("method") {
+            Some(_) => ("params", message.get("params")),
+            None => ("result", message.get("result")),
         };
-        let found = found.unwrap_or_default().into_iter();
-        let findings = found.map(|field| {
-            let pointer = format!("{member}{}", field.pointer);
+        let (Some(value), Some(name)) = (value, self.definition(from, member, method)) else {
+            return Vec::new();
+        };
+        let finding = |rule, pointer, message, excuse| Finding {
+            place,
+            rule,
+            by: Some(from),
+            method: Some(method.to_owned()),
+            pointer,
+            message,
+            excuse,
+        };
+        let fields = self.unknown_fields(name, value).into_iter();
+        let fields = fields.map(|field| {
+            let pointer = format!("/{member}{}", field.pointer);
             let (message, excuse) = self.custom_field(method, &pointer, &field);
-            Finding {
-                place,
-                rule: FindingKind::CustomField,
-                by: Some(from),
-                method: Some(method.to_owned()),
-                pointer,
-                message,
-                excuse,
-            }
+            finding(FindingKind::CustomField, pointer, message, excuse)
         });
-        findings.collect()
+        // In version 1 the schema forbids unknown values, but for a few.
+        let values = match (self.version, from) {
+            (Version::V2, Party::Agent) => self.members.reserved_values(name, value),
+            _ => Vec::new(),
+        };
+        let values = values.into_iter().map(|(at, value)| {
+            let message = format!(
+                "expected a value of the protocol or one that begins with `_`, got {value:?}"
+            );
+            let known = extensions::category(value).filter(|_| at.ends_with("/category"));
+            let excuse = known.map(|known| Excuse::Extension(&known.name));
+            let pointer = format!("/{member}{at}");
+            finding(FindingKind::ReservedValue, pointer, message, excuse)
+        });
+        // An agent repeats what the client has written, with the client's members.
+        let is_echo = |finding: &Finding| {
+            let kind = message.pointer("/params/update/sessionUpdate");
+            let kind = kind.and_then(Value::as_str).unwrap_or_default();
+            kind.starts_with("user_message")
+                && finding.pointer.starts_with("/params/update/content/")
+        };
+        let found = fields.chain(values);
+        found.filter(|finding| !is_echo(finding)).collect()
+    }
+
+    /// The definition of the params or the result that a party sends.
+    fn definition(&self, from: Party, member: &str, method: &str) -> Option<&str> {
+        let caller = if member == "params" {
+            from
+        } else {
+            from.peer()
+        };
+        let method = self.protocol.method(self.side(caller, method)?, method)?;
+        match (&method.kind, member) {
+            (Kind::Request { params, .. } | Kind::Notification { params }, "params") => {
+                Some(params)
+            }
+            (Kind::Request { result, .. }, _) => Some(result),
+            (Kind::Notification { .. }, _) => None,
+        }
     }
 
     /// What is wrong with such a member, and why it is none of the sender's own.
@@ -240,40 +278,16 @@ impl Schema {
         }
     }
 
-    /// The members of params that the schema does not have.
-    fn unknown_in_params(
-        &self,
-        from: Party,
-        method: &str,
-        params: &Value,
-    ) -> Vec<UnknownField<'_>> {
-        let side = self.side(from, method);
-        let Some(method) = side.and_then(|side| self.protocol.method(side, method)) else {
-            return Vec::new();
-        };
-        let name = match &method.kind {
-            Kind::Request { params, .. } | Kind::Notification { params } => params,
-        };
-        match params.as_object() {
+    /// The members of a value that its definition does not have.
+    fn unknown_fields(&self, name: &str, value: &Value) -> Vec<UnknownField<'_>> {
+        match value.as_object() {
             // A client of several versions sends the members of all: the agent has yet to choose.
-            Some(all) if self.version == Version::V2 && method.name == INITIALIZE => {
+            Some(all) if self.version == Version::V2 && name == INITIALIZE => {
                 let mut own = all.clone();
                 own.retain(|name, _| !OF_VERSION_1.contains(&name.as_str()));
                 self.members.unknown_fields(name, &Value::Object(own))
             }
-            _ => self.members.unknown_fields(name, params),
-        }
-    }
-
-    /// The members of a result that the schema does not have.
-    fn unknown_in_result(&self, by: Party, method: &str, result: &Value) -> Vec<UnknownField<'_>> {
-        let side = self.side(by.peer(), method);
-        match side.and_then(|side| self.protocol.method(side, method)) {
-            Some(method) => match &method.kind {
-                Kind::Request { result: name, .. } => self.members.unknown_fields(name, result),
-                Kind::Notification { .. } => Vec::new(),
-            },
-            None => Vec::new(),
+            _ => self.members.unknown_fields(name, value),
         }
     }
 
@@ -345,7 +359,16 @@ mod tests {
 
     use super::*;
 
-    fn pointers(found: Vec<UnknownField<'_>>) -> Vec<String> {
+    /// The members of what a party sends that the schema does not have.
+    fn unknown(
+        schema: &Schema,
+        from: Party,
+        member: &str,
+        method: &str,
+        value: &Value,
+    ) -> Vec<String> {
+        let name = schema.definition(from, member, method).unwrap();
+        let found = schema.unknown_fields(name, value);
         found.into_iter().map(|field| field.pointer).collect()
     }
 
@@ -380,7 +403,7 @@ mod tests {
     fn names_of_proposals_are_not_custom() {
         let schema = Schema::v1().unwrap();
         let unknown_fields =
-            |method, result| pointers(schema.unknown_in_result(Party::Agent, method, &result));
+            |method, result| unknown(&schema, Party::Agent, "result", method, &result);
         let answer = json!({"agentCapabilities": {"mcpCapabilities": {"acp": false}}});
         assert_eq!(unknown_fields("initialize", answer), Vec::<String>::new());
         let turn = json!({"stopReason": "end_turn", "usage": {}, "cost": 1, "model": ""});
@@ -391,7 +414,7 @@ mod tests {
     fn members_of_another_version_are_not_custom_where_it_is_negotiated() {
         let schema = Schema::of(Version::V2).unwrap();
         let unknown_fields =
-            |method, params| pointers(schema.unknown_in_params(Party::Client, method, &params));
+            |method, params| unknown(&schema, Party::Client, "params", method, &params);
         let mut params = json!({"protocolVersion": 2, "info": {"name": "c", "version": "1"}});
         for name in OF_VERSION_1 {
             params[name] = json!({});
@@ -399,12 +422,12 @@ mod tests {
             let members = &first.value["$defs"]["InitializeRequest"]["properties"];
             assert!(members.get(name).is_some(), "{name}");
         }
-        assert!(unknown_fields(INITIALIZE, params.clone()).is_empty());
+        assert!(unknown_fields("initialize", params.clone()).is_empty());
         let elsewhere = json!({"clientCapabilities": {}});
         let found = unknown_fields("session/new", elsewhere);
         assert_eq!(found, ["/clientCapabilities"]);
         params["custom"] = json!(1);
-        assert_eq!(unknown_fields(INITIALIZE, params), ["/custom"]);
+        assert_eq!(unknown_fields("initialize", params), ["/custom"]);
     }
 
     #[test]

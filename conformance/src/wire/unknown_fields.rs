@@ -5,9 +5,13 @@
 //! branch of a union that fits the object knows it; where the schema leaves the
 //! members open, as in `_meta`, nothing counts.
 
+mod reserved;
+
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
+
+use self::reserved::Tags;
 
 /// How deep schemas are followed; the protocol's are not half as deep.
 const DEPTH: usize = 64;
@@ -46,12 +50,26 @@ struct Node {
     open: bool,
     /// Members by name, with the node of their schema.
     properties: Vec<(String, usize)>,
-    /// Branches of unions: the constants that an object of the branch has, and its node.
-    branches: Vec<(Vec<(String, Value)>, usize)>,
+    /// Branches of unions.
+    branches: Vec<Branch>,
+    /// The values of a string, if there is a fallback for others.
+    values: Option<Vec<String>>,
+    /// The tags of unions that have a fallback for others.
+    tags: Tags,
     /// The schemas that the elements of an array may be of.
     items: Vec<usize>,
     /// Members that must be there.
     required: Vec<String>,
+}
+
+/// A branch of a union.
+#[derive(Debug)]
+struct Branch {
+    /// The constants that an object of it has.
+    constants: Vec<(String, Value)>,
+    /// Of a fallback: the tags, with the values that other branches are for.
+    other_than: Vec<(String, Vec<String>)>,
+    node: usize,
 }
 
 impl Members {
@@ -84,9 +102,7 @@ impl Members {
         let ways = node.map(|node| self.visit(*node, value, DEPTH));
         let field = |(way, of)| {
             let way: Vec<String> = way;
-            let names = way.iter().rev();
-            let escaped = names.map(|name| name.replace('~', "~0").replace('/', "~1"));
-            let pointer = escaped.fold(String::new(), |pointer, name| pointer + "/" + &name);
+            let pointer = pointer(way.iter().rev());
             let name = way.into_iter().next().unwrap_or_default();
             UnknownField { pointer, of, name }
         };
@@ -175,15 +191,19 @@ impl Members {
         found.push(node);
         // Branches mostly differ in one member.
         let mut last: (&str, Option<&Value>) = ("", None);
-        for (constants, branch) in &node.branches {
-            let fits = constants.iter().all(|(name, constant)| {
+        for branch in &node.branches {
+            let fits = branch.constants.iter().all(|(name, constant)| {
                 if name != last.0 {
                     last = (name, members.get(name));
                 }
                 last.1 == Some(constant)
             });
-            if fits {
-                self.shape(*branch, members, found, depth);
+            let known = branch.other_than.iter().any(|(name, values)| {
+                let tag = members.get(name).and_then(Value::as_str);
+                tag.is_some_and(|tag| values.iter().any(|value| value == tag))
+            });
+            if fits && !known {
+                self.shape(branch.node, members, found, depth);
             }
         }
     }
@@ -194,6 +214,12 @@ impl Members {
         let mut names = required.into_iter().flatten();
         names.all(|name| value.get(name).is_some())
     }
+}
+
+/// The JSON Pointer of names.
+fn pointer<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let escaped = names.map(|name| name.replace('~', "~0").replace('/', "~1"));
+    escaped.fold(String::new(), |pointer, name| pointer + "/" + &name)
 }
 
 /// Adds the ways inside of a member, of which no more are needed than are reported.
@@ -246,8 +272,10 @@ impl<'a> Reader<'a> {
             node.definitions.extend(referred(schema).map(str::to_owned));
             self.add(node, referent, depth);
         }
-        let extra = schema.get("additionalProperties");
-        node.open |= extra.is_some_and(|extra| extra != &Value::Bool(false));
+        for keyword in ["additionalProperties", "unevaluatedProperties"] {
+            let extra = schema.get(keyword);
+            node.open |= extra.is_some_and(|extra| extra != &Value::Bool(false));
+        }
         node.open |= schema.as_bool() == Some(true);
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, schema) in properties.into_iter().flatten() {
@@ -257,12 +285,20 @@ impl<'a> Reader<'a> {
         for part in parts(schema, "allOf") {
             self.add(node, part, depth);
         }
-        for branch in ["oneOf", "anyOf"]
-            .into_iter()
-            .flat_map(|union| parts(schema, union))
-        {
-            let place = self.node(branch);
-            node.branches.push((constants(branch), place));
+        for union in ["oneOf", "anyOf"] {
+            let branches: Vec<_> = parts(schema, union).collect();
+            node.values = node.values.take().or(reserved::values(&branches));
+            let tags = reserved::tags(&branches);
+            for branch in branches {
+                let place = self.node(branch);
+                let other_than = reserved::fallback(branch, &tags);
+                node.tags.0.extend_from_slice(&other_than);
+                node.branches.push(Branch {
+                    constants: constants(branch),
+                    other_than,
+                    node: place,
+                });
+            }
         }
     }
 

@@ -6,7 +6,6 @@ pub(super) mod authentication;
 pub(super) mod background;
 pub(super) mod batches;
 pub(super) mod cancellation;
-pub(super) mod extensibility;
 pub(super) mod initialization;
 pub(super) mod plan;
 pub(super) mod prompt_lifecycle;
