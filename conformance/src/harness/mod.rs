@@ -32,7 +32,7 @@ pub use self::conditions::Conditions;
 pub use self::conn::{Conn, Env, Waiting};
 pub use self::cx::Cx;
 pub(crate) use self::cx::prompts;
-pub use self::evidence::{Entry, Recording};
+pub use self::evidence::{Entry, Recording, Update};
 pub use self::expect::Reply;
 pub use self::interruption::Interruption;
 pub use self::outcome::{Failure, Outcome, Stop, fail, inconclusive, skip};

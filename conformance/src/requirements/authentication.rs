@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Capability, Caps, Cx, Outcome, skip};
+use crate::harness::{Capability, Caps, Conn, Cx, Outcome, skip};
 use crate::passive::{RuleResult, View};
 use crate::wire::Party;
 
@@ -95,15 +95,19 @@ fn unknown_method(cx: &mut Cx) -> Outcome {
     conn.refusal(login, params).map(drop)
 }
 
+/// Logging out ends the login of the agent's user.
+pub(super) fn may_log_out(conn: &Conn) -> Outcome {
+    if conn.env.profile.logout {
+        return Ok(());
+    }
+    skip("not tried, for it could end your login; `logout = true` in a profile allows it")
+}
+
 fn logout(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
     conn.open(&Caps::Full)?;
     conn.needs(Capability::LOGOUT)?;
-    if !conn.env.profile.logout {
-        return skip(
-            "not tried, for it could end your login; `logout = true` in a profile allows it",
-        );
-    }
+    may_log_out(conn)?;
     let (_, logout) = conn.login_methods();
     let result = conn.result(logout, json!({}))?;
     match result.as_object() {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::passive::{text, undeclared, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Conn, Cx, Outcome, UserInput};
+use crate::harness::{Caps, Conn, Cx, Outcome, Reply, UserInput};
 use crate::passive::{RuleResult, View, violation};
 use crate::wire::Party;
 
@@ -78,21 +78,22 @@ fn asking_words(conn: &Conn) -> Outcome<Vec<&'static str>> {
     Ok(words)
 }
 
-/// Makes the agent ask on a connection that declares these capabilities.
-fn tempted(cx: &mut Cx, elicitation: Value) -> Outcome<&mut Conn> {
+/// Makes the agent ask on a connection that declares these capabilities. Yields the ends of the turns.
+fn tempted(cx: &mut Cx, elicitation: Value) -> Outcome<(&mut Conn, Vec<Reply>)> {
     let caps = Caps::These(json!({"elicitation": elicitation}));
     let conn = cx.with(&caps)?;
     let session = conn.session()?;
+    let mut ends = Vec::new();
     for word in asking_words(conn)? {
         let request = conn.begin(&session, word)?;
-        conn.turn_reply(request)?;
+        ends.push(conn.turn_reply(request)?);
     }
-    Ok(conn)
+    Ok((conn, ends))
 }
 
 fn empty_declares_nothing(cx: &mut Cx) -> Outcome {
     for nothing in [json!({}), json!({"form": null, "url": null})] {
-        let conn = tempted(cx, nothing)?;
+        let (conn, _) = tempted(cx, nothing)?;
         let mut asked = conn.recording().calls(Party::Agent, "elicitation/create");
         if let Some((index, _)) = asked.next() {
             return Err(conn.at(
@@ -105,17 +106,15 @@ fn empty_declares_nothing(cx: &mut Cx) -> Outcome {
 }
 
 fn fallback(cx: &mut Cx) -> Outcome {
-    let conn = tempted(cx, Value::Null)?;
-    let refused = conn
-        .recording()
-        .calls(Party::Client, "session/prompt")
-        .find_map(|(request, _)| {
-            let (index, answer) = conn.recording().answer(request)?;
-            answer.value.get("error").map(|_| index)
-        });
-    match refused {
-        Some(index) => Err(conn.at(
-            index,
+    let (conn, ends) = tempted(cx, Value::Null)?;
+    // Version 2 has a stop reason for turns that fail.
+    let failed = |end: &&Reply| match &end.answer {
+        Ok(result) => text(result, "/stopReason") == Some("error"),
+        Err(_) => true,
+    };
+    match ends.iter().find(failed) {
+        Some(end) => Err(conn.at(
+            end.index,
             "expected the turn to go on without a question, got an error",
         )),
         None => Ok(()),

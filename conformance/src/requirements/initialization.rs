@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::passive::free_of;
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Conn, Cx, Outcome, Reply, inconclusive};
-use crate::wire::{FindingKind, Version};
+use crate::harness::{Caps, Conn, Cx, Outcome, Reply, Update, inconclusive};
+use crate::wire::{FindingKind, Version, is_output};
 
 use Check::Run;
 
@@ -187,12 +187,14 @@ fn baseline_methods(cx: &mut Cx) -> Outcome {
     let conn = cx.with(&Caps::None)?;
     let session = conn.session()?;
     let turn = conn.prompt(&session, "hello")?;
-    if !conn
-        .recording()
-        .updates()
-        .any(|update| update.index < turn.end)
-    {
-        return Err(conn.at(turn.end, "expected a session/update in the turn, got none"));
+    let inside = turn.request..turn.end;
+    // Commands and the like describe the session and may come at any time.
+    let is_ours = |update: Update<'_>| {
+        inside.contains(&update.index) && update.session == session && is_output(update.kind)
+    };
+    if !conn.recording().updates().any(is_ours) {
+        let reason = "expected a session/update with output in the turn, got none";
+        return Err(conn.at(turn.end, reason));
     }
     let mark = conn.mark();
     conn.cancel(&session);

@@ -3,8 +3,9 @@
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::harness::{Cx, Outcome, skip};
+use crate::harness::{Caps, Conn, Cx, Outcome, skip};
 use crate::passive::{RuleResult, View, violation};
+use crate::requirements::authentication::may_log_out;
 use crate::requirements::passive::{items, repeated, text, watch};
 use crate::requirements::{Check, NamedCheck};
 use crate::wire::Party;
@@ -13,27 +14,51 @@ use Check::Run;
 
 pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
     ("authentication.login", Run(login)),
+    ("authentication.logout", Run(logout)),
     (
         "authentication.unique-env",
         watch(unique_env, "the agent offers no method in a terminal"),
     ),
 ];
 
-/// With a method that no agent has, so that nobody is logged in.
-fn login(cx: &mut Cx) -> Outcome {
-    let conn = cx.connected()?;
+/// An agent that offers a way to log in has both methods; of another one a client calls neither.
+fn offers_login(conn: &Conn) -> Outcome {
     let agent = conn.agent.as_ref();
-    if agent.is_none_or(|agent| items(agent, "/authMethods").next().is_none()) {
-        return skip("the agent offers no way to log in");
+    match agent.and_then(|agent| items(agent, "/authMethods").next()) {
+        Some(_) => Ok(()),
+        None => skip("the agent offers no way to log in"),
     }
-    let reply = conn.call("auth/login", json!({"methodId": "acp-conformance-none"}))?;
+}
+
+/// Calls one of the methods. Another error than that there is none shows that it exists.
+fn exists(conn: &mut Conn, method: &str, params: Value) -> Outcome {
+    let reply = conn.call(method, params)?;
     match reply.code() {
         Some(ErrorCode::METHOD_NOT_FOUND) => Err(conn.at(
             reply.index,
-            "expected auth/login to be supported, got error -32601",
+            format!("expected {method} to be supported, got error -32601"),
         )),
         _ => Ok(()),
     }
+}
+
+/// With a method that no agent has, so that nobody is logged in.
+fn login(cx: &mut Cx) -> Outcome {
+    let conn = cx.connected()?;
+    offers_login(conn)?;
+    exists(
+        conn,
+        "auth/login",
+        json!({"methodId": "acp-conformance-none"}),
+    )
+}
+
+fn logout(cx: &mut Cx) -> Outcome {
+    let conn = cx.fresh()?;
+    conn.open(&Caps::Full)?;
+    offers_login(conn)?;
+    may_log_out(conn)?;
+    exists(conn, "auth/logout", json!({}))
 }
 
 fn is_terminal(method: &&Value) -> bool {
