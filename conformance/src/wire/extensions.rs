@@ -1,6 +1,6 @@
 //! Extensions that agents and clients in use have, as data: what would break a row is a note.
 //!
-//! The file `extensions.toml` lists them, each with its reason and where it was seen.
+//! The file `extensions.toml` lists them by what they are, each with its reason; no product is named.
 
 use std::sync::LazyLock;
 
@@ -19,8 +19,6 @@ pub struct Extension {
     pub requirement: String,
     /// Why it is tolerated.
     pub because: String,
-    /// The agents and clients that have it.
-    pub seen: Vec<String>,
     /// The method of the message, or of the request that it answers.
     method: Option<String>,
     /// The places in the message: JSON Pointers, in which `*` is any name or index.
@@ -104,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_a_requirement_a_reason_a_place_and_somebody_who_has_it() {
+    fn each_has_a_requirement_a_reason_and_a_place() {
         use crate::requirements;
         use crate::wire::Version;
         for known in all() {
@@ -115,7 +113,6 @@ mod tests {
                 "{known:?}"
             );
             assert!(known.because.ends_with('.'), "{known:?}");
-            assert!(!known.seen.is_empty(), "{known:?}");
             let places = known.at.len() + known.categories.len() + known.terminals.len();
             assert!(places > 0, "{known:?}");
             assert_eq!(known.at.is_empty(), known.method.is_none(), "{known:?}");
