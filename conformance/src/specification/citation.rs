@@ -5,7 +5,10 @@ use super::{PINNED, schema};
 /// Where the pages of the protocol stand.
 const PROTOCOL: &str = "https://agentclientprotocol.com/protocol";
 
-/// A page that is not read: one of another standard.
+/// Where the proposal of the remote transport stands.
+const TRANSPORT: &str = "https://agentclientprotocol.com/rfds/streamable-http-websocket-transport";
+
+/// A page of another standard. It is not read, and the quotes of it are not verified.
 struct Other {
     /// The name before the `#` of a citation.
     name: &'static str,
@@ -26,29 +29,6 @@ const OTHERS: &[Other] = &[
             "response_object",
             "error_object",
             "batch",
-        ],
-    },
-    Other {
-        name: "remote-transport",
-        address: "https://agentclientprotocol.com/rfds/streamable-http-websocket-transport",
-        anchors: &[
-            "elevator-pitch",
-            "1-adds-an-http-transport",
-            "4-adds-websocket-as-a-first-class-upgrade-on-the-same-endpoint",
-            "5-requires-cookie-support-on-http-transports",
-            "6-defines-a-unified-routing-model",
-            "7-preserves-the-full-acp-lifecycle",
-            "v1",
-            "v2",
-            "identity-model",
-            "streamable-http-message-flow",
-            "content-negotiation-and-validation",
-            "connection-establishment-get-with-upgrade",
-            "bidirectional-messaging",
-            "unified-endpoint-routing",
-            "connection-and-session-model",
-            "implementation-plan",
-            "how-does-this-interact-with-authentication",
         ],
     },
     Other {
@@ -118,8 +98,13 @@ pub fn address(cite: &str) -> Option<String> {
         true => page.to_owned(),
         false => format!("v1/{page}"),
     };
-    let known = PINNED.has_anchor(page, anchor);
-    known.then(|| format!("{PROTOCOL}/{path}#{anchor}"))
+    if !PINNED.has_anchor(page, anchor) {
+        return None;
+    }
+    Some(match page {
+        "remote-transport" => format!("{TRANSPORT}#{anchor}"),
+        _ => format!("{PROTOCOL}/{path}#{anchor}"),
+    })
 }
 
 #[cfg(test)]
@@ -139,6 +124,10 @@ mod tests {
         assert_eq!(
             of("jsonrpc#batch"),
             "https://www.jsonrpc.org/specification#batch"
+        );
+        assert_eq!(
+            of("remote-transport#v1"),
+            "https://agentclientprotocol.com/rfds/streamable-http-websocket-transport#v1"
         );
         for none in [
             "transports#nowhere",

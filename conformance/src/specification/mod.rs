@@ -43,19 +43,25 @@ pub struct Quote {
     pub words: &'static str,
 }
 
-/// Returns the quotes of all requirements from the pages and schemas of the protocol. Other standards,
-/// such as JSON-RPC, have pages of their own, which do not change.
+/// Returns the quotes of all requirements from the pages and schemas of the protocol, and from the
+/// proposal of the remote transport. Other standards, such as JSON-RPC, have pages of their own, which do
+/// not change; their quotes are not verified.
 pub fn quotes() -> impl Iterator<Item = Quote> {
+    every_quote().filter(|quote| !citation::is_other(quote.page))
+}
+
+fn every_quote() -> impl Iterator<Item = Quote> {
     let versions = [Version::V1, Version::V2];
     let rows = versions.into_iter().flat_map(|version| {
-        let agents = requirements::of(version).map(|(_, row)| (row.id, row.cite, row.quote));
-        agents.chain(clients::of(version).map(|row| (row.id, row.cite, row.quote)))
+        let agents = requirements::of(version).chain(requirements::of_remote(version));
+        let agents = agents.map(|(_, row)| (row.id, row.cite, row.quote));
+        let clients = clients::of(version).chain(clients::of_remote(version));
+        agents.chain(clients.map(|row| (row.id, row.cite, row.quote)))
     });
-    let quotes = rows.filter_map(|(id, cite, words)| {
+    rows.filter_map(|(id, cite, words)| {
         let (page, _) = citation::parts(cite)?;
         Some(Quote { id, page, words })
-    });
-    quotes.filter(|quote| !citation::is_other(quote.page))
+    })
 }
 
 #[cfg(test)]
@@ -73,6 +79,21 @@ mod tests {
                  `acp-conformance specification facts DIR --schema SCHEMA` with a checkout of it",
                 PINNED.name()
             );
+        }
+    }
+
+    /// The standards whose text is not pinned, as the README lists them.
+    #[test]
+    fn quotes_that_are_not_verified_are_of_the_standards_that_the_readme_names() {
+        let readme = include_str!("../../README.md");
+        let all = every_quote().count();
+        let others = every_quote().filter(|quote| citation::is_other(quote.page));
+        let mut pages: Vec<_> = others.map(|quote| quote.page).collect();
+        assert!(pages.len() * 5 < all, "{} of {all}", pages.len());
+        pages.sort_unstable();
+        pages.dedup();
+        for page in pages {
+            assert!(readme.contains(&format!("`{page}`")), "{page}");
         }
     }
 }

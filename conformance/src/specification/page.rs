@@ -7,6 +7,12 @@ use std::{fs, io};
 /// Words that make a sentence normative, as RFC 2119 has them.
 const NORMATIVE: [&str; 5] = ["MUST", "SHALL", "SHOULD", "REQUIRED", "RECOMMENDED"];
 
+/// The proposal of the remote transport, by its name in citations and its file.
+const TRANSPORT: (&str, &str) = (
+    "remote-transport",
+    "docs/rfds/streamable-http-websocket-transport.mdx",
+);
+
 /// Pages that are not read: one is made from a schema, which is read itself, and one repeats the others.
 const EXCLUDED: [&str; 2] = ["schema", "migration"];
 
@@ -42,7 +48,8 @@ impl Sentence {
 }
 
 impl Page {
-    /// Reads all pages of a checkout of the specification's repository but those that say nothing of their own.
+    /// Reads all pages of a checkout of the specification's repository but those that say nothing of their own,
+    /// and the proposal of the remote transport.
     ///
     /// # Errors
     /// When there is no folder `docs/protocol` in it, or a page cannot be read.
@@ -64,6 +71,10 @@ impl Page {
                 }
             }
         }
+        let (name, file) = TRANSPORT;
+        let failed = |error: io::Error| io::Error::new(error.kind(), format!("{file}: {error}"));
+        let text = fs::read_to_string(checkout.join(file)).map_err(failed)?;
+        pages.push(Self::parse(name, &text));
         pages.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(pages)
     }
@@ -108,10 +119,15 @@ impl Page {
         page
     }
 
-    /// Returns whether the page has these words, whatever their markup.
+    /// Returns whether the page has these words, whatever their markup. `[…]` stands for words between.
     #[must_use]
     pub fn has(&self, words: &str) -> bool {
-        self.text.contains(&plain(words))
+        let words = plain(words);
+        let mut parts = words.split(" […] ");
+        let rest = parts.try_fold(self.text.as_str(), |rest, part| {
+            Some(rest.split_once(part)?.1)
+        });
+        rest.is_some()
     }
 
     fn add(&mut self, heading: &str, paragraph: &str) {
@@ -237,5 +253,6 @@ mod tests {
             "cancel_request-notification-in-depth"
         );
         assert!(page.has("**MUST** do") && page.has("lines shown are") && !page.has("nothing"));
+        assert!(page.has("One MUST […] lines shown") && !page.has("lines shown […] One MUST"));
     }
 }

@@ -44,17 +44,14 @@ mod tests {
         assert_eq!(reason("Agents MUST be kind."), None);
     }
 
+    #[cfg(all(unix, feature = "remote"))]
     #[test]
     fn a_reason_that_names_a_requirement_names_one_that_exists() {
-        let known: Vec<_> = crate::specification::quotes()
-            .map(|quote| quote.id)
-            .collect();
+        let known: Vec<_> = super::super::every_quote().map(|quote| quote.id).collect();
         for reason in &REASONS.reasons {
             let words = reason.because.trim_end_matches('.').split([' ', ',']);
             for id in words.filter(|word| word.contains('.')) {
-                // Some stand on other standards.
-                let is_known = known.contains(&id) || id == "transports.answers-once";
-                assert!(is_known, "{id}");
+                assert!(known.contains(&id), "{id}");
             }
         }
     }
