@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(lines(&unknown).as_deref(), Some("tool: 2: failed"));
         // Of version 2.
         let paused = SessionUpdate::ToolCallUpdate(update("3", "paused".into()));
-        assert_eq!(lines(&paused), None);
+        assert_eq!(lines(&paused).as_deref(), Some("tool: 3"), "it begins");
         let cancelled = SessionUpdate::ToolCallUpdate(update("3", "cancelled".into()));
         assert_eq!(lines(&cancelled).as_deref(), Some("tool: 3: cancelled"));
     }
