@@ -84,8 +84,8 @@ pub(crate) fn run(version: u64, fault: &'static Fault) {
 }
 
 impl Role for Agent {
-    fn batches(&self) -> bool {
-        self.v2()
+    fn has_null_ids(&self) -> bool {
+        !self.v2()
     }
 
     fn handle(self: Arc<Self>, method: &str, id: Option<Value>, params: Value) {
@@ -159,6 +159,7 @@ impl Agent {
                     Ok(json!({"configOptions": session.options(v2)}))
                 })
             }
+            "tool_call/cancel" | "terminal/cancel" if v2 => Err(invalid("nothing to cancel")),
             "authenticate" if !v2 => Err(invalid("no such method of authentication")),
             _ => Err((METHOD_NOT_FOUND, format!("no method is called {method}"))),
         }
@@ -167,11 +168,7 @@ impl Agent {
     fn initialize(&self, params: &Value) -> Answer {
         let wanted = params["protocolVersion"].as_u64();
         let wanted = wanted.ok_or_else(|| invalid("`protocolVersion` is not a number"))?;
-        let version = match wanted {
-            0 if self.version == 2 => return Err((-32022, "no such version".into())),
-            0 => self.version,
-            wanted => wanted.min(self.version),
-        };
+        let version = wanted.clamp(1, self.version);
         let info = json!({"name": "faulty", "version": "1.0.0"});
         let mut state = lock(&self.state);
         let name = if version == 2 {

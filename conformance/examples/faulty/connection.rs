@@ -93,9 +93,9 @@ impl Fault {
 pub(crate) trait Role: Send + Sync + 'static {
     fn handle(self: Arc<Self>, method: &str, id: Option<Value>, params: Value);
 
-    /// Whether arrays of messages are allowed.
-    fn batches(&self) -> bool {
-        false
+    /// Whether the id of a request may be null.
+    fn has_null_ids(&self) -> bool {
+        true
     }
 }
 
@@ -167,18 +167,6 @@ impl Connection {
     }
 
     fn dispatch(&self, message: Value, role: &Arc<impl Role>) {
-        match message {
-            // Answered one by one, which is allowed.
-            Value::Array(batch) if role.batches() && !batch.is_empty() => {
-                batch
-                    .into_iter()
-                    .for_each(|message| self.single(message, role));
-            }
-            message => self.single(message, role),
-        }
-    }
-
-    fn single(&self, message: Value, role: &Arc<impl Role>) {
         let id = message.get("id").cloned();
         let Some(method) = message["method"].as_str() else {
             if message.get("result").is_some() || message.get("error").is_some() {
@@ -187,10 +175,11 @@ impl Connection {
             let code = if message.is_null() { -32700 } else { -32600 };
             return self.error(Value::Null, code, "not a message");
         };
-        let valid = matches!(
-            id,
-            None | Some(Value::Null | Value::Number(_) | Value::String(_))
-        );
+        let valid = match id {
+            None | Some(Value::Number(_) | Value::String(_)) => true,
+            Some(Value::Null) => role.has_null_ids(),
+            Some(_) => false,
+        };
         if message["jsonrpc"] != "2.0" || !valid {
             let id = id.filter(|_| valid).unwrap_or_default();
             return self.error(id, -32600, "not a request");

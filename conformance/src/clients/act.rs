@@ -60,13 +60,7 @@ pub(super) fn act_on(
         if scenario.delays && message.get("id").is_some() {
             stage.await_request(DELAY);
         }
-        let lives = match (scenario.protocol, &message) {
-            (Version::V2, Value::Array(all)) => {
-                stage.in_batch(all, |stage, message| serve(stage, scenario, message))
-            }
-            _ => serve(&mut stage, scenario, &message),
-        };
-        if !lives {
+        if !serve(&mut stage, scenario, &message) {
             return;
         }
     }

@@ -6,7 +6,7 @@ use super::assertions::first;
 use super::rules::obeys;
 use super::table::ClientCheck;
 use crate::passive::{Rule, RuleResult, View, violation};
-use crate::wire::{Kind, Party};
+use crate::wire::{Kind, Party, Version};
 
 pub(super) const CHECKS: &[ClientCheck] = &[("client.completes-initialization", |played| {
     first(played, "session/new")?;
@@ -46,9 +46,15 @@ pub(super) fn initializes_once(view: &View<'_>) -> RuleResult {
     if !view.calls(Party::Client, "initialize") {
         return Ok(0);
     }
-    match view.state.client {
-        Some(_) => violation("expected one `initialize` on the connection, got a second one"),
-        None => Ok(1),
+    match (&view.state.client, view.state.version) {
+        (None, _) => Ok(1),
+        (Some(_), Version::V1) => {
+            violation("expected one `initialize` on the connection, got a second one")
+        }
+        (Some(_), Version::V2) if view.state.has_requested => {
+            violation("expected `initialize` before all other requests, got another one")
+        }
+        (Some(_), Version::V2) => Ok(1),
     }
 }
 

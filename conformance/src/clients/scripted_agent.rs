@@ -47,8 +47,6 @@ pub struct ScriptedAgent {
     pub waiting: Vec<Value>,
     /// The options of the session, with their values.
     pub(super) options: Value,
-    /// The answers to the messages of the batch that is being served.
-    batch: Option<Vec<Value>>,
     /// The ids of the agent's requests that the client has answered.
     answered: HashSet<String>,
 }
@@ -87,7 +85,6 @@ impl ScriptedAgent {
             folder: String::new(),
             waiting: Vec::new(),
             options: Value::Null,
-            batch: None,
             answered: HashSet::new(),
         }
     }
@@ -106,10 +103,8 @@ impl ScriptedAgent {
                 if value.get("method") == Some(&json!("session/cancel")) {
                     self.cancelled = true;
                 }
-                for one in each(&value) {
-                    if let (None, Some(id)) = (one.get("method"), one.get("id")) {
-                        self.answered.insert(id.to_string());
-                    }
+                if let (None, Some(id)) = (value.get("method"), value.get("id")) {
+                    self.answered.insert(id.to_string());
                 }
                 Ok(Some(value))
             }
@@ -136,37 +131,14 @@ impl ScriptedAgent {
     /// Answers a request of the client.
     pub fn answer(&mut self, request: &Value, result: &Value) {
         let id = request.get("id").cloned().unwrap_or_default();
-        self.respond(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     }
 
     /// Refuses a request of the client.
     pub fn refuse(&mut self, request: &Value, code: ErrorCode, message: &str) {
         let id = request.get("id").cloned().unwrap_or_default();
         let error = json!({"code": code, "message": message});
-        self.respond(json!({"jsonrpc": "2.0", "id": id, "error": error}));
-    }
-
-    /// Sends an answer, or keeps it for that of its batch.
-    fn respond(&mut self, answer: Value) {
-        match &mut self.batch {
-            Some(answers) => answers.push(answer),
-            None => self.send(&answer),
-        }
-    }
-
-    /// Serves the messages of a batch, and sends all answers as one array. Whether all were served.
-    pub(super) fn in_batch(
-        &mut self,
-        messages: &[Value],
-        mut serve: impl FnMut(&mut Self, &Value) -> bool,
-    ) -> bool {
-        self.batch = Some(Vec::new());
-        let all = messages.iter().all(|message| serve(self, message));
-        let answers = self.batch.take().unwrap_or_default();
-        if !answers.is_empty() {
-            self.send(&Value::Array(answers));
-        }
-        all
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
     }
 
     /// Sends a notification.
@@ -266,7 +238,7 @@ impl ScriptedAgent {
             if wanted(&value) {
                 return Some(value);
             }
-            if has_request(&value) {
+            if is_request(&value) {
                 self.waiting.push(value);
             }
         }
@@ -279,7 +251,7 @@ impl ScriptedAgent {
         while self.waiting.is_empty()
             && let Ok(Some(value)) = self.next(deadline)
         {
-            if has_request(&value) {
+            if is_request(&value) {
                 self.waiting.push(value);
             }
         }
@@ -358,17 +330,8 @@ impl fmt::Debug for ScriptedAgent {
     }
 }
 
-/// The messages of a batch, or the only message.
-fn each(value: &Value) -> &[Value] {
-    match value {
-        Value::Array(all) => all,
-        one => std::slice::from_ref(one),
-    }
-}
-
-fn has_request(value: &Value) -> bool {
-    let mut all = each(value).iter();
-    all.any(|one| one.get("id").is_some() && one.get("method").is_some())
+fn is_request(value: &Value) -> bool {
+    value.get("id").is_some() && value.get("method").is_some()
 }
 
 /// The mark that says that the client has closed the agent's input; nothing is to be done.

@@ -32,16 +32,9 @@ impl Recorder {
     /// Takes a message. Yields its place.
     pub fn message(&mut self, from: Party, value: Value, at: Duration) -> usize {
         let index = self.recording.entries.len();
-        // The checks look into a batch; the tracker needs its requests and answers.
-        let batch = value.as_array();
-        let batch = batch.filter(|_| self.schema.version() == Version::V2);
-        for entry in batch.into_iter().flatten() {
-            self.tracker.observe(from, index as u64, entry);
-        }
-        let batch = batch.is_some();
         let mut observed = self.tracker.observe(from, index as u64, &value);
         let foreign = self.is_foreign(&value, observed.method.as_deref());
-        if batch || foreign {
+        if foreign {
             observed.judged = Judged::Open;
             let stays = |finding: &Finding| finding.rule == FindingKind::UnsupportedVersion;
             observed.findings.retain(stays);
@@ -105,7 +98,7 @@ impl Recorder {
     /// Takes what the client wrote off the protocol on purpose. Yields its place.
     pub fn probe(&mut self, line: String, at: Duration) -> usize {
         let value = serde_json::from_str::<Value>(&line).unwrap_or_default();
-        // The requests of a batch may be answered one by one.
+        // The requests of an array may be answered one by one, which is a finding of its check.
         let parts = value
             .as_array()
             .map_or(std::slice::from_ref(&value), Vec::as_slice);
@@ -182,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_requests_of_a_batch_may_be_answered_one_by_one() {
+    fn the_requests_of_an_array_may_be_answered_one_by_one() {
         let mut recorder = Recorder::new(Arc::new(Schema::of(Version::V2).unwrap()));
         let request = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": "session/list"});
         recorder.probe(json!([request("a"), 7]).to_string(), Duration::ZERO);

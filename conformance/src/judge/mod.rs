@@ -7,7 +7,7 @@
 //! against the agent.
 //!
 //! The version of the protocol is the one that was agreed on in `initialize`, unless one is
-//! given. The entries of a batch, which version 2 has, are judged one by one, at one place.
+//! given.
 //!
 //! What is held is the open requests and the state of the sessions, bounded.
 
@@ -124,19 +124,6 @@ impl Judge {
         self.agreement.schema().version()
     }
 
-    /// The messages of a batch, if it is one and the version has them.
-    fn batch<'a>(&self, value: &'a Value) -> Option<&'a [Value]> {
-        let all = value.as_array().filter(|all| !all.is_empty())?;
-        (self.version() == Version::V2).then_some(all)
-    }
-
-    fn message(&mut self, from: Party, value: &Value, each: &mut dyn FnMut(Diagnostic)) {
-        match self.batch(value) {
-            Some(all) => all.iter().for_each(|one| self.single(from, one, each)),
-            None => self.single(from, value, each),
-        }
-    }
-
     /// A connection whose beginning was not seen has requests that were not seen either.
     fn begin(&mut self, from: Party, value: &Value) {
         if std::mem::replace(&mut self.begun, true) {
@@ -148,7 +135,7 @@ impl Judge {
         }
     }
 
-    fn single(&mut self, from: Party, value: &Value, each: &mut dyn FnMut(Diagnostic)) {
+    fn message(&mut self, from: Party, value: &Value, each: &mut dyn FnMut(Diagnostic)) {
         self.begin(from, value);
         if self.agreement.hear(from, value) {
             self.tracker.speak(self.agreement.schema().clone());
@@ -273,18 +260,11 @@ impl Judge {
     }
 
     fn plain(&mut self, value: &Value, each: &mut dyn FnMut(Diagnostic)) {
-        match self.batch(value) {
-            Some(all) => all.iter().for_each(|one| self.plain_single(one, each)),
-            None => self.plain_single(value, each),
-        }
-    }
-
-    fn plain_single(&mut self, value: &Value, each: &mut dyn FnMut(Diagnostic)) {
         let inferred = self
             .from
             .or_else(|| transcript::infer(&self.tracker, value));
         if let Some(from) = inferred {
-            self.single(from, value, each);
+            self.message(from, value, each);
             return;
         }
         self.summary.unknown += 1;

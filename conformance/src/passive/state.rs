@@ -25,11 +25,14 @@ const LARGE: [&str; 4] = ["prompt", "content", "mcpServers", "_meta"];
 #[derive(Debug, Default)]
 pub struct State {
     partial: bool,
-    version: Version,
+    /// The version of the rules.
+    pub version: Version,
     /// The client's params of `initialize`, the first time.
     pub client: Option<Value>,
     /// The agent's answer to it.
     pub agent: Option<Value>,
+    /// Whether the client has sent another request.
+    pub has_requested: bool,
     /// Sessions that either side has named as theirs, by id.
     pub sessions: HashMap<String, Session>,
     /// Terminals that the agent was given, by id.
@@ -238,6 +241,7 @@ impl State {
     }
 
     fn called_by_client(&mut self, method: &str, params: &Value, session: Option<&str>) {
+        self.has_requested |= method != "initialize";
         if method == "initialize" && self.client.is_none() {
             self.client = Some(params.clone());
         }

@@ -111,24 +111,50 @@ fn newer_version(cx: &mut Cx) -> Outcome {
 
 fn older_version(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
-    let reply = ask_for(conn, 0)?;
-    let chosen = reply
-        .answer
-        .as_ref()
-        .ok()
-        .and_then(|result| result.get("protocolVersion"));
-    match chosen.and_then(Value::as_u64) {
-        Some(1..) => Ok(()),
-        // The agent may speak v1, or say that it supports no version that the client does.
-        _ if conn.version() == Version::V2 && reply.code() == Some(UNSUPPORTED_PROTOCOL_VERSION) => Ok(()),
+    let is_v2 = conn.version() == Version::V2;
+    let mut reply = ask_for(conn, 0)?;
+    if is_v2 && reply.answer.is_err() {
+        refuses_version(conn, &reply, 0)?;
+        reply = ask_for(conn, 1)?;
+        if reply.answer.is_err() {
+            return refuses_version(conn, &reply, 1);
+        }
+    }
+    let result = reply.answer.as_ref().ok();
+    let chosen = result.and_then(|result| result.get("protocolVersion")?.as_u64());
+    match chosen {
+        // The agent may speak v1.
+        Some(1) => Ok(()),
+        Some(1..) if !is_v2 => Ok(()),
         chosen => Err(conn.at(
             reply.index,
             format!(
-                "expected the latest version that the agent supports in answer to version 0, got {}",
+                "expected a version that the agent supports and the client may know, got {}",
                 named(chosen)
             ),
         )),
     }
+}
+
+/// The agent says that it supports no version up to `requested`, and which it does.
+fn refuses_version(conn: &Conn, reply: &Reply, requested: u64) -> Outcome {
+    conn.has_code(reply, UNSUPPORTED_PROTOCOL_VERSION)?;
+    let data = reply
+        .answer
+        .as_ref()
+        .err()
+        .and_then(|error| error.get("data"));
+    let supported = data.and_then(|data| data.get("supported")?.as_array());
+    let is_later = |version: &Value| version.as_u64().is_some_and(|it| it > requested);
+    let names_later = supported.is_some_and(|all| !all.is_empty() && all.iter().all(is_later));
+    if names_later && data.and_then(|data| data.get("requested")?.as_u64()) == Some(requested) {
+        return Ok(());
+    }
+    let reason = format!(
+        "expected data with `requested`: {requested} and the later versions as `supported`, got {}",
+        data.unwrap_or(&Value::Null)
+    );
+    Err(conn.at(reply.index, reason))
 }
 
 fn no_capabilities(cx: &mut Cx) -> Outcome {

@@ -9,7 +9,7 @@ use super::passive::{free_of, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{Conn, Cx, Entry, Outcome, Stop};
 use crate::passive::{RuleResult, View, violation};
-use crate::wire::{FindingKind, Kind, Party};
+use crate::wire::{FindingKind, Kind, Party, Version, is_invalid_request};
 
 use Check::Run;
 
@@ -141,7 +141,17 @@ fn negative_id(cx: &mut Cx) -> Outcome {
 }
 
 fn null_id(cx: &mut Cx) -> Outcome {
-    answers_to(cx.connected()?, Value::Null)
+    let conn = cx.connected()?;
+    if conn.version() == Version::V1 {
+        return answers_to(conn, Value::Null);
+    }
+    let params = conn.setup(None);
+    let request = json!({"jsonrpc": "2.0", "id": null, "method": "session/new", "params": params});
+    let mark = conn.send(&request);
+    let wanted = format!("error {} with the id null", ErrorCode::INVALID_REQUEST);
+    is_answered(conn, mark, &wanted, |entry| {
+        is_invalid_request(&entry.value)
+    })
 }
 
 fn bad_notification(cx: &mut Cx) -> Outcome {

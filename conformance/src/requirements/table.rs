@@ -161,7 +161,7 @@ macro_rules! part {
 
 /// In the order of a report.
 static PARTS: [Part; 20] = [
-    part!("transports", &[transports::CHECKS], v2::batches::CHECKS),
+    part!("transports", &[transports::CHECKS], v2::arrays::CHECKS),
     part!("jsonrpc", &[jsonrpc::CHECKS], &[]),
     part!(
         "initialization",

@@ -237,7 +237,7 @@ pub(crate) fn passes_alone(version: Version, sound: impl Fn() -> ClientEnv + Syn
         "noise",
         "v2-noise",
         "option-types",
-        "v2-batches",
+        "v2-arrays",
     ];
     let words = in_lanes(clients::scenarios(version), |scenario| {
         let played = clients::play(&sound(), scenario.name).unwrap();

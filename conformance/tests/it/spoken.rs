@@ -28,7 +28,6 @@ fn a_recording_of_version_2_is_judged_by_version_2() {
         ran.stdout.contains("client 9, version 2: no findings"),
         "{ran:?}"
     );
-    // A batch counts by its entries.
     assert!(
         ran.stdout.contains("agent   23 messages: 23 valid"),
         "{ran:?}"
@@ -55,9 +54,9 @@ fn what_version_2_forbids_is_found_in_its_place() {
             "error[jsonrpc.schema] agent: session/prompt at /result: ",
         ),
         (
-            r#"{"dir":"c2a","msg":[{"jsonrpc":"2.0","id":"a""#,
+            r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":"a""#,
             r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"session-1","update":{"sessionUpdate":"agent_message","messageId":"m"}}}}
-{"dir":"c2a","msg":[{"jsonrpc":"2.0","id":"a""#,
+{"dir":"c2a","msg":{"jsonrpc":"2.0","id":"a""#,
             29,
             "error[prompt-lifecycle.silent-after-cancel] agent: session/update at /params/update: ",
         ),
@@ -88,7 +87,7 @@ fn what_version_2_forbids_is_found_in_its_place() {
         (
             r#""id":"b","result":{"sessions":[]}"#,
             r#""id":"b","result":{}"#,
-            30,
+            32,
             "error[jsonrpc.schema] agent: session/list at /result: ",
         ),
     ] {

@@ -2,7 +2,7 @@
 //! acts them, and a client to compare with.
 
 mod act;
-mod batches;
+mod arrays;
 mod reference;
 mod rows;
 mod scenarios;
@@ -17,7 +17,7 @@ use super::{choices, ids, pages, requests};
 pub(super) const CHECKS: [&[ClientCheck]; 6] = [
     rows::CHECKS,
     requests::CHECKS,
-    batches::CHECKS,
+    arrays::CHECKS,
     pages::CHECKS,
     choices::CHECKS,
     ids::CHECKS,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::batches;
+use super::arrays;
 use crate::clients::Scenario;
 use crate::clients::offers::Offers;
 use crate::clients::scenarios::{
@@ -47,7 +47,7 @@ pub(in crate::clients) const SCENES: &[Scenario] = &[
         start: Start::Asking,
         ..scenario("v2-cancelled-request", cancelled_request)
     },
-    scenario("v2-batches", batches::turn),
+    scenario("v2-arrays", arrays::turn),
     Scenario {
         start: Start::Listing,
         ..scenario("v2-pages", hello)

@@ -2,9 +2,9 @@
 //!
 //! All others serve both versions.
 
+pub(super) mod arrays;
 pub(super) mod authentication;
 pub(super) mod background;
-pub(super) mod batches;
 pub(super) mod cancellation;
 pub(super) mod initialization;
 pub(super) mod plan;

@@ -1,5 +1,6 @@
 //! Tool calls: how they are reported, what they show, and who may allow them.
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::harness::{Consent, Cx, Outcome};
@@ -36,7 +37,24 @@ pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
         watch(output_after_exit, NO_TERMINAL),
     ),
     ("tool-calls.unknown-outcome", Run(unknown_outcome)),
+    (
+        "tool-calls.cancels-known-calls",
+        Run(|cx| cancels_known(cx, "tool_call/cancel", "toolCallId")),
+    ),
+    (
+        "tool-calls.cancels-known-terminals",
+        Run(|cx| cancels_known(cx, "terminal/cancel", "terminalId")),
+    ),
 ];
+
+fn cancels_known(cx: &mut Cx, method: &str, member: &str) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    let mut params = json!({"sessionId": session});
+    params[member] = json!("acp-conformance-unknown");
+    let reply = conn.refusal(method, params)?;
+    conn.has_code(&reply, ErrorCode::INVALID_PARAMS)
+}
 
 /// The update of a tool call that it is: its id, and whether it was unknown before.
 fn step<'a>(view: &View<'a>) -> Option<(&'a Value, Option<crate::passive::Tool>)> {

@@ -47,7 +47,6 @@ pub(crate) fn serve(
             continue;
         }
         let answer = match serde_json::from_slice(&line) {
-            Ok(Value::Array(batch)) => agent.batch(&batch),
             Ok(message) => agent.message(&message),
             Err(error) => Some(refused(
                 &Value::Null,
@@ -67,6 +66,8 @@ pub(crate) fn serve(
 #[derive(Debug, Default)]
 struct Agent {
     initialized: bool,
+    /// Whether a request has come since.
+    has_served: bool,
     /// What the client can do.
     client: Value,
     /// The sessions of this connection.
@@ -92,26 +93,18 @@ struct Session {
 type Answer = Result<Value, (ErrorCode, String)>;
 
 impl Agent {
-    fn batch(&mut self, batch: &[Value]) -> Option<Value> {
-        if batch.is_empty() {
-            return Some(refused(
-                &Value::Null,
-                ErrorCode::INVALID_REQUEST,
-                "the batch is empty",
-            ));
-        }
-        let answers: Vec<Value> = batch.iter().filter_map(|one| self.message(one)).collect();
-        (!answers.is_empty()).then_some(answers.into())
-    }
-
     /// Takes a message. Yields the answer if it is a request, or none at all.
     fn message(&mut self, message: &Value) -> Option<Value> {
         let id = message.get("id");
-        if id.is_some_and(|id| !(id.is_string() || id.is_i64() || id.is_u64() || id.is_null())) {
+        let is_request = message.get("method").is_some();
+        let is_id = |id: &Value| {
+            id.is_string() || id.is_i64() || id.is_u64() || (id.is_null() && !is_request)
+        };
+        if message.is_array() || id.is_some_and(|id| !is_id(id)) {
             return Some(refused(
                 &Value::Null,
                 ErrorCode::INVALID_REQUEST,
-                "an id is a text or a number",
+                "no object, or its id is neither a text nor a number",
             ));
         }
         let params = message.get("params").unwrap_or(&Value::Null);
@@ -147,6 +140,10 @@ impl Agent {
                 if code == ErrorCode::RESOURCE_NOT_FOUND {
                     answer["error"]["data"] = json!({"sessionId": params["sessionId"]});
                 }
+                if code == UNSUPPORTED_PROTOCOL_VERSION {
+                    let requested = &params["protocolVersion"];
+                    answer["error"]["data"] = json!({"requested": requested, "supported": [2]});
+                }
                 answer
             }
         })
@@ -165,7 +162,16 @@ impl Agent {
             return Err((ErrorCode::INVALID_PARAMS, first.unwrap_or_default()));
         }
         if method == "initialize" {
+            if self.has_served {
+                let reason = "`initialize` comes before all other requests";
+                return Err((ErrorCode::INVALID_REQUEST, reason.to_owned()));
+            }
             return self.initialize(params);
+        }
+        self.has_served |= self.initialized;
+        if matches!(method, "tool_call/cancel" | "terminal/cancel") {
+            let reason = format!("{method} names nothing that can be cancelled");
+            return Err((ErrorCode::INVALID_PARAMS, reason));
         }
         let known = [
             "session/new",
