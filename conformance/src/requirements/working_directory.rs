@@ -130,6 +130,7 @@ fn working_directory(cx: &mut Cx) -> Outcome {
         let text = text.map(|text| text.replace("{folder}/", ""));
         let text = text.unwrap_or_default().replace("{folder}", ".");
         let before = [&first, &second].map(|folder| names(folder));
+        let beside = started.as_deref().map(names).unwrap_or_default();
         let request = conn.begin_text(&session, &text)?;
         let end = conn.turn_reply(request)?.index;
         for (index, entry) in conn.since(request) {
@@ -158,6 +159,17 @@ fn working_directory(cx: &mut Cx) -> Outcome {
                 "expected new files in the session's working directory {}, got some in {}",
                 second.display(),
                 first.display()
+            );
+            return Err(conn.at(end, reason));
+        }
+        // Others write there, too.
+        let is_named = |name: &&OsString| text.contains(&*name.to_string_lossy());
+        let found = started.as_deref().map(names).unwrap_or_default();
+        if let Some(name) = found.difference(&beside).find(is_named) {
+            let reason = format!(
+                "expected {} in the session's working directory {}, got it where the agent was started",
+                name.display(),
+                second.display()
             );
             return Err(conn.at(end, reason));
         }

@@ -111,6 +111,7 @@ impl Turn {
 
     fn act(&self, words: &str) -> Outcome {
         let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
+        let path = Path::new(&self.cwd).join(rest).display().to_string();
         match word {
             "slow" => {
                 self.say("I am working");
@@ -124,27 +125,27 @@ impl Turn {
                 Ok(())
             }
             "tool" => {
-                self.call("edit", rest);
+                self.call("edit", &path);
                 self.progress("in_progress", json!([]));
                 let content =
-                    json!({"type": "diff", "path": rest, "oldText": null, "newText": "hello"});
+                    json!({"type": "diff", "path": path, "oldText": null, "newText": "hello"});
                 self.progress("completed", json!([content]));
                 self.say("done");
                 Ok(())
             }
-            "permission" => self.write_if_allowed(rest),
+            "permission" => self.write_if_allowed(&path),
             "read" => {
                 self.requires("/fs/readTextFile")?;
-                self.call("read", rest);
+                self.call("read", &path);
                 let params =
-                    json!({"sessionId": self.session, "path": rest, "line": 1, "limit": 10});
+                    json!({"sessionId": self.session, "path": path, "line": 1, "limit": 10});
                 self.progress("in_progress", json!([]));
                 self.finish(self.request("fs/read_text_file", params))
             }
             "write" => {
                 self.requires("/fs/writeTextFile")?;
-                self.call("edit", rest);
-                let params = json!({"sessionId": self.session, "path": rest, "content": "hello\n"});
+                self.call("edit", &path);
+                let params = json!({"sessionId": self.session, "path": path, "content": "hello\n"});
                 self.progress("in_progress", json!([]));
                 self.finish(self.request("fs/write_text_file", params))
             }
