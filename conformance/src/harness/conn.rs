@@ -466,6 +466,25 @@ impl Conn {
         Some((how, self.died("an agent that runs")))
     }
 
+    /// Returns the failure of an agent whose process has ended in a turn although nothing asked it to.
+    pub(crate) fn ended_in_a_turn(&mut self) -> Option<Failure> {
+        let is_own_end = self.has_ended() && self.link.is_process() && !self.link.is_closed();
+        if !is_own_end || self.is_flooded() {
+            return None;
+        }
+        let prompts = self.recording().calls(Party::Client, "session/prompt");
+        let open: Vec<usize> = prompts.map(|(index, _)| index).collect();
+        let open = open
+            .into_iter()
+            .find(|index| self.turn_end(*index).is_none())?;
+        let Stop::Fail(mut failure) = self.died("an answer to session/prompt") else {
+            return None;
+        };
+        let prompt = self.recording().entries.get(open);
+        failure.sent = prompt.map(Entry::excerpt);
+        Some(*failure)
+    }
+
     /// How the agent has ended, whose output has.
     fn exit(&mut self) -> String {
         let deadline = Instant::now() + self.env.quiet;

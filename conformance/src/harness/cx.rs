@@ -9,7 +9,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    Caps, Conn, Consent, Entry, Env, Outcome, Recording, Terminals, Transcripts, UserInput, cleanup,
+    Caps, Conn, Consent, Entry, Env, Failure, Outcome, Recording, Terminals, Transcripts,
+    UserInput, cleanup,
 };
 use crate::wire::Party;
 
@@ -157,6 +158,12 @@ impl Cx {
     pub(crate) fn flood(&self) -> Option<String> {
         let mut conns = self.fresh.iter().chain(&self.shared);
         conns.find_map(Conn::flood)
+    }
+
+    /// Returns the failure of an agent that has ended by itself in a turn of the check, if one has.
+    pub(crate) fn ended_in_a_turn(&mut self) -> Option<Failure> {
+        let mut conns = self.fresh.iter_mut().chain(&mut self.shared);
+        conns.find_map(Conn::ended_in_a_turn)
     }
 
     /// Returns whether the check has called such a method.

@@ -44,27 +44,14 @@ const MAX_WORDS: usize = 64;
 const MAX_TEXT: usize = 4096;
 
 const REFERENCE: &str = include_str!("reference.toml");
+const STANDARD: &str = include_str!("standard.toml");
 
 impl Profile {
-    /// For an agent of which nothing is known: three prompts that a model understands.
+    /// For an agent of which nothing is known: prompts that a model understands.
     #[must_use]
     pub fn unknown_agent() -> Self {
-        let prompts = [
-            ("hello", "Answer with one short sentence. Use no tools."),
-            (
-                "slow",
-                "Count from 1 to 500 in words, one number a line, and leave none out. Use no tools.",
-            ),
-            (
-                "tool",
-                "Create the file {folder}/conformance.txt with the content: hello",
-            ),
-        ];
-        let own = |(word, text): (&str, &str)| (word.to_owned(), text.to_owned());
-        Self {
-            prompts: prompts.into_iter().map(own).collect(),
-            ..Self::default()
-        }
+        // Part of the program; a test reads it.
+        Self::parse("of every agent", STANDARD).unwrap_or_default()
     }
 
     /// For the bundled reference agent: each of its words.
@@ -149,6 +136,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn every_agent_is_sent_the_standard_prompts() {
+        let prompts = Profile::unknown_agent().prompts;
+        for word in [
+            "hello",
+            "slow",
+            "tool",
+            "permission",
+            "read",
+            "write",
+            "relative",
+        ] {
+            assert!(prompts.contains_key(word), "{word}");
+        }
+        assert_eq!(Profile::unknown_agent().own_words(), [""; 0]);
+    }
 
     #[test]
     fn a_profile_names_prompts_by_word() {

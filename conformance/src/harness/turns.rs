@@ -50,20 +50,12 @@ impl Conn {
         }
     }
 
-    fn can_prompt(&self) -> Outcome {
-        match &self.env.conditions.no_turn {
-            Some(reason) => Err(Stop::Blocked(reason.clone())),
-            None => Ok(()),
-        }
-    }
-
     /// Sends a prompt of this text. Yields the place of the request.
     ///
     /// # Errors
     /// Blocked when no turn is possible.
     pub fn begin_text(&mut self, session: &str, text: &str) -> Outcome<usize> {
-        self.can_prompt()?;
-        Ok(self.begin_with(session, json!([{"type": "text", "text": text}])))
+        self.begin_with(session, json!([{"type": "text", "text": text}]))
     }
 
     /// Sends a prompt by its word, with an idempotency key. Yields the place of the request.
@@ -74,14 +66,29 @@ impl Conn {
         let text = self.text(word)?;
         let params = json!({"sessionId": session, "idempotencyKey": key,
             "prompt": [{"type": "text", "text": text}]});
-        self.can_prompt()?;
+        self.needs_turn()?;
         Ok(self.request("session/prompt", params))
     }
 
     /// Sends a prompt of these blocks. Yields the place of the request.
-    pub fn begin_with(&mut self, session: &str, blocks: Value) -> usize {
+    ///
+    /// # Errors
+    /// As [`Conn::begin_text`].
+    pub fn begin_with(&mut self, session: &str, blocks: Value) -> Outcome<usize> {
+        self.needs_turn()?;
         let params = json!({"sessionId": session, "prompt": blocks});
-        self.request("session/prompt", params)
+        Ok(self.request("session/prompt", params))
+    }
+
+    /// The check needs a turn.
+    ///
+    /// # Errors
+    /// Blocked when none is possible.
+    pub fn needs_turn(&self) -> Outcome {
+        match &self.env.conditions.no_turn {
+            Some(reason) => Err(Stop::Blocked(reason.clone())),
+            None => Ok(()),
+        }
     }
 
     /// Waits until a prompt is accepted, in the versions that say so before the turn ends.
@@ -213,7 +220,7 @@ impl Conn {
     ///
     /// # Errors
     /// When none comes in time. When the turn ends without: a skip for a permission and for the client's
-    /// files, which an agent may never use; otherwise inconclusive, because the prompt is there to cause the
+    /// files and terminals, which an agent may never use; otherwise inconclusive, because the prompt is there to cause the
     /// request.
     pub fn asked(&mut self, request: usize, method: &str) -> Outcome<usize> {
         let (adapter, limit) = (self.adapter(), self.env.turn_timeout);
@@ -228,8 +235,8 @@ impl Conn {
             Some(index) => Ok(index),
             None => {
                 let reason = format!("the agent did not call {method} in this turn");
-                let is_optional =
-                    method == "session/request_permission" || method.starts_with("fs/");
+                let optional = ["session/request_permission", "fs/", "terminal/"];
+                let is_optional = optional.iter().any(|start| method.starts_with(start));
                 match is_optional {
                     true => skip(reason),
                     false => inconclusive(reason),

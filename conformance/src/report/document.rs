@@ -183,6 +183,9 @@ pub enum Conformity {
 /// few knows what is missing.
 pub const MOST_UNDECIDED: usize = 20;
 
+/// How many requirements that were not exercised are named beside the verdict.
+const NAMED: usize = 12;
+
 /// A verdict's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -416,6 +419,15 @@ impl Document {
         failures
     }
 
+    /// Requirements that decide, apply to what is declared, and were not exercised in this run: the verdict
+    /// says nothing of them.
+    #[must_use]
+    pub fn not_exercised(&self) -> Vec<&Entry> {
+        let skipped = self.with(Outcome::Skip);
+        let skipped = skipped.filter(|entry| entry.tier.decides(self.strict));
+        skipped.filter(|entry| !entry.is_undeclared()).collect()
+    }
+
     /// The areas with their requirements, in the order of the report.
     #[must_use]
     pub fn areas(&self) -> Vec<(&str, Vec<&Entry>)> {
@@ -445,13 +457,17 @@ impl Document {
         let more: String = more
             .map(|(count, before, word)| format!("{before}{count} {word}"))
             .collect();
+        let open = match self.not_exercised().len() {
+            0 => String::new(),
+            count => format!(" ({count} that decide not exercised)"),
+        };
         let left_out = match self.left_out.as_slice() {
             [] => String::new(),
             names => format!("; left out: {}", names.join(", ")),
         };
         format!(
             "{} passed; failed: {} MUST, {} derived, {} SHOULD, {} info; \
-             {} inconclusive, {} skipped{more}{left_out}",
+             {} inconclusive, {} skipped{open}{more}{left_out}",
             all.pass,
             broken(&[Tier::Must, Tier::Capability]),
             broken(&[Tier::Derived]),
@@ -479,6 +495,20 @@ impl Document {
         }
         if let Some(left_out) = &self.quick {
             provenance.push(("not run by --quick", left_out.clone()));
+        }
+        let open = self.not_exercised();
+        if !open.is_empty() {
+            let ids: Vec<&str> = open.iter().take(NAMED).map(|it| it.id.as_str()).collect();
+            let more = match open.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} others"),
+            };
+            let text = format!(
+                "{} requirements that decide: {}{more}",
+                open.len(),
+                ids.join(", ")
+            );
+            provenance.push(("not exercised", text));
         }
         // Reports of older suites lack some.
         provenance.retain(|(_, value)| !value.is_empty());
@@ -551,6 +581,11 @@ impl Entry {
         self.because = because.map(str::to_owned);
         quote.clone_into(&mut self.quote);
         self.cite = specification::address(cite).unwrap_or_else(|| cite.to_owned());
+    }
+
+    /// Whether it is about a capability that is not declared.
+    pub(super) fn is_undeclared(&self) -> bool {
+        self.why().contains("does not declare")
     }
 
     /// The reason of its verdict; empty when it passed.

@@ -195,3 +195,25 @@ fn a_report_on_a_client_is_of_its_version_and_counts_its_messages() {
     assert!(text.contains(said), "{text}");
     assert!(text.contains("client: Client 1; began: 2"), "{text}");
 }
+
+#[test]
+fn what_was_not_exercised_is_said_beside_the_verdict() {
+    let skip = |reason: &str| Verdict::Skip(reason.to_owned());
+    let run = run(&[
+        (Tier::Must, skip("not exercised: no tool call")),
+        (
+            Tier::Capability,
+            skip("the agent does not declare `loadSession`"),
+        ),
+        (Tier::Should, skip("not exercised: no plan")),
+    ]);
+    let choice = Choice::default();
+    let report = Document::of_agent(&run, &setting(false, &choice));
+    let id = &report.requirements[0].id;
+    let provenance = report.provenance();
+    let open = provenance.iter().find(|(name, _)| *name == "not exercised");
+    let open = open.map(|(_, text)| text.as_str());
+    assert_eq!(open, Some(&*format!("1 requirements that decide: {id}")));
+    let says = "3 skipped (1 that decide not exercised)";
+    assert!(report.summary().contains(says), "{}", report.summary());
+}

@@ -183,7 +183,7 @@ fn skipped(out: &mut String, report: &Document) {
         "Skipped, because it was not seen in this run",
     ];
     let kind = |entry: &Entry| match entry.why() {
-        why if why.contains("does not declare") => 0,
+        _ if entry.is_undeclared() => 0,
         why if why.starts_with("the profile has no") => 1,
         _ => 2,
     };

@@ -142,6 +142,7 @@ fn at_once(cx: &mut Cx) -> Outcome {
     let Some(text) = conn.env.profile.prompt("slow", &conn.env.folder) else {
         return skip("the profile has no prompt `slow`");
     };
+    conn.needs_turn()?;
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
     let id = conn.next_id();
     // In one write, so that the agent may read both before it does anything.

@@ -85,7 +85,7 @@ fn run(cx: &mut Cx) -> Outcome {
     let request = conn.begin_with(
         &session,
         json!([{"type": "text", "text": "/acp-conformance"}]),
-    );
+    )?;
     conn.turn_reply(request)?;
     conn.prompt(&session, "hello").map(drop)
 }

@@ -33,7 +33,7 @@ fn takes(conn: &mut Conn, block: Value) -> Outcome {
     let session = conn.session()?;
     let hello = conn.env.profile.prompt("hello", &conn.env.folder);
     let hello = json!({"type": "text", "text": hello.unwrap_or_default()});
-    let request = conn.begin_with(&session, json!([hello, block]));
+    let request = conn.begin_with(&session, json!([hello, block]))?;
     conn.finish(request).map(drop)
 }
 

@@ -207,7 +207,7 @@ fn within_the_turn(cx: &mut Cx) -> Outcome {
 fn empty_prompt(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let session = conn.session()?;
-    let request = conn.begin_with(&session, json!([]));
+    let request = conn.begin_with(&session, json!([]))?;
     conn.turn_reply(request)?;
     conn.prompt(&session, "hello").map(drop)
 }

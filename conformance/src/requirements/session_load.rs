@@ -95,7 +95,7 @@ fn load_replays(cx: &mut Cx) -> Outcome {
     let word = conn.word(&["hello", "tool"])?;
     let text = conn.env.profile.prompt(word, &conn.env.folder);
     let foreign = format!("{} Once more, please.", text.unwrap_or_default());
-    let request = conn.begin_with(&other, json!([{"type": "text", "text": foreign}]));
+    let request = conn.begin_with(&other, json!([{"type": "text", "text": foreign}]))?;
     conn.finish(request)?;
     conn.settle()?;
     let (from, to) = conn.load(&session)?;

@@ -14,7 +14,8 @@ use super::unusable::Unusable;
 use super::{CancelTimes, Coverage, exploration, passive, trouble};
 use crate::Result;
 use crate::harness::{
-    self, Conditions, Cx, Env, Interruption, Outcome, Profile, Recording, Transcripts, Unresponsive,
+    self, Conditions, Cx, Env, Failure, Interruption, Outcome, Profile, Recording, Stop,
+    Transcripts, Unresponsive,
 };
 use crate::passive::Rule;
 use crate::requirements::{self, Area, Check, Choice, Requirement};
@@ -90,7 +91,8 @@ struct Done {
 }
 
 enum Message {
-    Task(Option<(usize, Done)>),
+    /// The result of a check, and the failure of an agent that has ended in its turn.
+    Task(Option<(usize, Done)>, Option<Failure>),
     Recordings(Vec<Recording>),
 }
 
@@ -207,6 +209,7 @@ pub fn run(
         Task::Check(index, _) => chosen.get(*index).is_none_or(|(_, row)| applies(row)),
         Task::Explore(_) => true,
     });
+    let mut first_end: Option<Failure> = None;
     let next = AtomicUsize::new(0);
     let (done, results) = mpsc::sync_channel(RESULTS);
     let id_of = |task: Task| match task {
@@ -223,12 +226,12 @@ pub fn run(
                     let starts = plan::starts(id_of(*task), version);
                     let is_over = pace.is_over(Instant::now(), starts);
                     let reason = cut(interruption).or(is_over.then_some(plan::NO_TIME));
-                    let result = match reason {
-                        Some(reason) => not_run(*task, reason),
+                    let (result, ended) = match reason {
+                        Some(reason) => (not_run(*task, reason), None),
                         None => perform(&mut cx, *task, id_of(*task), options.effort),
                     };
                     // The receiver outlives the threads.
-                    let _ = done.send(Message::Task(result));
+                    let _ = done.send(Message::Task(result, ended));
                 }
                 let _ = done.send(Message::Recordings(cx.finish()));
             });
@@ -238,8 +241,9 @@ pub fn run(
         for result in results {
             match result {
                 Message::Recordings(more) => recordings.extend(more),
-                Message::Task(result) => {
+                Message::Task(result, ended) => {
                     finished += 1;
+                    first_end = first_end.take().or(ended);
                     progress(finished, tasks.len());
                     if let Some((index, done)) = result
                         && let Some(slot) = dones.get_mut(index)
@@ -303,6 +307,9 @@ pub fn run(
     }
     if let (Some(breaks), Some(cause)) = (broken, &setup.cause) {
         report.breaks(env, options, breaks, cause);
+    }
+    if let Some(ended) = first_end.filter(|_| report.root_cause.is_none()) {
+        report.ended_in_a_turn(env, options, ended);
     }
     if !options.choice.is_partial() && options.effort != Effort::Quick {
         report.coverage = Some(Coverage::of(&env.schema, &recordings)?);
@@ -374,6 +381,18 @@ impl Options {
 }
 
 impl Report {
+    /// Adds that the agent has ended in a turn, which is the cause of what is blocked.
+    fn ended_in_a_turn(&mut self, env: &Env, options: &Options, ended: Failure) {
+        let evidence = Stop::Fail(Box::new(ended));
+        let cause = RootCause::new("prompt", "", "Look at its standard error.", &evidence);
+        let mut rows = self.rows.iter_mut();
+        match rows.find(|row| row.requirement.id == setup::ANSWERED) {
+            Some(row) => row.verdict = Verdict::from(Err(evidence)),
+            None => self.breaks(env, options, setup::ANSWERED, &cause),
+        }
+        self.root_cause = Some(cause);
+    }
+
     /// Completes the report of a run that was interrupted before its first check.
     fn interrupted(mut self, chosen: &[Chosen], started: Instant) -> Self {
         let rows = chosen.iter().map(|(area, requirement)| {
@@ -521,16 +540,24 @@ fn tasks(
     (tasks, left_out)
 }
 
-fn perform(cx: &mut Cx, task: Task, id: &str, effort: Effort) -> Option<(usize, Done)> {
+/// Performs a task. Returns the result of a check, and the failure of an agent that has ended in its turn:
+/// one cause, whatever the check is about.
+fn perform(
+    cx: &mut Cx,
+    task: Task,
+    id: &str,
+    effort: Effort,
+) -> (Option<(usize, Done)>, Option<Failure>) {
     let started = Instant::now();
     let (index, check) = match task {
         Task::Explore(exploration) => {
             cx.begin();
             // The rules over messages judge it.
             let outcome = exploration(cx);
+            let ended = cx.ended_in_a_turn();
             cx.write_down(EXPLORATION);
             cx.end(outcome.is_ok());
-            return None;
+            return (None, ended);
         }
         Task::Check(index, check) => (index, check),
     };
@@ -550,6 +577,16 @@ fn perform(cx: &mut Cx, task: Task, id: &str, effort: Effort) -> Option<(usize, 
             Some(reason) => Verdict::Inconclusive(reason.to_owned()),
             None => trouble::verdict(cx, outcome),
         };
+        let ended = match cut {
+            Some(_) => None,
+            None => cx.ended_in_a_turn(),
+        };
+        let verdict = match (verdict, &ended) {
+            (Verdict::Fail(_), Some(ended)) => {
+                Verdict::Blocked(format!("needs a turn: {}", ended.reason))
+            }
+            (verdict, _) => verdict,
+        };
         let sent = cx.prompts();
         prompts += sent;
         starts += cx.starts();
@@ -560,7 +597,7 @@ fn perform(cx: &mut Cx, task: Task, id: &str, effort: Effort) -> Option<(usize, 
         let is_unclear = matches!(verdict, Verdict::Inconclusive(_));
         if !is_unclear || repeats == 0 || sent == 0 || cut.is_some() {
             let took = started.elapsed();
-            return Some((
+            let done = (
                 index,
                 Done {
                     verdict,
@@ -570,7 +607,8 @@ fn perform(cx: &mut Cx, task: Task, id: &str, effort: Effort) -> Option<(usize, 
                     opens_session,
                     transcripts,
                 },
-            ));
+            );
+            return (Some(done), ended);
         }
         repeats -= 1;
     }

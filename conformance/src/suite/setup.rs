@@ -41,8 +41,8 @@ pub(super) struct Setup {
 /// Requires that `session/new` names a session.
 const OPENS: &str = "session-setup.session-id";
 
-/// Requires that a request is answered.
-const ANSWERED: &str = "jsonrpc.answers-once";
+/// Requires that a request is answered, which an agent that ends in a turn does not do.
+pub(super) const ANSWERED: &str = "jsonrpc.answers-once";
 
 /// JSON-RPC's errors about the request itself, which a sound one never gets.
 const REFUSALS: [ErrorCode; 4] = [

@@ -145,6 +145,11 @@ impl Link {
         }
     }
 
+    /// Whether the agent's input was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.input.is_none()
+    }
+
     /// The next event before `deadline`, or `None`.
     pub fn next(&mut self, deadline: Instant) -> Option<Event> {
         if self.ended {

@@ -246,6 +246,27 @@ fn an_agent_that_dies_in_its_first_turn_fails_once() {
     assert_eq!(report["root_cause"]["step"], "prompt");
 }
 
+/// Its first turn succeeds: the end in a later one is the cause of all that the tool is needed for.
+#[test]
+fn an_agent_that_dies_of_a_tool_fails_once() {
+    let dies = format!(r#"case "$line" in *conformance.txt*) exit 9;; esac; {ENDS}"#);
+    for areas in [
+        &["session-setup.working-directory", "session-load.replays"][..],
+        &["tool-calls"],
+    ] {
+        let only: Vec<&str> = areas.iter().flat_map(|area| ["--only", area]).collect();
+        let (ran, report) = suite(&only, &agent(OPENS, &dies));
+        assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+        let failed = ids(&report, "fail");
+        assert_eq!(failed, ["jsonrpc.answers-once"], "{}", ran.stdout);
+        let reason = report["root_cause"]["reason"].as_str().unwrap();
+        let says = "expected an answer to session/prompt, got the end of the agent";
+        assert_eq!(reason, says);
+        let sent = report["root_cause"]["sent"].as_str().unwrap();
+        assert!(sent.contains("conformance.txt"), "{sent}");
+    }
+}
+
 /// It serves one prompt, as a command that is started for each of them.
 #[test]
 fn an_agent_that_ends_after_its_first_turn_fails_once() {
