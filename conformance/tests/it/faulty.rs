@@ -8,10 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
+use acp_conformance::harness::{Conditions, Env, Profile, Unresponsive};
+use acp_conformance::requirements::Choice;
+use acp_conformance::suite::{Options, run};
+use acp_conformance::target::Target;
+use acp_conformance::wire::{Schema, Version};
 use serde::Deserialize;
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::command::acp_conformance;
 
@@ -95,55 +102,85 @@ fn faults() -> Vec<Fault> {
 
 /// The requirements that fail, of those in `only`, or of all. `caught` expects failures.
 fn failures(group: &str, name: &str, only: &[String], caught: bool) -> BTreeSet<String> {
-    let program = program();
-    let program = program.to_str().unwrap();
-    let profile = |file: &str| {
-        folder()
-            .join("examples/faulty")
-            .join(file)
-            .display()
-            .to_string()
+    let (is_conformant, failed) = match group {
+        "agent" => failures_of_agent(Version::V1, name, only, caught),
+        "v2" => failures_of_agent(Version::V2, name, only, caught),
+        _ => failures_of_client(name, only, caught),
     };
-    let (v1, v2) = (profile("profile.toml"), profile("profile-v2.toml"));
-    // What is caught by an answer that does not come is caught soon; what passes needs time.
-    let limits = match (caught, group) {
-        (false, _) => ["5", "20"],
-        (true, "client") => ["3", ""],
-        (true, _) => ["1", "2"],
-    };
-    let mut words = match group {
-        "agent" => vec!["agent", "--profile", &v1, "--turn-timeout", limits[1]],
-        "v2" => vec![
-            "agent",
-            "--protocol",
-            "2",
-            "--profile",
-            &v2,
-            "--turn-timeout",
-            limits[1],
-        ],
-        _ => vec!["client"],
-    };
-    words.extend(["--json", "-", "--timeout", limits[0]]);
-    words.extend(only.iter().flat_map(|id| ["--only", id]));
-    words.extend(["--", program]);
-    match group {
-        "client" => words.extend(["client", name, "{cwd}", "{prompt}", "--", "{agent}"]),
-        _ => words.extend(["agent", name]),
-    }
-    let ran = acp_conformance(words);
-    let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| {
-        panic!("no report on {group} {name}: {}{}", ran.stdout, ran.stderr);
-    });
-    let rows = report["requirements"].as_array().unwrap().iter();
-    let failed = rows.filter(|row| row["verdict"] == "fail");
-    let failed: BTreeSet<String> = failed
-        .map(|row| row["id"].as_str().unwrap().to_owned())
-        .collect();
     if name.ends_with("base") {
-        assert_eq!(report["conformant"], true, "{group} {name}: {failed:?}");
+        assert!(is_conformant, "{group} {name}: {failed:?}");
     }
     failed
+}
+
+/// Runs the suite in this process, which has the documents of a version once.
+fn failures_of_agent(
+    version: Version,
+    name: &str,
+    only: &[String],
+    caught: bool,
+) -> (bool, BTreeSet<String>) {
+    static V1: LazyLock<Arc<Schema>> = LazyLock::new(|| schema(Version::V1));
+    static V2: LazyLock<Arc<Schema>> = LazyLock::new(|| schema(Version::V2));
+    let (schema, profile) = match version {
+        Version::V1 => (&V1, "examples/faulty/profile.toml"),
+        Version::V2 => (&V2, "examples/faulty/profile-v2.toml"),
+    };
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    std::fs::write(path.join("input.txt"), "one\n").unwrap();
+    // What is caught by an answer that does not come is caught soon; what passes needs time.
+    let limits = if caught { [1, 2] } else { [5, 20] };
+    let command = [program().into_os_string(), "agent".into(), name.into()];
+    let env = Env {
+        target: Target::command(command.to_vec()),
+        profile: Profile::read(&self::folder().join(profile)).unwrap(),
+        schema: Arc::clone(schema),
+        folder: path,
+        timeout: Duration::from_secs(limits[0]),
+        turn_timeout: Duration::from_secs(limits[1]),
+        quiet: Duration::from_millis(100),
+        unresponsive: Unresponsive::default(),
+        conditions: Conditions {
+            cleans_up: true,
+            ..Conditions::default()
+        },
+    };
+    let options = Options {
+        choice: Choice {
+            only: only.to_vec(),
+            ..Choice::default()
+        },
+        jobs: 4,
+        tries_setup: true,
+        ..Options::default()
+    };
+    let report = run(&Arc::new(env), &options, |_, _| {});
+    let report = report.unwrap_or_else(|error| panic!("no report on {name}: {error}"));
+    let failed = report.with("fail");
+    let failed = failed.map(|row| row.requirement.id.to_owned()).collect();
+    (report.is_conformant(false), failed)
+}
+
+fn schema(version: Version) -> Arc<Schema> {
+    Arc::new(Schema::of(version).unwrap())
+}
+
+fn failures_of_client(name: &str, only: &[String], caught: bool) -> (bool, BTreeSet<String>) {
+    let program = program();
+    let program = program.to_str().unwrap();
+    let limit = if caught { "3" } else { "5" };
+    let mut words = vec!["client", "--json", "-", "--timeout", limit];
+    words.extend(only.iter().flat_map(|id| ["--only", id]));
+    words.extend(["--", program, "client", name]);
+    words.extend(["{cwd}", "{prompt}", "--", "{agent}"]);
+    let ran = acp_conformance(words);
+    let report: Value = serde_json::from_str(&ran.stdout)
+        .unwrap_or_else(|_| panic!("no report on {name}: {}{}", ran.stdout, ran.stderr));
+    let rows = report["requirements"].as_array().unwrap().iter();
+    let failed = rows.filter(|row| row["verdict"] == "fail");
+    let failed = failed.map(|row| row["id"].as_str().unwrap().to_owned());
+    (report["conformant"] == true, failed.collect())
 }
 
 /// What differs between a row and the suite's verdict.
