@@ -161,25 +161,11 @@ impl Client {
         }
     }
 
-    /// Takes a line, which may hold several messages; tells whether all is done, once it is.
+    /// Takes a line, and answers it if it is a request; tells whether all is done, once it is.
     fn hear(&mut self, line: &Value) -> Option<bool> {
-        let Some(all) = line.as_array().filter(|all| !all.is_empty()) else {
-            let (answer, done) = self.take(line);
-            if let Some(answer) = answer {
-                self.send(&answer);
-            }
-            return done;
-        };
-        let mut answers = Vec::new();
-        let mut done = None;
-        for message in all {
-            let (answer, end) = self.take(message);
-            answers.extend(answer);
-            done = done.or(end);
-        }
-        // Notifications alone are not answered, not even by an empty array.
-        if !answers.is_empty() {
-            self.send(&Value::Array(answers));
+        let (answer, done) = self.take(line);
+        if let Some(answer) = answer {
+            self.send(&answer);
         }
         done
     }
