@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Entry, Recording};
-use crate::wire::{Finding, FindingKind, Judged, Kind, Party, Schema, Tracker, Version};
+use crate::wire::{Finding, FindingKind, Judged, Kind, Party, Schema, Tracker};
 
 /// A recording in the making.
 #[derive(Debug)]
@@ -173,6 +173,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::wire::Version;
 
     #[test]
     fn the_requests_of_an_array_may_be_answered_one_by_one() {
