@@ -132,11 +132,18 @@ impl Agent {
         match method {
             "session/new" => self.open(params),
             "session/load" if !v2 => self.reopen(params, true),
-            "session/resume" => match params["replayFrom"]["type"].as_str() {
-                Some("start") if v2 => self.reopen(params, true),
-                Some(_) if v2 => Err(invalid("replays from the start only")),
-                _ => self.reopen(params, false),
-            },
+            "session/resume" => {
+                let resumed = match params["replayFrom"]["type"].as_str() {
+                    Some("start") if v2 => self.reopen(params, true),
+                    Some(_) if v2 => Err(invalid("replays from the start only")),
+                    _ => self.reopen(params, false),
+                }?;
+                if v2 {
+                    let state = json!({"sessionUpdate": "state_update", "state": "idle"});
+                    self.update(text(params, "sessionId")?, state);
+                }
+                Ok(resumed)
+            }
             "session/list" => self.list(params),
             "session/close" => self.close(params),
             "session/delete" => {
@@ -313,6 +320,13 @@ impl Agent {
             Ok(())
         })?;
         self.cancel(|other, _| other == name);
+        let mut state = lock(&self.state);
+        let runs = |state: &State| state.sessions.get(name).is_some_and(|it| it.turn.is_some());
+        while state.version == Some(2) && runs(&state) {
+            drop(state);
+            std::thread::yield_now();
+            state = lock(&self.state);
+        }
         Ok(json!({}))
     }
 

@@ -100,8 +100,9 @@ impl Turn {
         if let Some(session) = state.sessions.get_mut(&self.session) {
             session.turn = None;
         }
-        drop(state);
+        // Whoever sees that the turn is over also finds its end written.
         self.state(json!({"state": "idle", "stopReason": reason}));
+        drop(state);
         if !self.v2 {
             self.agent
                 .connection
