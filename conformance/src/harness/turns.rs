@@ -39,15 +39,10 @@ impl Conn {
     /// # Errors
     /// A skip when the profile does not have the word.
     pub fn begin(&mut self, session: &str, word: &str) -> Outcome<usize> {
-        let text = self.text(word)?;
+        let Some(text) = self.env.profile.prompt(word, &self.env.folder) else {
+            return skip(format!("the profile has no prompt `{word}`"));
+        };
         self.begin_text(session, &text)
-    }
-
-    fn text(&self, word: &str) -> Outcome<String> {
-        match self.env.profile.prompt(word, &self.env.folder) {
-            Some(text) => Ok(text),
-            None => skip(format!("the profile has no prompt `{word}`")),
-        }
     }
 
     /// Sends a prompt of this text. Yields the place of the request.
@@ -56,18 +51,6 @@ impl Conn {
     /// Blocked when no turn is possible.
     pub fn begin_text(&mut self, session: &str, text: &str) -> Outcome<usize> {
         self.begin_with(session, json!([{"type": "text", "text": text}]))
-    }
-
-    /// Sends a prompt by its word, with an idempotency key. Yields the place of the request.
-    ///
-    /// # Errors
-    /// A skip when the profile does not have the word; blocked when no turn is possible.
-    pub fn begin_keyed(&mut self, session: &str, word: &str, key: &str) -> Outcome<usize> {
-        let text = self.text(word)?;
-        let params = json!({"sessionId": session, "idempotencyKey": key,
-            "prompt": [{"type": "text", "text": text}]});
-        self.needs_turn()?;
-        Ok(self.request("session/prompt", params))
     }
 
     /// Sends a prompt of these blocks. Yields the place of the request.

@@ -24,7 +24,6 @@ pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
         "prompt-lifecycle.silent-after-cancel",
         Run(silent_after_cancel),
     ),
-    ("prompt-lifecycle.idempotency-key", Run(idempotency_key)),
 ];
 
 fn accepted_at_once(cx: &mut Cx) -> Outcome {
@@ -152,45 +151,6 @@ fn resumes(cx: &mut Cx) -> Outcome {
             turn.end,
             "expected the state `running` after the answer to the question, got none",
         )),
-    }
-}
-
-/// A key that the agent ignores, as those of earlier drafts do, is no fault.
-fn idempotency_key(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    let key = format!("acp-conformance-{}", conn.next_id());
-    let first = conn.begin_keyed(&session, "hello", &key)?;
-    conn.finish(first)?;
-    let message = |conn: &Conn, request| {
-        let result = conn.recording().result(request)?;
-        result.get("messageId")?.as_str().map(str::to_owned)
-    };
-    let Some(known) = message(conn, first) else {
-        return skip("the agent does not name the message of a prompt");
-    };
-    let second = conn.begin_keyed(&session, "hello", &key)?;
-    let reply = conn.reply(second)?;
-    if reply.answer.is_err() {
-        let reason = "expected the `messageId` of the first prompt, got an error";
-        return Err(conn.at(reply.index, reason));
-    }
-    if message(conn, second) != Some(known) {
-        conn.finish(second)?;
-        return skip("the agent ran the prompt again, so it does not honor `idempotencyKey`");
-    }
-    let quiet = conn.env.quiet;
-    conn.listen(quiet);
-    let inserted = (second..conn.mark()).find(|index| {
-        let update = update(conn.recording(), *index, &session);
-        update.is_some_and(|(kind, _)| kind.starts_with("user_message"))
-    });
-    match inserted {
-        Some(index) => Err(conn.at(
-            index,
-            "expected no user message for a prompt that was sent before, got one",
-        )),
-        None => Ok(()),
     }
 }
 
