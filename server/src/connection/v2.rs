@@ -74,24 +74,30 @@ impl ConnectionV2 {
         ticket: &mut Ticket,
     ) -> HandlerResult<(Inserted, Option<TurnResult>)> {
         let progress = ticket.progress.clone();
-        tokio::select! {
-            biased;
-            inserted = progress.inserted.wait() => return Ok((inserted.clone(), None)),
-            result = ticket.result() => {
-                // A short turn may have begun and ended since the branch above was polled.
-                if let Some(inserted) = progress.inserted.get() {
-                    return Ok((inserted.clone(), Some(result)));
+        let mut is_cancelled = false;
+        loop {
+            tokio::select! {
+                biased;
+                inserted = progress.inserted.wait() => return Ok((inserted.clone(), None)),
+                result = ticket.result() => {
+                    // A short turn may have begun and ended since the branch above was polled.
+                    if let Some(inserted) = progress.inserted.get() {
+                        return Ok((inserted.clone(), Some(result)));
+                    }
+                    // Cancelled before it was in the conversation, or the store has failed.
+                    return Err(result.stop.err().unwrap_or_else(HandlerError::cancelled));
                 }
-                // Cancelled before it was in the conversation, or the store has failed.
-                return Err(result.stop.err().unwrap_or_else(HandlerError::cancelled));
+                () = ctx.request_cancelled(), if !is_cancelled => {
+                    // When the connection is lost, the policy of the session decides on the prompt.
+                    if ctx.peer().is_closing() {
+                        return Err(HandlerError::cancelled());
+                    }
+                    // Its turn may be beginning: what comes next says whether it has.
+                    ticket.cancel();
+                    is_cancelled = true;
+                }
             }
-            () = ctx.request_cancelled() => {}
         }
-        // When the connection is lost, the policy of the session decides on the prompt.
-        if !ctx.peer().is_closing() {
-            ticket.cancel();
-        }
-        Err(HandlerError::cancelled())
     }
 }
 

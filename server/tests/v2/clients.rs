@@ -308,7 +308,7 @@ impl ClientV2 {
     }
 }
 
-fn serve(server: &Server, stream: tokio::io::DuplexStream) -> impl Future<Output = ()> + use<> {
+pub fn serve(server: &Server, stream: tokio::io::DuplexStream) -> impl Future<Output = ()> + use<> {
     let mut connection = server.attach(tokio::io::split(stream));
     async move {
         let _ = connection.closed().await;

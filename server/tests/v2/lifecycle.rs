@@ -6,9 +6,10 @@ use acp_sdk::{ErrorCode, v2};
 use acp_server::Server;
 use acp_server::store::{MemoryStore, StoreErrorKind};
 use acp_store_tests::faults::{Fault, FaultyStore, Operation, When};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::clients::{Answers, ClientV2};
+use crate::clients::{Answers, ClientV2, serve};
 use crate::handler::{Words, server};
 
 async fn client() -> (acp_server::Server, ClientV2, String) {
@@ -43,6 +44,70 @@ async fn a_prompt_whose_turn_ends_at_once_is_accepted() {
     // Now and then a turn ends while its prompt is about to be answered.
     for _ in 0..2_000 {
         client.prompt(&session, "hello").await.unwrap();
+    }
+}
+
+/// Once the message of the user is in the conversation, the prompt is answered with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_prompt_that_is_cancelled_at_once_is_inserted_or_refused_and_never_both() {
+    let server = server();
+    let (ours, theirs) = tokio::io::duplex(64 << 10);
+    tokio::spawn(serve(&server, theirs));
+    let (read, mut write) = tokio::io::split(ours);
+    let mut lines = BufReader::new(read).lines();
+    let info = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": 2, "info": info, "capabilities": {}});
+    let hello = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params});
+    let new =
+        json!({"jsonrpc": "2.0", "id": "new", "method": "session/new", "params": {"cwd": "/w"}});
+    write
+        .write_all(format!("{hello}\n{new}\n").as_bytes())
+        .await
+        .unwrap();
+    let mut session = json!(null);
+    let mut next = async || -> Value {
+        serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap()
+    };
+    while session.is_null() {
+        session = next().await["result"]["sessionId"].clone();
+    }
+    for id in 0..500 {
+        let prompt = json!([{"type": "text", "text": "wait"}]);
+        let params = json!({"sessionId": session, "prompt": prompt});
+        let prompt =
+            json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": params});
+        let cancel =
+            json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}});
+        write
+            .write_all(format!("{prompt}\n{cancel}\n").as_bytes())
+            .await
+            .unwrap();
+        // The cancellation of a turn that has begun, and an answer behind all of it.
+        let stop =
+            json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}});
+        let list = json!({"jsonrpc": "2.0", "id": "list", "method": "session/list", "params": {}});
+        let (mut answer, mut is_inserted, mut is_idle) = (None, false, true);
+        let mut rest = Some(format!("{stop}\n{list}\n"));
+        let mut is_listed = false;
+        while answer.is_none() || !is_listed || !is_idle {
+            let message = next().await;
+            let update = &message["params"]["update"];
+            is_inserted |= update["sessionUpdate"] == "user_message_chunk";
+            match update["state"].as_str() {
+                Some("idle") => is_idle = true,
+                Some(_) => is_idle = false,
+                None => {}
+            }
+            is_listed |= message["id"] == "list";
+            if message["id"] == id {
+                answer = Some(message["result"]["messageId"].is_string());
+                write
+                    .write_all(rest.take().unwrap_or_default().as_bytes())
+                    .await
+                    .unwrap();
+            }
+        }
+        assert_eq!(answer, Some(is_inserted), "prompt {id}");
     }
 }
 
