@@ -12,8 +12,8 @@ use crate::runtime::{Peer, Service};
 /// `initialize` settles.
 ///
 /// As an agent, the client's request decides. The highest version that is not above the
-/// requested one serves it. A client that asks for less than every version here is refused with
-/// `-32022`, except by version 1 alone, which answers with its own number.
+/// requested one serves it. For a client that asks for less than every version here, the
+/// lowest decides: version 1 answers with its own number, later versions refuse with `-32022`.
 /// The response always names the version that gave it. Until a response succeeds, other
 /// requests are refused with `-32600` and notifications are skipped. Once the version is
 /// settled, another `initialize` cannot change it; in version 2 it is refused with `-32600` after

@@ -156,15 +156,12 @@ impl VersionRouter {
     }
 
     /// The implementation for a client that asks for a version: the highest that is not above
-    /// it, else the lowest, if no version here refuses clients of older ones.
+    /// it, else the lowest, if agents of that version answer clients of older ones.
     fn select(&self, requested: u16) -> Option<&Entry> {
         let not_above = |entry: &&Entry| entry.row.number <= requested;
+        let lowest = self.entries.first();
         let highest = self.entries.iter().rfind(not_above);
-        let mut all = self.entries.iter();
-        highest.or_else(|| {
-            let serve_all = all.all(|entry| serves(&entry.row, requested));
-            self.entries.first().filter(|_| serve_all)
-        })
+        highest.or(lowest.filter(|lowest| serves(&lowest.row, requested)))
     }
 
     /// The error for a version that is older than every supported one.

@@ -39,6 +39,7 @@ async fn session(raw: &mut Raw) -> Value {
 async fn a_client_is_answered_in_the_version_it_asks_for() {
     // What is asked, what is answered, and which agent has the connection.
     for (asked, answered, session_id) in [
+        (0, 1, "old"),
         (1, 1, "old"),
         (2, 2, "new"),
         (3, 2, "new"),
@@ -50,26 +51,6 @@ async fn a_client_is_answered_in_the_version_it_asks_for() {
         assert_eq!(answer["result"]["protocolVersion"], answered, "{answer}");
         assert_eq!(session(&mut raw).await, session_id);
         assert_eq!(log.all(), [format!("v{answered} initialize {asked} raw")]);
-    }
-}
-
-#[tokio::test]
-async fn a_version_below_all_is_refused_unless_only_version_1_is_there() {
-    let ask = json!({"protocolVersion": 0, "info": info()});
-    let (mut raw, log) = both();
-    assert_eq!(
-        refusal(&raw.ask(1, "initialize", ask.clone()).await),
-        (-32022, json!({"requested": 0, "supported": [1, 2]}))
-    );
-    assert!(log.all().is_empty());
-    for one in [true, false] {
-        let old = MultiVersion::agent().version(Old::default());
-        let (mut raw, _driver) = match one {
-            true => agent(Old::default()),
-            false => agent(old),
-        };
-        let answer = raw.ask(1, "initialize", ask.clone()).await;
-        assert_eq!(answer["result"]["protocolVersion"], 1, "{answer}");
     }
 }
 

@@ -90,7 +90,7 @@ fn params(version: u16) -> Value {
 
 #[tokio::test]
 async fn an_agent_of_three_versions_answers_in_the_requested_one() {
-    for (requested, spoken) in [(1, 1), (2, 2), (3, 3), (4, 3), (65535, 3)] {
+    for (requested, spoken) in [(0, 1), (1, 1), (2, 2), (3, 3), (4, 3), (65535, 3)] {
         let log = Log::default();
         let (mut raw, _driver) = agent(all(&log));
         let early = raw.ask(1, "echo", json!({"topic": "x"})).await;
