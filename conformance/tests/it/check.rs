@@ -142,13 +142,14 @@ fn a_probe_of_the_client_is_a_note_and_notes_are_shown_when_asked() {
 
 #[test]
 fn warnings_decide_only_when_strict() {
-    let nameless = TURN.replace(r#""id":null,"#, "");
-    let folder = Folder::with(&[("turn.jsonl", &nameless)]);
+    let twice = r#""options":[{"optionId":"y","name":"Also","kind":"allow_always"},"#;
+    let twice = TURN.replace(r#""options":["#, twice);
+    let folder = Folder::with(&[("turn.jsonl", &twice)]);
     let ran = folder.check(&[]);
     assert_eq!(ran.code, Some(0), "{}", ran.stdout);
     assert!(
         ran.stdout
-            .contains(":13: warning[jsonrpc.error-without-id] agent: at /id: ")
+            .contains(":6: warning[tool-calls.option-ids] agent: session/request_permission")
     );
     assert_eq!(folder.check(&["--strict"]).code, Some(1));
 }

@@ -55,7 +55,7 @@ fn what_version_2_forbids_is_found_in_its_place() {
         ),
         (
             r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":"a""#,
-            r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"session-1","update":{"sessionUpdate":"agent_message","messageId":"m"}}}}
+            r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"session-1","update":{"sessionUpdate":"agent_message","messageId":"message-7"}}}}
 {"dir":"c2a","msg":{"jsonrpc":"2.0","id":"a""#,
             29,
             "error[prompt-lifecycle.silent-after-cancel] agent: session/update at /params/update: ",

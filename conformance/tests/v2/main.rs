@@ -95,8 +95,6 @@ fn server(tool: &str) -> AgentTest {
         ("tool", tool),
     ];
     let test = AgentTest::new(agent).protocol(Version::V2).strict();
-    // The server takes MCP servers of unknown transports.
-    let test = test.skip(["session-setup.mcp-unknown"]);
     words
         .into_iter()
         .fold(test, |test, (word, text)| test.prompt(word, text))
