@@ -165,9 +165,9 @@ fn sort_response<'a>(
 fn not_an_envelope<'a>(text: &'a str, error: &StrictError) -> Incoming<'a> {
     let first = text.trim_ascii_start().as_bytes().first();
     match (serde_json::from_str::<&RawValue>(text), first) {
-        (Ok(_), Some(b'[')) => array(),
-        // An array that was cut off. Other text with a bracket may be a line of a log.
-        (Err(error), Some(b'[')) if error.is_eof() => array(),
+        (Ok(_), Some(b'[')) => array(Answer::Always),
+        // An array that was cut off, or a line of a log, which clients do not answer.
+        (Err(error), Some(b'[')) if error.is_eof() => array(Answer::OnDemand),
         // serde_json names the line and column of invalid syntax.
         (Err(error), _) => parse_error(format!("the line is not JSON: {error}")),
         (Ok(_), Some(b'{')) => invalid(None, error.to_string(), true),
@@ -179,12 +179,12 @@ fn not_an_envelope<'a>(text: &'a str, error: &StrictError) -> Incoming<'a> {
 }
 
 /// Returns the error for an array: no version of ACP has the batches of JSON-RPC.
-fn array<'a>() -> Incoming<'a> {
+fn array<'a>(answer: Answer) -> Incoming<'a> {
     Incoming::Invalid {
         code: ErrorCode::INVALID_REQUEST,
         id: None,
         reason: "an array is no message of ACP: send each message by itself".to_owned(),
-        answer: Answer::Always,
+        answer,
     }
 }
 
