@@ -50,6 +50,10 @@ mod theirs {
 
     /// They keep the details of an error as they come.
     pub(crate) type ErrorData = serde_json::Value;
+
+    /// They have nothing of the Preview yet: types of the same form.
+    pub(crate) type IdempotencyKey = String;
+    pub(crate) type ReplayComplete = CloseSessionResponse;
 }
 
 const KNOWN: &[Known] = &[
@@ -69,6 +73,21 @@ const KNOWN: &[Known] = &[
                         ..
                     }
                 )
+        },
+    },
+    Known {
+        reason: "theirs keeps `replay_complete` as an update that it does not know, with all members as they come",
+        applies: |found| {
+            found.definition == "SessionUpdate"
+                && matches!(&found.kind, Kind::Written { path, ours: Value::Null, .. }
+                    if path == "/_meta" || path == "/notDefined")
+        },
+    },
+    Known {
+        reason: "theirs has no idempotency key yet",
+        applies: |found| {
+            found.only_ours_writes("/idempotencyKey")
+                || matches!(&found.kind, Kind::OnlyTheirs { path, .. } if path.ends_with("/idempotencyKey"))
         },
     },
     Known {
@@ -103,7 +122,7 @@ types! {
         ElicitationRequestScope ElicitationSchema ElicitationSchemaType ElicitationSessionScope
         ElicitationUrlCapabilities ElicitationUrlMode EmbeddedResource EmbeddedResourceResource
         EnumOption EnvVariable Error ErrorCode ErrorData ErrorStopReason HttpHeader Icon
-        IconTheme IdleStateUpdate ImageContent Implementation InitializeRequest
+        IconTheme IdempotencyKey IdleStateUpdate ImageContent Implementation InitializeRequest
         InitializeResponse IntegerPropertySchema ListSessionsRequest ListSessionsResponse
         LoginAuthRequest LoginAuthResponse LogoutAuthRequest LogoutAuthResponse McpCapabilities
         McpHttpCapabilities McpServer McpServerHttp McpServerStdio McpStdioCapabilities
@@ -112,7 +131,7 @@ types! {
         PermissionOptionId PermissionOptionKind PlanEntry PlanEntryPriority PlanEntryStatus
         PlanId PlanItems PlanUpdate PlanUpdateContent PromptAudioCapabilities PromptCapabilities
         PromptEmbeddedContextCapabilities PromptImageCapabilities PromptRequest PromptResponse
-        ProtocolVersion ReplayFrom ReplayFromStart RequestId RequestPermissionOutcome
+        ProtocolVersion ReplayComplete ReplayFrom ReplayFromStart RequestId RequestPermissionOutcome
         RequestPermissionRequest RequestPermissionResponse RequestPermissionSubject
         RequiresActionStateUpdate ResourceLink ResumeSessionRequest ResumeSessionResponse Role
         RunningStateUpdate SelectedPermissionOutcome SessionAdditionalDirectoriesCapabilities

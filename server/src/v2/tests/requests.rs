@@ -232,12 +232,21 @@ fn resuming_replays_all_or_nothing() {
 #[test]
 fn prompts_keep_every_block() {
     for request in V2.values::<v2::PromptRequest>("PromptRequest") {
-        if request.prompt.is_empty() {
+        let key = request.idempotency_key.as_ref();
+        let has_key = key.is_none_or(|key| (1..=128).contains(&key.as_str().len()));
+        if request.prompt.is_empty() || !has_key {
+            assert!(requests::prompt(request).is_err());
             continue;
         }
         let next = requests::prompt(request.clone()).unwrap();
         assert_eq!(next.prompt.len(), request.prompt.len());
-        assert_eq!(next.meta, request.meta);
+        // Inside, the key stands where version 1 has it.
+        let Some(key) = key else {
+            assert_eq!(next.meta, request.meta);
+            continue;
+        };
+        let ours: Option<Value> = next.meta.and_then(|meta| meta.get("acp-sdk"));
+        assert_eq!(ours.unwrap_or_default()["idempotencyKey"], json!(key));
     }
     let empty = v2::PromptRequest::new("s", vec![]);
     assert!(requests::prompt(empty).is_err());
