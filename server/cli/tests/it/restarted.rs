@@ -42,9 +42,9 @@ async fn a_client_follows_an_agent_that_is_killed_again_and_again() {
     let mut seen = Vec::new();
     let (mut whole, mut cut) = (0, 0);
     for round in 0..rounds {
-        let mut turn = session.prompt("stream 400").await.unwrap();
+        let mut turn = session.prompt("stream 200").await.unwrap();
         // Somewhere in the turn.
-        for _ in 0..round * 20 {
+        for _ in 0..round * 10 {
             within(turn.next()).await;
         }
         client.process().unwrap().kill();
