@@ -52,6 +52,6 @@ pub mod session {
 
     pub use crate::session::{
         Answerer, Ask, Attached, LONGEST_NAME, ReceivedText, Refusal, Reply, TurnResult,
-        WeakSession, current_value,
+        WeakSession, current_value, is_name,
     };
 }

@@ -140,9 +140,6 @@ pub(super) fn explained(error: &Error) -> Vec<String> {
     lines.map(|line| acp_sdk::text::printable(line)).collect()
 }
 
-/// What an agent that speaks later versions only answers to `initialize`.
-const UNSUPPORTED_PROTOCOL_VERSION: acp_sdk::ErrorCode = acp_sdk::ErrorCode::new(-32022);
-
 /// Returns the remedy for an error.
 fn hint(error: &Error) -> Option<&'static str> {
     Some(match error {
@@ -150,7 +147,7 @@ fn hint(error: &Error) -> Option<&'static str> {
             "is the agent installed, and its command right? It stands after `--`"
         }
         Error::Sdk(acp_sdk::Error::Response { error, .. })
-            if error.code == UNSUPPORTED_PROTOCOL_VERSION =>
+            if error.code == acp_sdk::v2::error_codes::UNSUPPORTED_PROTOCOL_VERSION =>
         {
             "`--protocol-version 2` offers version 2 too"
         }

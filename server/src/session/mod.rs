@@ -29,7 +29,7 @@ pub use input::{Input, Steered};
 pub(crate) use input::{Item, Logged};
 pub use pending::PendingPermission;
 pub(crate) use prompt::{Inserted, Progress, Prompt, Prompter, Ticket};
-pub use prompt::{LONGEST_NAME, TurnResult};
+pub use prompt::{LONGEST_NAME, TurnResult, is_name};
 pub use prompt_handle::PromptHandle;
 pub use questions::{Ask, Reply};
 pub(crate) use questions::{Question, Withdrawn};

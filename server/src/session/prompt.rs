@@ -85,6 +85,11 @@ pub(crate) struct Identity<'a> {
 /// The longest name of a prompt, in bytes.
 pub const LONGEST_NAME: usize = 128;
 
+/// Returns whether a text can be the name of a prompt or of input.
+pub fn is_name(text: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&text.len())
+}
+
 /// How a prompt with a name ended, for clients that have lost its answer.
 #[derive(Debug)]
 pub(crate) struct PromptEnd {
@@ -233,7 +238,7 @@ impl Prompt {
     ///
     /// When the name is empty or too long.
     pub(crate) fn once_as(mut self, name: &str) -> Result<Self, Refusal> {
-        if !(1..=LONGEST_NAME).contains(&name.len()) {
+        if !is_name(name) {
             return Err(Refusal::NameLength);
         }
         if self.id.is_none() {

@@ -8,7 +8,7 @@ use acp_sdk::v1::{ContentChunk, MessageId};
 
 use super::input::{Given, Inbox, Input, Item, Logged, Settled, Steered};
 use super::named::NAMES;
-use super::prompt::{LONGEST_NAME, Prompt, Prompter};
+use super::prompt::{Prompt, Prompter, is_name};
 use super::{Refusal, Session};
 use crate::{Error, Result};
 
@@ -69,8 +69,7 @@ impl Session {
     ///
     /// As for a prompt.
     pub(crate) fn give(&self, input: Input, origin: Option<Prompter>) -> Result<Steering, Refusal> {
-        let is_valid = |name: &str| (1..=LONGEST_NAME).contains(&name.len());
-        if input.name().is_some_and(|name| !is_valid(name)) {
+        if input.name().is_some_and(|name| !is_name(name)) {
             return Err(Refusal::NameLength);
         }
         let limits = &self.core().limits;

@@ -5,7 +5,7 @@ use acp_sdk::{HandlerError, HandlerResult, Json, v1, v2};
 use super::{from_v2, to_v2};
 use crate::AgentInfo;
 use crate::raw_object::RawObject;
-use crate::session::{LONGEST_NAME, Refusal};
+use crate::session::{Refusal, is_name};
 
 /// Converts `initialize`.
 ///
@@ -145,7 +145,7 @@ pub(crate) fn steer(params: Json) -> HandlerResult<Json> {
 /// -32602 when the prompt is empty, or its key has a wrong length.
 pub(crate) fn prompt(mut request: v2::PromptRequest) -> HandlerResult<v1::PromptRequest> {
     if let Some(key) = request.idempotency_key.take() {
-        if !(1..=LONGEST_NAME).contains(&key.as_str().len()) {
+        if !is_name(key.as_str()) {
             let reason = Refusal::NameLength.reason();
             return Err(HandlerError::invalid_params("/idempotencyKey", reason));
         }

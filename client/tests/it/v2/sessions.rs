@@ -55,11 +55,6 @@ async fn the_history_is_replayed_until_the_response() {
     agent.say("new").await;
     let session = within(loading).await.unwrap().unwrap();
     agent.handled().await;
-    let mut events = session.events();
-    let events = std::iter::from_fn(|| events.next_ready());
-    let seen: Vec<_> = events
-        .map(|event| (event.phase == Phase::Replayed, word(&event.event)))
-        .collect();
     let expected = [
         (true, "user"),
         (true, "old"),
@@ -68,12 +63,20 @@ async fn the_history_is_replayed_until_the_response() {
         (false, "new"),
     ];
     assert_eq!(
-        seen,
-        expected.map(|(replayed, word)| (replayed, word.to_owned()))
+        seen(&session),
+        expected.map(|(is_replayed, word)| (is_replayed, word.to_owned()))
     );
     let settings = session.settings();
     assert_eq!(settings.commands[0].name, "plan");
     assert_eq!(settings.config_options.unwrap()[0].id.as_str(), "mode");
+}
+
+/// The events of a session that are there: whether each is of the history, and its word.
+fn seen(session: &acp_client::Session) -> Vec<(bool, String)> {
+    let mut events = session.events();
+    let events = std::iter::from_fn(|| events.next_ready());
+    let seen = events.map(|event| (event.phase == Phase::Replayed, word(&event.event)));
+    seen.collect()
 }
 
 /// The agent may have slow work to do after it, whose updates are no history.
@@ -95,11 +98,6 @@ async fn the_marker_of_a_replay_ends_the_history_before_the_response() {
     agent.update(marker).await;
     let session = within(loading).await.unwrap().unwrap();
     agent.handled().await;
-    let mut events = session.events();
-    let events = std::iter::from_fn(|| events.next_ready());
-    let seen: Vec<_> = events
-        .map(|event| (event.phase == Phase::Replayed, word(&event.event)))
-        .collect();
     let expected = [
         (true, "old"),
         (false, "history"),
@@ -107,8 +105,8 @@ async fn the_marker_of_a_replay_ends_the_history_before_the_response() {
         (false, "idle"),
     ];
     assert_eq!(
-        seen,
-        expected.map(|(replayed, word)| (replayed, word.to_owned()))
+        seen(&session),
+        expected.map(|(is_replayed, word)| (is_replayed, word.to_owned()))
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acp_server::internal::session::LONGEST_NAME;
+use acp_server::internal::session::{LONGEST_NAME, is_name};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -101,7 +101,7 @@ impl Wanted {
         };
         let key = headers.get("idempotency-key").map(|key| {
             let key = key.to_str().ok().filter(|key| {
-                (1..=LONGEST_NAME).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
+                is_name(key) && key.bytes().all(|byte| byte.is_ascii_graphic())
             });
             key.map(str::to_owned).ok_or_else(|| {
                 let message = format!(
