@@ -17,6 +17,8 @@ pub struct Session {
     pub(super) history: History,
     /// How many prompts are open; in version 2, how many came since the agent was idle.
     pub turns: usize,
+    /// In v2: whether the agent was at work when it last reported its state.
+    works: bool,
     /// Whether its state was reported.
     pub reported: bool,
     /// In v2: whether a `state_update` came since it was set up last.
@@ -89,6 +91,12 @@ impl Session {
         let known = self.background.as_ref().map_or(0, Vec::len);
         if let Some(listed) = state.get("background").and_then(Value::as_array) {
             self.background = Some(listed.iter().take(BACKGROUND).cloned().collect());
+        }
+        let is_idle = state.get("state").and_then(Value::as_str) == Some("idle");
+        let has_worked = std::mem::replace(&mut self.works, !is_idle);
+        // An idle state that ends no work may be on its way when a prompt is sent.
+        if is_idle && (has_worked || state.get("stopReason").is_some_and(Value::is_string)) {
+            self.turns = 0;
         }
         let listed = self.background.as_ref().map_or(0, Vec::len);
         listed.saturating_sub(known)

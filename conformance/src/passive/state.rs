@@ -349,14 +349,9 @@ impl State {
     /// The agent of version 2 reports what it does.
     fn reported(&mut self, session: &str, body: &Value) {
         if let Some(session) = self.sessions.get_mut(session) {
+            let open = session.turns;
             self.parts += session.report(body);
-        }
-        if body.get("state").and_then(Value::as_str) != Some("idle") {
-            return;
-        }
-        if let Some(session) = self.sessions.get_mut(session) {
-            self.had_turn |= session.turns > 0;
-            session.turns = 0;
+            self.had_turn |= session.turns < open;
         }
     }
 

@@ -59,11 +59,33 @@ impl Adapter for V2 {
         let update = entry.params().get("update")?;
         let prompt = recording.entries.get(request)?;
         let ours = index > request && entry.session() == prompt.session();
-        let idle = update.get("sessionUpdate")? == "state_update" && update.get("state")? == "idle";
-        (ours && idle).then(|| Ok(update.clone()))
+        if !ours || state(update)? != "idle" {
+            return None;
+        }
+        // An idle state that ends no work may be on its way when the prompt is sent.
+        let mut since = recording.entries.get(request + 1..index)?.iter();
+        let has_begun = update.get("stopReason").is_some_and(Value::is_string)
+            || since.any(|entry| {
+                let update = entry.params().get("update");
+                entry.session() == prompt.session() && update.is_some_and(is_work)
+            });
+        has_begun.then(|| Ok(update.clone()))
     }
 
     fn answers_early(&self) -> bool {
         true
     }
+}
+
+/// The state that an update reports.
+fn state(update: &Value) -> Option<&str> {
+    let is_state = update.get("sessionUpdate")? == "state_update";
+    update.get("state").filter(|_| is_state)?.as_str()
+}
+
+/// Whether an update says that work goes on, or that a prompt was inserted.
+fn is_work(update: &Value) -> bool {
+    let kind = update.get("sessionUpdate").and_then(Value::as_str);
+    matches!(kind, Some("user_message" | "user_message_chunk"))
+        || state(update).is_some_and(|state| state != "idle")
 }

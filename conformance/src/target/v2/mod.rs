@@ -363,6 +363,14 @@ impl Agent {
         };
         let text = blocks.pointer("/0/text").and_then(Value::as_str);
         let text = text.unwrap_or_default().to_owned();
+        // The state of a new session, which the first prompt may pass on its way: it ends nothing.
+        if self
+            .sessions
+            .get(id)
+            .is_some_and(|session| session.stored.history.is_empty())
+        {
+            self.state(id, "idle", None);
+        }
         let message = self.number("message");
         let said =
             json!({"sessionUpdate": "user_message", "messageId": message, "content": blocks});
