@@ -11,8 +11,10 @@ root=$(cd "$here/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
 cache=$target/interop
 bin=$target/debug
-passed=0 failed=0 server=
-mkdir -p "$cache"
+reports=$cache/reports
+server=
+mkdir -p "$reports"
+. "$here/sdks.sh"
 
 stop() {
     if [ -n "$server" ]; then
@@ -23,8 +25,6 @@ stop() {
     server=
 }
 trap stop EXIT
-
-sum() { cat "$@" | cksum | cut -d ' ' -f 1; }
 
 # listen COMMAND...: starts a server and waits for its URL, which it prints first.
 listen() {
@@ -42,30 +42,13 @@ listen() {
 }
 
 start_python() {
-    local venv
-    venv=$cache/python-server-$(sum "$here/python/requirements.txt" "$here/python/server-requirements.txt")
-    if [ ! -e "$venv/ready" ]; then
-        rm -rf "$venv"
-        python3 -m venv "$venv"
-        "$venv/bin/pip" install -q --disable-pip-version-check -r "$here/python/requirements.txt" \
-            -r "$here/python/server-requirements.txt"
-        touch "$venv/ready"
-    fi
-    listen "$venv/bin/python" -B "$here/python/agent.py" --serve
+    install_python "$here/python/server-requirements.txt"
+    listen "$python" -B "$here/python/agent.py" --serve
 }
 
 start_typescript() {
-    local folder
-    folder=$cache/typescript-$(sum "$here"/typescript/package*.json)
-    if [ ! -e "$folder/ready" ]; then
-        rm -rf "$folder"
-        mkdir -p "$folder"
-        cp "$here"/typescript/package*.json "$folder"
-        (cd "$folder" && npm ci --silent --no-audit --no-fund)
-        touch "$folder/ready"
-    fi
-    cp "$here"/typescript/*.mjs "$folder"
-    listen node "$folder/agent.mjs" --serve
+    install_typescript
+    listen node "$typescript/agent.mjs" --serve
 }
 
 start_rust() {
@@ -95,38 +78,10 @@ start_stdio_to_ws() {
     return 1
 }
 
-# suite NAME PROFILE URL [OPTION]...: runs the suite; what it finds must be what known.txt has for NAME.
-suite() {
-    local report=$cache/$1-suite.txt code=0
-    "$bin/acp-conformance" agent --profile "$2" --jobs 2 --url "${@:3}" >"$report" || code=$?
-    [ "$code" -le 1 ] || return "$code"
-    sed -n "s/^$1 \([^ :]*\): .*/\1/p" "$here/known.txt" | sort >"$cache/known"
-    sed -n 's/^FAIL \([^ ]*\) (\(must\|capability\|should\)): .*/\1/p' "$report" | sort >"$cache/found"
-    comm -23 "$cache/known" "$cache/found" | sed 's/^/FAIL not found any more, take it out of known.txt: /'
-    comm -13 "$cache/known" "$cache/found" | while read -r id; do
-        sed -n "/^FAIL $id /,/^$/p" "$report"
-    done
-    tail -n 1 "$report"
-    cmp -s "$cache/known" "$cache/found"
-}
-
 # statuses NAME URL: compares the answers to single requests with those that are known for NAME.
 statuses() {
     python3 -B "$here/statuses.py" "$2" | sed "s/^/$1 /" >"$cache/$1-statuses.txt"
     grep "^$1 " "$here/statuses.txt" | diff - "$cache/$1-statuses.txt"
-}
-
-try() {
-    local name=$1 begun=$SECONDS
-    shift
-    printf '\n-- %s\n' "$name"
-    if "$@"; then
-        passed=$((passed + 1))
-        echo "passed: $name ($((SECONDS - begun)) s)"
-    else
-        echo "FAILED: $name ($((SECONDS - begun)) s)"
-        failed=$((failed + 1))
-    fi
 }
 
 [ $# -gt 0 ] || set -- python typescript rust stdio-to-ws
@@ -143,7 +98,8 @@ for name in "$@"; do
             for at in "$url" "ws${url#http}"; do
                 over=${at%%:*}
                 try "our client, $name server over $over" "$here/words.sh" "$bin/acp" "$at"
-                try "our suite, $name server over $over" suite "$name-$over" "$here/profile.toml" "$at"
+                try "our suite, $name server over $over" \
+                    suite "$name-$over" agent --profile "$here/profile.toml" --jobs 2 --url "$at"
             done
             ;;
         stdio-to-ws)
@@ -151,7 +107,7 @@ for name in "$@"; do
             try "our client, our agent behind stdio-to-ws" "$here/words.sh" "$bin/acp" "$url"
             # Not the area of the transport: the process of stdio-to-ws ends at a frame without a mask.
             try "our suite, our agent behind stdio-to-ws" \
-                suite stdio-to-ws "$root/conformance/src/harness/reference.toml" "$url" --skip remote
+                suite stdio-to-ws agent --profile "$root/conformance/src/harness/reference.toml" --jobs 2 --url "$url" --skip remote
             ;;
         *)
             echo "usage: $0 [python|typescript|rust|stdio-to-ws]..." >&2

@@ -7,6 +7,8 @@ import sys
 import acp
 from acp.schema import (
     AgentCapabilities,
+    AuthenticateResponse,
+    AuthMethodAgent,
     ClientCapabilities,
     ConfigOptionUpdate,
     CurrentModeUpdate,
@@ -29,6 +31,8 @@ from acp.schema import (
 from words import follow
 
 
+# How the agent differs from the one that has all: see the README of this folder.
+KIND = os.environ.get("INTEROP", "full")
 CHOICES = {"mode": ("ask", "code"), "model": ("small", "large")}
 
 
@@ -42,10 +46,11 @@ class Session:
 
     def state(self):
         modes = [SessionMode(id=id, name=id.title()) for id in CHOICES["mode"]]
-        return {
+        state = {
             "modes": SessionModeState(current_mode_id=self.mode, available_modes=modes),
             "config_options": self.config(),
         }
+        return {} if KIND == "bare" else state
 
     def config(self):
         selects = [select(id, getattr(self, id), values) for id, values in CHOICES.items()]
@@ -65,9 +70,12 @@ def select(id, current, values):
     )
 
 
-class Agent:
+class Bare:
+    """Creates sessions, and answers prompts."""
+
     def __init__(self):
         self.sessions = {}
+        self.known = KIND != "login"
 
     def on_connect(self, conn):
         self.client = conn
@@ -79,25 +87,59 @@ class Agent:
 
     async def initialize(self, protocol_version, client_capabilities=None, client_info=None, **_):
         self.able = client_capabilities or ClientCapabilities()
-        capabilities = SessionCapabilities(
-            list=SessionListCapabilities(), resume=SessionResumeCapabilities(), close=SessionCloseCapabilities()
-        )
         return acp.InitializeResponse(
             protocol_version=acp.PROTOCOL_VERSION,
             agent_info=Implementation(name="python-agent", version="1.0.0"),
-            auth_methods=[],
-            agent_capabilities=AgentCapabilities(
-                load_session=True,
-                prompt_capabilities=PromptCapabilities(image=True, audio=True, embedded_context=True),
-                session_capabilities=capabilities,
-            ),
+            auth_methods=[] if self.known else [AuthMethodAgent(id="word", name="With a word")],
+            agent_capabilities=self.capabilities(),
         )
 
+    def capabilities(self):
+        return AgentCapabilities()
+
     async def new_session(self, cwd, **_):
+        if not self.known:
+            raise acp.RequestError.auth_required()
         check_cwd(cwd)
         session = Session(f"session-{len(self.sessions):08}", cwd, self.able)
         self.sessions[session.id] = session
         return acp.NewSessionResponse(session_id=session.id, **session.state())
+
+    async def prompt(self, session_id, prompt, **_):
+        session = self.find(session_id)
+        # The task exists before the first wait: a cancel that arrives from now on is for this prompt too.
+        turn = asyncio.ensure_future(self.take_turn(session, prompt))
+        session.turns.add(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            return acp.PromptResponse(stop_reason="cancelled")
+        finally:
+            session.turns.discard(turn)
+        return acp.PromptResponse(stop_reason="end_turn")
+
+    async def take_turn(self, session, prompt):
+        async with session.lock:
+            session.history += [acp.update_user_message(block) for block in prompt]
+            await follow(self.client, session, prompt)
+
+    async def cancel(self, session_id, **_):
+        for turn in self.find(session_id).turns:
+            turn.cancel()
+
+
+class Agent(Bare):
+    """Has everything else too."""
+
+    def capabilities(self):
+        sessions = SessionCapabilities(
+            list=SessionListCapabilities(), resume=SessionResumeCapabilities(), close=SessionCloseCapabilities()
+        )
+        return AgentCapabilities(
+            load_session=True,
+            prompt_capabilities=PromptCapabilities(image=True, audio=True, embedded_context=True),
+            session_capabilities=sessions,
+        )
 
     async def load_session(self, cwd, session_id, **_):
         check_cwd(cwd)
@@ -138,27 +180,13 @@ class Agent:
             await self.client.session_update(session.id, update)
         return session.config()
 
-    async def prompt(self, session_id, prompt, **_):
-        session = self.find(session_id)
-        # The task exists before the first wait: a cancel that arrives from now on is for this prompt too.
-        turn = asyncio.ensure_future(self.take_turn(session, prompt))
-        session.turns.add(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            return acp.PromptResponse(stop_reason="cancelled")
-        finally:
-            session.turns.discard(turn)
-        return acp.PromptResponse(stop_reason="end_turn")
 
-    async def take_turn(self, session, prompt):
-        async with session.lock:
-            session.history += [acp.update_user_message(block) for block in prompt]
-            await follow(self.client, session, prompt)
-
-    async def cancel(self, session_id, **_):
-        for turn in self.find(session_id).turns:
-            turn.cancel()
+class LogsIn(Agent):
+    async def authenticate(self, method_id, **_):
+        if method_id != "word":
+            raise acp.RequestError.invalid_params({"methodId": method_id})
+        self.known = True
+        return AuthenticateResponse()
 
 
 def check_cwd(cwd):
@@ -167,9 +195,10 @@ def check_cwd(cwd):
 
 
 if __name__ == "__main__":
+    agent = {"bare": Bare, "login": LogsIn}.get(KIND, Agent)
     if "--serve" in sys.argv:
         from serve import serve
 
-        sys.exit(asyncio.run(serve(Agent)))
+        sys.exit(asyncio.run(serve(agent)))
     # Closing and resuming sessions is stable, yet this SDK still asks for the flag.
-    sys.exit(asyncio.run(acp.run_agent(Agent(), use_unstable_protocol=True)))
+    sys.exit(asyncio.run(acp.run_agent(agent(), use_unstable_protocol=True)))

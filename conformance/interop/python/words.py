@@ -21,6 +21,8 @@ async def follow(client, session, prompt):
     word, _, rest = said.partition(" ")
     if not offered(session.able, word):
         return await say(f"The client does not offer what {word!r} needs.")
+    if word in ("mode", "config") and not session.state():
+        return await say(f"This agent has no {word}.")
     match word:
         case "ping":
             pass

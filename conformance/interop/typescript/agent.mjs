@@ -4,7 +4,9 @@ import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk";
 import { follow } from "./words.mjs";
 
-const { initialize, session: methods } = acp.methods.agent;
+const { initialize, authenticate, session: methods } = acp.methods.agent;
+// How the agent differs from the one that has all: see the README of this folder.
+const kind = process.env.INTEROP ?? "full";
 const CHOICES = { mode: ["ask", "code"], model: ["small", "large"] };
 const title = (id) => id[0].toUpperCase() + id.slice(1);
 
@@ -34,7 +36,9 @@ class Session {
 
   state(able) {
     const availableModes = CHOICES.mode.map((id) => ({ id, name: title(id) }));
-    return { modes: { currentModeId: this.mode, availableModes }, configOptions: this.config(able) };
+    const modes = { currentModeId: this.mode, availableModes };
+    if (kind === "bare") return {};
+    return { ...(kind !== "options" && { modes }), ...(kind !== "modes" && { configOptions: this.config(able) }) };
   }
 
   cancel() {
@@ -67,7 +71,7 @@ async function change(client, able, sessionId, id, value) {
     throw acp.RequestError.invalidParams({ [id]: value });
   }
   session[id] = value;
-  if (id === "mode") {
+  if (id === "mode" && kind !== "options") {
     const update = { sessionUpdate: "current_mode_update", currentModeId: value };
     await client.notify(acp.methods.client.session.update, { sessionId, update });
   }
@@ -76,6 +80,7 @@ async function change(client, able, sessionId, id, value) {
 
 async function prompt({ params, client, signal }, able) {
   const session = find(params);
+  if (kind === "busy" && session.turns.size) throw acp.RequestError.invalidRequest({ reason: "a turn is running" });
   // Made before the first wait: a cancel that arrives from now on is for this prompt too.
   const turn = new AbortController();
   signal.addEventListener("abort", () => turn.abort());
@@ -95,15 +100,16 @@ async function prompt({ params, client, signal }, able) {
 /** Makes the agent of one connection. Sessions belong to all connections. */
 function makeAgent() {
   let able = {};
-  return acp
+  let isKnown = kind !== "login";
+  const app = acp
     .agent({ name: "typescript-agent" })
     .onRequest(initialize, ({ params }) => {
       able = params.clientCapabilities ?? {};
       return {
         protocolVersion: acp.PROTOCOL_VERSION,
         agentInfo: { name: "typescript-agent", version: "1.0.0" },
-        authMethods: [],
-        agentCapabilities: {
+        authMethods: kind === "login" ? [{ id: "word", name: "With a word" }] : [],
+        agentCapabilities: kind === "bare" ? {} : {
           loadSession: true,
           promptCapabilities: { image: true, audio: true, embeddedContext: true },
           sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
@@ -111,20 +117,50 @@ function makeAgent() {
       };
     })
     .onRequest(methods.new, ({ params }) => {
+      if (!isKnown) throw acp.RequestError.authRequired();
       checkCwd(params);
       const sessionId = `session-${String(++created).padStart(8, "0")}`;
       const session = new Session(sessionId, params.cwd);
       sessions.set(sessionId, session);
       return { sessionId, ...session.state(able) };
     })
+    .onRequest(methods.prompt, (context) => prompt(context, able))
+    .onNotification(methods.cancel, ({ params }) => find(params).cancel());
+  if (kind === "login") {
+    app.onRequest(authenticate, ({ params: { methodId } }) => {
+      if (methodId !== "word") throw acp.RequestError.invalidParams({ methodId });
+      isKnown = true;
+      return {};
+    });
+  }
+  if (!["bare", "modes"].includes(kind)) {
+    app.onRequest(methods.setConfigOption, async ({ params, client }) => {
+      return { configOptions: await change(client, able, params.sessionId, params.configId, params.value) };
+    });
+  }
+  if (!["bare", "options"].includes(kind)) {
+    app.onRequest(methods.setMode, async ({ params: { sessionId, modeId }, client }) => {
+      const configOptions = await change(client, able, sessionId, "mode", modeId);
+      if (kind === "modes") return {};
+      const update = { sessionUpdate: "config_option_update", configOptions };
+      await client.notify(acp.methods.client.session.update, { sessionId, update });
+      return {};
+    });
+  }
+  return kind === "bare" ? app : keepsSessions(app, () => able);
+}
+
+/** Adds the methods for sessions that exist. */
+function keepsSessions(app, able) {
+  return app
     .onRequest(methods.load, async ({ params, client }) => {
       const session = open(params);
       for (const update of session.history) {
         await client.notify(acp.methods.client.session.update, { sessionId: session.sessionId, update });
       }
-      return session.state(able);
+      return session.state(able());
     })
-    .onRequest(methods.resume, ({ params }) => open(params).state(able))
+    .onRequest(methods.resume, ({ params }) => open(params).state(able()))
     .onRequest(methods.close, ({ params }) => {
       find(params).cancel();
       return {};
@@ -138,18 +174,7 @@ function makeAgent() {
       if (params.cursor != null) throw acp.RequestError.invalidParams({ cursor: "there is one page only" });
       const listed = [...sessions.values()].filter(({ cwd }) => !params.cwd || params.cwd === cwd);
       return { sessions: listed.map(({ sessionId, cwd }) => ({ sessionId, cwd })) };
-    })
-    .onRequest(methods.setMode, async ({ params: { sessionId, modeId }, client }) => {
-      const configOptions = await change(client, able, sessionId, "mode", modeId);
-      const update = { sessionUpdate: "config_option_update", configOptions };
-      await client.notify(acp.methods.client.session.update, { sessionId, update });
-      return {};
-    })
-    .onRequest(methods.setConfigOption, async ({ params, client }) => {
-      return { configOptions: await change(client, able, params.sessionId, params.configId, params.value) };
-    })
-    .onRequest(methods.prompt, (context) => prompt(context, able))
-    .onNotification(methods.cancel, ({ params }) => find(params).cancel());
+    });
 }
 
 if (process.argv.includes("--serve")) {

@@ -7,7 +7,11 @@ import * as acp from "@agentclientprotocol/sdk/experimental/v2";
 
 const { session: methods } = acp.methods.agent;
 const textBlock = (text) => ({ type: "text", text });
-const capabilities = { session: { prompt: { image: {}, audio: {}, embeddedContext: {} }, delete: {} } };
+// How the agent differs from the one that has all: see the README of this folder.
+const kind = process.env.INTEROP ?? "full";
+const offers = { prompt: { image: {}, audio: {}, embeddedContext: {} }, delete: {} };
+const capabilities = { session: kind === "bare" ? {} : offers };
+let isKnown = kind !== "login";
 const sessions = new Map();
 
 /** What one session remembers. Its turns run one after the other. */
@@ -23,6 +27,7 @@ class Session {
   }
 
   config() {
+    if (kind === "bare") return [];
     const options = ["ask", "code"].map((value) => ({ value, name: value }));
     return [{ configId: "mode", name: "Mode", category: "mode", type: "select", currentValue: this.mode, options }];
   }
@@ -57,7 +62,8 @@ async function be(client, session, state, more = {}) {
 /** Inserts the prompt once it is its turn, and answers; the work goes on after that. */
 async function prompt({ params, client, signal }) {
   const session = find(params);
-  if (params.prompt.length === 0) throw acp.RequestError.invalidParams({ prompt: "empty" });
+  const unable = kind === "bare" && params.prompt.find(({ type }) => !["text", "resource_link"].includes(type));
+  if (params.prompt.length === 0 || unable) throw acp.RequestError.invalidParams({ prompt: unable?.type ?? "empty" });
   const turn = new AbortController();
   const withdraw = () => turn.abort();
   signal.addEventListener("abort", withdraw);
@@ -147,15 +153,16 @@ async function follow(client, session, blocks, signal) {
   }
 }
 
-acp
+const app = acp
   .agent({ name: "typescript-agent" })
   .onRequest(acp.methods.agent.initialize, () => ({
     protocolVersion: acp.PROTOCOL_VERSION,
     info: { name: "typescript-agent", version: "1.0.0" },
-    authMethods: [],
+    authMethods: kind === "login" ? [{ methodId: "word", name: "With a word", type: "agent" }] : [],
     capabilities,
   }))
   .onRequest(methods.new, ({ params }) => {
+    if (!isKnown) throw acp.RequestError.authRequired();
     checkParams(params);
     const session = new Session(randomUUID(), params.cwd);
     sessions.set(session.sessionId, session);
@@ -177,11 +184,6 @@ acp
     await session?.last;
     return {};
   })
-  .onRequest(methods.delete, ({ params }) => {
-    sessions.get(params.sessionId)?.cancel();
-    sessions.delete(params.sessionId);
-    return {};
-  })
   .onRequest(methods.list, ({ params }) => {
     if (params.cursor != null) throw acp.RequestError.invalidParams({ cursor: "there is one page only" });
     const listed = [...sessions.values()].filter(({ cwd }) => !params.cwd || params.cwd === cwd);
@@ -196,5 +198,24 @@ acp
     return { configOptions };
   })
   .onRequest(methods.prompt, prompt)
-  .onNotification(methods.cancel, ({ params }) => sessions.get(params.sessionId)?.cancel())
-  .connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+  .onNotification(methods.cancel, ({ params }) => sessions.get(params.sessionId)?.cancel());
+if (kind !== "bare") {
+  app.onRequest(methods.delete, ({ params }) => {
+    sessions.get(params.sessionId)?.cancel();
+    sessions.delete(params.sessionId);
+    return {};
+  });
+}
+if (kind === "login") {
+  app
+    .onRequest(acp.methods.agent.auth.login, ({ params: { methodId } }) => {
+      if (methodId !== "word") throw acp.RequestError.invalidParams({ methodId });
+      isKnown = true;
+      return {};
+    })
+    .onRequest(acp.methods.agent.auth.logout, () => {
+      isKnown = false;
+      return {};
+    });
+}
+app.connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));

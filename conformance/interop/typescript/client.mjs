@@ -200,7 +200,7 @@ class Drive extends Steps {
 const host = new Host();
 const folder = await mkdtemp(join(tmpdir(), "interop-"));
 const { stream, end } = await connect(process.argv[2], process.argv.slice(3));
-const failed = await host.app().connectWith(stream, (agent) => run(new Drive(host, agent, folder)));
+const failed = await host.app({ files: true, terminals: true, forms: true }).connectWith(stream, (agent) => run(new Drive(host, agent, folder)));
 const problem = await end();
 await rm(folder, { recursive: true });
 process.exit(failed || problem ? 1 : 0);

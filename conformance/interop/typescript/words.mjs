@@ -23,6 +23,8 @@ export async function follow(client, able, session, prompt, signal) {
   history.push(...prompt.map((content) => ({ sessionUpdate: "user_message_chunk", content })));
   const [word, ...rest] = (prompt[0]?.text ?? "").split(" ");
   if (!offered(able, word)) return say(`The client does not offer what ${word} needs.`);
+  const { modes, configOptions } = session.state(able);
+  if ((word === "mode" && !modes) || (word === "config" && !configOptions)) return say(`This agent has no ${word}.`);
   switch (word) {
     case "ping":
       return;
@@ -64,9 +66,9 @@ export async function follow(client, able, session, prompt, signal) {
     case "terminal":
       return say(await runIn(client, sessionId, rest));
     case "mode":
-      return send({ sessionUpdate: "current_mode_update", currentModeId: session.mode });
+      return send({ sessionUpdate: "current_mode_update", currentModeId: modes.currentModeId });
     case "config":
-      return send({ sessionUpdate: "config_option_update", configOptions: session.config(able) });
+      return send({ sessionUpdate: "config_option_update", configOptions });
     case "slow":
       for (let tick = 0; tick < 300; tick++) {
         await say(`tick ${tick}\n`);

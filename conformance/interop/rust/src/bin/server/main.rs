@@ -1,5 +1,5 @@
-//! The official server with an agent that understands words of `acp-server`; see `words.rs`. Prints its URL
-//! on standard output, as the servers of the other languages do.
+//! An agent that understands words of `acp-server`; see `words.rs`. With `--stdio` on standard input and output;
+//! else behind the official server, whose URL is printed on standard output, as those of the other languages do.
 
 mod session;
 mod words;
@@ -17,7 +17,7 @@ use agent_client_protocol::v1::schema::{
     SessionNotification, SessionResumeCapabilities, StopReason,
 };
 use agent_client_protocol::{
-    Agent, Client, ConnectTo, on_receive_notification, on_receive_request,
+    Agent, Client, ConnectTo, Stdio, on_receive_notification, on_receive_request,
 };
 use agent_client_protocol_http::AcpHttpServer;
 
@@ -122,6 +122,9 @@ fn agent() -> impl ConnectTo<Client> {
 }
 
 fn capabilities() -> AgentCapabilities {
+    if std::env::var("INTEROP").is_ok_and(|kind| kind == "bare") {
+        return AgentCapabilities::new();
+    }
     AgentCapabilities::new()
         .load_session(true)
         .prompt_capabilities(
@@ -140,6 +143,9 @@ fn capabilities() -> AgentCapabilities {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if std::env::args().any(|word| word == "--stdio") {
+        return Ok(agent().connect_to(Stdio::new()).await?);
+    }
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}/acp", listener.local_addr()?);
     Ok(axum::serve(listener, AcpHttpServer::new(agent).into_router()).await?)
