@@ -55,6 +55,8 @@ struct Source {
     test: Option<String>,
     /// Why there is no check.
     unchecked: Option<String>,
+    /// Who holds another reading of the sentence, with a link: until that is settled the row decides nothing.
+    disputed: Option<String>,
 }
 
 /// A requirement of one version.
@@ -76,7 +78,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// When a row has no tier, or a derived one no reasoning.
+    /// When a row has no tier, a derived one no reasoning, or a dispute no link.
     pub(crate) fn entries(&'static self, version: Version) -> Result<Vec<Entry>, String> {
         let rows = self.rows.iter().filter_map(|row| {
             let source = match version {
@@ -93,6 +95,12 @@ impl File {
             if tier == Tier::Derived && because.is_none() {
                 return Err(format!("{} does not say how it is derived", row.id));
             }
+            let disputed = source.disputed.as_deref();
+            if disputed.is_some_and(|text| !text.contains("https://")) {
+                return Err(format!("{} does not link its dispute", row.id));
+            }
+            let tier = disputed.map_or(tier, |_| Tier::Info);
+            let because = disputed.or(because);
             let test = source.test.as_deref().or(row.test.as_deref());
             Ok(Entry {
                 id: &row.id,

@@ -1,13 +1,18 @@
 //! What the table must satisfy as a table.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::*;
-use crate::specification;
+use crate::{clients, specification};
 
 /// The rows of one version after the other.
 fn every_row() -> impl Iterator<Item = (&'static Area, &'static Requirement)> {
     all().chain(of_remote(Version::V1)).chain(of(Version::V2))
+}
+
+fn every_client_row() -> impl Iterator<Item = &'static clients::ClientRequirement> {
+    let versions = [Version::V1, Version::V2].into_iter();
+    versions.flat_map(|version| clients::of(version).chain(clients::of_remote(version)))
 }
 
 #[test]
@@ -88,10 +93,7 @@ fn what_is_checked_says_how_in_two_sentences_at_most() {
 #[test]
 fn a_tier_stands_on_a_sentence_of_its_strength() {
     let agents = every_row().map(|(_, row)| (row.id, row.tier, row.quote, row.because));
-    let versions = [Version::V1, Version::V2].into_iter();
-    let clients = versions
-        .flat_map(|version| crate::clients::of(version).chain(crate::clients::of_remote(version)));
-    let clients = clients.map(|row| (row.id, row.tier, row.quote, row.because));
+    let clients = every_client_row().map(|row| (row.id, row.tier, row.quote, row.because));
     for (id, tier, quote, because) in agents.chain(clients) {
         let has = |words: &[&str]| words.iter().any(|word| quote.contains(word));
         let stands = match tier {
@@ -122,6 +124,63 @@ fn a_version_may_be_tested_in_another_way() {
 }
 
 #[test]
+fn a_disputed_row_decides_nothing_and_says_where_it_is_discussed() {
+    let link = "Read otherwise in https://example.org/discussions/1.";
+    let row = format!(
+        "[[requirement]]\nid = \"a.b\"\ntier = \"must\"\nv1.cite = \"overview#x\"\n\
+         v1.quote = \"It MUST be.\"\nv1.disputed = \"{link}\"\nv2.cite = \"overview#x\"\n\
+         v2.quote = \"It MUST be.\"\n"
+    );
+    let file: File = basic_toml::from_str(&row).unwrap();
+    let file: &'static File = Box::leak(Box::new(file));
+    let of = |version| {
+        let entries = file.entries(version).unwrap();
+        (entries[0].tier, entries[0].because)
+    };
+    assert_eq!(of(Version::V1), (Tier::Info, Some(link)));
+    assert_eq!(of(Version::V2), (Tier::Must, None));
+}
+
+#[test]
+fn ids_are_in_the_ledger() {
+    let ledger = include_str!("../../requirements/ids.txt");
+    let mut known = BTreeMap::new();
+    for line in ledger.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<_> = line.split(' ').collect();
+        assert!(matches!(words.len(), 2..=4), "{line}");
+        assert!(
+            known.insert(words[0], words).is_none(),
+            "{line} is there twice"
+        );
+    }
+    let agents = every_row().map(|(_, row)| row.id);
+    let ids: BTreeSet<_> = agents.chain(every_client_row().map(|row| row.id)).collect();
+    for id in &ids {
+        let line = known
+            .get(id)
+            .unwrap_or_else(|| panic!("requirements/ids.txt lacks `{id}`"));
+        assert_eq!(
+            line.len(),
+            2,
+            "{id} is retired, and an id is never used again"
+        );
+    }
+    for (id, line) in &known {
+        let gone = !ids.contains(id);
+        assert_eq!(
+            gone,
+            line.len() > 2,
+            "{id} has no row: say in requirements/ids.txt when it was retired"
+        );
+        let heir = line.get(3);
+        assert!(
+            heir.is_none_or(|heir| ids.contains(heir)),
+            "{id} was replaced by an unknown row"
+        );
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_file_is_said() {
     let of = |text: &str| -> Result<usize, String> {
         let file: File = basic_toml::from_str(text).map_err(|error| error.to_string())?;
@@ -138,6 +197,8 @@ fn what_is_wrong_with_a_file_is_said() {
     assert_eq!(none, "a.b has no tier");
     let derived = of(&format!("{row}tier = \"derived\"\n{source}")).unwrap_err();
     assert_eq!(derived, "a.b does not say how it is derived");
+    let disputed = format!("{row}tier = \"must\"\n{source}v1.disputed = \"Some say otherwise.\"\n");
+    assert_eq!(of(&disputed).unwrap_err(), "a.b does not link its dispute");
     let unknown = of(&format!("{row}teir = \"must\"\n")).unwrap_err();
     assert!(unknown.contains("teir"), "{unknown}");
     let file: File = basic_toml::from_str(&format!("{row}tier = \"must\"\n{source}")).unwrap();
