@@ -85,13 +85,23 @@ fn same_version(cx: &mut Cx) -> Outcome {
     let Some(chosen) = chosen else {
         return Err(failure);
     };
-    // The sentence is about versions that the agent supports, and the latest one is seen.
-    match version_for(cx.fresh()?, 65_535)? {
-        (_, Some(latest)) if latest == version => Err(failure),
+    // The sentence is about versions that the agent supports.
+    match latest_version(cx.fresh()?)? {
+        Some(latest) if latest == version => Err(failure),
         _ => inconclusive(format!(
             "the agent chose version {chosen}; whether it supports version {version} cannot be seen"
         )),
     }
+}
+
+/// The latest version that the agent supports, as far as it shows it on this new connection.
+///
+/// # Errors
+/// When it does not answer.
+pub(crate) fn latest_version(conn: &mut Conn) -> Outcome<Option<u64>> {
+    let reply = ask_for(conn, 65_535)?;
+    let result = reply.answer.ok();
+    Ok(result.and_then(|result| result.get("protocolVersion")?.as_u64()))
 }
 
 fn newer_version(cx: &mut Cx) -> Outcome {

@@ -41,6 +41,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::choice::Choice;
 pub(crate) use self::content::{agent_blocks, client_blocks};
+pub(crate) use self::initialization::latest_version;
 pub(crate) use self::passive::is_absolute;
 pub(crate) use self::table::File;
 pub(crate) use self::tool_calls::agent_tool_content;

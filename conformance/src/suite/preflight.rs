@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::report::RootCause;
 use crate::harness::{Caps, Conn, Entry, Env, Failure, Recording, Stop, Waiting};
+use crate::requirements::latest_version;
 use crate::target::{Target, Unended};
 use crate::transcript::{LINE_LIMIT, redact_text};
 use crate::wire::{Kind, Party, Version, shorten};
@@ -231,9 +232,12 @@ fn ready(mut conn: Conn, request: usize) -> Preflight {
 /// Requires that the agent chooses a version that exists.
 const KNOWN_VERSION: &str = "initialization.known-version";
 
+/// Requires that the agent chooses the version that it was asked for, if it supports it.
+const SAME_VERSION: &str = "initialization.same-version";
+
 /// Returns why the agent cannot be tested if it has chosen another version than the one that it was
 /// asked for, and the requirement that it breaks. The specification allows an agent to speak another
-/// version, but not one that does not exist.
+/// version, but not one that does not exist, and not while it supports the one that it was asked for.
 pub(super) fn other_version(conn: &Conn) -> Option<(RootCause, Option<&'static str>)> {
     let asked = conn.version();
     let chosen = conn.agent.as_ref()?.get("protocolVersion")?.as_u64()?;
@@ -241,6 +245,14 @@ pub(super) fn other_version(conn: &Conn) -> Option<(RootCause, Option<&'static s
         return None;
     }
     let (breaks, reason, remedy) = match Version::of_number(chosen) {
+        Some(_) if latest(&conn.env) == Some(asked.number()) => (
+            Some(SAME_VERSION),
+            format!(
+                "expected version {}, which the agent supports, got {chosen}",
+                asked.number()
+            ),
+            String::new(),
+        ),
         Some(_) => (
             None,
             format!("the agent speaks version {chosen}, not {}", asked.number()),
@@ -257,6 +269,12 @@ pub(super) fn other_version(conn: &Conn) -> Option<(RootCause, Option<&'static s
     let (index, _) = answer?;
     let cause = RootCause::new("initialize", &reason, &remedy, &conn.at(index, ""));
     Some((cause, breaks))
+}
+
+/// Returns the latest version that the agent supports, if it shows it on a connection of its own.
+fn latest(env: &Arc<Env>) -> Option<u64> {
+    let mut conn = Conn::start(env.clone()).ok()?;
+    latest_version(&mut conn).ok()?
 }
 
 /// Returns what a message breaks that could be meant as the answer to `initialize`.

@@ -381,6 +381,25 @@ fn an_agent_of_the_other_version_is_one_cause_and_no_failure() {
 }
 
 #[test]
+fn an_agent_that_chooses_another_version_than_one_that_it_supports_breaks_one_requirement() {
+    for (version, other) in [("1", "2"), ("2", "1")] {
+        // Only to version 65535 it says which one it supports.
+        let script = format!(
+            r#"while read -r line; do
+                case "$line" in *65535*) v={version};; *) v={other};; esac
+                echo '{{"jsonrpc":"2.0","id":0,"result":{{"protocolVersion":'$v',
+                    "info":{{"name":"a","version":"1"}},"capabilities":{{}}}}}}' | tr -d '\n'; echo
+            done"#
+        );
+        let (ran, report) = suite(&["--protocol", version], &script);
+        assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+        assert_eq!(ids(&report, "fail"), ["initialization.same-version"]);
+        let reason = format!("expected version {version}, which the agent supports, got {other}");
+        assert_eq!(report["root_cause"]["reason"], reason);
+    }
+}
+
+#[test]
 fn an_agent_of_an_unknown_version_breaks_one_requirement() {
     let script = agent(OPENS, ENDS).replace(r#""protocolVersion":1,"#, r#""protocolVersion":99,"#);
     for only in [&[][..], &["--only", "session-setup"]] {
