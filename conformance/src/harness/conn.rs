@@ -24,6 +24,9 @@ use crate::wire::{FindingKind, Kind, Party, Schema};
 const MESSAGES: usize = 200_000;
 const BYTES: usize = 64 << 20;
 
+/// Why a line that is not UTF-8 is no message.
+const NOT_UTF8: &str = "it is not UTF-8";
+
 /// How often a wait looks whether the run is interrupted.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -165,6 +168,13 @@ impl Conn {
         self.recording().entries.len()
     }
 
+    /// The place of the first line of the agent that is not UTF-8, if there is one.
+    pub(crate) fn not_utf8(&self) -> Option<usize> {
+        let lines = self.recording().entries.iter();
+        let mut lines = lines.map(|entry| entry.findings_by(Party::Agent, &[FindingKind::NotJson]));
+        lines.position(|mut found| found.any(|it| it.message.ends_with(NOT_UTF8)))
+    }
+
     /// The messages since a mark, with their places.
     pub fn since(&self, mark: usize) -> impl Iterator<Item = (usize, &Entry)> {
         self.recording().entries.iter().enumerate().skip(mark)
@@ -273,7 +283,11 @@ impl Conn {
                     Ok(value) => self.record(Party::Agent, value),
                     Err(error) => {
                         let text = String::from_utf8_lossy(&line).into_owned();
-                        self.noise(text, FindingKind::NotJson, &error.to_string())
+                        let reason = match std::str::from_utf8(&line) {
+                            Ok(_) => error.to_string(),
+                            Err(_) => NOT_UTF8.to_owned(),
+                        };
+                        self.noise(text, FindingKind::NotJson, &reason)
                     }
                 },
             };
