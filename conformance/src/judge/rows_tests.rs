@@ -344,3 +344,20 @@ fn two_answers_are_found_after_a_gap() {
     talk.agent(stop);
     assert_eq!(talk.broken(), ["jsonrpc.answers-once"]);
 }
+
+/// The result that names a session may be on its way when the agent reads the first files for it.
+#[test]
+fn a_session_that_is_being_opened_is_one_of_the_client() {
+    let rows = |request: &str| {
+        let mut talk = Talk::new(Version::V1);
+        let params = json!({"cwd": "/", "mcpServers": [], "sessionId": "other", "prompt": []});
+        talk.client(json!({"id": 1, "method": request, "params": params}));
+        let params = json!({"sessionId": "s", "path": "/AGENTS.md"});
+        talk.agent(json!({"id": 1, "method": "fs/read_text_file", "params": params}));
+        let found = talk.found(&[Level::Warning]).into_iter();
+        let rows: Vec<_> = found.map(|(row, _)| row).collect();
+        rows.contains(&"file-system.own-session")
+    };
+    assert!(!rows("session/new"));
+    assert!(rows("session/prompt"));
+}

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::passive::{absolute, is_agents, text, undeclared_method, watch};
+use super::session_setup::is_known;
 use super::{Check, NamedCheck};
 use crate::harness::{Cx, Outcome};
 use crate::passive::{RuleResult, View, violation};
@@ -62,11 +63,7 @@ fn own_session(view: &View<'_>) -> RuleResult {
     if !is_agents(view, "fs/") || !view.state.is_whole() {
         return Ok(0);
     }
-    let session = view.session().unwrap_or_default();
-    if view.known(session).is_none() {
-        return violation(format!("expected a session of the client, got {session:?}"));
-    }
-    Ok(1)
+    is_known(view, view.session().unwrap_or_default())
 }
 
 fn read(cx: &mut Cx) -> Outcome {

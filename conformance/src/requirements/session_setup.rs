@@ -56,11 +56,16 @@ fn known_session(view: &View<'_>) -> RuleResult {
     let Some(session) = session.filter(|_| view.state.is_whole()) else {
         return Ok(0);
     };
-    // The answer that names it may be on its way; that is another row's question.
+    is_known(view, session)
+}
+
+/// The client knows this session, or may be about to: the answer that names it may be on its way.
+/// When it is due is another row's question.
+pub(super) fn is_known(view: &View<'_>, session: &str) -> RuleResult {
     let mut open = view.state.all_open(Party::Client);
     let mut coming = || open.any(|asked| asked.method != "session/prompt" && !is_barrier(asked));
     if view.known(session).is_none() && !coming() {
-        return violation(format!("expected a session of the client, got {session}"));
+        return violation(format!("expected a session of the client, got {session:?}"));
     }
     Ok(1)
 }
