@@ -361,3 +361,49 @@ fn a_session_that_is_being_opened_is_one_of_the_client() {
     assert!(!rows("session/new"));
     assert!(rows("session/prompt"));
 }
+
+/// `elicitation/complete` is optional, so that an accepted interaction may be over without it.
+#[test]
+fn the_id_of_an_interaction_by_url_is_free_once_its_turn_is_over() {
+    for version in [Version::V1, Version::V2] {
+        let rows = |between: &[(Party, Value)]| {
+            let mut talk = Talk::new(version);
+            let params = json!({"sessionId": "s", "prompt": [{"type": "text", "text": "x"}]});
+            talk.client(json!({"id": 9, "method": "session/prompt", "params": params}));
+            let ask = json!({"sessionId": "s", "mode": "url", "message": "Log in.",
+                "elicitationId": "login", "url": "https://agent.example/"});
+            talk.agent(json!({"id": 1, "method": "elicitation/create", "params": ask}));
+            for (from, message) in between {
+                talk.says(*from, message.clone());
+            }
+            talk.agent(json!({"id": 2, "method": "elicitation/create", "params": ask}));
+            talk.broken()
+        };
+        let answer = |action: &str| {
+            (
+                Party::Client,
+                json!({"id": 1, "result": {"action": action}}),
+            )
+        };
+        let params = json!({"elicitationId": "login"});
+        let completed = json!({"method": "elicitation/complete", "params": params});
+        let update = json!({"sessionUpdate": "state_update", "state": "idle"});
+        let end = match version {
+            Version::V1 => json!({"id": 9, "result": {"stopReason": "end_turn"}}),
+            Version::V2 => {
+                json!({"method": "session/update", "params": {"sessionId": "s", "update": update}})
+            }
+        };
+        let end = (Party::Agent, end);
+        for goes_on in [&[][..], &[answer("accept")]] {
+            assert_eq!(rows(goes_on), ["elicitation.unique-id"]);
+        }
+        for over in [
+            &[answer("decline")][..],
+            &[answer("accept"), (Party::Agent, completed)],
+            &[answer("accept"), end],
+        ] {
+            assert_eq!(rows(over), [""; 0], "{over:?}");
+        }
+    }
+}

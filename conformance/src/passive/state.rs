@@ -81,12 +81,15 @@ pub struct Terminal {
 }
 
 /// An interaction by URL.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Elicitation {
-    /// Whether it goes on: it was not refused, nor both accepted and completed.
+    /// Whether it goes on: it was neither refused nor completed, and the turn or the request that it
+    /// belongs to is not over. The agent need not say that an accepted one is completed.
     pub outstanding: bool,
     accepted: bool,
-    completed: bool,
+    session: Option<String>,
+    /// The id of the client's request that it belongs to.
+    request: Option<String>,
 }
 
 impl State {
@@ -213,7 +216,9 @@ impl State {
                     if let Some(id) = text("elicitationId") {
                         let asked = Elicitation {
                             outstanding: true,
-                            ..Elicitation::default()
+                            accepted: false,
+                            session: session.map(str::to_owned),
+                            request: params.get("requestId").map(Value::to_string),
                         };
                         self.elicitations.insert(id.to_owned(), asked);
                     }
@@ -221,8 +226,7 @@ impl State {
                 "elicitation/complete" => {
                     let known = text("elicitationId").and_then(|id| self.elicitations.get_mut(id));
                     if let Some(known) = known {
-                        known.completed = true;
-                        known.outstanding &= !known.accepted;
+                        known.outstanding = false;
                     }
                 }
                 _ => {}
@@ -353,6 +357,9 @@ impl State {
             self.parts += session.report(body);
             self.had_turn |= session.turns < open;
         }
+        if body.get("state").and_then(Value::as_str) == Some("idle") {
+            self.went_on(|known| known.session.as_deref() == Some(session));
+        }
     }
 
     fn answer(&mut self, said: Said<'_>) {
@@ -364,6 +371,10 @@ impl State {
             // Sessions may be created by methods that are not the protocol's.
             return self.created(said);
         };
+        if of == Party::Client {
+            let id = id.to_string();
+            self.went_on(|known| known.request.as_ref() == Some(&id));
+        }
         let result = said.value.get("result");
         let text = |name: &str| result.and_then(|result| result.get(name)?.as_str());
         match (of, asked.method.as_str()) {
@@ -427,7 +438,7 @@ impl State {
                 let id = asked.params.get("elicitationId").and_then(Value::as_str);
                 if let Some(known) = id.and_then(|id| self.elicitations.get_mut(id)) {
                     known.accepted = text("action") == Some("accept");
-                    known.outstanding = known.accepted && !known.completed;
+                    known.outstanding &= known.accepted;
                 }
             }
             (Party::Agent, _) => {}
@@ -446,8 +457,17 @@ impl State {
         }
     }
 
+    /// What the agent has asked by URL for something that is over now is not outstanding.
+    fn went_on(&mut self, is_for_it: impl Fn(&Elicitation) -> bool) {
+        let all = self.elicitations.values_mut();
+        for known in all.filter(|known| known.accepted && is_for_it(known)) {
+            known.outstanding = false;
+        }
+    }
+
     fn turn_ended(&mut self, asked: &Asked, stop: Option<&str>) {
         let name = asked.session.as_deref().unwrap_or_default();
+        self.went_on(|known| known.session.as_deref() == Some(name));
         if let Some(session) = self.sessions.get_mut(name) {
             session.turns = session.turns.saturating_sub(1);
             session.turn_ended(asked.place, stop == Some("end_turn"));
