@@ -407,3 +407,28 @@ fn the_id_of_an_interaction_by_url_is_free_once_its_turn_is_over() {
         }
     }
 }
+
+/// In v2 a MUST of the schema, in v1 what follows from JSON-RPC.
+#[test]
+fn a_request_that_is_open_keeps_its_id_to_itself() {
+    for (version, level) in [(Version::V1, Level::Warning), (Version::V2, Level::Error)] {
+        let mut talk = Talk::new(version);
+        let new =
+            json!({"id": 1, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}});
+        talk.client(new.clone());
+        talk.client(new);
+        let ask = json!({"id": 1, "method": "_x/ask", "params": {}});
+        talk.agent(ask.clone());
+        talk.agent(ask);
+        let rows: Vec<_> = talk
+            .found(&[level])
+            .into_iter()
+            .map(|(row, _)| row)
+            .collect();
+        assert_eq!(
+            rows,
+            ["client.unique-ids", "jsonrpc.own-ids"],
+            "{version:?}"
+        );
+    }
+}
