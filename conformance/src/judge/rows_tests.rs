@@ -432,3 +432,31 @@ fn a_request_that_is_open_keeps_its_id_to_itself() {
         );
     }
 }
+
+/// In v2 the names have a form, and the result that opens a session has commands too.
+#[test]
+fn commands_of_v2_have_names_of_one_word_wherever_they_are_listed() {
+    let rows = |in_result: bool, names: &[&str]| {
+        let mut talk = Talk::new(Version::V2);
+        let command = |name| json!({"type": "command", "name": name, "description": "D"});
+        let commands: Vec<_> = names.iter().map(command).collect();
+        talk.client(json!({"id": 1, "method": "session/new", "params": {"cwd": "/"}}));
+        let mut result = json!({"sessionId": "s", "configOptions": [], "availableCommands": []});
+        let update =
+            json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
+        if in_result {
+            result["availableCommands"] = json!(commands);
+        }
+        talk.agent(json!({"id": 1, "result": result}));
+        if !in_result {
+            let params = json!({"sessionId": "s", "update": update});
+            talk.agent(json!({"method": "session/update", "params": params}));
+        }
+        talk.broken()
+    };
+    for in_result in [false, true] {
+        assert_eq!(rows(in_result, &["look", "create_plan"]), [""; 0]);
+        assert_eq!(rows(in_result, &["look around"]), ["commands.names"]);
+        assert_eq!(rows(in_result, &["look", "look"]), ["commands.unique"]);
+    }
+}

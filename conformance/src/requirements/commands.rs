@@ -6,10 +6,11 @@ use super::passive::{items, repeated, text, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{Cx, Outcome, skip};
 use crate::passive::{RuleResult, View, violation};
+use crate::wire::Version;
 
 use Check::Run;
 
-const NONE: &str = "no available_commands_update; the prompt `commands` may cause one";
+const NONE: &str = "no list of commands; the prompt `commands` may cause one";
 
 pub(super) const CHECKS: &[NamedCheck] = &[
     ("commands.names", watch(names, NONE)),
@@ -18,11 +19,19 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("commands.run", Run(run)),
 ];
 
-/// The commands that an update advertises.
-fn advertised<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Value> {
+/// What has a list of commands: an update, and in v2 the result that opens a session.
+fn list<'a>(view: &View<'a>) -> Option<&'a Value> {
     let update = view.update_of("available_commands_update");
-    let all = update.into_iter();
-    all.flat_map(|update| items(update.body, "/availableCommands"))
+    let opened = || view.setup().filter(|_| view.state.version == Version::V2);
+    let list = update.map(|update| update.body);
+    let list = list.or_else(|| opened().map(|(_, state)| state));
+    list.filter(|list| list.get("availableCommands").is_some())
+}
+
+/// The commands of such a list.
+fn advertised<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Value> {
+    let list = list(view).into_iter();
+    list.flat_map(|list| items(list, "/availableCommands"))
 }
 
 pub(super) fn names(view: &View<'_>) -> RuleResult {
@@ -33,6 +42,11 @@ pub(super) fn names(view: &View<'_>) -> RuleResult {
         if name.trim().is_empty() || name.starts_with('/') {
             return violation(format!(
                 "expected a command name without a slash, got {name:?}"
+            ));
+        }
+        if view.state.version == Version::V2 && name.contains(char::is_whitespace) {
+            return violation(format!(
+                "expected a command name without white space, got {name:?}"
             ));
         }
     }
@@ -53,9 +67,7 @@ pub(super) fn descriptions(view: &View<'_>) -> RuleResult {
 pub(super) fn unique(view: &View<'_>) -> RuleResult {
     match repeated(advertised(view).filter_map(|command| text(command, "/name"))) {
         Some(name) => violation(format!("expected one command {name}, got two")),
-        None => Ok(usize::from(
-            view.update_of("available_commands_update").is_some(),
-        )),
+        None => Ok(usize::from(list(view).is_some())),
     }
 }
 
