@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Played;
 use super::assertions::{expect, first, survives};
 use super::handshake::only_messages;
-use super::offers::is_offered;
+use super::offers::{UNKNOWN_TYPE, is_offered};
 use super::table::ClientCheck;
 use crate::harness::{Entry, Outcome, inconclusive};
 use crate::passive::{RuleResult, View, violation};
@@ -17,7 +17,7 @@ pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.valid-choices", only_messages),
     ("client.offered-values", offered_values),
     ("client.unknown-categories", survives),
-    ("client.unknown-option-types", survives),
+    ("client.unknown-option-types", unknown_option_types),
 ];
 
 /// Those that only version 1 has.
@@ -86,6 +86,24 @@ fn offered_modes(played: &Played) -> Outcome {
         )?;
     }
     Ok(())
+}
+
+/// An option that is ignored is not set.
+fn unknown_option_types(played: &Played) -> Outcome {
+    let mut sets = played
+        .recording
+        .calls(Party::Client, "session/set_config_option");
+    let of_unknown =
+        |(_, entry): &(usize, &Entry)| entry.params().get("configId") == Some(&json!(UNKNOWN_TYPE));
+    match sets.find(of_unknown) {
+        None => survives(played),
+        Some((index, _)) => expect(
+            played,
+            index,
+            false,
+            "expected the option of an unknown type to be ignored, got a value for it",
+        ),
+    }
 }
 
 fn offered_values(played: &Played) -> Outcome {

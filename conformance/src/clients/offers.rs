@@ -30,6 +30,9 @@ impl Offers {
     }
 }
 
+/// The id of the option of a type that no client knows.
+pub(super) const UNKNOWN_TYPE: &str = "dial";
+
 /// The id of the login that the agent performs, and of the one in a terminal.
 const LOGIN: &str = "agent-login";
 const TERMINAL_LOGIN: &str = "terminal-login";
@@ -115,7 +118,7 @@ fn options(stage: &ScriptedAgent, offers: Offers) -> Value {
         }
         Offers::OddTypes => options.insert(
             0,
-            json!({id: "dial", "name": "Dial", "type": "_dial", "currentValue": 3, "range": [1, 9]}),
+            json!({id: UNKNOWN_TYPE, "name": "Dial", "type": "_dial", "currentValue": 3, "range": [1, 9]}),
         ),
         _ => {}
     }
