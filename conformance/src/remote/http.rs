@@ -199,7 +199,7 @@ impl Response {
             return Ok(());
         }
         Err(self.wrong(format!(
-            "expected a refusal (4xx), got {}",
+            "expected a refusal (4xx or 501), got {}",
             self.status.as_u16()
         )))
     }
