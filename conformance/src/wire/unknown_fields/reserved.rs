@@ -94,12 +94,18 @@ impl Tags {
     }
 }
 
-/// Kinds of updates that the Preview of version 2 has and no document yet.
-const PREVIEW: [&str; 2] = ["cursor_update", "prompt_suggestions_update"];
+/// Values that the Preview of version 2 has and no document yet, each with one of its union that a
+/// document has: kinds of updates, and of the content of a tool call.
+const PREVIEW: [(&str, &str); 3] = [
+    ("tool_call_update", "cursor_update"),
+    ("tool_call_update", "prompt_suggestions_update"),
+    ("diff", "session"),
+];
 
 fn is_free(values: &[String], text: &str) -> bool {
-    let is_known = PREVIEW.contains(&text) || values.iter().any(|value| value == text);
-    is_known || text.starts_with('_')
+    let has = |known: &str| values.iter().any(|value| value == known);
+    let is_preview = |(beside, new): &(&str, &str)| *new == text && has(beside);
+    text.starts_with('_') || has(text) || PREVIEW.iter().any(is_preview)
 }
 
 /// The values of a union of strings that has a fallback.
@@ -169,5 +175,12 @@ mod tests {
         assert_eq!(found("UpdateSessionNotification", &call), expected);
         let preview = json!({"sessionId": "s", "update": {"sessionUpdate": "cursor_update"}});
         assert!(found("UpdateSessionNotification", &preview).is_empty());
+        // A link to a subagent's session.
+        let content = json!([{"type": "session", "sessionId": "c"}, {"type": "cursor_update"}]);
+        let linked = json!({"sessionId": "s", "update": {
+            "sessionUpdate": "tool_call_update", "toolCallId": "t", "content": content,
+        }});
+        let expected = ["/update/content/1/type"];
+        assert_eq!(found("UpdateSessionNotification", &linked), expected);
     }
 }
