@@ -9,7 +9,7 @@ use super::robustness::cancels_permission;
 use super::{choices, requests};
 use crate::harness::{Outcome, Stop, inconclusive};
 use crate::passive::{Rule, RuleResult, State, View, violation};
-use crate::wire::{FindingKind, Party, Version};
+use crate::wire::{Excuse, Finding, FindingKind, Party, Version};
 
 /// A rule, the id of the requirement that it is of, and what a scenario must show besides.
 pub(super) type ClientRule = (&'static str, Rule, fn(&Played) -> Outcome);
@@ -158,7 +158,13 @@ pub(super) fn obeys(played: &Played, rule: Rule) -> Outcome {
     state.speak(played.version);
     for (index, entry) in played.recording.entries.iter().enumerate() {
         if let Rule::Findings(kinds) = rule {
-            if let Some(finding) = entry.findings_by(Party::Client, kinds).next() {
+            let mut found = entry.findings.iter();
+            let is_broken = |finding: &&Finding| {
+                // The client is judged, so that a request which the agent has refused is no probe.
+                let counts = matches!(finding.excuse, None | Some(Excuse::Refused));
+                counts && finding.by == Some(Party::Client) && kinds.contains(&finding.rule)
+            };
+            if let Some(finding) = found.find(is_broken) {
                 return broken(index, finding.to_string());
             }
             continue;
