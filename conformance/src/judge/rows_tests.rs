@@ -460,3 +460,30 @@ fn commands_of_v2_have_names_of_one_word_wherever_they_are_listed() {
         assert_eq!(rows(in_result, &["look", "look"]), ["commands.unique"]);
     }
 }
+
+/// The content of a form is its texts; a schema has other members that look like links.
+#[test]
+fn a_url_in_a_form_counts_where_it_is_shown() {
+    let rows = |message: &str, schema: Value| {
+        let mut talk = Talk::new(Version::V2);
+        let params = json!({"sessionId": "s", "mode": "form", "message": message, "requestedSchema": schema});
+        talk.agent(json!({"id": 1, "method": "elicitation/create", "params": params}));
+        let found = talk.found(&[Level::Warning]).into_iter();
+        let rows = found.map(|(row, _)| row);
+        rows.filter(|row| row.starts_with("elicitation."))
+            .collect::<Vec<_>>()
+    };
+    let url = "https://agent.example/";
+    let form = |field: Value| json!({"type": "object", "properties": {"title": field}});
+    let mut hidden = form(json!({"type": "string", "default": url, "pattern": "^https://"}));
+    hidden["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(rows("Which?", hidden), [""; 0]);
+    let no_url = ["elicitation.no-url-in-form"];
+    assert_eq!(rows(url, form(json!({"type": "string"}))), no_url);
+    for field in [
+        json!({"type": "string", "description": url}),
+        json!({"type": "string", "oneOf": [{"const": "a", "title": url}]}),
+    ] {
+        assert_eq!(rows("Which?", form(field)), no_url);
+    }
+}

@@ -224,13 +224,32 @@ pub(super) fn no_url_in_form(view: &View<'_>) -> RuleResult {
         return Ok(0);
     };
     let form = params.get("requestedSchema").unwrap_or(&Value::Null);
-    let form = form.to_string();
-    let message = text(params, "/message").unwrap_or_default();
-    let mut schemes = ["http://", "https://"].iter();
-    if schemes.any(|scheme| form.contains(scheme) || message.contains(scheme)) {
-        return violation("expected a form without URLs, got one in it");
+    if has_url(text(params, "/message").unwrap_or_default()) || shows_url(form) {
+        return violation("expected a form whose texts have no URL, got one with it");
     }
     Ok(1)
+}
+
+fn has_url(text: &str) -> bool {
+    ["http://", "https://"]
+        .iter()
+        .any(|scheme| text.contains(scheme))
+}
+
+/// Whether a text of a form that is shown beside its fields has a URL. Nobody clicks on a default, a
+/// pattern or a `$schema`.
+fn shows_url(form: &Value) -> bool {
+    let is_shown = |name: &str| matches!(name, "title" | "description" | "enumNames");
+    let is_url = |text: &Value| text.as_str().is_some_and(has_url);
+    match form {
+        Value::Object(members) => members.iter().any(|(name, member)| match member {
+            Value::String(text) => is_shown(name) && has_url(text),
+            Value::Array(texts) if is_shown(name) => texts.iter().any(is_url),
+            member => shows_url(member),
+        }),
+        Value::Array(elements) => elements.iter().any(shows_url),
+        _ => false,
+    }
 }
 
 /// What secrets are called: the last words of a name, without what separates them.
