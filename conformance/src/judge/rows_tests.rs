@@ -487,3 +487,30 @@ fn a_url_in_a_form_counts_where_it_is_shown() {
         assert_eq!(rows("Which?", form(field)), no_url);
     }
 }
+
+/// The Preview of v2 has sessions of subagents, which the client has not opened.
+#[test]
+fn a_session_that_an_update_announces_is_known() {
+    let rows = |announced: &str| {
+        let mut talk = Talk::new(Version::V2);
+        talk.client(json!({"id": 1, "method": "session/new", "params": {"cwd": "/"}}));
+        let result = json!({"sessionId": "s", "configOptions": [], "availableCommands": []});
+        talk.agent(json!({"id": 1, "result": result}));
+        let mut update = |session: &str, update: Value| {
+            let params = json!({"sessionId": session, "update": update});
+            talk.agent(json!({"method": "session/update", "params": params}));
+        };
+        update(
+            "s",
+            json!({"sessionUpdate": "subagent_update", "sessionId": announced}),
+        );
+        update(
+            "child",
+            json!({"sessionUpdate": "state_update", "state": "running"}),
+        );
+        let found = talk.found(&[Level::Warning]).into_iter();
+        found.map(|(row, _)| row).collect::<Vec<_>>()
+    };
+    assert_eq!(rows("child"), [""; 0]);
+    assert_eq!(rows("another"), ["session-setup.known-session"]);
+}

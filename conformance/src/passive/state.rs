@@ -285,6 +285,7 @@ impl State {
             self.hear(name, kind.unwrap_or_default(), body);
         }
         let created = match (self.version, kind) {
+            (_, Some("subagent_update")) => return self.announced(body),
             (Version::V1, Some("tool_call")) => true,
             (Version::V1, Some("tool_call_update")) => false,
             (Version::V2, Some("state_update")) => return self.reported(name, body),
@@ -335,6 +336,13 @@ impl State {
         let id = body.get("toolCallId").and_then(Value::as_str);
         if let Some(id) = id.filter(|_| kind == "tool_call") {
             self.parts += usize::from(history.replayed_tools.insert(id.to_owned()));
+        }
+    }
+
+    /// The agent announces a session of a subagent, whose updates follow without any request for it.
+    fn announced(&mut self, body: &Value) {
+        if let Some(id) = body.get("sessionId").and_then(Value::as_str) {
+            self.sessions.entry(id.to_owned()).or_default();
         }
     }
 
