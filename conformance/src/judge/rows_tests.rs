@@ -514,3 +514,13 @@ fn a_session_that_an_update_announces_is_known() {
     assert_eq!(rows("child"), [""; 0]);
     assert_eq!(rows("another"), ["session-setup.known-session"]);
 }
+
+/// JSON-RPC allows it, and so does v1.
+#[test]
+fn a_request_of_v2_has_no_null_as_its_id() {
+    for (version, broken) in [(Version::V1, vec![]), (Version::V2, vec!["jsonrpc.schema"])] {
+        let mut talk = Talk::new(version);
+        talk.agent(json!({"id": null, "method": "_x/ask", "params": {}}));
+        assert_eq!(talk.broken(), broken);
+    }
+}

@@ -107,7 +107,12 @@ impl Tracker {
             Message::Request { id, method, params } => {
                 found.method = Some(method.to_owned());
                 found.defects(&defects);
-                let judged = self.call(&mut found, method, params, true);
+                let mut judged = self.call(&mut found, method, params, true);
+                if id.is_null() && self.schema.version() == Version::V2 {
+                    let message = "expected a string or an integer, got null";
+                    found.add(FindingKind::Schema, "/id", message);
+                    judged = Judged::Invalid;
+                }
                 let session = session_of(params).map(str::to_owned);
                 self.opened(from, method, session.as_deref());
                 // A malformed request of the client that the agent refuses was a
