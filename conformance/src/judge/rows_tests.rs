@@ -524,3 +524,18 @@ fn a_request_of_v2_has_no_null_as_its_id() {
         assert_eq!(talk.broken(), broken);
     }
 }
+
+#[test]
+fn the_directory_of_a_command_is_absolute_and_that_of_an_extension_its_own() {
+    let rows = |kind: &str| {
+        let mut talk = Talk::new(Version::V2);
+        let options = json!([{"optionId": "o", "name": "O", "kind": "allow_once"}]);
+        let subject = json!({"type": kind, "command": "make", "cwd": "src"});
+        let params =
+            json!({"sessionId": "s", "title": "T", "options": options, "subject": subject});
+        talk.agent(json!({"id": 1, "method": "session/request_permission", "params": params}));
+        talk.broken()
+    };
+    assert_eq!(rows("command"), ["tool-calls.absolute-cwd"]);
+    assert_eq!(rows("_deploy"), [""; 0]);
+}

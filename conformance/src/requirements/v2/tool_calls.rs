@@ -121,7 +121,9 @@ fn absolute_paths(view: &View<'_>) -> RuleResult {
 fn absolute_cwd(view: &View<'_>) -> RuleResult {
     let terminal = view.update_of("terminal_update");
     let terminal = terminal.and_then(|update| text(update.body, "/cwd"));
-    let asks = view.calls(Party::Agent, ASKS);
+    // What a subject of an extension has is the extension's.
+    let is_command = || text(view.params(), "/subject/type") == Some("command");
+    let asks = view.calls(Party::Agent, ASKS) && is_command();
     let command = text(view.params(), "/subject/cwd").filter(|_| asks);
     absolute(terminal.into_iter().chain(command))
 }
