@@ -21,7 +21,11 @@ pub(super) const CHECKS: &[ClientCheck] = &[
 pub(super) fn initialize_first(played: &Played) -> Outcome {
     let (index, _) = first(played, "initialize")?;
     let mut ours = played.recording.entries.iter().enumerate();
-    let first = ours.find(|(_, entry)| entry.from == Party::Client);
+    let first = ours.find(|(_, entry)| {
+        // The sentence is about what the protocol has, so that extensions may come before.
+        let method = entry.method.as_deref().unwrap_or_default();
+        entry.from == Party::Client && !method.starts_with('_')
+    });
     expect(
         played,
         index,
@@ -74,4 +78,45 @@ pub(super) fn comes_to_an_end(played: &Played) -> Outcome {
         return Ok(());
     }
     fail("expected the client to end after its only turn, got one that goes on")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::wire::Schema;
+
+    fn played(calls: &[(&str, Option<u64>)]) -> Played {
+        let lines = calls.iter().map(|(method, id)| {
+            let mut value = json!({"jsonrpc": "2.0", "method": method, "params": {}});
+            if let Some(id) = id {
+                value["id"] = json!(id);
+            }
+            json!({"from": "client", "at": 0, "value": value}).to_string() + "\n"
+        });
+        let schema = Arc::new(Schema::v1().unwrap());
+        Played::new(
+            &schema,
+            lines.collect(),
+            None,
+            String::new(),
+            PathBuf::new(),
+        )
+    }
+
+    #[test]
+    fn only_extensions_come_before_initialize() {
+        let (begin, open) = (("initialize", Some(0)), ("session/new", Some(1)));
+        let is_first = |calls: &[(&str, Option<u64>)]| initialize_first(&played(calls)).is_ok();
+        assert!(is_first(&[begin, open]));
+        assert!(is_first(&[("_editor/hello", None), begin, open]));
+        assert!(is_first(&[("_editor/ask", Some(9)), begin, open]));
+        assert!(!is_first(&[("session/list", Some(9)), begin, open]));
+        assert!(!is_first(&[open, begin, open]));
+        assert!(!is_first(&[begin]));
+    }
 }
