@@ -3,7 +3,7 @@
 use acp_sdk::ErrorCode;
 use serde_json::json;
 
-use crate::harness::{Cx, Entry, Outcome, skip};
+use crate::harness::{Cx, Entry, Outcome, Turn, skip};
 use crate::requirements::{Check, NamedCheck};
 use crate::wire::Party;
 
@@ -103,7 +103,17 @@ fn unknown_replay(cx: &mut Cx) -> Outcome {
 fn replayed_ids(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let session = conn.session()?;
-    conn.prompt(&session, "hello")?;
+    let first = conn.prompt(&session, "hello")?;
+    // Whether a second prompt is served is another row's question.
+    if let Ok(second) = conn.prompt(&session, "hello") {
+        let id = |turn: &Turn| conn.recording().result(turn.request)?.get("messageId");
+        if id(&first).is_some_and(|first| id(&second) == Some(first)) {
+            return Err(conn.at(
+                second.end,
+                "expected a `messageId` of its own for each prompt, got one for both",
+            ));
+        }
+    }
     conn.settle()?;
     let (from, to) = conn.load(&session)?;
     let message = |kind: &str| kind.starts_with("user_") || kind.starts_with("agent_");
