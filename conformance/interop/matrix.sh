@@ -49,12 +49,14 @@ rust() {
     export CARGO_TARGET_DIR=$cache/rust
     cargo build -q --release --manifest-path "$here/rust/Cargo.toml" --bin server
     # The examples as they are published, in a copy of the package.
-    local sdk=$cache/rust-sdk built=$cache/rust/release/examples
-    sdk_manifest=$(cargo metadata --format-version 1 --manifest-path "$here/rust/Cargo.toml" | python3 -c '
+    local sdk=$cache/rust-sdk built=$cache/rust/release/examples manifest
+    manifest=$(cargo metadata --format-version 1 --manifest-path "$here/rust/Cargo.toml" | python3 -c '
 import json, sys
 print(next(p["manifest_path"] for p in json.load(sys.stdin)["packages"] if p["name"] == "agent-client-protocol"))')
     rm -rf "$sdk"
-    cp -r "$(dirname "$sdk_manifest")" "$sdk"
+    cp -r "$(dirname "$manifest")" "$sdk"
+    # It is not of our workspace, though its folder is.
+    printf '\n[workspace]\n' >>"$sdk/Cargo.toml"
     cargo build -q --release --manifest-path "$sdk/Cargo.toml" --features process,stdio,unstable_protocol_v2 \
         --example simple_agent_v2 --example v2_one_shot_client --example yolo_one_shot_client
     for kind in full bare; do agent "rust:$kind" 1 "$cache/rust/release/server" --stdio; done
