@@ -170,6 +170,37 @@ fn a_lost_member_is_reported_and_a_renamed_one_is_not() {
     );
 }
 
+#[test]
+fn a_row_of_an_overlay_replaces_the_one_about_the_same_name() {
+    let document = |name: &str| {
+        let definitions = json!({ "A": object(&["a"]), "B": union(&["x"]) });
+        let text = json!({ "$defs": definitions }).to_string();
+        Document::parse(name, &text).unwrap()
+    };
+    let rows = |member: Value, variant: Value| {
+        let (a, b) = (
+            json!({ "type": "A", "members": [member] }),
+            json!({ "type": "B", "variants": [variant] }),
+        );
+        json!({ "pairs": [a, b] }).to_string()
+    };
+    let base = rows(
+        json!({ "v2": "a", "lost": "no place" }),
+        json!({ "v2": "x", "lost": "no variant" }),
+    );
+    let overlay = rows(
+        json!({ "v1": "a", "v2": "a" }),
+        json!({ "v1": "x", "v2": "x" }),
+    );
+    let mapping = [("base.json", base.as_str()), ("overlay.json", &overlay)];
+    let text = generate_conversions(&document("one.json"), &document("two.json"), &mapping);
+    let text = text.unwrap();
+    assert!(
+        !text.contains("no place") && !text.contains("no variant"),
+        "{text}"
+    );
+}
+
 /// The bundled documents, with an operation of a JSON Patch on that of version 2.
 fn bundled(unstable: bool, operation: Value) -> Result<String, String> {
     let (mut v1, mut v2) = (Document::v1().unwrap(), Document::v2().unwrap());

@@ -345,6 +345,9 @@ impl Convert<v2::AgentAuthCapabilities> for v1::AgentAuthCapabilities {
 
 impl Convert<v1::SessionCapabilities> for v2::SessionCapabilities {
     fn convert(self, losses: &mut Losses) -> Option<v1::SessionCapabilities> {
+        if self.system_prompt.is_some() {
+            losses.lost("systemPrompt", "system prompts are a proposal in version 1");
+        }
         if self.prompt.is_some() {
             losses
                 .lost("prompt", "version 1 has it among the capabilities of the agent");
@@ -393,6 +396,7 @@ impl Convert<v2::SessionCapabilities> for v1::SessionCapabilities {
                 losses,
             ),
             meta: optional("_meta", self.meta, losses),
+            system_prompt: Default::default(),
         })
     }
 }
@@ -884,6 +888,9 @@ impl Convert<v1::SessionUpdate> for v2::SessionUpdate {
                     )
                 }
                 Self::PlanUpdate(value) => to_v1::plan(value, losses)?,
+                other @ Self::PlanRemoved { .. } => {
+                    v1::SessionUpdate::Unknown(kept("plan_removed", &other, losses)?)
+                }
                 Self::AvailableCommandsUpdate(value) => {
                     v1::SessionUpdate::AvailableCommandsUpdate(value.convert(losses)?)
                 }
@@ -902,6 +909,17 @@ impl Convert<v1::SessionUpdate> for v2::SessionUpdate {
                 }
                 Self::CompactionSummaryChunk(value) => {
                     v1::SessionUpdate::CompactionSummaryChunk(value.convert(losses)?)
+                }
+                other @ Self::SubagentUpdate { .. } => {
+                    v1::SessionUpdate::Unknown(kept("subagent_update", &other, losses)?)
+                }
+                other @ Self::SessionMessage { .. } => {
+                    v1::SessionUpdate::Unknown(kept("session_message", &other, losses)?)
+                }
+                other @ Self::SessionMessageChunk { .. } => {
+                    v1::SessionUpdate::Unknown(
+                        kept("session_message_chunk", &other, losses)?,
+                    )
                 }
                 other @ Self::ReplayComplete { .. } => {
                     v1::SessionUpdate::Unknown(kept("replay_complete", &other, losses)?)
@@ -973,6 +991,10 @@ impl Convert<v2::SessionUpdate> for v1::SessionUpdate {
                             "tool_call_content_chunk",
                             "terminal_update",
                             "terminal_output_chunk",
+                            "plan_removed",
+                            "subagent_update",
+                            "session_message",
+                            "session_message_chunk",
                             "replay_complete",
                         ],
                         &[],
@@ -1239,8 +1261,45 @@ impl Convert<v2::ResumeSessionResponse> for v1::LoadSessionResponse {
     }
 }
 
+impl Convert<v1::NewSessionRequest> for v2::NewSessionRequest {
+    fn convert(self, losses: &mut Losses) -> Option<v1::NewSessionRequest> {
+        if self.system_prompt.is_some() {
+            losses.lost("systemPrompt", "system prompts are a proposal in version 1");
+        }
+        Some(v1::NewSessionRequest {
+            cwd: optional("cwd", Some(self.cwd), losses)?,
+            additional_directories: optional(
+                "additionalDirectories",
+                Some(self.additional_directories),
+                losses,
+            )?,
+            mcp_servers: optional("mcpServers", Some(self.mcp_servers), losses)?,
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v2::NewSessionRequest> for v1::NewSessionRequest {
+    fn convert(self, losses: &mut Losses) -> Option<v2::NewSessionRequest> {
+        Some(v2::NewSessionRequest {
+            cwd: optional("cwd", Some(self.cwd), losses)?,
+            additional_directories: optional(
+                "additionalDirectories",
+                Some(self.additional_directories),
+                losses,
+            )?,
+            mcp_servers: optional("mcpServers", Some(self.mcp_servers), losses)?,
+            meta: optional("_meta", self.meta, losses),
+            system_prompt: Default::default(),
+        })
+    }
+}
+
 impl Convert<v1::ResumeSessionRequest> for v2::ResumeSessionRequest {
     fn convert(self, losses: &mut Losses) -> Option<v1::ResumeSessionRequest> {
+        if self.system_prompt.is_some() {
+            losses.lost("systemPrompt", "system prompts are a proposal in version 1");
+        }
         if self.replay_from.is_some() {
             losses.lost("replayFrom", "version 1 replays with `session/load`");
         }
@@ -1271,12 +1330,16 @@ impl Convert<v2::ResumeSessionRequest> for v1::ResumeSessionRequest {
             mcp_servers: optional("mcpServers", Some(self.mcp_servers), losses)?,
             replay_from: Default::default(),
             meta: optional("_meta", self.meta, losses),
+            system_prompt: Default::default(),
         })
     }
 }
 
 impl Convert<v1::LoadSessionRequest> for v2::ResumeSessionRequest {
     fn convert(self, losses: &mut Losses) -> Option<v1::LoadSessionRequest> {
+        if self.system_prompt.is_some() {
+            losses.lost("systemPrompt", "system prompts are a proposal in version 1");
+        }
         if given("{\"type\":\"start\"}").as_ref() != Some(&self.replay_from) {
             losses.lost("replayFrom", "version 1 replays from the start only");
         }
@@ -1307,6 +1370,7 @@ impl Convert<v2::ResumeSessionRequest> for v1::LoadSessionRequest {
             mcp_servers: optional("mcpServers", Some(self.mcp_servers), losses)?,
             replay_from: given("{\"type\":\"start\"}")?,
             meta: optional("_meta", self.meta, losses),
+            system_prompt: Default::default(),
         })
     }
 }
@@ -2925,36 +2989,6 @@ impl Convert<v2::ElicitationUrlCapabilities> for v1::ElicitationUrlCapabilities 
     }
 }
 
-impl Convert<v1::NewSessionRequest> for v2::NewSessionRequest {
-    fn convert(self, losses: &mut Losses) -> Option<v1::NewSessionRequest> {
-        Some(v1::NewSessionRequest {
-            cwd: optional("cwd", Some(self.cwd), losses)?,
-            additional_directories: optional(
-                "additionalDirectories",
-                Some(self.additional_directories),
-                losses,
-            )?,
-            mcp_servers: optional("mcpServers", Some(self.mcp_servers), losses)?,
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v2::NewSessionRequest> for v1::NewSessionRequest {
-    fn convert(self, losses: &mut Losses) -> Option<v2::NewSessionRequest> {
-        Some(v2::NewSessionRequest {
-            cwd: optional("cwd", Some(self.cwd), losses)?,
-            additional_directories: optional(
-                "additionalDirectories",
-                Some(self.additional_directories),
-                losses,
-            )?,
-            mcp_servers: optional("mcpServers", Some(self.mcp_servers), losses)?,
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
 impl Convert<v1::HttpHeader> for v2::HttpHeader {
     fn convert(self, losses: &mut Losses) -> Option<v1::HttpHeader> {
         Some(v1::HttpHeader {
@@ -3376,6 +3410,7 @@ pairs!( {
     "NewSessionResponse": v1::NewSessionResponse = "NewSessionResponse": v2::NewSessionResponse,
     "ResumeSessionResponse": v1::ResumeSessionResponse = "ResumeSessionResponse": v2::ResumeSessionResponse,
     "LoadSessionResponse": v1::LoadSessionResponse = "ResumeSessionResponse": v2::ResumeSessionResponse,
+    "NewSessionRequest": v1::NewSessionRequest = "NewSessionRequest": v2::NewSessionRequest,
     "ResumeSessionRequest": v1::ResumeSessionRequest = "ResumeSessionRequest": v2::ResumeSessionRequest,
     "LoadSessionRequest": v1::LoadSessionRequest = "ResumeSessionRequest": v2::ResumeSessionRequest,
     "PromptRequest": v1::PromptRequest = "PromptRequest": v2::PromptRequest,
@@ -3457,7 +3492,6 @@ pairs!( {
     "ElicitationCapabilities": v1::ElicitationCapabilities = "ElicitationCapabilities": v2::ElicitationCapabilities,
     "ElicitationFormCapabilities": v1::ElicitationFormCapabilities = "ElicitationFormCapabilities": v2::ElicitationFormCapabilities,
     "ElicitationUrlCapabilities": v1::ElicitationUrlCapabilities = "ElicitationUrlCapabilities": v2::ElicitationUrlCapabilities,
-    "NewSessionRequest": v1::NewSessionRequest = "NewSessionRequest": v2::NewSessionRequest,
     "HttpHeader": v1::HttpHeader = "HttpHeader": v2::HttpHeader,
     "McpServerHttp": v1::McpServerHttp = "McpServerHttp": v2::McpServerHttp,
     "McpServerStdio": v1::McpServerStdio = "McpServerStdio": v2::McpServerStdio,

@@ -3255,6 +3255,8 @@ pub struct SessionCapabilities {
     pub additional_directories: Option<SessionAdditionalDirectoriesCapabilities>,
     /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
+    /// Support for `systemPrompt`; absent and null both mean unsupported.
+    pub system_prompt: Option<SessionSystemPromptCapabilities>,
 }
 
 impl SessionCapabilities {
@@ -3306,6 +3308,16 @@ impl SessionCapabilities {
         self.meta = meta.into_option();
         self
     }
+
+    /// Sets [`system_prompt`](Self::system_prompt).
+    #[must_use]
+    pub fn with_system_prompt(
+        mut self,
+        system_prompt: impl Into<Option<SessionSystemPromptCapabilities>>,
+    ) -> Self {
+        self.system_prompt = system_prompt.into();
+        self
+    }
 }
 
 runtime::members!(SessionCapabilities {
@@ -3314,6 +3326,7 @@ runtime::members!(SessionCapabilities {
     delete "delete": Option<SessionDeleteCapabilities> = optional + or_default,
     additional_directories "additionalDirectories": Option<SessionAdditionalDirectoriesCapabilities> = optional + or_default,
     meta "_meta": Option<Meta> = optional + or_default,
+    system_prompt "systemPrompt": Option<SessionSystemPromptCapabilities> = optional + or_default,
 });
 
 /// Content types that an agent accepts in `session/prompt`.
@@ -5190,6 +5203,8 @@ pub enum SessionUpdate {
     TerminalOutputChunk(TerminalOutputChunk),
     /// New or changed plan; other plans are unaffected.
     PlanUpdate(PlanUpdate),
+    /// A plan was removed.
+    PlanRemoved(PlanRemoved),
     /// Complete list of slash commands, which replaces the previous one.
     AvailableCommandsUpdate(AvailableCommandsUpdate),
     /// All config options with their values, after a change.
@@ -5204,6 +5219,12 @@ pub enum SessionUpdate {
     CompactionUpdate(CompactionUpdate),
     /// Next chunk of a compaction summary.
     CompactionSummaryChunk(CompactionSummaryChunk),
+    /// New or changed child session.
+    SubagentUpdate(SubagentUpdate),
+    /// New or changed message between two sessions.
+    SessionMessage(SessionMessage),
+    /// Next chunk of a message between two sessions.
+    SessionMessageChunk(SessionMessageChunk),
     /// End of the replay of `session/resume`.
     ReplayComplete(ReplayComplete),
     /// Unknown variant, preserved as received.
@@ -5264,6 +5285,12 @@ impl From<PlanUpdate> for SessionUpdate {
     }
 }
 
+impl From<PlanRemoved> for SessionUpdate {
+    fn from(value: PlanRemoved) -> Self {
+        Self::PlanRemoved(value)
+    }
+}
+
 impl From<AvailableCommandsUpdate> for SessionUpdate {
     fn from(value: AvailableCommandsUpdate) -> Self {
         Self::AvailableCommandsUpdate(value)
@@ -5306,6 +5333,24 @@ impl From<CompactionSummaryChunk> for SessionUpdate {
     }
 }
 
+impl From<SubagentUpdate> for SessionUpdate {
+    fn from(value: SubagentUpdate) -> Self {
+        Self::SubagentUpdate(value)
+    }
+}
+
+impl From<SessionMessage> for SessionUpdate {
+    fn from(value: SessionMessage) -> Self {
+        Self::SessionMessage(value)
+    }
+}
+
+impl From<SessionMessageChunk> for SessionUpdate {
+    fn from(value: SessionMessageChunk) -> Self {
+        Self::SessionMessageChunk(value)
+    }
+}
+
 impl From<ReplayComplete> for SessionUpdate {
     fn from(value: ReplayComplete) -> Self {
         Self::ReplayComplete(value)
@@ -5331,6 +5376,7 @@ impl TaggedUnion for SessionUpdate {
             "terminal_update" => variant.payload().map(Self::TerminalUpdate),
             "terminal_output_chunk" => variant.payload().map(Self::TerminalOutputChunk),
             "plan_update" => variant.payload().map(Self::PlanUpdate),
+            "plan_removed" => variant.payload().map(Self::PlanRemoved),
             "available_commands_update" => {
                 variant.payload().map(Self::AvailableCommandsUpdate)
             }
@@ -5342,6 +5388,9 @@ impl TaggedUnion for SessionUpdate {
             "compaction_summary_chunk" => {
                 variant.payload().map(Self::CompactionSummaryChunk)
             }
+            "subagent_update" => variant.payload().map(Self::SubagentUpdate),
+            "session_message" => variant.payload().map(Self::SessionMessage),
+            "session_message_chunk" => variant.payload().map(Self::SessionMessageChunk),
             "replay_complete" => variant.payload().map(Self::ReplayComplete),
             other => variant.unknown(other).map(Self::Unknown),
         }
@@ -5418,6 +5467,9 @@ impl runtime::Members for SessionUpdate {
             Self::PlanUpdate(payload) => {
                 runtime::write_variant(out, ["sessionUpdate", "plan_update"], payload)
             }
+            Self::PlanRemoved(payload) => {
+                runtime::write_variant(out, ["sessionUpdate", "plan_removed"], payload)
+            }
             Self::AvailableCommandsUpdate(payload) => {
                 runtime::write_variant(
                     out,
@@ -5459,6 +5511,27 @@ impl runtime::Members for SessionUpdate {
                     payload,
                 )
             }
+            Self::SubagentUpdate(payload) => {
+                runtime::write_variant(
+                    out,
+                    ["sessionUpdate", "subagent_update"],
+                    payload,
+                )
+            }
+            Self::SessionMessage(payload) => {
+                runtime::write_variant(
+                    out,
+                    ["sessionUpdate", "session_message"],
+                    payload,
+                )
+            }
+            Self::SessionMessageChunk(payload) => {
+                runtime::write_variant(
+                    out,
+                    ["sessionUpdate", "session_message_chunk"],
+                    payload,
+                )
+            }
             Self::ReplayComplete(payload) => {
                 runtime::write_variant(
                     out,
@@ -5484,6 +5557,7 @@ runtime::tagged_union!(SessionUpdate ["sessionUpdate"] {
     "terminal_update": TerminalUpdate,
     "terminal_output_chunk": TerminalOutputChunk,
     "plan_update": PlanUpdate,
+    "plan_removed": PlanRemoved,
     "available_commands_update": AvailableCommandsUpdate,
     "config_option_update": ConfigOptionUpdate,
     "session_info_update": SessionInfoUpdate,
@@ -5491,6 +5565,9 @@ runtime::tagged_union!(SessionUpdate ["sessionUpdate"] {
     "notice": Notice,
     "compaction_update": CompactionUpdate,
     "compaction_summary_chunk": CompactionSummaryChunk,
+    "subagent_update": SubagentUpdate,
+    "session_message": SessionMessage,
+    "session_message_chunk": SessionMessageChunk,
     "replay_complete": ReplayComplete,
 });
 
@@ -5699,6 +5776,8 @@ pub enum BackgroundWork {
     Terminal(BackgroundTerminal),
     /// Tool call that continues without a process of its own, possibly waiting or paused.
     ToolCall(BackgroundToolCall),
+    /// Child session that is running.
+    Subagent(BackgroundSubagent),
     /// Unknown kind of work, preserved as received; it still counts as work.
     Unknown(UnknownVariant),
 }
@@ -5715,6 +5794,12 @@ impl From<BackgroundToolCall> for BackgroundWork {
     }
 }
 
+impl From<BackgroundSubagent> for BackgroundWork {
+    fn from(value: BackgroundSubagent) -> Self {
+        Self::Subagent(value)
+    }
+}
+
 impl TaggedUnion for BackgroundWork {
     const TAG: &'static str = "type";
 
@@ -5722,6 +5807,7 @@ impl TaggedUnion for BackgroundWork {
         match tag {
             "terminal" => variant.payload().map(Self::Terminal),
             "tool_call" => variant.payload().map(Self::ToolCall),
+            "subagent" => variant.payload().map(Self::Subagent),
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
@@ -5739,6 +5825,9 @@ impl runtime::Members for BackgroundWork {
             Self::ToolCall(payload) => {
                 runtime::write_variant(out, ["type", "tool_call"], payload)
             }
+            Self::Subagent(payload) => {
+                runtime::write_variant(out, ["type", "subagent"], payload)
+            }
             Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
@@ -5747,6 +5836,7 @@ impl runtime::Members for BackgroundWork {
 runtime::tagged_union!(BackgroundWork ["type"] {
     "terminal": BackgroundTerminal,
     "tool_call": BackgroundToolCall,
+    "subagent": BackgroundSubagent,
 });
 
 /// Process that runs in the background.
@@ -6077,8 +6167,10 @@ pub enum StateUpdate {
     Idle(IdleStateUpdate),
     /// Blocked until the user acts.
     RequiresAction(RequiresActionStateUpdate),
+    /// The agent can no longer observe the session, which may still be running.
+    Unknown(UnknownStateUpdate),
     /// Unknown state, preserved as received. Clients show it as busy, never as idle.
-    Unknown(UnknownVariant),
+    Unrecognized(UnknownVariant),
 }
 
 impl From<RunningStateUpdate> for StateUpdate {
@@ -6099,6 +6191,12 @@ impl From<RequiresActionStateUpdate> for StateUpdate {
     }
 }
 
+impl From<UnknownStateUpdate> for StateUpdate {
+    fn from(value: UnknownStateUpdate) -> Self {
+        Self::Unknown(value)
+    }
+}
+
 impl TaggedUnion for StateUpdate {
     const TAG: &'static str = "state";
 
@@ -6107,7 +6205,8 @@ impl TaggedUnion for StateUpdate {
             "running" => variant.payload().map(Self::Running),
             "idle" => variant.payload().map(Self::Idle),
             "requires_action" => variant.payload().map(Self::RequiresAction),
-            other => variant.unknown(other).map(Self::Unknown),
+            "unknown" => variant.payload().map(Self::Unknown),
+            other => variant.unknown(other).map(Self::Unrecognized),
         }
     }
 }
@@ -6127,7 +6226,10 @@ impl runtime::Members for StateUpdate {
             Self::RequiresAction(payload) => {
                 runtime::write_variant(out, ["state", "requires_action"], payload)
             }
-            Self::Unknown(variant) => runtime::Members::write(variant, out),
+            Self::Unknown(payload) => {
+                runtime::write_variant(out, ["state", "unknown"], payload)
+            }
+            Self::Unrecognized(variant) => runtime::Members::write(variant, out),
         }
     }
 }
@@ -6136,6 +6238,7 @@ runtime::tagged_union!(StateUpdate ["state"] {
     "running": RunningStateUpdate,
     "idle": IdleStateUpdate,
     "requires_action": RequiresActionStateUpdate,
+    "unknown": UnknownStateUpdate,
 });
 
 /// Next chunk of a tool call's output.
@@ -6533,6 +6636,10 @@ runtime::members!(TerminalOutputChunk {
 pub enum PlanUpdateContent {
     /// List of steps with their progress.
     Items(PlanItems),
+    /// File that contains the plan.
+    File(PlanFile),
+    /// Markdown text.
+    Markdown(PlanMarkdown),
     /// Unknown format, preserved as received. It still replaces the plan with the same id.
     Unknown(UnknownVariant),
 }
@@ -6543,12 +6650,26 @@ impl From<PlanItems> for PlanUpdateContent {
     }
 }
 
+impl From<PlanFile> for PlanUpdateContent {
+    fn from(value: PlanFile) -> Self {
+        Self::File(value)
+    }
+}
+
+impl From<PlanMarkdown> for PlanUpdateContent {
+    fn from(value: PlanMarkdown) -> Self {
+        Self::Markdown(value)
+    }
+}
+
 impl TaggedUnion for PlanUpdateContent {
     const TAG: &'static str = "type";
 
     fn read(tag: &str, variant: VariantReader<'_, '_>) -> Result<Self, StrictError> {
         match tag {
             "items" => variant.payload().map(Self::Items),
+            "file" => variant.payload().map(Self::File),
+            "markdown" => variant.payload().map(Self::Markdown),
             other => variant.unknown(other).map(Self::Unknown),
         }
     }
@@ -6563,12 +6684,20 @@ impl runtime::Members for PlanUpdateContent {
             Self::Items(payload) => {
                 runtime::write_variant(out, ["type", "items"], payload)
             }
+            Self::File(payload) => runtime::write_variant(out, ["type", "file"], payload),
+            Self::Markdown(payload) => {
+                runtime::write_variant(out, ["type", "markdown"], payload)
+            }
             Self::Unknown(variant) => runtime::Members::write(variant, out),
         }
     }
 }
 
-runtime::tagged_union!(PlanUpdateContent ["type"] { "items": PlanItems });
+runtime::tagged_union!(PlanUpdateContent ["type"] {
+    "items": PlanItems,
+    "file": PlanFile,
+    "markdown": PlanMarkdown,
+});
 
 /// Identifier of a plan within its session, assigned by the agent.
 ///
@@ -7608,7 +7737,7 @@ runtime::members!(LogoutAuthRequest { meta "_meta": Option<Meta> = optional + or
 /// Specification: [Creating a session](https://agentclientprotocol.com/protocol/v2/session-setup#creating-a-session).
 ///
 /// Handled by [`Agent::new_session`], sent by [`AgentHandle::new_session`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct NewSessionRequest {
     /// Absolute path of the session's working directory. Relative paths in the session resolve
@@ -7621,6 +7750,9 @@ pub struct NewSessionRequest {
     pub mcp_servers: Vec<McpServer>,
     /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
+    /// System prompt; absent means the agent's default instructions. Only for agents that
+    /// advertise `session.systemPrompt`.
+    pub system_prompt: Option<SystemPrompt>,
 }
 
 impl NewSessionRequest {
@@ -7632,6 +7764,7 @@ impl NewSessionRequest {
             additional_directories: Vec::new(),
             mcp_servers: Vec::new(),
             meta: None,
+            system_prompt: None,
         }
     }
 
@@ -7658,6 +7791,16 @@ impl NewSessionRequest {
         self.meta = meta.into_option();
         self
     }
+
+    /// Sets [`system_prompt`](Self::system_prompt).
+    #[must_use]
+    pub fn with_system_prompt(
+        mut self,
+        system_prompt: impl Into<Option<SystemPrompt>>,
+    ) -> Self {
+        self.system_prompt = system_prompt.into();
+        self
+    }
 }
 
 runtime::members!(NewSessionRequest {
@@ -7665,6 +7808,7 @@ runtime::members!(NewSessionRequest {
     additional_directories "additionalDirectories": Vec<AbsolutePath> = optional + or_null,
     mcp_servers "mcpServers": Vec<McpServer> = optional + or_null,
     meta "_meta": Option<Meta> = optional + or_default,
+    system_prompt "systemPrompt": Option<SystemPrompt> = optional,
 });
 
 /// Connection parameters of an MCP server whose tools the agent uses.
@@ -7979,7 +8123,7 @@ runtime::members!(DeleteSessionRequest {
 /// Specification: [Resuming sessions](https://agentclientprotocol.com/protocol/v2/session-setup#resuming-sessions).
 ///
 /// Handled by [`Agent::resume_session`], sent by [`AgentHandle::resume_session`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ResumeSessionRequest {
     /// Session that this message refers to.
@@ -7997,6 +8141,9 @@ pub struct ResumeSessionRequest {
     pub replay_from: Option<ReplayFrom>,
     /// Extension data outside the protocol; receivers ignore unknown keys.
     pub meta: Option<Meta>,
+    /// System prompt. If absent, the agent uses the previous one or its default instructions.
+    /// Only for agents that advertise `session.systemPrompt`.
+    pub system_prompt: Option<SystemPrompt>,
 }
 
 impl ResumeSessionRequest {
@@ -8010,6 +8157,7 @@ impl ResumeSessionRequest {
             mcp_servers: Vec::new(),
             replay_from: None,
             meta: None,
+            system_prompt: None,
         }
     }
 
@@ -8046,6 +8194,16 @@ impl ResumeSessionRequest {
         self.meta = meta.into_option();
         self
     }
+
+    /// Sets [`system_prompt`](Self::system_prompt).
+    #[must_use]
+    pub fn with_system_prompt(
+        mut self,
+        system_prompt: impl Into<Option<SystemPrompt>>,
+    ) -> Self {
+        self.system_prompt = system_prompt.into();
+        self
+    }
 }
 
 runtime::members!(ResumeSessionRequest {
@@ -8055,6 +8213,7 @@ runtime::members!(ResumeSessionRequest {
     mcp_servers "mcpServers": Vec<McpServer> = optional + or_null,
     replay_from "replayFrom": Option<ReplayFrom> = optional,
     meta "_meta": Option<Meta> = optional + or_default,
+    system_prompt "systemPrompt": Option<SystemPrompt> = optional,
 });
 
 /// Position at which the replay of a session's history starts.
@@ -8976,6 +9135,713 @@ runtime::members!(ReplayComplete { meta "_meta": Option<Meta> = optional + or_de
 pub struct IdempotencyKey(Arc<str>);
 
 runtime::string_id!(IdempotencyKey);
+
+/// Declares support for `systemPrompt`; `{}` means that it is appended.
+///
+/// Of the Preview of version 2: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SessionSystemPromptCapabilities {
+    /// Modes supported in addition to `append`; absent when there are none.
+    pub mode: Option<SessionSystemPromptModeCapabilities>,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SessionSystemPromptCapabilities {
+    /// Creates the value with no field set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`mode`](Self::mode).
+    #[must_use]
+    pub fn with_mode(
+        mut self,
+        mode: impl Into<Option<SessionSystemPromptModeCapabilities>>,
+    ) -> Self {
+        self.mode = mode.into();
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SessionSystemPromptCapabilities {
+    mode "mode": Option<SessionSystemPromptModeCapabilities> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// System prompt modes that an agent supports in addition to `append`.
+///
+/// Of the Preview of version 2: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SessionSystemPromptModeCapabilities {
+    /// Support for replacing the agent's own system prompt; absent and null both mean
+    /// unsupported.
+    pub override_: Option<SessionSystemPromptOverrideCapabilities>,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SessionSystemPromptModeCapabilities {
+    /// Creates the value with no field set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`override_`](Self::override_).
+    #[must_use]
+    pub fn with_override(
+        mut self,
+        override_: impl Into<Option<SessionSystemPromptOverrideCapabilities>>,
+    ) -> Self {
+        self.override_ = override_.into();
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SessionSystemPromptModeCapabilities {
+    override_ "override": Option<SessionSystemPromptOverrideCapabilities> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Declares support for replacing the agent's own system prompt; `{}` suffices.
+///
+/// Of the Preview of version 2: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SessionSystemPromptOverrideCapabilities {
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SessionSystemPromptOverrideCapabilities {
+    /// Creates the value with no field set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SessionSystemPromptOverrideCapabilities {
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Child session that runs in the background.
+///
+/// Of the Preview of version 2:
+/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackgroundSubagent {
+    /// Child session that works in the background.
+    pub session_id: SessionId,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl BackgroundSubagent {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(session_id: impl Into<SessionId>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            meta: None,
+        }
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(BackgroundSubagent {
+    session_id "sessionId": SessionId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Reports that the agent can no longer observe a session.
+///
+/// The previous state is no longer certain. The update does not cancel or close anything.
+///
+/// Of the Preview of version 2: [Current work state](https://agentclientprotocol.com/rfds/subagents#current-work-state).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct UnknownStateUpdate {
+    /// Complete list of background work; absent means not reported, an empty list means none.
+    /// An agent that reports it includes it in every state update.
+    pub background: Option<Vec<BackgroundWork>>,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl UnknownStateUpdate {
+    /// Creates the value with no field set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`background`](Self::background).
+    #[must_use]
+    pub fn with_background(mut self, background: Vec<BackgroundWork>) -> Self {
+        self.background = Some(background);
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(UnknownStateUpdate {
+    background "background": Option<Vec<BackgroundWork>> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Plan stored in a file.
+///
+/// Of the Preview of version 2: [File plans](https://agentclientprotocol.com/protocol/v2/draft/agent-plan#file-plans).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlanFile {
+    /// Id of the plan within its session.
+    pub plan_id: PlanId,
+    /// URI that identifies the file.
+    pub uri: String,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl PlanFile {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(plan_id: impl Into<PlanId>, uri: impl Into<String>) -> Self {
+        Self {
+            plan_id: plan_id.into(),
+            uri: uri.into(),
+            meta: None,
+        }
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(PlanFile {
+    plan_id "planId": PlanId = required,
+    uri "uri": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Plan as Markdown text.
+///
+/// Of the Preview of version 2: [Markdown plans](https://agentclientprotocol.com/protocol/v2/draft/agent-plan#markdown-plans).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlanMarkdown {
+    /// Id of the plan within its session.
+    pub plan_id: PlanId,
+    /// Complete text in Markdown.
+    pub content: String,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl PlanMarkdown {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(plan_id: impl Into<PlanId>, content: impl Into<String>) -> Self {
+        Self {
+            plan_id: plan_id.into(),
+            content: content.into(),
+            meta: None,
+        }
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(PlanMarkdown {
+    plan_id "planId": PlanId = required,
+    content "content": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Reports that a plan was removed.
+///
+/// Of the Preview of version 2: [Removing plans](https://agentclientprotocol.com/protocol/v2/draft/agent-plan#removing-plans).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlanRemoved {
+    /// Plan that was removed.
+    pub plan_id: PlanId,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl PlanRemoved {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(plan_id: impl Into<PlanId>) -> Self {
+        Self {
+            plan_id: plan_id.into(),
+            meta: None,
+        }
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(PlanRemoved {
+    plan_id "planId": PlanId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Operations that a client may perform on a child session.
+///
+/// Only the agent may perform others.
+///
+/// Of the Preview of version 2:
+/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SubagentSessionCapabilities {
+    /// Present when the client may send `session/cancel`; `{}` suffices.
+    pub cancel: Option<SessionCancelCapabilities>,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SubagentSessionCapabilities {
+    /// Creates the value with no field set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`cancel`](Self::cancel).
+    #[must_use]
+    pub fn with_cancel(
+        mut self,
+        cancel: impl Into<Option<SessionCancelCapabilities>>,
+    ) -> Self {
+        self.cancel = cancel.into();
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SubagentSessionCapabilities {
+    cancel "cancel": Option<SessionCancelCapabilities> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Declares that `session/cancel` is allowed for a child session; `{}` suffices.
+///
+/// It stops the work and keeps the session.
+///
+/// Of the Preview of version 2:
+/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SessionCancelCapabilities {
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SessionCancelCapabilities {
+    /// Creates the value with no field set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SessionCancelCapabilities {
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// New or changed child session.
+///
+/// The first update announces the child session and precedes everything else about it.
+/// Absent members are unchanged, null clears a value, and any other value replaces it.
+///
+/// Of the Preview of version 2:
+/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SubagentUpdate {
+    /// Child session; its own updates carry this id.
+    pub session_id: SessionId,
+    /// Display name of the child session.
+    pub title: Patch<String>,
+    /// Purpose of the child session, shown to the user.
+    pub description: Patch<String>,
+    /// Operations that the client may perform on the child session; initially none.
+    pub capabilities: Patch<SubagentSessionCapabilities>,
+    /// State of the child session; null means unknown, not idle.
+    pub state: Patch<StateUpdate>,
+    /// Absolute path of the child session's working directory; the parent's when not set.
+    pub cwd: Patch<AbsolutePath>,
+    /// Absolute paths of workspace roots in addition to `cwd`. If not set, those of the parent;
+    /// an empty list means none.
+    pub additional_directories: Patch<Vec<AbsolutePath>>,
+    /// Extension data outside the protocol; absent means unchanged, null removes it. An object
+    /// is merged by top-level key, where null removes a key.
+    pub meta: Patch<Meta>,
+}
+
+impl SubagentUpdate {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(session_id: impl Into<SessionId>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            title: Patch::Absent,
+            description: Patch::Absent,
+            capabilities: Patch::Absent,
+            state: Patch::Absent,
+            cwd: Patch::Absent,
+            additional_directories: Patch::Absent,
+            meta: Patch::Absent,
+        }
+    }
+
+    /// Sets [`title`](Self::title).
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<Patch<String>>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// Sets [`description`](Self::description).
+    #[must_use]
+    pub fn with_description(mut self, description: impl Into<Patch<String>>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    /// Sets [`capabilities`](Self::capabilities).
+    #[must_use]
+    pub fn with_capabilities(
+        mut self,
+        capabilities: impl Into<Patch<SubagentSessionCapabilities>>,
+    ) -> Self {
+        self.capabilities = capabilities.into();
+        self
+    }
+
+    /// Sets [`state`](Self::state).
+    #[must_use]
+    pub fn with_state(mut self, state: impl Into<Patch<StateUpdate>>) -> Self {
+        self.state = state.into();
+        self
+    }
+
+    /// Sets [`cwd`](Self::cwd).
+    #[must_use]
+    pub fn with_cwd(mut self, cwd: impl Into<Patch<AbsolutePath>>) -> Self {
+        self.cwd = cwd.into();
+        self
+    }
+
+    /// Sets [`additional_directories`](Self::additional_directories).
+    #[must_use]
+    pub fn with_additional_directories(
+        mut self,
+        additional_directories: impl Into<Patch<Vec<AbsolutePath>>>,
+    ) -> Self {
+        self.additional_directories = additional_directories.into();
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta(mut self, meta: impl Into<Patch<Meta>>) -> Self {
+        self.meta = meta.into();
+        self
+    }
+}
+
+runtime::members!(SubagentUpdate {
+    session_id "sessionId": SessionId = required,
+    title "title": Patch<String> = optional + or_default,
+    description "description": Patch<String> = optional + or_default,
+    capabilities "capabilities": Patch<SubagentSessionCapabilities> = optional + or_default,
+    state "state": Patch<StateUpdate> = optional + or_default,
+    cwd "cwd": Patch<AbsolutePath> = optional,
+    additional_directories "additionalDirectories": Patch<Vec<AbsolutePath>> = optional,
+    meta "_meta": Patch<Meta> = optional + or_default,
+});
+
+/// New or changed message between two sessions.
+///
+/// Absent members are unchanged, null clears a value, and any other value replaces it.
+///
+/// Of the Preview of version 2:
+/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SessionMessage {
+    /// Id of the message within the session that reports it.
+    pub message_id: MessageId,
+    /// Session that sends the message.
+    pub sender_session_id: Patch<SessionId>,
+    /// Session that receives the message.
+    pub recipient_session_id: Patch<SessionId>,
+    /// Id of the message in the sender's session, when the recipient's session reports it.
+    pub sender_message_id: Patch<MessageId>,
+    /// Id of the message in the recipient's session, when the sender's session reports it.
+    pub recipient_message_id: Patch<MessageId>,
+    /// Complete content so far; null and an empty list remove it.
+    pub content: Patch<Vec<ContentBlock>>,
+    /// Extension data outside the protocol; absent means unchanged, null removes it. An object
+    /// is merged by top-level key, where null removes a key.
+    pub meta: Patch<Meta>,
+}
+
+impl SessionMessage {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(message_id: impl Into<MessageId>) -> Self {
+        Self {
+            message_id: message_id.into(),
+            sender_session_id: Patch::Absent,
+            recipient_session_id: Patch::Absent,
+            sender_message_id: Patch::Absent,
+            recipient_message_id: Patch::Absent,
+            content: Patch::Absent,
+            meta: Patch::Absent,
+        }
+    }
+
+    /// Sets [`sender_session_id`](Self::sender_session_id).
+    #[must_use]
+    pub fn with_sender_session_id(
+        mut self,
+        sender_session_id: impl Into<Patch<SessionId>>,
+    ) -> Self {
+        self.sender_session_id = sender_session_id.into();
+        self
+    }
+
+    /// Sets [`recipient_session_id`](Self::recipient_session_id).
+    #[must_use]
+    pub fn with_recipient_session_id(
+        mut self,
+        recipient_session_id: impl Into<Patch<SessionId>>,
+    ) -> Self {
+        self.recipient_session_id = recipient_session_id.into();
+        self
+    }
+
+    /// Sets [`sender_message_id`](Self::sender_message_id).
+    #[must_use]
+    pub fn with_sender_message_id(
+        mut self,
+        sender_message_id: impl Into<Patch<MessageId>>,
+    ) -> Self {
+        self.sender_message_id = sender_message_id.into();
+        self
+    }
+
+    /// Sets [`recipient_message_id`](Self::recipient_message_id).
+    #[must_use]
+    pub fn with_recipient_message_id(
+        mut self,
+        recipient_message_id: impl Into<Patch<MessageId>>,
+    ) -> Self {
+        self.recipient_message_id = recipient_message_id.into();
+        self
+    }
+
+    /// Sets [`content`](Self::content).
+    #[must_use]
+    pub fn with_content(mut self, content: impl Into<Patch<Vec<ContentBlock>>>) -> Self {
+        self.content = content.into();
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta(mut self, meta: impl Into<Patch<Meta>>) -> Self {
+        self.meta = meta.into();
+        self
+    }
+}
+
+runtime::members!(SessionMessage {
+    message_id "messageId": MessageId = required,
+    sender_session_id "senderSessionId": Patch<SessionId> = optional + or_default,
+    recipient_session_id "recipientSessionId": Patch<SessionId> = optional + or_default,
+    sender_message_id "senderMessageId": Patch<MessageId> = optional + or_default,
+    recipient_message_id "recipientMessageId": Patch<MessageId> = optional + or_default,
+    content "content": Patch<Vec<ContentBlock>> = optional + or_default + valid_items,
+    meta "_meta": Patch<Meta> = optional + or_default,
+});
+
+/// Next chunk of a message between two sessions.
+///
+/// A `session_message` names sender and recipient, before or after the chunk.
+///
+/// Of the Preview of version 2:
+/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SessionMessageChunk {
+    /// Message that is extended.
+    pub message_id: MessageId,
+    /// Content to append.
+    pub content: ContentBlock,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SessionMessageChunk {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(
+        message_id: impl Into<MessageId>,
+        content: impl Into<ContentBlock>,
+    ) -> Self {
+        Self {
+            message_id: message_id.into(),
+            content: content.into(),
+            meta: None,
+        }
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SessionMessageChunk {
+    message_id "messageId": MessageId = required,
+    content "content": ContentBlock = required,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// System prompt that the client sets for the model.
+///
+/// An agent that cannot apply it fails the request instead of ignoring it.
+///
+/// Of the Preview of version 2: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SystemPrompt {
+    /// Appends the prompt to the agent's own, or replaces that.
+    pub mode: SystemPromptMode,
+    /// Instructions, never an empty list. Only text, until a capability allows more.
+    pub content: Vec<ContentBlock>,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SystemPrompt {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(mode: impl Into<SystemPromptMode>, content: Vec<ContentBlock>) -> Self {
+        Self {
+            mode: mode.into(),
+            content,
+            meta: None,
+        }
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SystemPrompt {
+    mode "mode": SystemPromptMode = required,
+    content "content": Vec<ContentBlock> = required,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Mode of a client's system prompt: appended to the agent's own, or replacing it.
+///
+/// Agents reject unknown names.
+///
+/// Of the Preview of version 2: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SystemPromptMode {
+    /// Appended to the agent's own with equal weight. Every agent with the capability supports
+    /// it.
+    Append,
+    /// Replaces the agent's own; tools, permissions and settings are unaffected. Only if the
+    /// agent advertises `mode.override`.
+    Override,
+    /// Any other name, custom or from a later protocol version.
+    Unknown(String),
+}
+
+runtime::string_enum!(SystemPromptMode { Append = "append", Override = "override", ..Unknown });
 
 impl Params for RequestPermissionRequest {
     fn session_id(&self) -> Option<&str> {

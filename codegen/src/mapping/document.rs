@@ -3,7 +3,8 @@
 //! It has two lists. `lost` has the types without an equal, with a `reason`. `pairs` has a row for
 //! each pair of types (`type`, or `v1` and `v2`) whose other form cannot be found by its name and
 //! those of its members; `only` names the version to which it converts, if only to one. An overlay
-//! adds rows, and members and variants to rows.
+//! adds rows, and members and variants to rows; one about the same name of version 2 replaces the
+//! earlier one.
 //!
 //! - `members`: the names of a member in both versions; or its name in one and the reason why it is
 //!   `lost`. `given` is the value of a required member for an absent source. `null` is the value
@@ -177,6 +178,15 @@ pub(super) fn read(mapping: &mut Mapping, file: &str, text: &str) -> Result<(), 
         let same = |known: &&mut Pair| known.names == pair.names;
         match mapping.pairs.iter_mut().find(same) {
             Some(known) => {
+                let (members, variants) = (&pair.members, &pair.variants);
+                known.members.retain(|old| {
+                    let v2 = &old.names.v2;
+                    v2.is_empty() || members.iter().all(|new| new.names.v2 != *v2)
+                });
+                known.variants.retain(|old| {
+                    let v2 = &old.names.v2;
+                    v2.is_none() || variants.iter().all(|new| new.names.v2 != *v2)
+                });
                 known.members.extend(pair.members);
                 known.variants.extend(pair.variants);
             }

@@ -3,7 +3,7 @@
 #![allow(unreachable_pub, dead_code, reason = "each test is a crate of its own")]
 #![allow(clippy::expect_used, reason = "a helper of tests fails by panicking")]
 
-use acp_schema::{Document, Error, V1_UNSTABLE, V2, V2_UNSTABLE};
+use acp_schema::{Document, V1_UNSTABLE, V2_UNSTABLE};
 use agent_client_protocol_schema::{v1, v2};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -56,20 +56,29 @@ pub fn versions() -> [Version; 2] {
 
 /// Returns the bundled documents with their overlays.
 pub fn ours() -> [Document; 2] {
-    with_proposals(Document::v2())
-}
-
-/// Returns the documents without the overlay of the Preview, which the official types lack.
-pub fn compared() -> [Document; 2] {
-    with_proposals(Document::parse("v2.json", V2))
-}
-
-fn with_proposals(second: Result<Document, Error>) -> [Document; 2] {
     [
         Document::v1().and_then(|document| document.overlay("v1.unstable.json", V1_UNSTABLE)),
-        second.and_then(|document| document.overlay("v2.unstable.json", V2_UNSTABLE)),
+        Document::v2().and_then(|document| document.overlay("v2.unstable.json", V2_UNSTABLE)),
     ]
     .map(|document| document.expect("the bundled documents are valid"))
+}
+
+/// Removes what the official types, those of proposals too, lack of the Preview of version 2.
+const LACKING: &str = r#"{"x-patch": [
+    {"op": "remove", "path": "/$defs/ReplayComplete"},
+    {"op": "remove", "path": "/$defs/IdempotencyKey"},
+    {"op": "remove", "path": "/$defs/PromptRequest/properties/idempotencyKey"},
+    {"op": "test", "path": "/$defs/SessionUpdate/anyOf/24/properties/sessionUpdate/const", "value": "replay_complete"},
+    {"op": "remove", "path": "/$defs/SessionUpdate/anyOf/24"},
+    {"op": "test", "path": "/$defs/SessionUpdate/anyOf/23/not/anyOf/23/properties/sessionUpdate/const", "value": "replay_complete"},
+    {"op": "remove", "path": "/$defs/SessionUpdate/anyOf/23/not/anyOf/23"}
+]}"#;
+
+/// Returns the documents without what the official types lack.
+pub fn compared() -> [Document; 2] {
+    let [first, second] = ours();
+    let second = second.overlay("lacking.json", LACKING);
+    [first, second.expect("the patch applies")]
 }
 
 /// Returns whether a definition is an envelope. Envelopes are not compared.

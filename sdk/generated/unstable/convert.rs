@@ -1290,6 +1290,38 @@ impl Convert<v2::ResumeSessionResponse> for v1::LoadSessionResponse {
     }
 }
 
+impl Convert<v1::NewSessionRequest> for v2::NewSessionRequest {
+    fn convert(self, losses: &mut Losses) -> Option<v1::NewSessionRequest> {
+        Some(v1::NewSessionRequest {
+            cwd: optional("cwd", Some(self.cwd), losses)?,
+            additional_directories: optional(
+                "additionalDirectories",
+                Some(self.additional_directories),
+                losses,
+            )?,
+            mcp_servers: optional("mcpServers", Some(self.mcp_servers), losses)?,
+            meta: optional("_meta", self.meta, losses),
+            system_prompt: optional("systemPrompt", self.system_prompt, losses),
+        })
+    }
+}
+
+impl Convert<v2::NewSessionRequest> for v1::NewSessionRequest {
+    fn convert(self, losses: &mut Losses) -> Option<v2::NewSessionRequest> {
+        Some(v2::NewSessionRequest {
+            cwd: optional("cwd", Some(self.cwd), losses)?,
+            additional_directories: optional(
+                "additionalDirectories",
+                Some(self.additional_directories),
+                losses,
+            )?,
+            mcp_servers: optional("mcpServers", Some(self.mcp_servers), losses)?,
+            meta: optional("_meta", self.meta, losses),
+            system_prompt: optional("systemPrompt", self.system_prompt, losses),
+        })
+    }
+}
+
 impl Convert<v1::ResumeSessionRequest> for v2::ResumeSessionRequest {
     fn convert(self, losses: &mut Losses) -> Option<v1::ResumeSessionRequest> {
         if self.replay_from.is_some() {
@@ -1703,6 +1735,316 @@ impl Convert<v2::PlanItems> for v1::PlanItems {
         Some(v2::PlanItems {
             plan_id: optional("planId", Some(self.plan_id), losses)?,
             entries: optional("entries", Some(self.entries), losses)?,
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v1::PlanFile> for v2::PlanFile {
+    fn convert(self, losses: &mut Losses) -> Option<v1::PlanFile> {
+        Some(v1::PlanFile {
+            plan_id: optional("planId", Some(self.plan_id), losses)?,
+            uri: optional("uri", Some(self.uri), losses)?,
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v2::PlanFile> for v1::PlanFile {
+    fn convert(self, losses: &mut Losses) -> Option<v2::PlanFile> {
+        Some(v2::PlanFile {
+            plan_id: optional("planId", Some(self.plan_id), losses)?,
+            uri: optional("uri", Some(self.uri), losses)?,
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v1::PlanMarkdown> for v2::PlanMarkdown {
+    fn convert(self, losses: &mut Losses) -> Option<v1::PlanMarkdown> {
+        Some(v1::PlanMarkdown {
+            plan_id: optional("planId", Some(self.plan_id), losses)?,
+            content: optional("content", Some(self.content), losses)?,
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v2::PlanMarkdown> for v1::PlanMarkdown {
+    fn convert(self, losses: &mut Losses) -> Option<v2::PlanMarkdown> {
+        Some(v2::PlanMarkdown {
+            plan_id: optional("planId", Some(self.plan_id), losses)?,
+            content: optional("content", Some(self.content), losses)?,
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v1::PlanRemoved> for v2::PlanRemoved {
+    fn convert(self, losses: &mut Losses) -> Option<v1::PlanRemoved> {
+        Some(v1::PlanRemoved {
+            plan_id: optional("planId", Some(self.plan_id), losses)?,
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v2::PlanRemoved> for v1::PlanRemoved {
+    fn convert(self, losses: &mut Losses) -> Option<v2::PlanRemoved> {
+        Some(v2::PlanRemoved {
+            plan_id: optional("planId", Some(self.plan_id), losses)?,
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v1::SubagentUpdate> for v2::SubagentUpdate {
+    fn convert(self, losses: &mut Losses) -> Option<v1::SubagentUpdate> {
+        Some(v1::SubagentUpdate {
+            session_id: optional("sessionId", Some(self.session_id), losses)?,
+            title: patched("title", self.title, losses),
+            description: patched("description", self.description, losses),
+            capabilities: patched("capabilities", self.capabilities, losses),
+            state: patched("state", self.state, losses),
+            cwd: patched("cwd", self.cwd, losses),
+            additional_directories: patched(
+                "additionalDirectories",
+                self.additional_directories,
+                losses,
+            ),
+            meta: patched("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v2::SubagentUpdate> for v1::SubagentUpdate {
+    fn convert(self, losses: &mut Losses) -> Option<v2::SubagentUpdate> {
+        Some(v2::SubagentUpdate {
+            session_id: optional("sessionId", Some(self.session_id), losses)?,
+            title: patched("title", self.title, losses),
+            description: patched("description", self.description, losses),
+            capabilities: patched("capabilities", self.capabilities, losses),
+            state: patched("state", self.state, losses),
+            cwd: patched("cwd", self.cwd, losses),
+            additional_directories: patched(
+                "additionalDirectories",
+                self.additional_directories,
+                losses,
+            ),
+            meta: patched("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v1::SubagentSessionCapabilities> for v2::SubagentSessionCapabilities {
+    fn convert(self, losses: &mut Losses) -> Option<v1::SubagentSessionCapabilities> {
+        Some(v1::SubagentSessionCapabilities {
+            cancel: optional("cancel", self.cancel, losses),
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v2::SubagentSessionCapabilities> for v1::SubagentSessionCapabilities {
+    fn convert(self, losses: &mut Losses) -> Option<v2::SubagentSessionCapabilities> {
+        Some(v2::SubagentSessionCapabilities {
+            cancel: optional("cancel", self.cancel, losses),
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v1::SessionCancelCapabilities> for v2::SessionCancelCapabilities {
+    fn convert(self, losses: &mut Losses) -> Option<v1::SessionCancelCapabilities> {
+        Some(v1::SessionCancelCapabilities {
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v2::SessionCancelCapabilities> for v1::SessionCancelCapabilities {
+    fn convert(self, losses: &mut Losses) -> Option<v2::SessionCancelCapabilities> {
+        Some(v2::SessionCancelCapabilities {
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v1::SessionMessage> for v2::SessionMessage {
+    fn convert(self, losses: &mut Losses) -> Option<v1::SessionMessage> {
+        Some(v1::SessionMessage {
+            message_id: optional("messageId", Some(self.message_id), losses)?,
+            sender_session_id: patched(
+                "senderSessionId",
+                self.sender_session_id,
+                losses,
+            ),
+            recipient_session_id: patched(
+                "recipientSessionId",
+                self.recipient_session_id,
+                losses,
+            ),
+            sender_message_id: patched(
+                "senderMessageId",
+                self.sender_message_id,
+                losses,
+            ),
+            recipient_message_id: patched(
+                "recipientMessageId",
+                self.recipient_message_id,
+                losses,
+            ),
+            content: patched("content", self.content, losses),
+            meta: patched("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v2::SessionMessage> for v1::SessionMessage {
+    fn convert(self, losses: &mut Losses) -> Option<v2::SessionMessage> {
+        Some(v2::SessionMessage {
+            message_id: optional("messageId", Some(self.message_id), losses)?,
+            sender_session_id: patched(
+                "senderSessionId",
+                self.sender_session_id,
+                losses,
+            ),
+            recipient_session_id: patched(
+                "recipientSessionId",
+                self.recipient_session_id,
+                losses,
+            ),
+            sender_message_id: patched(
+                "senderMessageId",
+                self.sender_message_id,
+                losses,
+            ),
+            recipient_message_id: patched(
+                "recipientMessageId",
+                self.recipient_message_id,
+                losses,
+            ),
+            content: patched("content", self.content, losses),
+            meta: patched("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v1::SessionMessageChunk> for v2::SessionMessageChunk {
+    fn convert(self, losses: &mut Losses) -> Option<v1::SessionMessageChunk> {
+        Some(v1::SessionMessageChunk {
+            message_id: optional("messageId", Some(self.message_id), losses)?,
+            content: optional("content", Some(self.content), losses)?,
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v2::SessionMessageChunk> for v1::SessionMessageChunk {
+    fn convert(self, losses: &mut Losses) -> Option<v2::SessionMessageChunk> {
+        Some(v2::SessionMessageChunk {
+            message_id: optional("messageId", Some(self.message_id), losses)?,
+            content: optional("content", Some(self.content), losses)?,
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v1::SystemPrompt> for v2::SystemPrompt {
+    fn convert(self, losses: &mut Losses) -> Option<v1::SystemPrompt> {
+        Some(v1::SystemPrompt {
+            mode: optional("mode", Some(self.mode), losses)?,
+            content: optional("content", Some(self.content), losses)?,
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v2::SystemPrompt> for v1::SystemPrompt {
+    fn convert(self, losses: &mut Losses) -> Option<v2::SystemPrompt> {
+        Some(v2::SystemPrompt {
+            mode: optional("mode", Some(self.mode), losses)?,
+            content: optional("content", Some(self.content), losses)?,
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+text!(v2::SystemPromptMode, v1::SystemPromptMode);
+
+text!(v1::SystemPromptMode, v2::SystemPromptMode);
+
+impl Convert<v1::SessionSystemPromptCapabilities>
+for v2::SessionSystemPromptCapabilities {
+    fn convert(
+        self,
+        losses: &mut Losses,
+    ) -> Option<v1::SessionSystemPromptCapabilities> {
+        Some(v1::SessionSystemPromptCapabilities {
+            mode: optional("mode", self.mode, losses),
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v2::SessionSystemPromptCapabilities>
+for v1::SessionSystemPromptCapabilities {
+    fn convert(
+        self,
+        losses: &mut Losses,
+    ) -> Option<v2::SessionSystemPromptCapabilities> {
+        Some(v2::SessionSystemPromptCapabilities {
+            mode: optional("mode", self.mode, losses),
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v1::SessionSystemPromptModeCapabilities>
+for v2::SessionSystemPromptModeCapabilities {
+    fn convert(
+        self,
+        losses: &mut Losses,
+    ) -> Option<v1::SessionSystemPromptModeCapabilities> {
+        Some(v1::SessionSystemPromptModeCapabilities {
+            override_: optional("override", self.override_, losses),
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v2::SessionSystemPromptModeCapabilities>
+for v1::SessionSystemPromptModeCapabilities {
+    fn convert(
+        self,
+        losses: &mut Losses,
+    ) -> Option<v2::SessionSystemPromptModeCapabilities> {
+        Some(v2::SessionSystemPromptModeCapabilities {
+            override_: optional("override", self.override_, losses),
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v1::SessionSystemPromptOverrideCapabilities>
+for v2::SessionSystemPromptOverrideCapabilities {
+    fn convert(
+        self,
+        losses: &mut Losses,
+    ) -> Option<v1::SessionSystemPromptOverrideCapabilities> {
+        Some(v1::SessionSystemPromptOverrideCapabilities {
+            meta: optional("_meta", self.meta, losses),
+        })
+    }
+}
+
+impl Convert<v2::SessionSystemPromptOverrideCapabilities>
+for v1::SessionSystemPromptOverrideCapabilities {
+    fn convert(
+        self,
+        losses: &mut Losses,
+    ) -> Option<v2::SessionSystemPromptOverrideCapabilities> {
+        Some(v2::SessionSystemPromptOverrideCapabilities {
             meta: optional("_meta", self.meta, losses),
         })
     }
@@ -3314,38 +3656,6 @@ impl Convert<v2::ElicitationUrlCapabilities> for v1::ElicitationUrlCapabilities 
     }
 }
 
-impl Convert<v1::NewSessionRequest> for v2::NewSessionRequest {
-    fn convert(self, losses: &mut Losses) -> Option<v1::NewSessionRequest> {
-        Some(v1::NewSessionRequest {
-            cwd: optional("cwd", Some(self.cwd), losses)?,
-            additional_directories: optional(
-                "additionalDirectories",
-                Some(self.additional_directories),
-                losses,
-            )?,
-            mcp_servers: optional("mcpServers", Some(self.mcp_servers), losses)?,
-            meta: optional("_meta", self.meta, losses),
-            system_prompt: optional("systemPrompt", self.system_prompt, losses),
-        })
-    }
-}
-
-impl Convert<v2::NewSessionRequest> for v1::NewSessionRequest {
-    fn convert(self, losses: &mut Losses) -> Option<v2::NewSessionRequest> {
-        Some(v2::NewSessionRequest {
-            cwd: optional("cwd", Some(self.cwd), losses)?,
-            additional_directories: optional(
-                "additionalDirectories",
-                Some(self.additional_directories),
-                losses,
-            )?,
-            mcp_servers: optional("mcpServers", Some(self.mcp_servers), losses)?,
-            meta: optional("_meta", self.meta, losses),
-            system_prompt: optional("systemPrompt", self.system_prompt, losses),
-        })
-    }
-}
-
 impl Convert<v1::HttpHeader> for v2::HttpHeader {
     fn convert(self, losses: &mut Losses) -> Option<v1::HttpHeader> {
         Some(v1::HttpHeader {
@@ -3757,82 +4067,6 @@ id!(v2::McpRequestId, v1::McpRequestId);
 
 id!(v1::McpRequestId, v2::McpRequestId);
 
-impl Convert<v1::SessionSystemPromptCapabilities>
-for v2::SessionSystemPromptCapabilities {
-    fn convert(
-        self,
-        losses: &mut Losses,
-    ) -> Option<v1::SessionSystemPromptCapabilities> {
-        Some(v1::SessionSystemPromptCapabilities {
-            mode: optional("mode", self.mode, losses),
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v2::SessionSystemPromptCapabilities>
-for v1::SessionSystemPromptCapabilities {
-    fn convert(
-        self,
-        losses: &mut Losses,
-    ) -> Option<v2::SessionSystemPromptCapabilities> {
-        Some(v2::SessionSystemPromptCapabilities {
-            mode: optional("mode", self.mode, losses),
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v1::SessionSystemPromptModeCapabilities>
-for v2::SessionSystemPromptModeCapabilities {
-    fn convert(
-        self,
-        losses: &mut Losses,
-    ) -> Option<v1::SessionSystemPromptModeCapabilities> {
-        Some(v1::SessionSystemPromptModeCapabilities {
-            override_: optional("override", self.override_, losses),
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v2::SessionSystemPromptModeCapabilities>
-for v1::SessionSystemPromptModeCapabilities {
-    fn convert(
-        self,
-        losses: &mut Losses,
-    ) -> Option<v2::SessionSystemPromptModeCapabilities> {
-        Some(v2::SessionSystemPromptModeCapabilities {
-            override_: optional("override", self.override_, losses),
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v1::SessionSystemPromptOverrideCapabilities>
-for v2::SessionSystemPromptOverrideCapabilities {
-    fn convert(
-        self,
-        losses: &mut Losses,
-    ) -> Option<v1::SessionSystemPromptOverrideCapabilities> {
-        Some(v1::SessionSystemPromptOverrideCapabilities {
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v2::SessionSystemPromptOverrideCapabilities>
-for v1::SessionSystemPromptOverrideCapabilities {
-    fn convert(
-        self,
-        losses: &mut Losses,
-    ) -> Option<v2::SessionSystemPromptOverrideCapabilities> {
-        Some(v2::SessionSystemPromptOverrideCapabilities {
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
 impl Convert<v1::SessionForkCapabilities> for v2::SessionForkCapabilities {
     fn convert(self, losses: &mut Losses) -> Option<v1::SessionForkCapabilities> {
         Some(v1::SessionForkCapabilities {
@@ -4179,216 +4413,6 @@ impl Convert<v2::Usage> for v1::Usage {
     }
 }
 
-impl Convert<v1::PlanFile> for v2::PlanFile {
-    fn convert(self, losses: &mut Losses) -> Option<v1::PlanFile> {
-        Some(v1::PlanFile {
-            plan_id: optional("planId", Some(self.plan_id), losses)?,
-            uri: optional("uri", Some(self.uri), losses)?,
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v2::PlanFile> for v1::PlanFile {
-    fn convert(self, losses: &mut Losses) -> Option<v2::PlanFile> {
-        Some(v2::PlanFile {
-            plan_id: optional("planId", Some(self.plan_id), losses)?,
-            uri: optional("uri", Some(self.uri), losses)?,
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v1::PlanMarkdown> for v2::PlanMarkdown {
-    fn convert(self, losses: &mut Losses) -> Option<v1::PlanMarkdown> {
-        Some(v1::PlanMarkdown {
-            plan_id: optional("planId", Some(self.plan_id), losses)?,
-            content: optional("content", Some(self.content), losses)?,
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v2::PlanMarkdown> for v1::PlanMarkdown {
-    fn convert(self, losses: &mut Losses) -> Option<v2::PlanMarkdown> {
-        Some(v2::PlanMarkdown {
-            plan_id: optional("planId", Some(self.plan_id), losses)?,
-            content: optional("content", Some(self.content), losses)?,
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v1::PlanRemoved> for v2::PlanRemoved {
-    fn convert(self, losses: &mut Losses) -> Option<v1::PlanRemoved> {
-        Some(v1::PlanRemoved {
-            plan_id: optional("planId", Some(self.plan_id), losses)?,
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v2::PlanRemoved> for v1::PlanRemoved {
-    fn convert(self, losses: &mut Losses) -> Option<v2::PlanRemoved> {
-        Some(v2::PlanRemoved {
-            plan_id: optional("planId", Some(self.plan_id), losses)?,
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v1::SubagentSessionCapabilities> for v2::SubagentSessionCapabilities {
-    fn convert(self, losses: &mut Losses) -> Option<v1::SubagentSessionCapabilities> {
-        Some(v1::SubagentSessionCapabilities {
-            cancel: optional("cancel", self.cancel, losses),
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v2::SubagentSessionCapabilities> for v1::SubagentSessionCapabilities {
-    fn convert(self, losses: &mut Losses) -> Option<v2::SubagentSessionCapabilities> {
-        Some(v2::SubagentSessionCapabilities {
-            cancel: optional("cancel", self.cancel, losses),
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v1::SessionCancelCapabilities> for v2::SessionCancelCapabilities {
-    fn convert(self, losses: &mut Losses) -> Option<v1::SessionCancelCapabilities> {
-        Some(v1::SessionCancelCapabilities {
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v2::SessionCancelCapabilities> for v1::SessionCancelCapabilities {
-    fn convert(self, losses: &mut Losses) -> Option<v2::SessionCancelCapabilities> {
-        Some(v2::SessionCancelCapabilities {
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v1::SubagentUpdate> for v2::SubagentUpdate {
-    fn convert(self, losses: &mut Losses) -> Option<v1::SubagentUpdate> {
-        Some(v1::SubagentUpdate {
-            session_id: optional("sessionId", Some(self.session_id), losses)?,
-            title: patched("title", self.title, losses),
-            description: patched("description", self.description, losses),
-            capabilities: patched("capabilities", self.capabilities, losses),
-            state: patched("state", self.state, losses),
-            cwd: patched("cwd", self.cwd, losses),
-            additional_directories: patched(
-                "additionalDirectories",
-                self.additional_directories,
-                losses,
-            ),
-            meta: patched("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v2::SubagentUpdate> for v1::SubagentUpdate {
-    fn convert(self, losses: &mut Losses) -> Option<v2::SubagentUpdate> {
-        Some(v2::SubagentUpdate {
-            session_id: optional("sessionId", Some(self.session_id), losses)?,
-            title: patched("title", self.title, losses),
-            description: patched("description", self.description, losses),
-            capabilities: patched("capabilities", self.capabilities, losses),
-            state: patched("state", self.state, losses),
-            cwd: patched("cwd", self.cwd, losses),
-            additional_directories: patched(
-                "additionalDirectories",
-                self.additional_directories,
-                losses,
-            ),
-            meta: patched("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v1::SessionMessage> for v2::SessionMessage {
-    fn convert(self, losses: &mut Losses) -> Option<v1::SessionMessage> {
-        Some(v1::SessionMessage {
-            message_id: optional("messageId", Some(self.message_id), losses)?,
-            sender_session_id: patched(
-                "senderSessionId",
-                self.sender_session_id,
-                losses,
-            ),
-            recipient_session_id: patched(
-                "recipientSessionId",
-                self.recipient_session_id,
-                losses,
-            ),
-            sender_message_id: patched(
-                "senderMessageId",
-                self.sender_message_id,
-                losses,
-            ),
-            recipient_message_id: patched(
-                "recipientMessageId",
-                self.recipient_message_id,
-                losses,
-            ),
-            content: patched("content", self.content, losses),
-            meta: patched("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v2::SessionMessage> for v1::SessionMessage {
-    fn convert(self, losses: &mut Losses) -> Option<v2::SessionMessage> {
-        Some(v2::SessionMessage {
-            message_id: optional("messageId", Some(self.message_id), losses)?,
-            sender_session_id: patched(
-                "senderSessionId",
-                self.sender_session_id,
-                losses,
-            ),
-            recipient_session_id: patched(
-                "recipientSessionId",
-                self.recipient_session_id,
-                losses,
-            ),
-            sender_message_id: patched(
-                "senderMessageId",
-                self.sender_message_id,
-                losses,
-            ),
-            recipient_message_id: patched(
-                "recipientMessageId",
-                self.recipient_message_id,
-                losses,
-            ),
-            content: patched("content", self.content, losses),
-            meta: patched("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v1::SessionMessageChunk> for v2::SessionMessageChunk {
-    fn convert(self, losses: &mut Losses) -> Option<v1::SessionMessageChunk> {
-        Some(v1::SessionMessageChunk {
-            message_id: optional("messageId", Some(self.message_id), losses)?,
-            content: optional("content", Some(self.content), losses)?,
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v2::SessionMessageChunk> for v1::SessionMessageChunk {
-    fn convert(self, losses: &mut Losses) -> Option<v2::SessionMessageChunk> {
-        Some(v2::SessionMessageChunk {
-            message_id: optional("messageId", Some(self.message_id), losses)?,
-            content: optional("content", Some(self.content), losses)?,
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
 impl Convert<v1::AuthStatusUpdateNotification> for v2::AuthStatusUpdateNotification {
     fn convert(self, losses: &mut Losses) -> Option<v1::AuthStatusUpdateNotification> {
         Some(v1::AuthStatusUpdateNotification {
@@ -4502,30 +4526,6 @@ impl Convert<v2::McpServerAcp> for v1::McpServerAcp {
         })
     }
 }
-
-impl Convert<v1::SystemPrompt> for v2::SystemPrompt {
-    fn convert(self, losses: &mut Losses) -> Option<v1::SystemPrompt> {
-        Some(v1::SystemPrompt {
-            mode: optional("mode", Some(self.mode), losses)?,
-            content: optional("content", Some(self.content), losses)?,
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-impl Convert<v2::SystemPrompt> for v1::SystemPrompt {
-    fn convert(self, losses: &mut Losses) -> Option<v2::SystemPrompt> {
-        Some(v2::SystemPrompt {
-            mode: optional("mode", Some(self.mode), losses)?,
-            content: optional("content", Some(self.content), losses)?,
-            meta: optional("_meta", self.meta, losses),
-        })
-    }
-}
-
-text!(v2::SystemPromptMode, v1::SystemPromptMode);
-
-text!(v1::SystemPromptMode, v2::SystemPromptMode);
 
 text!(v2::SessionArchiveFilter, v1::SessionArchiveFilter);
 
@@ -4867,6 +4867,7 @@ pairs!( {
     "NewSessionResponse": v1::NewSessionResponse = "NewSessionResponse": v2::NewSessionResponse,
     "ResumeSessionResponse": v1::ResumeSessionResponse = "ResumeSessionResponse": v2::ResumeSessionResponse,
     "LoadSessionResponse": v1::LoadSessionResponse = "ResumeSessionResponse": v2::ResumeSessionResponse,
+    "NewSessionRequest": v1::NewSessionRequest = "NewSessionRequest": v2::NewSessionRequest,
     "ResumeSessionRequest": v1::ResumeSessionRequest = "ResumeSessionRequest": v2::ResumeSessionRequest,
     "LoadSessionRequest": v1::LoadSessionRequest = "ResumeSessionRequest": v2::ResumeSessionRequest,
     "PromptRequest": v1::PromptRequest = "PromptRequest": v2::PromptRequest,
@@ -4878,6 +4879,19 @@ pairs!( {
     "PlanUpdate": v1::PlanUpdate = "PlanUpdate": v2::PlanUpdate,
     "PlanUpdateContent": v1::PlanUpdateContent = "PlanUpdateContent": v2::PlanUpdateContent,
     "PlanItems": v1::PlanItems = "PlanItems": v2::PlanItems,
+    "PlanFile": v1::PlanFile = "PlanFile": v2::PlanFile,
+    "PlanMarkdown": v1::PlanMarkdown = "PlanMarkdown": v2::PlanMarkdown,
+    "PlanRemoved": v1::PlanRemoved = "PlanRemoved": v2::PlanRemoved,
+    "SubagentUpdate": v1::SubagentUpdate = "SubagentUpdate": v2::SubagentUpdate,
+    "SubagentSessionCapabilities": v1::SubagentSessionCapabilities = "SubagentSessionCapabilities": v2::SubagentSessionCapabilities,
+    "SessionCancelCapabilities": v1::SessionCancelCapabilities = "SessionCancelCapabilities": v2::SessionCancelCapabilities,
+    "SessionMessage": v1::SessionMessage = "SessionMessage": v2::SessionMessage,
+    "SessionMessageChunk": v1::SessionMessageChunk = "SessionMessageChunk": v2::SessionMessageChunk,
+    "SystemPrompt": v1::SystemPrompt = "SystemPrompt": v2::SystemPrompt,
+    "SystemPromptMode": v1::SystemPromptMode = "SystemPromptMode": v2::SystemPromptMode,
+    "SessionSystemPromptCapabilities": v1::SessionSystemPromptCapabilities = "SessionSystemPromptCapabilities": v2::SessionSystemPromptCapabilities,
+    "SessionSystemPromptModeCapabilities": v1::SessionSystemPromptModeCapabilities = "SessionSystemPromptModeCapabilities": v2::SessionSystemPromptModeCapabilities,
+    "SessionSystemPromptOverrideCapabilities": v1::SessionSystemPromptOverrideCapabilities = "SessionSystemPromptOverrideCapabilities": v2::SessionSystemPromptOverrideCapabilities,
     "PlanId": v1::PlanId = "PlanId": v2::PlanId,
     "StateUpdate": v1::StateUpdate = "StateUpdate": v2::StateUpdate,
     "ErrorStopReason": v1::ErrorStopReason = "ErrorStopReason": v2::ErrorStopReason,
@@ -4960,7 +4974,6 @@ pairs!( {
     "ElicitationCapabilities": v1::ElicitationCapabilities = "ElicitationCapabilities": v2::ElicitationCapabilities,
     "ElicitationFormCapabilities": v1::ElicitationFormCapabilities = "ElicitationFormCapabilities": v2::ElicitationFormCapabilities,
     "ElicitationUrlCapabilities": v1::ElicitationUrlCapabilities = "ElicitationUrlCapabilities": v2::ElicitationUrlCapabilities,
-    "NewSessionRequest": v1::NewSessionRequest = "NewSessionRequest": v2::NewSessionRequest,
     "HttpHeader": v1::HttpHeader = "HttpHeader": v2::HttpHeader,
     "McpServerHttp": v1::McpServerHttp = "McpServerHttp": v2::McpServerHttp,
     "McpServerStdio": v1::McpServerStdio = "McpServerStdio": v2::McpServerStdio,
@@ -4978,9 +4991,6 @@ pairs!( {
     "MessageMcpRequest": v1::MessageMcpRequest = "MessageMcpRequest": v2::MessageMcpRequest,
     "McpServerAcpId": v1::McpServerAcpId = "McpServerAcpId": v2::McpServerAcpId,
     "McpRequestId": v1::McpRequestId = "McpRequestId": v2::McpRequestId,
-    "SessionSystemPromptCapabilities": v1::SessionSystemPromptCapabilities = "SessionSystemPromptCapabilities": v2::SessionSystemPromptCapabilities,
-    "SessionSystemPromptModeCapabilities": v1::SessionSystemPromptModeCapabilities = "SessionSystemPromptModeCapabilities": v2::SessionSystemPromptModeCapabilities,
-    "SessionSystemPromptOverrideCapabilities": v1::SessionSystemPromptOverrideCapabilities = "SessionSystemPromptOverrideCapabilities": v2::SessionSystemPromptOverrideCapabilities,
     "SessionForkCapabilities": v1::SessionForkCapabilities = "SessionForkCapabilities": v2::SessionForkCapabilities,
     "SessionArchiveCapabilities": v1::SessionArchiveCapabilities = "SessionArchiveCapabilities": v2::SessionArchiveCapabilities,
     "SessionStatusCapabilities": v1::SessionStatusCapabilities = "SessionStatusCapabilities": v2::SessionStatusCapabilities,
@@ -5002,22 +5012,12 @@ pairs!( {
     "SessionStatus": v1::SessionStatus = "SessionStatus": v2::SessionStatus,
     "SetSessionTitleResponse": v1::SetSessionTitleResponse = "SetSessionTitleResponse": v2::SetSessionTitleResponse,
     "Usage": v1::Usage = "Usage": v2::Usage,
-    "PlanFile": v1::PlanFile = "PlanFile": v2::PlanFile,
-    "PlanMarkdown": v1::PlanMarkdown = "PlanMarkdown": v2::PlanMarkdown,
-    "PlanRemoved": v1::PlanRemoved = "PlanRemoved": v2::PlanRemoved,
-    "SubagentSessionCapabilities": v1::SubagentSessionCapabilities = "SubagentSessionCapabilities": v2::SubagentSessionCapabilities,
-    "SessionCancelCapabilities": v1::SessionCancelCapabilities = "SessionCancelCapabilities": v2::SessionCancelCapabilities,
-    "SubagentUpdate": v1::SubagentUpdate = "SubagentUpdate": v2::SubagentUpdate,
-    "SessionMessage": v1::SessionMessage = "SessionMessage": v2::SessionMessage,
-    "SessionMessageChunk": v1::SessionMessageChunk = "SessionMessageChunk": v2::SessionMessageChunk,
     "AuthStatusUpdateNotification": v1::AuthStatusUpdateNotification = "AuthStatusUpdateNotification": v2::AuthStatusUpdateNotification,
     "ListProvidersRequest": v1::ListProvidersRequest = "ListProvidersRequest": v2::ListProvidersRequest,
     "SetProviderRequest": v1::SetProviderRequest = "SetProviderRequest": v2::SetProviderRequest,
     "DisableProviderRequest": v1::DisableProviderRequest = "DisableProviderRequest": v2::DisableProviderRequest,
     "AuthStatusRequest": v1::AuthStatusRequest = "AuthStatusRequest": v2::AuthStatusRequest,
     "McpServerAcp": v1::McpServerAcp = "McpServerAcp": v2::McpServerAcp,
-    "SystemPrompt": v1::SystemPrompt = "SystemPrompt": v2::SystemPrompt,
-    "SystemPromptMode": v1::SystemPromptMode = "SystemPromptMode": v2::SystemPromptMode,
     "SessionArchiveFilter": v1::SessionArchiveFilter = "SessionArchiveFilter": v2::SessionArchiveFilter,
     "ForkSessionRequest": v1::ForkSessionRequest = "ForkSessionRequest": v2::ForkSessionRequest,
     "ArchiveSessionRequest": v1::ArchiveSessionRequest = "ArchiveSessionRequest": v2::ArchiveSessionRequest,

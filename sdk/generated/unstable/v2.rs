@@ -5322,13 +5322,11 @@ pub enum SessionUpdate {
     CompactionUpdate(CompactionUpdate),
     /// Next chunk of a compaction summary.
     CompactionSummaryChunk(CompactionSummaryChunk),
-    /// New or changed child session. Only for clients that advertise `subagents`.
+    /// New or changed child session.
     SubagentUpdate(SubagentUpdate),
-    /// New or changed message between two sessions. Only for clients that advertise
-    /// `subagents`.
+    /// New or changed message between two sessions.
     SessionMessage(SessionMessage),
-    /// Next chunk of a message between two sessions. Only for clients that advertise
-    /// `subagents`.
+    /// Next chunk of a message between two sessions.
     SessionMessageChunk(SessionMessageChunk),
     /// End of the replay of `session/resume`.
     ReplayComplete(ReplayComplete),
@@ -9280,6 +9278,713 @@ pub struct IdempotencyKey(Arc<str>);
 
 runtime::string_id!(IdempotencyKey);
 
+/// Declares support for `systemPrompt`; `{}` means that it is appended.
+///
+/// Of the Preview of version 2: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SessionSystemPromptCapabilities {
+    /// Modes supported in addition to `append`; absent when there are none.
+    pub mode: Option<SessionSystemPromptModeCapabilities>,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SessionSystemPromptCapabilities {
+    /// Creates the value with no field set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`mode`](Self::mode).
+    #[must_use]
+    pub fn with_mode(
+        mut self,
+        mode: impl Into<Option<SessionSystemPromptModeCapabilities>>,
+    ) -> Self {
+        self.mode = mode.into();
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SessionSystemPromptCapabilities {
+    mode "mode": Option<SessionSystemPromptModeCapabilities> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// System prompt modes that an agent supports in addition to `append`.
+///
+/// Of the Preview of version 2: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SessionSystemPromptModeCapabilities {
+    /// Support for replacing the agent's own system prompt; absent and null both mean
+    /// unsupported.
+    pub override_: Option<SessionSystemPromptOverrideCapabilities>,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SessionSystemPromptModeCapabilities {
+    /// Creates the value with no field set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`override_`](Self::override_).
+    #[must_use]
+    pub fn with_override(
+        mut self,
+        override_: impl Into<Option<SessionSystemPromptOverrideCapabilities>>,
+    ) -> Self {
+        self.override_ = override_.into();
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SessionSystemPromptModeCapabilities {
+    override_ "override": Option<SessionSystemPromptOverrideCapabilities> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Declares support for replacing the agent's own system prompt; `{}` suffices.
+///
+/// Of the Preview of version 2: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SessionSystemPromptOverrideCapabilities {
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SessionSystemPromptOverrideCapabilities {
+    /// Creates the value with no field set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SessionSystemPromptOverrideCapabilities {
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Child session that runs in the background.
+///
+/// Of the Preview of version 2:
+/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackgroundSubagent {
+    /// Child session that works in the background.
+    pub session_id: SessionId,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl BackgroundSubagent {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(session_id: impl Into<SessionId>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            meta: None,
+        }
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(BackgroundSubagent {
+    session_id "sessionId": SessionId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Reports that the agent can no longer observe a session.
+///
+/// The previous state is no longer certain. The update does not cancel or close anything.
+///
+/// Of the Preview of version 2: [Current work state](https://agentclientprotocol.com/rfds/subagents#current-work-state).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct UnknownStateUpdate {
+    /// Complete list of background work; absent means not reported, an empty list means none.
+    /// An agent that reports it includes it in every state update.
+    pub background: Option<Vec<BackgroundWork>>,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl UnknownStateUpdate {
+    /// Creates the value with no field set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`background`](Self::background).
+    #[must_use]
+    pub fn with_background(mut self, background: Vec<BackgroundWork>) -> Self {
+        self.background = Some(background);
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(UnknownStateUpdate {
+    background "background": Option<Vec<BackgroundWork>> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Plan stored in a file.
+///
+/// Of the Preview of version 2: [File plans](https://agentclientprotocol.com/protocol/v2/draft/agent-plan#file-plans).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlanFile {
+    /// Id of the plan within its session.
+    pub plan_id: PlanId,
+    /// URI that identifies the file.
+    pub uri: String,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl PlanFile {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(plan_id: impl Into<PlanId>, uri: impl Into<String>) -> Self {
+        Self {
+            plan_id: plan_id.into(),
+            uri: uri.into(),
+            meta: None,
+        }
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(PlanFile {
+    plan_id "planId": PlanId = required,
+    uri "uri": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Plan as Markdown text.
+///
+/// Of the Preview of version 2: [Markdown plans](https://agentclientprotocol.com/protocol/v2/draft/agent-plan#markdown-plans).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlanMarkdown {
+    /// Id of the plan within its session.
+    pub plan_id: PlanId,
+    /// Complete text in Markdown.
+    pub content: String,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl PlanMarkdown {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(plan_id: impl Into<PlanId>, content: impl Into<String>) -> Self {
+        Self {
+            plan_id: plan_id.into(),
+            content: content.into(),
+            meta: None,
+        }
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(PlanMarkdown {
+    plan_id "planId": PlanId = required,
+    content "content": String = required,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Reports that a plan was removed.
+///
+/// Of the Preview of version 2: [Removing plans](https://agentclientprotocol.com/protocol/v2/draft/agent-plan#removing-plans).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlanRemoved {
+    /// Plan that was removed.
+    pub plan_id: PlanId,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl PlanRemoved {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(plan_id: impl Into<PlanId>) -> Self {
+        Self {
+            plan_id: plan_id.into(),
+            meta: None,
+        }
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(PlanRemoved {
+    plan_id "planId": PlanId = required,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Operations that a client may perform on a child session.
+///
+/// Only the agent may perform others.
+///
+/// Of the Preview of version 2:
+/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SubagentSessionCapabilities {
+    /// Present when the client may send `session/cancel`; `{}` suffices.
+    pub cancel: Option<SessionCancelCapabilities>,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SubagentSessionCapabilities {
+    /// Creates the value with no field set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`cancel`](Self::cancel).
+    #[must_use]
+    pub fn with_cancel(
+        mut self,
+        cancel: impl Into<Option<SessionCancelCapabilities>>,
+    ) -> Self {
+        self.cancel = cancel.into();
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SubagentSessionCapabilities {
+    cancel "cancel": Option<SessionCancelCapabilities> = optional + or_default,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Declares that `session/cancel` is allowed for a child session; `{}` suffices.
+///
+/// It stops the work and keeps the session.
+///
+/// Of the Preview of version 2:
+/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SessionCancelCapabilities {
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SessionCancelCapabilities {
+    /// Creates the value with no field set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SessionCancelCapabilities {
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// New or changed child session.
+///
+/// The first update announces the child session and precedes everything else about it.
+/// Absent members are unchanged, null clears a value, and any other value replaces it.
+///
+/// Of the Preview of version 2:
+/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SubagentUpdate {
+    /// Child session; its own updates carry this id.
+    pub session_id: SessionId,
+    /// Display name of the child session.
+    pub title: Patch<String>,
+    /// Purpose of the child session, shown to the user.
+    pub description: Patch<String>,
+    /// Operations that the client may perform on the child session; initially none.
+    pub capabilities: Patch<SubagentSessionCapabilities>,
+    /// State of the child session; null means unknown, not idle.
+    pub state: Patch<StateUpdate>,
+    /// Absolute path of the child session's working directory; the parent's when not set.
+    pub cwd: Patch<AbsolutePath>,
+    /// Absolute paths of workspace roots in addition to `cwd`. If not set, those of the parent;
+    /// an empty list means none.
+    pub additional_directories: Patch<Vec<AbsolutePath>>,
+    /// Extension data outside the protocol; absent means unchanged, null removes it. An object
+    /// is merged by top-level key, where null removes a key.
+    pub meta: Patch<Meta>,
+}
+
+impl SubagentUpdate {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(session_id: impl Into<SessionId>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            title: Patch::Absent,
+            description: Patch::Absent,
+            capabilities: Patch::Absent,
+            state: Patch::Absent,
+            cwd: Patch::Absent,
+            additional_directories: Patch::Absent,
+            meta: Patch::Absent,
+        }
+    }
+
+    /// Sets [`title`](Self::title).
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<Patch<String>>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// Sets [`description`](Self::description).
+    #[must_use]
+    pub fn with_description(mut self, description: impl Into<Patch<String>>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    /// Sets [`capabilities`](Self::capabilities).
+    #[must_use]
+    pub fn with_capabilities(
+        mut self,
+        capabilities: impl Into<Patch<SubagentSessionCapabilities>>,
+    ) -> Self {
+        self.capabilities = capabilities.into();
+        self
+    }
+
+    /// Sets [`state`](Self::state).
+    #[must_use]
+    pub fn with_state(mut self, state: impl Into<Patch<StateUpdate>>) -> Self {
+        self.state = state.into();
+        self
+    }
+
+    /// Sets [`cwd`](Self::cwd).
+    #[must_use]
+    pub fn with_cwd(mut self, cwd: impl Into<Patch<AbsolutePath>>) -> Self {
+        self.cwd = cwd.into();
+        self
+    }
+
+    /// Sets [`additional_directories`](Self::additional_directories).
+    #[must_use]
+    pub fn with_additional_directories(
+        mut self,
+        additional_directories: impl Into<Patch<Vec<AbsolutePath>>>,
+    ) -> Self {
+        self.additional_directories = additional_directories.into();
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta(mut self, meta: impl Into<Patch<Meta>>) -> Self {
+        self.meta = meta.into();
+        self
+    }
+}
+
+runtime::members!(SubagentUpdate {
+    session_id "sessionId": SessionId = required,
+    title "title": Patch<String> = optional + or_default,
+    description "description": Patch<String> = optional + or_default,
+    capabilities "capabilities": Patch<SubagentSessionCapabilities> = optional + or_default,
+    state "state": Patch<StateUpdate> = optional + or_default,
+    cwd "cwd": Patch<AbsolutePath> = optional,
+    additional_directories "additionalDirectories": Patch<Vec<AbsolutePath>> = optional,
+    meta "_meta": Patch<Meta> = optional + or_default,
+});
+
+/// New or changed message between two sessions.
+///
+/// Absent members are unchanged, null clears a value, and any other value replaces it.
+///
+/// Of the Preview of version 2:
+/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SessionMessage {
+    /// Id of the message within the session that reports it.
+    pub message_id: MessageId,
+    /// Session that sends the message.
+    pub sender_session_id: Patch<SessionId>,
+    /// Session that receives the message.
+    pub recipient_session_id: Patch<SessionId>,
+    /// Id of the message in the sender's session, when the recipient's session reports it.
+    pub sender_message_id: Patch<MessageId>,
+    /// Id of the message in the recipient's session, when the sender's session reports it.
+    pub recipient_message_id: Patch<MessageId>,
+    /// Complete content so far; null and an empty list remove it.
+    pub content: Patch<Vec<ContentBlock>>,
+    /// Extension data outside the protocol; absent means unchanged, null removes it. An object
+    /// is merged by top-level key, where null removes a key.
+    pub meta: Patch<Meta>,
+}
+
+impl SessionMessage {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(message_id: impl Into<MessageId>) -> Self {
+        Self {
+            message_id: message_id.into(),
+            sender_session_id: Patch::Absent,
+            recipient_session_id: Patch::Absent,
+            sender_message_id: Patch::Absent,
+            recipient_message_id: Patch::Absent,
+            content: Patch::Absent,
+            meta: Patch::Absent,
+        }
+    }
+
+    /// Sets [`sender_session_id`](Self::sender_session_id).
+    #[must_use]
+    pub fn with_sender_session_id(
+        mut self,
+        sender_session_id: impl Into<Patch<SessionId>>,
+    ) -> Self {
+        self.sender_session_id = sender_session_id.into();
+        self
+    }
+
+    /// Sets [`recipient_session_id`](Self::recipient_session_id).
+    #[must_use]
+    pub fn with_recipient_session_id(
+        mut self,
+        recipient_session_id: impl Into<Patch<SessionId>>,
+    ) -> Self {
+        self.recipient_session_id = recipient_session_id.into();
+        self
+    }
+
+    /// Sets [`sender_message_id`](Self::sender_message_id).
+    #[must_use]
+    pub fn with_sender_message_id(
+        mut self,
+        sender_message_id: impl Into<Patch<MessageId>>,
+    ) -> Self {
+        self.sender_message_id = sender_message_id.into();
+        self
+    }
+
+    /// Sets [`recipient_message_id`](Self::recipient_message_id).
+    #[must_use]
+    pub fn with_recipient_message_id(
+        mut self,
+        recipient_message_id: impl Into<Patch<MessageId>>,
+    ) -> Self {
+        self.recipient_message_id = recipient_message_id.into();
+        self
+    }
+
+    /// Sets [`content`](Self::content).
+    #[must_use]
+    pub fn with_content(mut self, content: impl Into<Patch<Vec<ContentBlock>>>) -> Self {
+        self.content = content.into();
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta(mut self, meta: impl Into<Patch<Meta>>) -> Self {
+        self.meta = meta.into();
+        self
+    }
+}
+
+runtime::members!(SessionMessage {
+    message_id "messageId": MessageId = required,
+    sender_session_id "senderSessionId": Patch<SessionId> = optional + or_default,
+    recipient_session_id "recipientSessionId": Patch<SessionId> = optional + or_default,
+    sender_message_id "senderMessageId": Patch<MessageId> = optional + or_default,
+    recipient_message_id "recipientMessageId": Patch<MessageId> = optional + or_default,
+    content "content": Patch<Vec<ContentBlock>> = optional + or_default + valid_items,
+    meta "_meta": Patch<Meta> = optional + or_default,
+});
+
+/// Next chunk of a message between two sessions.
+///
+/// A `session_message` names sender and recipient, before or after the chunk.
+///
+/// Of the Preview of version 2:
+/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SessionMessageChunk {
+    /// Message that is extended.
+    pub message_id: MessageId,
+    /// Content to append.
+    pub content: ContentBlock,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SessionMessageChunk {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(
+        message_id: impl Into<MessageId>,
+        content: impl Into<ContentBlock>,
+    ) -> Self {
+        Self {
+            message_id: message_id.into(),
+            content: content.into(),
+            meta: None,
+        }
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SessionMessageChunk {
+    message_id "messageId": MessageId = required,
+    content "content": ContentBlock = required,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// System prompt that the client sets for the model.
+///
+/// An agent that cannot apply it fails the request instead of ignoring it.
+///
+/// Of the Preview of version 2: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SystemPrompt {
+    /// Appends the prompt to the agent's own, or replaces that.
+    pub mode: SystemPromptMode,
+    /// Instructions, never an empty list. Only text, until a capability allows more.
+    pub content: Vec<ContentBlock>,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl SystemPrompt {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(mode: impl Into<SystemPromptMode>, content: Vec<ContentBlock>) -> Self {
+        Self {
+            mode: mode.into(),
+            content,
+            meta: None,
+        }
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(SystemPrompt {
+    mode "mode": SystemPromptMode = required,
+    content "content": Vec<ContentBlock> = required,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Mode of a client's system prompt: appended to the agent's own, or replacing it.
+///
+/// Agents reject unknown names.
+///
+/// Of the Preview of version 2: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SystemPromptMode {
+    /// Appended to the agent's own with equal weight. Every agent with the capability supports
+    /// it.
+    Append,
+    /// Replaces the agent's own; tools, permissions and settings are unaffected. Only if the
+    /// agent advertises `mode.override`.
+    Override,
+    /// Any other name, custom or from a later protocol version.
+    Unknown(String),
+}
+
+runtime::string_enum!(SystemPromptMode { Append = "append", Override = "override", ..Unknown });
+
 /// `mcp/message` forwards an MCP request to a server that the client provides.
 ///
 /// Sent by the agent to clients that declared such a server. The response contains the
@@ -9390,120 +10095,6 @@ impl McpAcpCapabilities {
 }
 
 runtime::members!(McpAcpCapabilities { meta "_meta": Option<Meta> = optional + or_default });
-
-/// Declares support for `systemPrompt`; `{}` means that it is appended.
-///
-/// Proposal, which may still change: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct SessionSystemPromptCapabilities {
-    /// Modes supported in addition to `append`; absent when there are none.
-    pub mode: Option<SessionSystemPromptModeCapabilities>,
-    /// Extension data outside the protocol; receivers ignore unknown keys.
-    pub meta: Option<Meta>,
-}
-
-impl SessionSystemPromptCapabilities {
-    /// Creates the value with no field set.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets [`mode`](Self::mode).
-    #[must_use]
-    pub fn with_mode(
-        mut self,
-        mode: impl Into<Option<SessionSystemPromptModeCapabilities>>,
-    ) -> Self {
-        self.mode = mode.into();
-        self
-    }
-
-    /// Sets [`meta`](Self::meta).
-    #[must_use]
-    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
-        self.meta = meta.into_option();
-        self
-    }
-}
-
-runtime::members!(SessionSystemPromptCapabilities {
-    mode "mode": Option<SessionSystemPromptModeCapabilities> = optional + or_default,
-    meta "_meta": Option<Meta> = optional + or_default,
-});
-
-/// System prompt modes that an agent supports in addition to `append`.
-///
-/// Proposal, which may still change: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct SessionSystemPromptModeCapabilities {
-    /// Support for replacing the agent's own system prompt; absent and null both mean
-    /// unsupported.
-    pub override_: Option<SessionSystemPromptOverrideCapabilities>,
-    /// Extension data outside the protocol; receivers ignore unknown keys.
-    pub meta: Option<Meta>,
-}
-
-impl SessionSystemPromptModeCapabilities {
-    /// Creates the value with no field set.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets [`override_`](Self::override_).
-    #[must_use]
-    pub fn with_override(
-        mut self,
-        override_: impl Into<Option<SessionSystemPromptOverrideCapabilities>>,
-    ) -> Self {
-        self.override_ = override_.into();
-        self
-    }
-
-    /// Sets [`meta`](Self::meta).
-    #[must_use]
-    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
-        self.meta = meta.into_option();
-        self
-    }
-}
-
-runtime::members!(SessionSystemPromptModeCapabilities {
-    override_ "override": Option<SessionSystemPromptOverrideCapabilities> = optional + or_default,
-    meta "_meta": Option<Meta> = optional + or_default,
-});
-
-/// Declares support for replacing the agent's own system prompt; `{}` suffices.
-///
-/// Proposal, which may still change: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct SessionSystemPromptOverrideCapabilities {
-    /// Extension data outside the protocol; receivers ignore unknown keys.
-    pub meta: Option<Meta>,
-}
-
-impl SessionSystemPromptOverrideCapabilities {
-    /// Creates the value with no field set.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets [`meta`](Self::meta).
-    #[must_use]
-    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
-        self.meta = meta.into_option();
-        self
-    }
-}
-
-runtime::members!(SessionSystemPromptOverrideCapabilities {
-    meta "_meta": Option<Meta> = optional + or_default,
-});
 
 /// Declares support for `session/fork`; `{}` suffices.
 ///
@@ -10257,42 +10848,6 @@ pub enum SessionStatus {
 
 runtime::string_enum!(SessionStatus { Open = "open", Saved = "saved", ..Unknown });
 
-/// Child session that runs in the background.
-///
-/// Proposal, which may still change:
-/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BackgroundSubagent {
-    /// Child session that works in the background.
-    pub session_id: SessionId,
-    /// Extension data outside the protocol; receivers ignore unknown keys.
-    pub meta: Option<Meta>,
-}
-
-impl BackgroundSubagent {
-    /// Creates the value from its required fields.
-    #[must_use]
-    pub fn new(session_id: impl Into<SessionId>) -> Self {
-        Self {
-            session_id: session_id.into(),
-            meta: None,
-        }
-    }
-
-    /// Sets [`meta`](Self::meta).
-    #[must_use]
-    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
-        self.meta = meta.into_option();
-        self
-    }
-}
-
-runtime::members!(BackgroundSubagent {
-    session_id "sessionId": SessionId = required,
-    meta "_meta": Option<Meta> = optional + or_default,
-});
-
 /// Number of tokens used by the completed work, by category.
 ///
 /// It is not the total of the session.
@@ -10381,48 +10936,6 @@ runtime::members!(Usage {
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
-/// Reports that the agent can no longer observe a session.
-///
-/// The previous state is no longer certain. The update does not cancel or close anything.
-///
-/// Proposal, which may still change: [Current work state](https://agentclientprotocol.com/rfds/subagents#current-work-state).
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct UnknownStateUpdate {
-    /// Complete list of background work; absent means not reported, an empty list means none.
-    /// An agent that reports it includes it in every state update.
-    pub background: Option<Vec<BackgroundWork>>,
-    /// Extension data outside the protocol; receivers ignore unknown keys.
-    pub meta: Option<Meta>,
-}
-
-impl UnknownStateUpdate {
-    /// Creates the value with no field set.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets [`background`](Self::background).
-    #[must_use]
-    pub fn with_background(mut self, background: Vec<BackgroundWork>) -> Self {
-        self.background = Some(background);
-        self
-    }
-
-    /// Sets [`meta`](Self::meta).
-    #[must_use]
-    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
-        self.meta = meta.into_option();
-        self
-    }
-}
-
-runtime::members!(UnknownStateUpdate {
-    background "background": Option<Vec<BackgroundWork>> = optional + or_default,
-    meta "_meta": Option<Meta> = optional + or_default,
-});
-
 /// Response to `session/set_title`, sent when the title is stored.
 ///
 /// Proposal, which may still change: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
@@ -10457,460 +10970,6 @@ impl SetSessionTitleResponse {
 
 runtime::members!(SetSessionTitleResponse {
     title "title": String = required,
-    meta "_meta": Option<Meta> = optional + or_default,
-});
-
-/// Plan stored in a file.
-///
-/// Proposal, which may still change: [File plans](https://agentclientprotocol.com/protocol/v2/draft/agent-plan#file-plans).
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PlanFile {
-    /// Id of the plan within its session.
-    pub plan_id: PlanId,
-    /// URI that identifies the file.
-    pub uri: String,
-    /// Extension data outside the protocol; receivers ignore unknown keys.
-    pub meta: Option<Meta>,
-}
-
-impl PlanFile {
-    /// Creates the value from its required fields.
-    #[must_use]
-    pub fn new(plan_id: impl Into<PlanId>, uri: impl Into<String>) -> Self {
-        Self {
-            plan_id: plan_id.into(),
-            uri: uri.into(),
-            meta: None,
-        }
-    }
-
-    /// Sets [`meta`](Self::meta).
-    #[must_use]
-    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
-        self.meta = meta.into_option();
-        self
-    }
-}
-
-runtime::members!(PlanFile {
-    plan_id "planId": PlanId = required,
-    uri "uri": String = required,
-    meta "_meta": Option<Meta> = optional + or_default,
-});
-
-/// Plan as Markdown text.
-///
-/// Proposal, which may still change: [Markdown plans](https://agentclientprotocol.com/protocol/v2/draft/agent-plan#markdown-plans).
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PlanMarkdown {
-    /// Id of the plan within its session.
-    pub plan_id: PlanId,
-    /// Complete text in Markdown.
-    pub content: String,
-    /// Extension data outside the protocol; receivers ignore unknown keys.
-    pub meta: Option<Meta>,
-}
-
-impl PlanMarkdown {
-    /// Creates the value from its required fields.
-    #[must_use]
-    pub fn new(plan_id: impl Into<PlanId>, content: impl Into<String>) -> Self {
-        Self {
-            plan_id: plan_id.into(),
-            content: content.into(),
-            meta: None,
-        }
-    }
-
-    /// Sets [`meta`](Self::meta).
-    #[must_use]
-    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
-        self.meta = meta.into_option();
-        self
-    }
-}
-
-runtime::members!(PlanMarkdown {
-    plan_id "planId": PlanId = required,
-    content "content": String = required,
-    meta "_meta": Option<Meta> = optional + or_default,
-});
-
-/// Reports that a plan was removed.
-///
-/// Proposal, which may still change: [Removing plans](https://agentclientprotocol.com/protocol/v2/draft/agent-plan#removing-plans).
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PlanRemoved {
-    /// Plan that was removed.
-    pub plan_id: PlanId,
-    /// Extension data outside the protocol; receivers ignore unknown keys.
-    pub meta: Option<Meta>,
-}
-
-impl PlanRemoved {
-    /// Creates the value from its required fields.
-    #[must_use]
-    pub fn new(plan_id: impl Into<PlanId>) -> Self {
-        Self {
-            plan_id: plan_id.into(),
-            meta: None,
-        }
-    }
-
-    /// Sets [`meta`](Self::meta).
-    #[must_use]
-    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
-        self.meta = meta.into_option();
-        self
-    }
-}
-
-runtime::members!(PlanRemoved {
-    plan_id "planId": PlanId = required,
-    meta "_meta": Option<Meta> = optional + or_default,
-});
-
-/// Operations that a client may perform on a child session.
-///
-/// Only the agent may perform others.
-///
-/// Proposal, which may still change:
-/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct SubagentSessionCapabilities {
-    /// Present when the client may send `session/cancel`; `{}` suffices.
-    pub cancel: Option<SessionCancelCapabilities>,
-    /// Extension data outside the protocol; receivers ignore unknown keys.
-    pub meta: Option<Meta>,
-}
-
-impl SubagentSessionCapabilities {
-    /// Creates the value with no field set.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets [`cancel`](Self::cancel).
-    #[must_use]
-    pub fn with_cancel(
-        mut self,
-        cancel: impl Into<Option<SessionCancelCapabilities>>,
-    ) -> Self {
-        self.cancel = cancel.into();
-        self
-    }
-
-    /// Sets [`meta`](Self::meta).
-    #[must_use]
-    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
-        self.meta = meta.into_option();
-        self
-    }
-}
-
-runtime::members!(SubagentSessionCapabilities {
-    cancel "cancel": Option<SessionCancelCapabilities> = optional + or_default,
-    meta "_meta": Option<Meta> = optional + or_default,
-});
-
-/// Declares that `session/cancel` is allowed for a child session; `{}` suffices.
-///
-/// It stops the work and keeps the session.
-///
-/// Proposal, which may still change:
-/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct SessionCancelCapabilities {
-    /// Extension data outside the protocol; receivers ignore unknown keys.
-    pub meta: Option<Meta>,
-}
-
-impl SessionCancelCapabilities {
-    /// Creates the value with no field set.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets [`meta`](Self::meta).
-    #[must_use]
-    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
-        self.meta = meta.into_option();
-        self
-    }
-}
-
-runtime::members!(SessionCancelCapabilities {
-    meta "_meta": Option<Meta> = optional + or_default,
-});
-
-/// New or changed child session.
-///
-/// The first update announces the child session and precedes everything else about it.
-/// Absent members are unchanged, null clears a value, and any other value replaces it.
-///
-/// Proposal, which may still change:
-/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SubagentUpdate {
-    /// Child session; its own updates carry this id.
-    pub session_id: SessionId,
-    /// Display name of the child session.
-    pub title: Patch<String>,
-    /// Purpose of the child session, shown to the user.
-    pub description: Patch<String>,
-    /// Operations that the client may perform on the child session; initially none.
-    pub capabilities: Patch<SubagentSessionCapabilities>,
-    /// State of the child session; null means unknown, not idle.
-    pub state: Patch<StateUpdate>,
-    /// Absolute path of the child session's working directory; the parent's when not set.
-    pub cwd: Patch<AbsolutePath>,
-    /// Absolute paths of workspace roots in addition to `cwd`. If not set, those of the parent;
-    /// an empty list means none.
-    pub additional_directories: Patch<Vec<AbsolutePath>>,
-    /// Extension data outside the protocol; absent means unchanged, null removes it. An object
-    /// is merged by top-level key, where null removes a key.
-    pub meta: Patch<Meta>,
-}
-
-impl SubagentUpdate {
-    /// Creates the value from its required fields.
-    #[must_use]
-    pub fn new(session_id: impl Into<SessionId>) -> Self {
-        Self {
-            session_id: session_id.into(),
-            title: Patch::Absent,
-            description: Patch::Absent,
-            capabilities: Patch::Absent,
-            state: Patch::Absent,
-            cwd: Patch::Absent,
-            additional_directories: Patch::Absent,
-            meta: Patch::Absent,
-        }
-    }
-
-    /// Sets [`title`](Self::title).
-    #[must_use]
-    pub fn with_title(mut self, title: impl Into<Patch<String>>) -> Self {
-        self.title = title.into();
-        self
-    }
-
-    /// Sets [`description`](Self::description).
-    #[must_use]
-    pub fn with_description(mut self, description: impl Into<Patch<String>>) -> Self {
-        self.description = description.into();
-        self
-    }
-
-    /// Sets [`capabilities`](Self::capabilities).
-    #[must_use]
-    pub fn with_capabilities(
-        mut self,
-        capabilities: impl Into<Patch<SubagentSessionCapabilities>>,
-    ) -> Self {
-        self.capabilities = capabilities.into();
-        self
-    }
-
-    /// Sets [`state`](Self::state).
-    #[must_use]
-    pub fn with_state(mut self, state: impl Into<Patch<StateUpdate>>) -> Self {
-        self.state = state.into();
-        self
-    }
-
-    /// Sets [`cwd`](Self::cwd).
-    #[must_use]
-    pub fn with_cwd(mut self, cwd: impl Into<Patch<AbsolutePath>>) -> Self {
-        self.cwd = cwd.into();
-        self
-    }
-
-    /// Sets [`additional_directories`](Self::additional_directories).
-    #[must_use]
-    pub fn with_additional_directories(
-        mut self,
-        additional_directories: impl Into<Patch<Vec<AbsolutePath>>>,
-    ) -> Self {
-        self.additional_directories = additional_directories.into();
-        self
-    }
-
-    /// Sets [`meta`](Self::meta).
-    #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Patch<Meta>>) -> Self {
-        self.meta = meta.into();
-        self
-    }
-}
-
-runtime::members!(SubagentUpdate {
-    session_id "sessionId": SessionId = required,
-    title "title": Patch<String> = optional + or_default,
-    description "description": Patch<String> = optional + or_default,
-    capabilities "capabilities": Patch<SubagentSessionCapabilities> = optional + or_default,
-    state "state": Patch<StateUpdate> = optional + or_default,
-    cwd "cwd": Patch<AbsolutePath> = optional,
-    additional_directories "additionalDirectories": Patch<Vec<AbsolutePath>> = optional,
-    meta "_meta": Patch<Meta> = optional + or_default,
-});
-
-/// New or changed message between two sessions.
-///
-/// Absent members are unchanged, null clears a value, and any other value replaces it.
-///
-/// Proposal, which may still change:
-/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct SessionMessage {
-    /// Id of the message within the session that reports it.
-    pub message_id: MessageId,
-    /// Session that sends the message.
-    pub sender_session_id: Patch<SessionId>,
-    /// Session that receives the message.
-    pub recipient_session_id: Patch<SessionId>,
-    /// Id of the message in the sender's session, when the recipient's session reports it.
-    pub sender_message_id: Patch<MessageId>,
-    /// Id of the message in the recipient's session, when the sender's session reports it.
-    pub recipient_message_id: Patch<MessageId>,
-    /// Complete content so far; null and an empty list remove it.
-    pub content: Patch<Vec<ContentBlock>>,
-    /// Extension data outside the protocol; absent means unchanged, null removes it. An object
-    /// is merged by top-level key, where null removes a key.
-    pub meta: Patch<Meta>,
-}
-
-impl SessionMessage {
-    /// Creates the value from its required fields.
-    #[must_use]
-    pub fn new(message_id: impl Into<MessageId>) -> Self {
-        Self {
-            message_id: message_id.into(),
-            sender_session_id: Patch::Absent,
-            recipient_session_id: Patch::Absent,
-            sender_message_id: Patch::Absent,
-            recipient_message_id: Patch::Absent,
-            content: Patch::Absent,
-            meta: Patch::Absent,
-        }
-    }
-
-    /// Sets [`sender_session_id`](Self::sender_session_id).
-    #[must_use]
-    pub fn with_sender_session_id(
-        mut self,
-        sender_session_id: impl Into<Patch<SessionId>>,
-    ) -> Self {
-        self.sender_session_id = sender_session_id.into();
-        self
-    }
-
-    /// Sets [`recipient_session_id`](Self::recipient_session_id).
-    #[must_use]
-    pub fn with_recipient_session_id(
-        mut self,
-        recipient_session_id: impl Into<Patch<SessionId>>,
-    ) -> Self {
-        self.recipient_session_id = recipient_session_id.into();
-        self
-    }
-
-    /// Sets [`sender_message_id`](Self::sender_message_id).
-    #[must_use]
-    pub fn with_sender_message_id(
-        mut self,
-        sender_message_id: impl Into<Patch<MessageId>>,
-    ) -> Self {
-        self.sender_message_id = sender_message_id.into();
-        self
-    }
-
-    /// Sets [`recipient_message_id`](Self::recipient_message_id).
-    #[must_use]
-    pub fn with_recipient_message_id(
-        mut self,
-        recipient_message_id: impl Into<Patch<MessageId>>,
-    ) -> Self {
-        self.recipient_message_id = recipient_message_id.into();
-        self
-    }
-
-    /// Sets [`content`](Self::content).
-    #[must_use]
-    pub fn with_content(mut self, content: impl Into<Patch<Vec<ContentBlock>>>) -> Self {
-        self.content = content.into();
-        self
-    }
-
-    /// Sets [`meta`](Self::meta).
-    #[must_use]
-    pub fn with_meta(mut self, meta: impl Into<Patch<Meta>>) -> Self {
-        self.meta = meta.into();
-        self
-    }
-}
-
-runtime::members!(SessionMessage {
-    message_id "messageId": MessageId = required,
-    sender_session_id "senderSessionId": Patch<SessionId> = optional + or_default,
-    recipient_session_id "recipientSessionId": Patch<SessionId> = optional + or_default,
-    sender_message_id "senderMessageId": Patch<MessageId> = optional + or_default,
-    recipient_message_id "recipientMessageId": Patch<MessageId> = optional + or_default,
-    content "content": Patch<Vec<ContentBlock>> = optional + or_default + valid_items,
-    meta "_meta": Patch<Meta> = optional + or_default,
-});
-
-/// Next chunk of a message between two sessions.
-///
-/// A `session_message` names sender and recipient, before or after the chunk.
-///
-/// Proposal, which may still change:
-/// [Subagents](https://agentclientprotocol.com/rfds/subagents).
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct SessionMessageChunk {
-    /// Message that is extended.
-    pub message_id: MessageId,
-    /// Content to append.
-    pub content: ContentBlock,
-    /// Extension data outside the protocol; receivers ignore unknown keys.
-    pub meta: Option<Meta>,
-}
-
-impl SessionMessageChunk {
-    /// Creates the value from its required fields.
-    #[must_use]
-    pub fn new(
-        message_id: impl Into<MessageId>,
-        content: impl Into<ContentBlock>,
-    ) -> Self {
-        Self {
-            message_id: message_id.into(),
-            content: content.into(),
-            meta: None,
-        }
-    }
-
-    /// Sets [`meta`](Self::meta).
-    #[must_use]
-    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
-        self.meta = meta.into_option();
-        self
-    }
-}
-
-runtime::members!(SessionMessageChunk {
-    message_id "messageId": MessageId = required,
-    content "content": ContentBlock = required,
     meta "_meta": Option<Meta> = optional + or_default,
 });
 
@@ -11171,67 +11230,6 @@ runtime::members!(McpServerAcp {
     server_id "serverId": McpServerAcpId = required,
     meta "_meta": Option<Meta> = optional + or_default,
 });
-
-/// System prompt that the client sets for the model.
-///
-/// An agent that cannot apply it fails the request instead of ignoring it.
-///
-/// Proposal, which may still change: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct SystemPrompt {
-    /// Appends the prompt to the agent's own, or replaces that.
-    pub mode: SystemPromptMode,
-    /// Instructions, never an empty list. Only text, until a capability allows more.
-    pub content: Vec<ContentBlock>,
-    /// Extension data outside the protocol; receivers ignore unknown keys.
-    pub meta: Option<Meta>,
-}
-
-impl SystemPrompt {
-    /// Creates the value from its required fields.
-    #[must_use]
-    pub fn new(mode: impl Into<SystemPromptMode>, content: Vec<ContentBlock>) -> Self {
-        Self {
-            mode: mode.into(),
-            content,
-            meta: None,
-        }
-    }
-
-    /// Sets [`meta`](Self::meta).
-    #[must_use]
-    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
-        self.meta = meta.into_option();
-        self
-    }
-}
-
-runtime::members!(SystemPrompt {
-    mode "mode": SystemPromptMode = required,
-    content "content": Vec<ContentBlock> = required,
-    meta "_meta": Option<Meta> = optional + or_default,
-});
-
-/// Mode of a client's system prompt: appended to the agent's own, or replacing it.
-///
-/// Agents reject unknown names.
-///
-/// Proposal, which may still change: [Draft schema](https://agentclientprotocol.com/protocol/v2/draft/schema).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SystemPromptMode {
-    /// Appended to the agent's own with equal weight. Every agent with the capability supports
-    /// it.
-    Append,
-    /// Replaces the agent's own; tools, permissions and settings are unaffected. Only if the
-    /// agent advertises `mode.override`.
-    Override,
-    /// Any other name, custom or from a later protocol version.
-    Unknown(String),
-}
-
-runtime::string_enum!(SystemPromptMode { Append = "append", Override = "override", ..Unknown });
 
 /// Archive filter of `session/list`.
 ///

@@ -105,48 +105,52 @@ const KNOWN: &[Known] = &[
 
 types! {
     STABLE: ours, theirs:
-        AbsolutePath AgentAuthCapabilities AgentCapabilities AgentMessage AgentThought
-        Annotations AudioContent AuthMethod AuthMethodAgent AuthMethodId AuthMethodTerminal
-        AvailableCommand AvailableCommandInput AvailableCommandsUpdate BackgroundTerminal
+        AbsolutePath AgentAuthCapabilities AgentCapabilities AgentMessage AgentThought Annotations
+        AudioContent AuthMethod AuthMethodAgent AuthMethodId AuthMethodTerminal AvailableCommand
+        AvailableCommandInput AvailableCommandsUpdate BackgroundSubagent BackgroundTerminal
         BackgroundToolCall BackgroundWork BlobResourceContents BooleanPropertySchema
         CancelRequestNotification CancelSessionNotification CancelTerminalRequest
         CancelTerminalResponse CancelToolCallRequest CancelToolCallResponse
         CancelledPermissionOutcome ClientAuthCapabilities ClientCapabilities CloseSessionRequest
         CloseSessionResponse Command CommandPermissionSubject CompactionId CompactionStatus
-        CompactionSummaryChunk CompactionUpdate CompleteElicitationNotification
-        ConfigOptionUpdate Content ContentBlock ContentChunk Cost CreateElicitationRequest
-        CreateElicitationResponse DeleteSessionRequest DeleteSessionResponse Diff DiffChange
-        DiffFileType DiffPatch DiffPatchFormat DiffPathChange DiffPathPairChange
-        ElicitationAcceptAction ElicitationCapabilities ElicitationContentValue
-        ElicitationFormCapabilities ElicitationFormMode ElicitationId ElicitationPropertySchema
-        ElicitationRequestScope ElicitationSchema ElicitationSchemaType ElicitationSessionScope
-        ElicitationUrlCapabilities ElicitationUrlMode EmbeddedResource EmbeddedResourceResource
-        EnumOption EnvVariable Error ErrorCode ErrorData ErrorStopReason HttpHeader Icon
-        IconTheme IdempotencyKey IdleStateUpdate ImageContent Implementation InitializeRequest
-        InitializeResponse IntegerPropertySchema ListSessionsRequest ListSessionsResponse
-        LoginAuthRequest LoginAuthResponse LogoutAuthRequest LogoutAuthResponse McpCapabilities
-        McpHttpCapabilities McpServer McpServerHttp McpServerStdio McpStdioCapabilities
-        MediaType MessageId MultiSelectItems MultiSelectPropertySchema NewSessionRequest
-        NewSessionResponse Notice NoticeSeverity NumberPropertySchema PermissionOption
-        PermissionOptionId PermissionOptionKind PlanEntry PlanEntryPriority PlanEntryStatus
-        PlanId PlanItems PlanUpdate PlanUpdateContent PromptAudioCapabilities PromptCapabilities
-        PromptEmbeddedContextCapabilities PromptImageCapabilities PromptRequest PromptResponse
-        ProtocolVersion ReplayComplete ReplayFrom ReplayFromStart RequestId RequestPermissionOutcome
-        RequestPermissionRequest RequestPermissionResponse RequestPermissionSubject
-        RequiresActionStateUpdate ResourceLink ResumeSessionRequest ResumeSessionResponse Role
-        RunningStateUpdate SelectedPermissionOutcome SessionAdditionalDirectoriesCapabilities
-        SessionCapabilities SessionConfigBoolean SessionConfigGroupId SessionConfigId
-        SessionConfigOption SessionConfigOptionCategory SessionConfigSelect
-        SessionConfigSelectGroup SessionConfigSelectOption SessionConfigSelectOptions
-        SessionConfigValueId SessionDeleteCapabilities SessionId SessionInfo SessionInfoUpdate
-        SessionListCursor SessionNotFoundErrorData SessionUpdate SetSessionConfigOptionRequest
+        CompactionSummaryChunk CompactionUpdate CompleteElicitationNotification ConfigOptionUpdate
+        Content ContentBlock ContentChunk Cost CreateElicitationRequest CreateElicitationResponse
+        DeleteSessionRequest DeleteSessionResponse Diff DiffChange DiffFileType DiffPatch
+        DiffPatchFormat DiffPathChange DiffPathPairChange ElicitationAcceptAction
+        ElicitationCapabilities ElicitationContentValue ElicitationFormCapabilities
+        ElicitationFormMode ElicitationId ElicitationPropertySchema ElicitationRequestScope
+        ElicitationSchema ElicitationSchemaType ElicitationSessionScope ElicitationUrlCapabilities
+        ElicitationUrlMode EmbeddedResource EmbeddedResourceResource EnumOption EnvVariable Error
+        ErrorCode ErrorData ErrorStopReason HttpHeader Icon IconTheme IdempotencyKey
+        IdleStateUpdate ImageContent Implementation InitializeRequest InitializeResponse
+        IntegerPropertySchema ListSessionsRequest ListSessionsResponse LoginAuthRequest
+        LoginAuthResponse LogoutAuthRequest LogoutAuthResponse McpCapabilities McpHttpCapabilities
+        McpServer McpServerHttp McpServerStdio McpStdioCapabilities MediaType MessageId
+        MultiSelectItems MultiSelectPropertySchema NewSessionRequest NewSessionResponse Notice
+        NoticeSeverity NumberPropertySchema PermissionOption PermissionOptionId
+        PermissionOptionKind PlanEntry PlanEntryPriority PlanEntryStatus PlanFile PlanId PlanItems
+        PlanMarkdown PlanRemoved PlanUpdate PlanUpdateContent PromptAudioCapabilities
+        PromptCapabilities PromptEmbeddedContextCapabilities PromptImageCapabilities PromptRequest
+        PromptResponse ProtocolVersion ReplayComplete ReplayFrom ReplayFromStart RequestId
+        RequestPermissionOutcome RequestPermissionRequest RequestPermissionResponse
+        RequestPermissionSubject RequiresActionStateUpdate ResourceLink ResumeSessionRequest
+        ResumeSessionResponse Role RunningStateUpdate SelectedPermissionOutcome
+        SessionAdditionalDirectoriesCapabilities SessionCancelCapabilities SessionCapabilities
+        SessionConfigBoolean SessionConfigGroupId SessionConfigId SessionConfigOption
+        SessionConfigOptionCategory SessionConfigSelect SessionConfigSelectGroup
+        SessionConfigSelectOption SessionConfigSelectOptions SessionConfigValueId
+        SessionDeleteCapabilities SessionId SessionInfo SessionInfoUpdate SessionListCursor
+        SessionMessage SessionMessageChunk SessionNotFoundErrorData
+        SessionSystemPromptCapabilities SessionSystemPromptModeCapabilities
+        SessionSystemPromptOverrideCapabilities SessionUpdate SetSessionConfigOptionRequest
         SetSessionConfigOptionResponse StateUpdate StringFormat StringMultiSelectItems
-        StringPropertySchema Terminal TerminalAuthCapabilities TerminalCancelCapabilities
+        StringPropertySchema SubagentSessionCapabilities SubagentUpdate SystemPrompt
+        SystemPromptMode Terminal TerminalAuthCapabilities TerminalCancelCapabilities
         TerminalCapabilities TerminalExitStatus TerminalId TerminalOutput TerminalOutputChunk
         TerminalSize TerminalUpdate TextCommandInput TextContent TextResourceContents
         TitledMultiSelectItems ToolCallCancelCapabilities ToolCallCapabilities ToolCallContent
-        ToolCallContentChunk ToolCallId ToolCallLocation ToolCallPermissionSubject
-        ToolCallStatus ToolCallUpdate ToolKind UnsupportedProtocolVersionErrorData
+        ToolCallContentChunk ToolCallId ToolCallLocation ToolCallPermissionSubject ToolCallStatus
+        ToolCallUpdate ToolKind UnknownStateUpdate UnsupportedProtocolVersionErrorData
         UpdateSessionNotification UsageUpdate UserMessage
 }
 
@@ -156,20 +160,16 @@ const PROPOSED: &[crate::types::Type] = &[];
 #[cfg(feature = "unstable")]
 types! {
     PROPOSED: ours, theirs:
-        ArchiveSessionRequest ArchiveSessionResponse AuthAccount AuthState
-        AuthStatusCapabilities AuthStatusRequest AuthStatusResponse AuthStatusUpdateNotification
-        BackgroundSubagent DisableProviderRequest DisableProviderResponse ForkSessionRequest
-        ForkSessionResponse InitializeProxyRequest InitializeProxyResponse ListProvidersRequest
-        ListProvidersResponse LlmProtocol McpAcpCapabilities McpError McpRequestId McpServerAcp
-        McpServerAcpId MessageMcpNotification MessageMcpRequest MessageMcpResponse PlanFile
-        PlanMarkdown PlanRemoved ProviderCurrentConfig ProviderId ProviderInfo
-        ProvidersCapabilities ProxySuccessorNotification ProxySuccessorRequest
-        SessionArchiveCapabilities SessionArchiveFilter SessionCancelCapabilities
-        SessionForkCapabilities SessionMessage SessionMessageChunk SessionStatus
-        SessionStatusCapabilities SessionStatusRequest SessionStatusResponse
-        SessionSystemPromptCapabilities SessionSystemPromptModeCapabilities
-        SessionSystemPromptOverrideCapabilities SessionTitleCapabilities SetProviderRequest
-        SetProviderResponse SetSessionTitleRequest SetSessionTitleResponse
-        SubagentSessionCapabilities SubagentUpdate SystemPrompt SystemPromptMode
-        UnarchiveSessionRequest UnarchiveSessionResponse UnknownStateUpdate Usage
+        ArchiveSessionRequest ArchiveSessionResponse AuthAccount AuthState AuthStatusCapabilities
+        AuthStatusRequest AuthStatusResponse AuthStatusUpdateNotification DisableProviderRequest
+        DisableProviderResponse ForkSessionRequest ForkSessionResponse InitializeProxyRequest
+        InitializeProxyResponse ListProvidersRequest ListProvidersResponse LlmProtocol
+        McpAcpCapabilities McpError McpRequestId McpServerAcp McpServerAcpId
+        MessageMcpNotification MessageMcpRequest MessageMcpResponse ProviderCurrentConfig
+        ProviderId ProviderInfo ProvidersCapabilities ProxySuccessorNotification
+        ProxySuccessorRequest SessionArchiveCapabilities SessionArchiveFilter
+        SessionForkCapabilities SessionStatus SessionStatusCapabilities SessionStatusRequest
+        SessionStatusResponse SessionTitleCapabilities SetProviderRequest SetProviderResponse
+        SetSessionTitleRequest SetSessionTitleResponse UnarchiveSessionRequest
+        UnarchiveSessionResponse Usage
 }
