@@ -61,7 +61,7 @@ mod text_file;
 mod v2;
 mod workspace;
 
-pub use crate::client::{Client, ClientBuilder, Session, SessionList};
+pub use crate::client::{Child, Client, ClientBuilder, Session, SessionList};
 pub use crate::error::{Error, Result};
 pub use crate::external::{
     Call, ExternalAgent, ExternalAgentEvent, ExternalAgentEventKind, Forward, Supervisor,
@@ -81,8 +81,9 @@ pub use crate::permission::{
 pub use crate::process::{AgentCommand, AgentInput, AgentOutput, AgentProcess, Exit};
 pub use crate::reconnect::{ConnectionState, Reconnect};
 pub use crate::session::{
-    Answered, ChildConversations, ChildUpdate, ConfigValue, ConversationStep, Event, Events, Gap,
-    LiveConversation, Outcome, Phase, Prompt, SessionEvent, SessionSettings, TokenUsage, Turn,
+    Answered, ChildConversations, ChildInfo, ChildUpdate, ConfigValue, ConversationStep, Event,
+    Events, Gap, LiveConversation, Outcome, Phase, Prompt, SessionEvent, SessionSettings,
+    TokenUsage, Turn,
 };
 pub use crate::steering::Steered;
 pub use crate::workspace::{OutputChunk, OutputStream, Workspace};

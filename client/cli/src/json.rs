@@ -50,6 +50,8 @@ pub(super) enum Line<'a> {
     },
     ChildUpdate {
         session_id: &'a SessionId,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<&'a str>,
         update: &'a SessionUpdate,
     },
     Permission {

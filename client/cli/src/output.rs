@@ -124,6 +124,7 @@ impl Output {
             (Format::Json, Event::ChildSession(child)) => {
                 let line = Line::ChildUpdate {
                     session_id: &child.session,
+                    title: child.title.as_deref(),
                     update: &child.update,
                 };
                 self.json(&line).await

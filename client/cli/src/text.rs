@@ -51,7 +51,10 @@ pub(super) fn child_tool_call(
     child: &ChildUpdate,
 ) -> Option<String> {
     let lines = tool_call(children.of(&child.session), &child.update)?;
-    Some(format!("subagent: {lines}"))
+    Some(match &child.title {
+        Some(title) => format!("subagent {title}: {lines}"),
+        None => format!("subagent: {lines}"),
+    })
 }
 
 /// Applies an update of a tool call. Returns its lines when it begins and when it ends.

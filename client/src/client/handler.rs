@@ -78,6 +78,7 @@ impl Handler {
         }
         inbox.missing(gap, &self.reader_timeout()).await;
         if gap == Gap::Loaded {
+            self.sessions.restart_children(&session);
             inbox.begin_history();
         }
     }
@@ -109,7 +110,9 @@ impl Handler {
         let announced = self.sessions.inbox(&req.session_id);
         let inbox = owner.as_ref().map(|id| self.sessions.inbox(id));
         let inbox = inbox.unwrap_or_else(|| announced.clone());
-        let (question, turn) = inbox.question(req, &announced);
+        let child = self.sessions.child(&req.session_id);
+        let (mut question, turn) = inbox.question(req, &announced);
+        question.child = child;
         let turn = turn.as_deref();
         let limit = match owner {
             Some(_) => None,

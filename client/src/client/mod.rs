@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::builder::ClientBuilder;
 pub use self::past::SessionList;
 pub use self::request::{Request, Response};
-pub use self::session::Session;
+pub use self::session::{Child, Session};
 use self::stray_output::StrayOutput;
 use crate::error::{Error, Result};
 use crate::hooks::AnyTerminals;

@@ -1,5 +1,6 @@
 //! A session and its turns.
 
+mod child;
 mod run;
 #[cfg(feature = "v2")]
 mod v2;
@@ -16,6 +17,7 @@ use acp_sdk::v1::{
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+pub use self::child::Child;
 use self::run::run;
 use super::Inner;
 use super::request::Response;

@@ -21,6 +21,8 @@ use acp_sdk::v1::{
     ToolKind,
 };
 
+use crate::session::ChildInfo;
+
 pub use self::ask::Ask;
 pub use self::reason::{Reason, RuleId, RuleSource};
 pub(crate) use self::rules::Action;
@@ -53,6 +55,8 @@ pub enum Asker {
 pub struct PermissionRequest {
     /// Who needs the decision.
     pub asker: Asker,
+    /// The child session that asks, if it is one of the agent's own.
+    pub child: Option<ChildInfo>,
     /// The unmodified request.
     pub request: RequestPermissionRequest,
     /// The title of the tool call: from the request, else from the latest update of the call.
@@ -76,6 +80,7 @@ impl PermissionRequest {
     pub fn new(request: RequestPermissionRequest) -> Self {
         Self {
             asker: Asker::Agent,
+            child: None,
             title: request.tool_call.title.clone(),
             kind: request.tool_call.kind.clone(),
             paths: paths(

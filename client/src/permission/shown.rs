@@ -34,6 +34,14 @@ impl Shown {
         let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
         let title = question.title.as_deref().unwrap_or("a tool call");
         add(&mut lines, "", &format!("{title}{kind}"));
+        if let Some(child) = &question.child {
+            let name = child.title.as_deref();
+            add(
+                &mut lines,
+                "subagent: ",
+                name.unwrap_or(child.session.as_str()),
+            );
+        }
         for path in &question.paths {
             add(&mut lines, "path: ", path);
         }

@@ -16,8 +16,7 @@ use std::time::Duration;
 
 use acp_sdk::json::encoded_len;
 use acp_sdk::v1::{
-    ContentBlock, MessageId, RequestPermissionRequest, SessionId, SessionUpdate, StopReason,
-    UsageUpdate,
+    ContentBlock, MessageId, RequestPermissionRequest, SessionUpdate, StopReason, UsageUpdate,
 };
 
 use self::delivery::Backlog;
@@ -247,12 +246,11 @@ impl Inbox {
     pub(crate) fn push_child_update(
         &self,
         child: &Self,
-        session: &SessionId,
-        update: SessionUpdate,
+        update: ChildUpdate,
         origin: &Origin,
     ) -> Rest {
-        let bytes = weight(&update);
-        let ended = child.lock().calls.remember(&update, None);
+        let bytes = weight(&update.update);
+        let ended = child.lock().calls.remember(&update.update, None);
         let mut state = self.lock();
         let prompt_id = origin.prompt_id.as_deref();
         let is_own = |turn: &&Arc<TurnState>| prompt_id.is_none() || turn.has(prompt_id);
@@ -261,12 +259,11 @@ impl Inbox {
             (Some(ended), Some(turn)) => state.unasked(ended, turn.clone()),
             _ => None,
         };
-        let session = session.clone();
-        let event = Event::ChildSession(Box::new(ChildUpdate { session, update }));
         let event = SessionEvent {
+            phase: state.phase,
             turn: turn.as_ref().map(|turn| turn.number),
             prompt_id: origin.prompt_id.clone(),
-            ..SessionEvent::live(event, None)
+            ..SessionEvent::live(Event::ChildSession(Box::new(update)), None)
         };
         Rest {
             waiting: state.deliver(event, bytes, turn.as_deref()),

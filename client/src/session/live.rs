@@ -151,6 +151,7 @@ mod tests {
     fn child(live: &mut LiveConversation, id: &str, text: &str) -> ConversationStep {
         let update = ChildUpdate {
             session: id.into(),
+            title: None,
             update: said(text),
         };
         live.apply(SessionEvent::live(

@@ -15,8 +15,8 @@ mod turn;
 mod turn_state;
 mod weight;
 
-pub use self::children::ChildUpdate;
 pub(crate) use self::children::announced_child;
+pub use self::children::{ChildInfo, ChildUpdate};
 pub(crate) use self::event::Origin;
 pub use self::event::{Answered, Event, Gap, Phase, SessionEvent};
 pub use self::events::Events;

@@ -11,7 +11,7 @@ use acp_sdk::Meta;
 use acp_sdk::v1::SessionId;
 
 use super::Inbox;
-use super::children::{Children, named_parent};
+use super::children::{Announced, ChildInfo, Children, named_parent};
 use crate::hooks::{ConnectionId, Directories, SessionContext};
 
 /// Maximum number of unknown sessions whose updates are kept.
@@ -62,6 +62,8 @@ pub(crate) struct Receiver {
     pub(crate) inbox: Arc<Inbox>,
     /// The inbox of the session of this client that a child session belongs to.
     pub(crate) parent: Option<Arc<Inbox>>,
+    /// The name of the child session.
+    pub(crate) title: Option<Arc<str>>,
 }
 
 /// A call in flight.
@@ -95,6 +97,7 @@ impl Sessions {
             return Receiver {
                 inbox: inbox.clone(),
                 parent: None,
+                title: None,
             };
         }
         if let Some(named) = meta.and_then(named_parent) {
@@ -102,14 +105,33 @@ impl Sessions {
         }
         let parent = table.ancestor(id);
         Receiver {
+            title: table.children.get(id).and_then(|child| child.title.clone()),
             parent: parent.map(|parent| table.inbox(&parent)),
             inbox: table.inbox(id),
         }
     }
 
-    /// Records that a session has announced a child session.
-    pub(crate) fn adopt(&self, child: &SessionId, parent: &SessionId) {
-        self.lock().children.adopt(child, parent);
+    /// Records what a session has said about its child session.
+    pub(crate) fn announce(&self, announced: Announced, parent: &SessionId) {
+        self.lock().children.announce(announced, parent);
+    }
+
+    /// Returns what is known of a child session.
+    pub(crate) fn child(&self, id: &SessionId) -> Option<ChildInfo> {
+        self.lock().children.get(id).cloned()
+    }
+
+    /// Returns the child sessions of an open session, and theirs.
+    pub(crate) fn children(&self, parent: &SessionId) -> Vec<ChildInfo> {
+        let table = self.lock();
+        let all = table.children.all();
+        let of_parent = all.filter(|child| table.ancestor(&child.session).as_ref() == Some(parent));
+        of_parent.cloned().collect()
+    }
+
+    /// Forgets the child sessions of a session, whose history the agent sends again.
+    pub(crate) fn restart_children(&self, parent: &SessionId) {
+        self.lock().children.restart(parent);
     }
 
     /// Registers a session with the updates received so far; `None` if it is registered already.
@@ -120,9 +142,10 @@ impl Sessions {
         }
         let early = table.unclaimed.iter().position(|(known, _)| known == id);
         let early = early.and_then(|index| table.unclaimed.remove(index));
-        let inbox = early.map_or_else(Arc::default, |(_, inbox)| inbox);
+        let as_child = table.children.claim(id);
+        let inbox = early.map(|(_, inbox)| inbox).or(as_child);
+        let inbox = inbox.unwrap_or_default();
         inbox.claim();
-        table.children.claim(id);
         if table.ended {
             inbox.end();
         }
@@ -197,7 +220,7 @@ impl Sessions {
         let owner = self.owner(id, meta).unwrap_or_else(|| id.clone());
         let context = self.context(&owner)?;
         if owner != *id {
-            self.adopt(id, &owner);
+            self.lock().children.adopt(id, &owner);
         }
         Some(context)
     }
@@ -251,7 +274,14 @@ impl Table {
         if let Some(inbox) = self.claimed.get(id) {
             return inbox.clone();
         }
-        if let Some((_, inbox)) = self.unclaimed.iter().find(|(known, _)| known == id) {
+        let early = self.unclaimed.iter().position(|(known, _)| known == id);
+        if self.ancestor(id).is_some() {
+            let early = early.and_then(|index| self.unclaimed.remove(index));
+            let new = || early.map(|(_, inbox)| inbox).unwrap_or_default();
+            if let Some(inbox) = self.children.inbox(id, new) {
+                return inbox;
+            }
+        } else if let Some((_, inbox)) = early.and_then(|index| self.unclaimed.get(index)) {
             return inbox.clone();
         }
         if self.unclaimed.len() == UNCLAIMED {
@@ -264,7 +294,7 @@ impl Table {
 
     /// Returns the open session that a child session is known to belong to.
     fn ancestor(&self, child: &SessionId) -> Option<SessionId> {
-        self.claimed_or_ancestor(self.children.parent(child)?.clone())
+        self.claimed_or_ancestor(self.children.get(child)?.parent.clone())
     }
 
     fn claimed_or_ancestor(&self, mut id: SessionId) -> Option<SessionId> {
@@ -273,7 +303,7 @@ impl Table {
             if self.claimed.contains_key(&id) {
                 return Some(id);
             }
-            id = self.children.parent(&id)?.clone();
+            id = self.children.get(&id)?.parent.clone();
         }
         None
     }

@@ -50,10 +50,11 @@ async fn text_goes_to_stdout_and_all_else_to_stderr() {
     assert_eq!(ended.stderr, expected);
 }
 
-/// A turn with a subagent in a session of its own, whose parent it names.
+/// A turn with a subagent in a session of its own, which has a name and names its parent.
 const SUBAGENT: &str = r#"start; prompt
 child() { send '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child","update":'"$1"',"_meta":{"parentSessionId":"s"}}}'; }
 say 'Own.'
+update '{"sessionUpdate":"subagent_update","sessionId":"child","title":"Finder"}'
 child '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Only for the parent."}}'
 child '{"sessionUpdate":"tool_call","toolCallId":"c","title":"Find it","kind":"search"}'
 child '{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}'
@@ -64,14 +65,19 @@ async fn tool_calls_of_a_subagent_are_shown_and_its_text_is_no_answer() {
     let ended = run(&["--deny-all", "hi"], SUBAGENT).await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.stdout, "Own.\n");
-    let expected =
-        "subagent: tool: Find it (search)\nsubagent: tool: Find it (search): completed\n";
+    let expected = "subagent Finder: tool: Find it (search)\nsubagent Finder: tool: Find it (search): completed\n";
     assert_eq!(ended.stderr, expected);
     let ended = run(&["--format", "json", "--deny-all", "hi"], SUBAGENT).await;
     let lines = ended.lines();
     let of_child = lines.iter().filter(|line| line["type"] == "child_update");
-    let of_child: Vec<_> = of_child.map(|line| &line["sessionId"]).collect();
-    assert_eq!(of_child, ["child"; 3]);
+    let of_child: Vec<_> = of_child.collect();
+    assert_eq!(of_child.len(), 3);
+    for line in of_child {
+        assert_eq!(
+            (&line["sessionId"], &line["title"]),
+            (&json!("child"), &json!("Finder"))
+        );
+    }
     assert_eq!(lines.last().unwrap()["text"], "Own.");
 }
 

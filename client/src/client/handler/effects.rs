@@ -15,7 +15,9 @@ use super::Handler;
 use crate::guard::{Effect, Limits, Unasked, cancelled};
 use crate::hooks::SessionContext;
 use crate::permission::{Action, PermissionRequest, Reason};
-use crate::session::{Answered, Inbox, Origin, Receiver, Rest, Signal, TurnState, announced_child};
+use crate::session::{
+    Answered, ChildUpdate, Inbox, Origin, Receiver, Rest, Signal, TurnState, announced_child,
+};
 
 impl Handler {
     /// Decides a request, until the agent cancels it or the turn `ends_with` is cancelled, or up to
@@ -101,13 +103,25 @@ impl Handler {
         update: SessionUpdate,
         origin: Origin,
     ) -> Option<Pin<Box<dyn Future<Output = ()> + Send + 'a>>> {
-        if let Some(child) = announced_child(&update) {
-            self.sessions.adopt(&child, id);
+        if let Some(announced) = announced_child(&update) {
+            self.sessions.announce(announced, id);
         }
-        let Receiver { inbox, parent } = receiver;
+        let Receiver {
+            inbox,
+            parent,
+            title,
+        } = receiver;
         let (inbox, rest) = match parent {
             None => (inbox, inbox.push_update(update, origin)),
-            Some(parent) => (parent, parent.push_child_update(inbox, id, update, &origin)),
+            Some(parent) => {
+                let (session, title) = (id.clone(), title.clone());
+                let update = ChildUpdate {
+                    session,
+                    title,
+                    update,
+                };
+                (parent, parent.push_child_update(inbox, update, &origin))
+            }
         };
         match rest {
             Rest {
@@ -144,6 +158,7 @@ impl Handler {
             let question = tokio::task::spawn_blocking(move || unasked.question()).await;
             // An error means that the runtime is shutting down.
             if let Ok(Some(mut question)) = question {
+                question.child = handler.sessions.child(&id);
                 question.request.session_id = id;
                 handler.ask_afterwards(&inbox, question, &turn).await;
             }

@@ -3,7 +3,7 @@
 use acp_sdk::v1::{ContentBlock, ContentChunk, SessionUpdate};
 use serde_json::json;
 
-use super::super::{Event, Events, Origin};
+use super::super::{Event, Events, Origin, announced_child};
 use super::*;
 
 fn put(sessions: &Sessions, id: &SessionId, word: &str) {
@@ -99,14 +99,14 @@ fn a_session_of_the_agent_belongs_to_its_parent() {
     assert_eq!(owner(Some(named("b"))), Some(b.clone()));
     of_a.end_turn(&turn, None);
     assert_eq!(owner(None), None);
-    sessions.adopt(&child, &b);
+    sessions.lock().children.adopt(&child, &b);
     assert_eq!(owner(None), Some(b.clone()));
     let grandchild = SessionId::from("grandchild");
-    sessions.adopt(&grandchild, &child);
+    sessions.lock().children.adopt(&grandchild, &child);
     assert_eq!(sessions.owner(&grandchild, None), Some(b.clone()));
-    sessions.adopt(&child, &grandchild);
+    sessions.lock().children.adopt(&child, &grandchild);
     assert_eq!(owner(None), None, "parents in a circle");
-    sessions.adopt(&child, &b);
+    sessions.lock().children.adopt(&child, &b);
     sessions.release(&b);
     for id in [&b, &child, &grandchild] {
         assert_eq!(
@@ -120,6 +120,39 @@ fn a_session_of_the_agent_belongs_to_its_parent() {
     let directories = Directories::open("/", &[]);
     let _creating = sessions.creating(&directories);
     assert_eq!(owner(None), Some(child.clone()));
+}
+
+#[test]
+fn children_are_bounded_for_each_parent() {
+    let sessions = Sessions::new();
+    let (a, b) = (SessionId::from("a"), SessionId::from("b"));
+    let _claimed = [sessions.claim(&a), sessions.claim(&b)];
+    let announce = |child: &str, parent: &SessionId| {
+        let update = json!({"sessionUpdate": "subagent_update", "sessionId": child,
+            "title": format!("{}\n{}", child, "x".repeat(1000))});
+        let update: SessionUpdate = serde_json::from_value(update).unwrap();
+        sessions.announce(announced_child(&update).unwrap(), parent);
+    };
+    announce("of b", &b);
+    let known = sessions.inbox(&"of b".into());
+    for number in 0..1000 {
+        announce(&format!("{number}"), &a);
+        sessions.inbox(&format!("{number}").as_str().into());
+    }
+    let of_a = sessions.children(&a);
+    assert_eq!(of_a.len(), 64);
+    assert_eq!(of_a[0].session.as_str(), "936");
+    assert_eq!(sessions.children(&b).len(), 1, "those of another stay");
+    assert!(Arc::ptr_eq(&known, &sessions.inbox(&"of b".into())));
+    assert!(sessions.lock().unclaimed.is_empty());
+    let title = of_a[0].title.as_deref().unwrap();
+    assert!(
+        title.starts_with("936 x") && title.chars().count() == 201,
+        "{title}"
+    );
+    sessions.release(&a);
+    assert!(sessions.children(&a).is_empty());
+    assert_eq!(sessions.child(&"936".into()), None);
 }
 
 #[test]

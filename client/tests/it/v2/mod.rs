@@ -1,5 +1,6 @@
 //! The client with agents of version 2, whose messages a test sends one by one.
 
+mod children;
 mod ends;
 mod questions;
 #[cfg(unix)]
@@ -96,7 +97,11 @@ impl Agent {
     }
 
     async fn update(&mut self, update: Value) {
-        let mut params = json!({"sessionId": "s", "update": update});
+        self.update_of("s", update).await;
+    }
+
+    async fn update_of(&mut self, session: &str, update: Value) {
+        let mut params = json!({"sessionId": session, "update": update});
         if let Some(id) = &self.prompt_id {
             params["_meta"] = json!({"acp-sdk": {"promptId": id}});
         }
