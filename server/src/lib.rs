@@ -85,8 +85,8 @@ pub use session::{
     SettingsChange, Steered,
 };
 pub use turn::{
-    CommandOutput, Decision, Elicitation, Exit, FormValues, NewToolCall, Terminal, ToolCall, Turn,
-    UrlElicitation,
+    Child, CommandOutput, Decision, Elicitation, Exit, FormValues, NewToolCall, Terminal, ToolCall,
+    Turn, UrlElicitation,
 };
 
 /// Serves one client on standard input and output until it closes its side, with sessions in

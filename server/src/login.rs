@@ -72,7 +72,7 @@ impl Login {
             ElicitationMode::Url(mode) => mode.scope = scope,
             _ => return Ok(Elicitation::NotOffered),
         }
-        let asked = self.client.ask(&Ask::Elicitation(request)).await;
+        let asked = self.client.ask(&Ask::Elicitation(request), None).await;
         match asked.map_err(Error::Call)? {
             Reply::Elicitation(action) => Ok(action.into()),
             other => Err(Error::failed(format!(

@@ -45,7 +45,11 @@ impl Text {
         match &event.parse().body {
             EventBody::Update(update) => self.update(event, update, output),
             EventBody::Turn(turn) => {
-                let mut note = turn.facts().note.to_string();
+                // What a child session says is not exported.
+                let Some(note) = turn.facts().note else {
+                    return Ok(());
+                };
+                let mut note = note.to_string();
                 if let TurnEvent::TurnEnded { stop_reason, .. } = turn {
                     let _ = self.conversation.end_turn(stop_reason.clone());
                     if let Some(used) = self.usage.latest().and_then(TurnUsage::text) {

@@ -261,7 +261,7 @@ impl Subscription {
                 if !peer.has_room()? {
                     return Ok(false);
                 }
-                let sent = wire::send_event(client, peer, &self.session, event, self.encoding)?;
+                let sent = wire::send_event(client, peer, self, event)?;
                 self.sent.fetch_add(sent, Ordering::AcqRel);
             }
             if kind == EventKind::Turn && phase == wire::SendPhase::Live {

@@ -6,11 +6,11 @@ use acp_sdk::extensions::{
 };
 use acp_sdk::runtime::Notification as _;
 use acp_sdk::v1::methods as asked;
-use acp_sdk::v1::{ClientHandle, CreateElicitationRequest, ElicitationMode};
+use acp_sdk::v1::{ClientHandle, CreateElicitationRequest, ElicitationMode, SessionId};
 use acp_sdk::{Json, Peer};
 
 use super::Client;
-use crate::session::{Ask, Reply};
+use crate::session::{Ask, Question, Reply};
 use crate::{Capability, Session};
 
 impl Client {
@@ -27,11 +27,12 @@ impl Client {
     /// # Errors
     ///
     /// When the client refuses, or the connection ends.
-    pub(crate) async fn ask(&self, ask: &Ask) -> acp_sdk::Result<Reply> {
+    pub(crate) async fn ask(&self, ask: &Ask, child: Option<&SessionId>) -> acp_sdk::Result<Reply> {
         #[cfg(feature = "v2")]
         if self.is_v2() {
-            return super::v2::ask(self, ask).await;
+            return super::v2::ask(self, ask, child).await;
         }
+        let _ = child;
         let closed = acp_sdk::Error::Closed(acp_sdk::CloseReason::Dropped);
         let peer = self.peer().ok_or(closed)?;
         Ok(match ask {
@@ -74,7 +75,7 @@ pub(super) fn state(client: &Client, session: &Session) -> CurrentSessionState {
             Ask::Permission(_) => OpenQuestionKind::Permission,
             Ask::Elicitation(_) => OpenQuestionKind::Elicitation,
         };
-        OpenQuestion::new(question.id.0, kind).with_request(body(client, &question.ask))
+        OpenQuestion::new(question.id.0, kind).with_request(body(client, question))
     });
     CurrentSessionState::new(
         session.id(),
@@ -87,13 +88,13 @@ pub(super) fn state(client: &Client, session: &Session) -> CurrentSessionState {
 }
 
 /// Returns a question as this client is asked it; `None` if its version cannot express it.
-fn body(client: &Client, ask: &Ask) -> Option<Json> {
+fn body(client: &Client, question: &Question) -> Option<Json> {
     #[cfg(feature = "v2")]
     if client.is_v2() {
-        return super::v2::question(ask);
+        return super::v2::question(&question.ask, question.child.as_ref());
     }
     let _ = client;
-    match ask {
+    match &question.ask {
         Ask::Permission(request) => Json::new(request),
         Ask::Elicitation(request) => Json::new(request),
     }

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use acp_sdk::extensions::CurrentSessionState;
+#[cfg(feature = "v2")]
+use acp_sdk::v1::SessionId;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -11,6 +13,8 @@ use super::Client;
 use super::cursor::{BarrierId, Cursor, Replay};
 use super::wire::Encoding;
 use crate::Session;
+#[cfg(feature = "v2")]
+use crate::event::TurnEvent;
 use crate::limits::LocalTools;
 use crate::log::Listener;
 use crate::store::StoreError;
@@ -26,6 +30,9 @@ pub struct Subscription {
     /// Updates that were sent.
     pub(super) sent: AtomicU64,
     pub(super) encoding: Encoding,
+    /// The child sessions that the client knows and that have not ended.
+    #[cfg(feature = "v2")]
+    children: Mutex<Vec<SessionId>>,
     /// What the client's link implies for files and terminals that no client offers.
     pub(crate) local_tools: LocalTools,
     /// The state that the client was notified of last.
@@ -63,6 +70,8 @@ impl Subscription {
             scheduled: AtomicBool::new(false),
             sent: AtomicU64::new(0),
             encoding,
+            #[cfg(feature = "v2")]
+            children: Mutex::default(),
             local_tools: client.local_tools,
             notified: Mutex::default(),
             left: CancellationToken::new(),
@@ -124,6 +133,8 @@ impl Subscription {
         // Commands of another agent are among the events since the creation.
         let greet = replay != Replay::Created(0) || !self.session.state().settings.is_mirrored();
         // Under the log's lock, or the last event could be removed before the cursor stands there.
+        #[cfg(feature = "v2")]
+        self.children().clear();
         let log = self.session.log();
         let id = log.at_last(|last| self.cursor().restart(replay, last, greet));
         self.schedule();
@@ -138,6 +149,26 @@ impl Subscription {
         let generation = log.at_last(|last| self.cursor().send_again(after.min(last)));
         self.schedule();
         generation
+    }
+
+    /// Records that the client is sent an event about a child session. Returns whether it knows the child
+    /// session: it may have attached, or its log may begin, after the start.
+    #[cfg(feature = "v2")]
+    pub(super) fn sends_child(&self, child: &SessionId, event: &TurnEvent) -> bool {
+        let mut children = self.children();
+        let known = children.iter().position(|known| known == child);
+        match (known, event) {
+            (Some(at), TurnEvent::ChildEnded { .. }) => drop(children.remove(at)),
+            (None, TurnEvent::ChildEnded { .. }) | (Some(_), _) => {}
+            (None, _) => children.push(child.clone()),
+        }
+        known.is_some() || matches!(event, TurnEvent::ChildStarted { .. })
+    }
+
+    /// Returns the child sessions that the client knows and that have not ended.
+    #[cfg(feature = "v2")]
+    pub(super) fn children(&self) -> MutexGuard<'_, Vec<SessionId>> {
+        self.children.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Holds back what has not been sent, or lets it go on.

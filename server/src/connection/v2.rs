@@ -14,11 +14,12 @@ use acp_sdk::v2::*;
 use acp_sdk::{AgentSide, HandlerError, HandlerResult, Json, MultiVersion, Peer, V1, V2};
 
 use super::wire::{self, Encoded, SendPhase};
-use super::{Client, ServerConnection};
+use super::{Client, ServerConnection, Subscription};
 use crate::Session;
-use crate::event::{Event, EventKind};
+use crate::event::{Event, EventBody, EventKind};
 use crate::session::{Ask, Inserted, Reply, Ticket, TurnResult};
 use crate::v2::requests::{self, Resume};
+use crate::v2::updates::OfChild;
 use crate::v2::{from_v2, to_v2, updates};
 
 /// The agent of version 2 of a connection.
@@ -51,12 +52,22 @@ impl ConnectionV2 {
         };
         let session = subscription.session();
         let marker = is_replay.then(|| ReplayComplete::new().into());
-        let (runs, asks) = {
+        // A replay has announced them.
+        let children = subscription.children().clone();
+        let (runs, asking) = {
             let state = session.state();
             let turn = state.queue.running().and_then(|running| running.turn);
-            (turn.is_some(), !state.questions.is_empty())
+            let questions = state.questions.values();
+            let asking: Vec<_> = questions.map(|question| question.child.clone()).collect();
+            (turn.is_some(), asking)
         };
+        let asks = asking.contains(&None);
         let peer = self.0.client.peer().ok_or_else(closed)?;
+        for child in children.iter().filter(|_| is_replay) {
+            peer.room().await?;
+            let asks = asking.iter().any(|asking| asking.as_ref() == Some(child));
+            send_all(peer, session, &updates::open_child(child, asks), None)?;
+        }
         for update in marker.into_iter().chain([updates::state(runs, asks)]) {
             if let Ok(text) = serde_json::to_string::<SessionUpdate>(&update) {
                 peer.room().await?;
@@ -335,9 +346,10 @@ fn of_session(id: &SessionId, error: HandlerError) -> HandlerError {
 pub(super) fn send_event(
     client: &Client,
     peer: &Peer,
-    session: &Session,
+    subscription: &Subscription,
     event: Encoded<'_>,
 ) -> acp_sdk::Result<u64> {
+    let session = subscription.session();
     let is_turn = event.kind == EventKind::Turn;
     if is_turn && event.phase == SendPhase::Live && client.wants_state() {
         super::requests::send_state(client, peer, session, event.place.number)?;
@@ -346,7 +358,8 @@ pub(super) fn send_event(
     // part of the conversation.
     let in_history = match event.kind {
         EventKind::Turn | EventKind::Notice | EventKind::ConfigOptions => false,
-        EventKind::UserMessage
+        EventKind::Child
+        | EventKind::UserMessage
         | EventKind::AgentMessage
         | EventKind::ToolCall
         | EventKind::Usage
@@ -357,11 +370,43 @@ pub(super) fn send_event(
     if !in_history && event.phase == SendPhase::Loaded {
         return Ok(0);
     }
-    let update = updates::update(Event::parse(event.place.number, event.text));
+    let parsed = Event::parse(event.place.number, event.text);
+    if let EventBody::Turn(turn) = &parsed.body
+        && let Some(child) = turn.facts().child
+    {
+        let mut of_child = updates::of_child(turn, event.phase == SendPhase::Loaded);
+        if !subscription.sends_child(child, turn) {
+            let state = session.state();
+            let title = state.children.iter().find(|(id, _)| id == child);
+            let title = title.map(|(_, title)| title.as_str());
+            of_child.splice(..0, updates::announced(child, title, None));
+        }
+        return send_all(peer, session, &of_child, Some(event.place));
+    }
+    let update = updates::update(parsed);
     let text = update.and_then(|update| serde_json::to_string(&update).ok());
     let Some(text) = text else { return Ok(0) };
     wire::send_update(peer, session, &text, Some(event.place))?;
     Ok(1)
+}
+
+/// Sends updates of an event about a child session. Only the first has the number of the event.
+fn send_all(
+    peer: &Peer,
+    session: &Session,
+    of_child: &[OfChild],
+    mut place: Option<wire::Place<'_>>,
+) -> acp_sdk::Result<u64> {
+    let mut sent = 0;
+    for OfChild { child, update } in of_child {
+        let child = child.as_ref().map(serde_json::to_string).transpose();
+        // Types of the protocol always have a JSON form.
+        if let (Ok(text), Ok(child)) = (serde_json::to_string(update), child) {
+            wire::write_update(peer, session, &text, place.take(), child.as_deref())?;
+            sent += 1;
+        }
+    }
+    Ok(sent)
 }
 
 /// Announces that the events up to a number are no longer kept.
@@ -398,12 +443,16 @@ fn closed() -> acp_sdk::Error {
 ///
 /// When the client refuses, or the connection ends; and -32602 when version 2 cannot express the
 /// question, so that the turn does not wait for an answer that nobody can give.
-pub(super) async fn ask(client: &Client, ask: &Ask) -> acp_sdk::Result<Reply> {
+pub(super) async fn ask(
+    client: &Client,
+    ask: &Ask,
+    child: Option<&v1::SessionId>,
+) -> acp_sdk::Result<Reply> {
     let peer = client.peer().ok_or_else(closed)?;
     let handle = ClientHandle::new(peer.clone());
     Ok(match ask {
         Ask::Permission(request) => {
-            let request = convert_logged(request.clone());
+            let request = permission(request, child);
             let request = request.ok_or_else(|| inexpressible("session/request_permission"))?;
             let answer = handle.request_permission(request).await?;
             // An outcome that version 1 cannot express is no approval.
@@ -421,13 +470,24 @@ pub(super) async fn ask(client: &Client, ask: &Ask) -> acp_sdk::Result<Reply> {
     })
 }
 
+/// Converts a permission request, which a child session may have made.
+fn permission(
+    request: &v1::RequestPermissionRequest,
+    child: Option<&v1::SessionId>,
+) -> Option<RequestPermissionRequest> {
+    let mut next: RequestPermissionRequest = convert_logged(request.clone())?;
+    if let Some(child) = child {
+        next.session_id = child.as_str().into();
+        let parent = serde_json::json!({ "parentSessionId": request.session_id });
+        next.meta = Some(next.meta.unwrap_or_default().with("acp-sdk", &parent));
+    }
+    Some(next)
+}
+
 /// Returns a question as clients are asked it; `None` if version 2 cannot express it.
-pub(super) fn question(ask: &Ask) -> Option<Json> {
+pub(super) fn question(ask: &Ask, child: Option<&v1::SessionId>) -> Option<Json> {
     let request = match ask {
-        Ask::Permission(request) => {
-            let request: RequestPermissionRequest = convert_logged(request.clone())?;
-            Json::new(&request)
-        }
+        Ask::Permission(request) => Json::new(&permission(request, child)?),
         Ask::Elicitation(request) => {
             let request: CreateElicitationRequest = convert_logged(request.clone())?;
             Json::new(&request)

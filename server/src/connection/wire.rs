@@ -2,12 +2,13 @@
 
 use acp_sdk::v1::{
     AvailableCommandsUpdate, ClientCapabilities, ContentBlock, ContentChunk, Notice,
-    NoticeSeverity, SessionConfigKind, SessionUpdate, TextContent,
+    NoticeSeverity, SessionConfigKind, SessionUpdate, StopReason, TextContent, ToolCall,
+    ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 use acp_sdk::{Json, Peer};
 
-use super::{Client, requests};
-use crate::event::{EventKind, split_params};
+use super::{Client, Subscription, requests};
+use crate::event::{Event, EventBody, EventKind, TurnEvent, split_params};
 use crate::raw_object::{RawObject, json_text};
 use crate::{Capability, Session};
 
@@ -75,15 +76,15 @@ const SESSION_UPDATE: &str = "session/update";
 pub(super) fn send_event(
     client: &Client,
     peer: &Peer,
-    session: &Session,
+    subscription: &Subscription,
     event: Encoded<'_>,
-    encoding: Encoding,
 ) -> acp_sdk::Result<u64> {
-    match encoding {
+    match subscription.encoding {
         Encoding::V1 => {}
         #[cfg(feature = "v2")]
-        Encoding::V2 => return super::v2::send_event(client, peer, session, event),
+        Encoding::V2 => return super::v2::send_event(client, peer, subscription, event),
     }
+    let session = &subscription.session;
     let loaded = event.phase == SendPhase::Loaded;
     let rewritten = match event.kind {
         EventKind::Turn => {
@@ -92,6 +93,10 @@ pub(super) fn send_event(
             }
             return Ok(0);
         }
+        EventKind::Child => match child_as_call(event) {
+            Some(call) => Some(call),
+            None => return Ok(0),
+        },
         EventKind::Notice if loaded || !client.offers(Capability::Notices) => return Ok(0),
         EventKind::Compaction if !client.offers(Capability::Compaction) => return Ok(0),
         EventKind::Mode | EventKind::ConfigOptions if loaded => return Ok(0),
@@ -123,20 +128,42 @@ pub(super) fn send_update(
     if let Some((update, params)) = split_params(update) {
         return send_with_params(peer, session, update, params, place);
     }
+    write_update(peer, session, update, place, None)
+}
+
+/// Sends an update of a session or of a child session, whose id is JSON.
+pub(super) fn write_update(
+    peer: &Peer,
+    session: &Session,
+    update: &str,
+    place: Option<Place<'_>>,
+    child: Option<&str>,
+) -> acp_sdk::Result<()> {
     let write = |bytes: &mut Vec<u8>| {
         let prompt = place.and_then(|place| place.prompt).unwrap_or_default();
         bytes.reserve(update.len() + session.id_json().len() + prompt.len() + 96);
         bytes.extend_from_slice(br#"{"sessionId":"#);
-        bytes.extend_from_slice(session.id_json().as_bytes());
+        bytes.extend_from_slice(child.unwrap_or(session.id_json()).as_bytes());
         bytes.extend_from_slice(br#","update":"#);
         bytes.extend_from_slice(update.as_bytes());
+        let mut separator: &[u8] = br#","_meta":{"acp-sdk":{"#;
         if let Some(place) = place {
-            bytes.extend_from_slice(br#","_meta":{"acp-sdk":{"eventId":"#);
+            bytes.extend_from_slice(separator);
+            bytes.extend_from_slice(br#""eventId":"#);
             bytes.extend_from_slice(decimal(place.number, &mut [0; 20]));
             if !prompt.is_empty() {
                 bytes.extend_from_slice(br#","promptId":"#);
                 bytes.extend_from_slice(prompt.as_bytes());
             }
+            separator = b",";
+        }
+        if child.is_some() {
+            bytes.extend_from_slice(separator);
+            bytes.extend_from_slice(br#""parentSessionId":"#);
+            bytes.extend_from_slice(session.id_json().as_bytes());
+            separator = b",";
+        }
+        if separator == b"," {
             bytes.extend_from_slice(b"}}");
         }
         bytes.push(b'}');
@@ -268,6 +295,30 @@ pub(super) fn wants_state(capabilities: &ClientCapabilities) -> bool {
     let meta = capabilities.meta.as_ref();
     let ours: Option<serde_json::Value> = meta.and_then(|meta| meta.get("acp-sdk"));
     ours.is_some_and(|ours| ours["sessionState"] == true)
+}
+
+/// The start or end of a child session as a tool call, for clients that know no child sessions; `None`
+/// for what happens in it.
+fn child_as_call(event: Encoded<'_>) -> Option<String> {
+    let EventBody::Turn(event) = Event::parse(event.place.number, event.text).body else {
+        return None;
+    };
+    json(&match event {
+        TurnEvent::ChildStarted { child, title } => {
+            let call = ToolCall::new(child.as_str(), title).with_kind(ToolKind::Other);
+            let call = call.with_status(ToolCallStatus::InProgress);
+            SessionUpdate::ToolCall(call)
+        }
+        TurnEvent::ChildEnded { child, stop_reason } => {
+            let status = match stop_reason {
+                StopReason::Cancelled => ToolCallStatus::Failed,
+                _ => ToolCallStatus::Completed,
+            };
+            let update = ToolCallUpdate::new(child.as_str()).with_status(status);
+            SessionUpdate::ToolCallUpdate(update)
+        }
+        _ => return None,
+    })
 }
 
 /// The config options of an update without those of type `boolean`, which this client does not

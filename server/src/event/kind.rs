@@ -9,6 +9,8 @@ pub enum EventKind {
     /// An event of our own, which is no update. Its kinds are those of
     /// [`TurnEvent`](super::TurnEvent).
     Turn,
+    /// The start or end of a child session, or an update of it.
+    Child,
     /// A piece of a message of the user.
     UserMessage,
     /// A piece of a message of the agent.
@@ -35,8 +37,11 @@ impl EventKind {
         if let Some(rest) = text.strip_prefix(r#"{"sessionUpdate":""#) {
             return Self::of_update(rest.split('"').next().unwrap_or_default());
         }
-        if text.starts_with(r#"{"event":""#) {
-            return Self::Turn;
+        if let Some(rest) = text.strip_prefix(r#"{"event":""#) {
+            return match rest.starts_with("child_") {
+                true => Self::Child,
+                false => Self::Turn,
+            };
         }
         // An update of a kind that the protocol did not have when this crate was built keeps the
         // order of its members.
@@ -64,6 +69,7 @@ impl EventKind {
         match self {
             Self::AgentMessage | Self::ToolCall | Self::Usage | Self::Update => true,
             Self::Turn
+            | Self::Child
             | Self::UserMessage
             | Self::Notice
             | Self::Compaction

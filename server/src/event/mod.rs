@@ -23,7 +23,7 @@ use std::time::SystemTime;
 use acp_sdk::Json;
 use acp_sdk::v1::{
     CreateElicitationRequest, ElicitationAction, RequestPermissionOutcome,
-    RequestPermissionRequest, SessionUpdate, StopReason,
+    RequestPermissionRequest, SessionId, SessionUpdate, StopReason,
 };
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +99,9 @@ pub enum TurnEvent {
         question: QuestionId,
         /// What was asked.
         request: RequestPermissionRequest,
+        /// The child session that asked, unless it was the session itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child: Option<SessionId>,
     },
     /// The user answered [`PermissionAsked`](Self::PermissionAsked), or the question was withdrawn.
     PermissionAnswered {
@@ -110,6 +113,9 @@ pub enum TurnEvent {
         /// What has answered in place of a person, such as a rule or a timeout.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
+        /// The child session that asked, unless it was the session itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child: Option<SessionId>,
     },
     /// The user was asked to fill in a form or to open a URL.
     ElicitationAsked {
@@ -125,6 +131,27 @@ pub enum TurnEvent {
         /// The answer; `None` if the question was withdrawn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         action: Option<ElicitationAction>,
+    },
+    /// A child session of the turn began.
+    ChildStarted {
+        /// The child session.
+        child: SessionId,
+        /// Its name, for people.
+        title: String,
+    },
+    /// Something that clients display of a child session.
+    ChildUpdate {
+        /// The child session.
+        child: SessionId,
+        /// In the vocabulary of protocol version 1, as all updates.
+        update: SessionUpdate,
+    },
+    /// A child session ended.
+    ChildEnded {
+        /// The child session.
+        child: SessionId,
+        /// Why it ended.
+        stop_reason: StopReason,
     },
 }
 
@@ -187,7 +214,7 @@ impl Event {
     /// [batch](Batch::event).
     #[must_use]
     pub fn parse(number: u64, text: &str) -> Self {
-        let body = match EventKind::of(text) == EventKind::Turn {
+        let body = match matches!(EventKind::of(text), EventKind::Turn | EventKind::Child) {
             true => serde_json::from_str(text).map(EventBody::Turn).ok(),
             false => serde_json::from_str(text).map(EventBody::Update).ok(),
         };
@@ -240,6 +267,9 @@ mod tests {
         let asked = r#"{"event":"permission_asked","question":9,"request":{"sessionId":"s","toolCall":{"toolCallId":"c","rawInput":{"n":1e2}},"options":[],"_meta":{"a":1}}}"#;
         let asked: TurnEvent = serde_json::from_str(asked).unwrap();
         same(&EventBody::Turn(asked), EventKind::Turn);
+        let of_child = r#"{"event":"child_update","child":"c","update":{"sessionUpdate":"of_tomorrow","more":[1.50]}}"#;
+        let of_child: TurnEvent = serde_json::from_str(of_child).unwrap();
+        same(&EventBody::Turn(of_child), EventKind::Child);
     }
 
     #[test]

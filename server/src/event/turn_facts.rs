@@ -1,6 +1,6 @@
 //! What others must know of each event of our own: one function, which decides for every event.
 
-use acp_sdk::v1::{RequestPermissionOutcome, StopReason};
+use acp_sdk::v1::{RequestPermissionOutcome, SessionId, StopReason};
 
 use super::{QuestionId, TurnEvent};
 
@@ -13,8 +13,10 @@ pub struct TurnFacts<'a> {
     pub state: Option<StateAfter<'a>>,
     /// The question that it asks or answers.
     pub question: Option<QuestionId>,
-    /// What it says to people.
-    pub note: Note<'a>,
+    /// The child session that it is about, or that asks.
+    pub child: Option<&'a SessionId>,
+    /// What it says to people; `None` if it is part of a conversation.
+    pub note: Option<Note<'a>>,
 }
 
 /// The state of a session after an event.
@@ -65,20 +67,22 @@ impl TurnEvent {
                 };
                 (name, Some(Idle { stop_reason, error }), None, text, detail)
             }
-            Self::PermissionAsked { question, request } => {
+            Self::PermissionAsked {
+                question,
+                request,
+                child,
+            } => {
                 let call = &request.tool_call;
                 let title = call.title.as_deref().unwrap_or(call.tool_call_id.as_str());
                 let (name, text) = ("permission_request", "permission asked");
-                (
-                    name,
-                    Some(RequiresAction),
-                    Some(*question),
-                    text,
-                    Some(title),
-                )
+                let state = child.is_none().then_some(RequiresAction);
+                (name, state, Some(*question), text, Some(title))
             }
             Self::PermissionAnswered {
-                question, outcome, ..
+                question,
+                outcome,
+                child,
+                ..
             } => {
                 let (text, detail) = match outcome {
                     Some(RequestPermissionOutcome::Selected(chosen)) => {
@@ -88,7 +92,8 @@ impl TurnEvent {
                     None => ("permission request withdrawn", None),
                 };
                 let name = "permission_result";
-                (name, Some(Running), Some(*question), text, detail)
+                let state = child.is_none().then_some(Running);
+                (name, state, Some(*question), text, detail)
             }
             Self::ElicitationAsked { question, .. } => {
                 let (name, text) = ("elicitation_request", "question asked");
@@ -98,6 +103,27 @@ impl TurnEvent {
                 let (name, text) = ("elicitation_result", "question answered");
                 (name, Some(Running), Some(*question), text, None)
             }
+            Self::ChildStarted { title, .. } => {
+                let text = "child session started";
+                ("child_start", None, None, text, Some(title.as_str()))
+            }
+            Self::ChildUpdate { .. } => ("child_update", None, None, "", None),
+            Self::ChildEnded { stop_reason, .. } => {
+                let (text, detail) = ("child session ended", stop_reason.as_str());
+                ("child_result", None, None, text, Some(detail))
+            }
+        };
+        let child = match self {
+            Self::PermissionAsked { child, .. } | Self::PermissionAnswered { child, .. } => {
+                child.as_ref()
+            }
+            Self::ChildStarted { child, .. }
+            | Self::ChildUpdate { child, .. }
+            | Self::ChildEnded { child, .. } => Some(child),
+            Self::TurnStarted { .. }
+            | Self::TurnEnded { .. }
+            | Self::ElicitationAsked { .. }
+            | Self::ElicitationAnswered { .. } => None,
         };
         let by = match self {
             Self::PermissionAnswered { by, .. } => by.as_deref(),
@@ -107,7 +133,8 @@ impl TurnEvent {
             name,
             state,
             question,
-            note: Note { text, detail, by },
+            child,
+            note: (!text.is_empty()).then_some(Note { text, detail, by }),
         }
     }
 }
@@ -131,7 +158,7 @@ mod tests {
 
     fn note(text: &str) -> String {
         let event: TurnEvent = serde_json::from_str(text).unwrap();
-        event.facts().note.to_string()
+        event.facts().note.unwrap().to_string()
     }
 
     #[test]
@@ -169,6 +196,14 @@ mod tests {
             (
                 r#"{"event":"permission_answered","question":2}"#,
                 "permission request withdrawn",
+            ),
+            (
+                r#"{"event":"child_started","child":"c","title":"Find it"}"#,
+                "child session started: Find it",
+            ),
+            (
+                r#"{"event":"child_ended","child":"c","stopReason":"end_turn"}"#,
+                "child session ended: end_turn",
             ),
             (
                 r#"{"event":"elicitation_answered","question":2}"#,

@@ -53,15 +53,17 @@ impl Session {
     pub(crate) fn write_decided(
         &self,
         appender: &mut Appender<'_>,
-        ask: Ask,
+        mut ask: Ask,
         decided: DecidedPermission,
     ) -> Result<Reply> {
         let question = QuestionId(appender.next_number());
-        push(appender, &ask.clone().event(question))?;
+        let child = ask.take_child(self.id());
+        push(appender, &ask.clone().event(question, child.clone()))?;
         let answered = TurnEvent::PermissionAnswered {
             question,
             outcome: Some(decided.outcome.clone()),
             by: Some(decided.by.clone()),
+            child,
         };
         push(appender, &answered)?;
         let reply = Reply::Permission(decided.outcome);

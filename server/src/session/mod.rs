@@ -116,6 +116,8 @@ pub(crate) struct SessionState {
     /// Takes the session out of memory when nobody has used it for a while.
     pub(crate) idle_timer: Option<AbortHandle>,
     pub(crate) questions: BTreeMap<u64, Arc<Question>>,
+    /// The open child sessions of the running turn, with their titles, for clients that attach.
+    pub(crate) children: Vec<(SessionId, String)>,
     /// Answers "always", by what was asked.
     pub(crate) remembered: HashMap<String, Decision>,
 }
@@ -223,6 +225,7 @@ impl Session {
             clients: Vec::new(),
             idle_timer: None,
             questions: BTreeMap::new(),
+            children: Vec::new(),
             remembered: HashMap::new(),
         };
         let session = Self(Arc::new(SessionInner {

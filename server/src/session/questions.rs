@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use acp_sdk::CloseReason;
 use acp_sdk::v1::{
-    CreateElicitationRequest, ElicitationAction, RequestPermissionOutcome, RequestPermissionRequest,
+    CreateElicitationRequest, ElicitationAction, RequestPermissionOutcome,
+    RequestPermissionRequest, SessionId,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +43,8 @@ type End = oneshot::Sender<Result<Reply>>;
 pub(crate) struct Question {
     pub(crate) id: QuestionId,
     pub(crate) ask: Ask,
+    /// The child session that asks.
+    pub(crate) child: Option<SessionId>,
     /// The client that prompted, which is asked first.
     origin: Option<ClientId>,
     state: Mutex<QuestionState>,
@@ -59,10 +62,26 @@ struct QuestionState {
 }
 
 impl Ask {
-    /// Returns the event of a question.
-    pub(super) fn event(self, question: QuestionId) -> TurnEvent {
+    /// Returns the child session that asks, and makes it a question of the session itself: only
+    /// version 2 knows child sessions.
+    pub(super) fn take_child(&mut self, session: &SessionId) -> Option<SessionId> {
         match self {
-            Self::Permission(request) => TurnEvent::PermissionAsked { question, request },
+            Self::Permission(request) if request.session_id != *session => {
+                let child = std::mem::replace(&mut request.session_id, session.clone());
+                Some(child)
+            }
+            Self::Permission(_) | Self::Elicitation(_) => None,
+        }
+    }
+
+    /// Returns the event of a question.
+    pub(super) fn event(self, question: QuestionId, child: Option<SessionId>) -> TurnEvent {
+        match self {
+            Self::Permission(request) => TurnEvent::PermissionAsked {
+                question,
+                request,
+                child,
+            },
             Self::Elicitation(request) => TurnEvent::ElicitationAsked { question, request },
         }
     }
@@ -95,12 +114,14 @@ impl Question {
     pub(crate) fn new(
         id: QuestionId,
         ask: Ask,
+        child: Option<SessionId>,
         origin: Option<ClientId>,
     ) -> (Arc<Self>, oneshot::Receiver<Result<Reply>>) {
         let (end, receiver) = oneshot::channel();
         let question = Self {
             id,
             ask,
+            child,
             origin,
             state: Mutex::new(QuestionState {
                 end: Some(end),
@@ -172,12 +193,13 @@ impl Session {
     pub(crate) fn write_question(
         &self,
         appender: &mut Appender<'_>,
-        ask: Ask,
+        mut ask: Ask,
         origin: Option<ClientId>,
     ) -> Result<(Withdrawn, oneshot::Receiver<Result<Reply>>)> {
         let id = QuestionId(appender.next_number());
-        push(appender, &ask.clone().event(id))?;
-        let (question, reply) = Question::new(id, ask, origin);
+        let child = ask.take_child(self.id());
+        push(appender, &ask.clone().event(id, child.clone()))?;
+        let (question, reply) = Question::new(id, ask, child, origin);
         // Entered before it is committed, so that the delivery finds it.
         self.state().questions.insert(id.0, question.clone());
         let session = self.clone();
@@ -234,7 +256,7 @@ impl Session {
                 () = question.closed.cancelled() => return,
                 // What still waits for room must not follow the answer to `session/close`.
                 () = subscription.left() => Err(acp_sdk::Error::Closed(CloseReason::Dropped)),
-                answer = client.ask(&question.ask) => answer,
+                answer = client.ask(&question.ask, question.child.as_ref()) => answer,
             };
             session.answered(&question, &client, answer);
         });
@@ -306,6 +328,7 @@ impl Session {
                 question: id,
                 outcome: Some(outcome.clone()),
                 by,
+                child: question.child.clone(),
             },
             (_, Some(Reply::Elicitation(action))) => TurnEvent::ElicitationAnswered {
                 question: id,
@@ -315,6 +338,7 @@ impl Session {
                 question: id,
                 outcome: None,
                 by: None,
+                child: question.child.clone(),
             },
             (Ask::Elicitation(_), _) => TurnEvent::ElicitationAnswered {
                 question: id,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use acp_sdk::Json;
 use acp_sdk::v1::{
-    Diff, ToolCall as Announcement, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolKind,
+    Diff, SessionId, ToolCall as Announcement, ToolCallContent, ToolCallLocation, ToolCallStatus,
+    ToolKind,
 };
 
 use super::{ToolCall, TurnCore};
@@ -32,6 +33,8 @@ use crate::Result;
 pub struct NewToolCall {
     core: Arc<TurnCore>,
     call: Announcement,
+    /// The child session that makes the call.
+    child: Option<SessionId>,
 }
 
 impl NewToolCall {
@@ -42,7 +45,14 @@ impl NewToolCall {
         Self {
             core: core.clone(),
             call,
+            child: None,
         }
+    }
+
+    /// Makes it a call of a child session.
+    pub(super) fn of_child(mut self, child: &SessionId) -> Self {
+        self.child = Some(child.clone());
+        self
     }
 
     /// Sets the input of the tool. Permission rules find commands in the members `command` and
@@ -85,6 +95,6 @@ impl IntoFuture for NewToolCall {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<ToolCall>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(ToolCall::announce(self.core, self.call))
+        Box::pin(ToolCall::announce(self.core, self.call, self.child))
     }
 }

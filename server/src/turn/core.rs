@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use acp_sdk::conversation::is_final;
 use acp_sdk::v1::{
-    ContentBlock, ContentChunk, MessageId, SessionUpdate, TextContent, ToolCallId, ToolCallStatus,
-    ToolCallUpdate,
+    ContentBlock, ContentChunk, MessageId, SessionId, SessionUpdate, TextContent, ToolCallId,
+    ToolCallStatus, ToolCallUpdate,
 };
 use acp_sdk::{HandlerResult, Json, Meta};
 use tokio::runtime::RuntimeFlavor;
@@ -17,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::LeftOpen;
+use super::unfinished::Unfinished;
 use crate::connection::Client;
 use crate::event::RawUpdate;
 use crate::event::{TokenUsage, TurnEvent, TurnId};
@@ -77,11 +77,10 @@ pub(crate) struct TurnCore {
 
 /// What is not finished.
 #[derive(Debug, Default)]
-struct Open {
-    calls: Vec<ToolCallId>,
-    /// The message that chunks are being added to. Any other update ends it.
-    message: Option<(Role, MessageId)>,
-    ids: u64,
+pub(super) struct Open {
+    pub(super) own: Unfinished,
+    pub(super) children: Vec<(SessionId, Unfinished)>,
+    pub(super) ids: u64,
     /// Members of the answer besides the stop reason.
     answer: Option<Json>,
 }
@@ -293,15 +292,7 @@ impl TurnCore {
 
     /// Notes what an update that is no chunk opens and finishes.
     fn note(&self, update: &SessionUpdate) {
-        let mut open = self.open();
-        if ends_message(update) {
-            open.message = None;
-        }
-        if let Some(id) = opens(update) {
-            open.calls.push(id.clone());
-        } else if let Some(id) = finishes(update) {
-            open.calls.retain(|call| call != id);
-        }
+        self.open().own.note(update);
     }
 
     /// Appends an update of another agent as it is.
@@ -406,7 +397,7 @@ impl TurnCore {
 
     /// The guard of a tool call is gone without an end: the call has failed.
     pub(crate) fn call_dropped(&self, id: &ToolCallId) {
-        if !self.open().calls.contains(id) {
+        if !self.open().own.has_call(id) {
             return;
         }
         let update = failed(id);
@@ -444,7 +435,8 @@ impl TurnCore {
         // Fails only if the store has failed.
         let closed = log.append_deferred(self.epoch, |appender| {
             self.ended.store(true, Ordering::Release);
-            let calls = std::mem::take(&mut self.open().calls);
+            self.close_children(appender)?;
+            let calls = self.open().own.take_calls();
             for id in calls {
                 push(appender, &failed(&id))?;
             }
@@ -554,15 +546,8 @@ impl TurnCore {
     /// Returns the id of the message that a chunk of this role belongs to.
     fn message(&self, role: Role) -> MessageId {
         let mut open = self.open();
-        match &open.message {
-            Some((speaking, id)) if *speaking == role => id.clone(),
-            _ => {
-                open.ids += 1;
-                let id = MessageId::from(format!("message-{}-{}", self.turn.0, open.ids));
-                open.message = Some((role, id.clone()));
-                id
-            }
-        }
+        let Open { own, ids, .. } = &mut *open;
+        own.message(role, self.turn, ids)
     }
 
     /// Returns an id that nothing else in the session has or had: turns have numbers of events,
@@ -587,10 +572,10 @@ impl TurnCore {
 
     /// Ends the message that chunks are being added to.
     pub(super) fn end_message(&self) {
-        self.open().message = None;
+        self.open().own.end_message();
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    pub(super) fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -617,13 +602,13 @@ pub(crate) fn push<T: serde::Serialize>(appender: &mut Appender<'_>, event: &T) 
     Ok(())
 }
 
-fn failed(id: &ToolCallId) -> SessionUpdate {
+pub(super) fn failed(id: &ToolCallId) -> SessionUpdate {
     let update = ToolCallUpdate::new(id).with_status(ToolCallStatus::Failed);
     SessionUpdate::ToolCallUpdate(update)
 }
 
 /// Text in pieces of at most [`LONGEST_PIECE`] bytes, of whole characters.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let mut whole = (0..=rest.len().min(LONGEST_PIECE)).rev();
@@ -654,24 +639,4 @@ pub(crate) fn ends_message(update: &SessionUpdate) -> bool {
             | SessionUpdate::SessionInfoUpdate(_)
             | SessionUpdate::UsageUpdate(_)
     )
-}
-
-/// The tool call that an update announces without finishing it.
-fn opens(update: &SessionUpdate) -> Option<&ToolCallId> {
-    match update {
-        SessionUpdate::ToolCall(call) if !is_final(call.status.as_ref()) => {
-            Some(&call.tool_call_id)
-        }
-        _ => None,
-    }
-}
-
-/// The tool call that an update finishes.
-fn finishes(update: &SessionUpdate) -> Option<&ToolCallId> {
-    match update {
-        SessionUpdate::ToolCallUpdate(change) if is_final(change.status.as_ref()) => {
-            Some(&change.tool_call_id)
-        }
-        _ => None,
-    }
 }

@@ -1,11 +1,11 @@
 //! What a turn left open that could not end by itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acp_sdk::conversation::{Conversation, Item, is_final};
-use acp_sdk::v1::{SessionUpdate, ToolCall, ToolCallId, ToolCallStatus, ToolCallUpdate};
+use acp_sdk::v1::{SessionId, SessionUpdate, StopReason, ToolCall, ToolCallId, ToolCallUpdate};
 
-use super::core::push;
+use super::core::{failed, push};
 use crate::event::{EventBody, QuestionId, TurnEvent, TurnId};
 use crate::log::Appender;
 use crate::session::Received;
@@ -17,6 +17,8 @@ use crate::{Result, Session};
 pub(crate) struct LeftOpen {
     /// Its tool calls, without their content.
     calls: Conversation,
+    /// Its child sessions, with theirs.
+    children: BTreeMap<SessionId, Conversation>,
     permissions: BTreeSet<QuestionId>,
     elicitations: BTreeSet<QuestionId>,
 }
@@ -40,9 +42,16 @@ impl LeftOpen {
 
     /// Appends the end of what is open.
     pub(super) fn close(self, appender: &mut Appender<'_>) -> Result<()> {
-        for id in self.open_calls() {
-            let update = ToolCallUpdate::new(id).with_status(ToolCallStatus::Failed);
-            push(appender, &SessionUpdate::ToolCallUpdate(update))?;
+        for (child, calls) in self.children {
+            for id in open_calls(&calls) {
+                let (child, update) = (child.clone(), failed(&id));
+                push(appender, &TurnEvent::ChildUpdate { child, update })?;
+            }
+            let stop_reason = StopReason::Cancelled;
+            push(appender, &TurnEvent::ChildEnded { child, stop_reason })?;
+        }
+        for id in open_calls(&self.calls) {
+            push(appender, &failed(&id))?;
         }
         for question in self.permissions {
             let outcome = None;
@@ -52,6 +61,7 @@ impl LeftOpen {
                     question,
                     outcome,
                     by: None,
+                    child: None,
                 },
             )?;
         }
@@ -86,18 +96,7 @@ impl LeftOpen {
 
     fn note(&mut self, body: EventBody) {
         match body {
-            EventBody::Update(SessionUpdate::ToolCall(call)) => {
-                let status = call.status;
-                let call = ToolCall::new(call.tool_call_id, "").with_status(status);
-                let _ = self.calls.apply(&call.into());
-            }
-            EventBody::Update(SessionUpdate::ToolCallUpdate(update)) => {
-                let status = update.status;
-                let update = ToolCallUpdate::new(update.tool_call_id).with_status(status);
-                let _ = self.calls.apply(&update.into());
-            }
-            // Other updates open nothing.
-            EventBody::Update(_) => {}
+            EventBody::Update(update) => note_call(&mut self.calls, update),
             EventBody::Turn(event) => self.note_turn(&event),
             // What an event of a later version opens, that version closes.
             EventBody::Unknown(_) => {}
@@ -119,20 +118,54 @@ impl LeftOpen {
             TurnEvent::ElicitationAnswered { question, .. } => {
                 self.elicitations.remove(question);
             }
+            TurnEvent::ChildStarted { child, .. } => {
+                self.children.insert(child.clone(), Conversation::default());
+            }
+            TurnEvent::ChildUpdate { child, update } => {
+                if let Some(calls) = self.children.get_mut(child) {
+                    note_call(calls, update.clone());
+                }
+            }
+            TurnEvent::ChildEnded { child, .. } => {
+                self.children.remove(child);
+            }
             // The record of the session has the running turn.
             TurnEvent::TurnStarted { .. } | TurnEvent::TurnEnded { .. } => {}
         }
     }
+}
 
-    fn open_calls(&self) -> Vec<ToolCallId> {
-        let calls = self.calls.items().filter_map(Item::as_tool_call);
-        let open = calls.filter(|call| !is_final(call.status.as_ref()));
-        open.map(|call| call.tool_call_id.clone()).collect()
-    }
+/// Notes what an update says of a tool call, without its content.
+fn note_call(calls: &mut Conversation, update: SessionUpdate) {
+    let update = match update {
+        SessionUpdate::ToolCall(call) => {
+            let status = call.status;
+            ToolCall::new(call.tool_call_id, "")
+                .with_status(status)
+                .into()
+        }
+        SessionUpdate::ToolCallUpdate(update) => {
+            let status = update.status;
+            ToolCallUpdate::new(update.tool_call_id)
+                .with_status(status)
+                .into()
+        }
+        // Other updates open nothing.
+        _ => return,
+    };
+    let _ = calls.apply(&update);
+}
+
+fn open_calls(calls: &Conversation) -> Vec<ToolCallId> {
+    let calls = calls.items().filter_map(Item::as_tool_call);
+    let open = calls.filter(|call| !is_final(call.status.as_ref()));
+    open.map(|call| call.tool_call_id.clone()).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use acp_sdk::v1::ToolCallStatus;
+
     use super::*;
 
     #[test]
@@ -152,6 +185,6 @@ mod tests {
         ] {
             left.note(EventBody::Update(update));
         }
-        assert_eq!(left.open_calls(), ["open", "unknown"]);
+        assert_eq!(open_calls(&left.calls), ["open", "unknown"]);
     }
 }

@@ -11,6 +11,7 @@
 //! - No tool call stays open and no terminal unreleased, however the handler ends.
 
 mod announcement;
+mod child;
 mod core;
 mod effects;
 mod elicitation;
@@ -25,10 +26,12 @@ mod settings;
 mod steering;
 mod terminal;
 mod tool_call;
+mod unfinished;
 
 pub use self::core::Role;
 pub(crate) use self::core::{TurnCore, chunk, ends_message, push};
 pub use announcement::NewToolCall;
+pub use child::Child;
 pub use effects::CommandOutput;
 pub use elicitation::{Elicitation, FormValues, UrlElicitation};
 pub(crate) use left_open::LeftOpen;

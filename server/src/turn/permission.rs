@@ -99,7 +99,7 @@ async fn choose(
         .iter()
         .map(|option| (option.option_id.clone(), option.kind.clone()))
         .collect();
-    let request = RequestPermissionRequest::new(core.session.id(), call.summary(), options);
+    let request = RequestPermissionRequest::new(call.session(), call.summary(), options);
     match question::ask(core, Ask::Permission(request)).await? {
         Reply::Permission(RequestPermissionOutcome::Selected(chosen)) => kinds
             .into_iter()

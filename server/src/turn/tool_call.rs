@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use acp_sdk::v1::{
-    Content, ContentBlock, SessionUpdate, Terminal as TerminalContent, TextContent,
+    Content, ContentBlock, SessionId, SessionUpdate, Terminal as TerminalContent, TextContent,
     ToolCall as Announcement, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate,
 };
 
@@ -23,6 +23,8 @@ use crate::local::Command;
 #[must_use = "a tool call that is dropped has failed"]
 pub struct ToolCall {
     core: Arc<TurnCore>,
+    /// The child session that makes the call.
+    child: Option<SessionId>,
     /// As it was announced, with the content of now.
     call: Announcement,
     /// Commands of this machine, by their place in the content.
@@ -34,17 +36,22 @@ pub struct ToolCall {
 const DISPLAYED_OUTPUT: usize = 16 << 10;
 
 impl ToolCall {
-    pub(super) async fn announce(core: Arc<TurnCore>, call: Announcement) -> Result<Self> {
+    pub(super) async fn announce(
+        core: Arc<TurnCore>,
+        call: Announcement,
+        child: Option<SessionId>,
+    ) -> Result<Self> {
         let announcement = call.clone();
         // Before it is sent: dropped meanwhile, the call has failed.
         let call = Self {
             core,
+            child,
             call,
             commands: Vec::new(),
             started: AtomicBool::new(false),
         };
         let update = SessionUpdate::ToolCall(announcement);
-        call.core.send(update).await?;
+        call.send(update).await?;
         Ok(call)
     }
 
@@ -52,6 +59,15 @@ impl ToolCall {
     #[must_use]
     pub fn id(&self) -> &ToolCallId {
         &self.call.tool_call_id
+    }
+
+    async fn send(&self, update: SessionUpdate) -> Result<()> {
+        self.core.send_of(self.child.as_ref(), update).await
+    }
+
+    /// Returns the session that makes the call.
+    pub(super) fn session(&self) -> &SessionId {
+        self.child.as_ref().unwrap_or(self.core.session.id())
     }
 
     /// Returns what the answer "always" to a permission is remembered by.
@@ -138,7 +154,7 @@ impl ToolCall {
     /// As [`start`](Self::start).
     pub async fn update(&self, mut change: ToolCallUpdate) -> Result<()> {
         change.tool_call_id = self.id().clone();
-        self.core.send(SessionUpdate::ToolCallUpdate(change)).await
+        self.send(SessionUpdate::ToolCallUpdate(change)).await
     }
 
     /// Ends the call with success. Adds `text` to its content, if it is not empty.
@@ -220,6 +236,9 @@ fn displayed(command: &Command) -> ToolCallContent {
 
 impl Drop for ToolCall {
     fn drop(&mut self) {
-        self.core.call_dropped(self.id());
+        match &self.child {
+            Some(child) => self.core.child_call_dropped(child, self.id()),
+            None => self.core.call_dropped(self.id()),
+        }
     }
 }

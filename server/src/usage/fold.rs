@@ -50,7 +50,8 @@ impl UsageFold {
         self.last = event.number;
         match event.kind() {
             EventKind::Turn | EventKind::Usage => {}
-            EventKind::UserMessage
+            EventKind::Child
+            | EventKind::UserMessage
             | EventKind::AgentMessage
             | EventKind::ToolCall
             | EventKind::Notice

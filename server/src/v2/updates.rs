@@ -72,3 +72,99 @@ pub(crate) fn state(turn_runs: bool, question_is_open: bool) -> v2::SessionUpdat
     };
     state.into()
 }
+
+/// An update of a child session, or of its parent about it.
+pub(crate) struct OfChild {
+    /// The child session; `None` if the update is of its parent.
+    pub(crate) child: Option<v2::SessionId>,
+    pub(crate) update: v2::SessionUpdate,
+}
+
+/// Converts an event about a child session to updates. Those of its parent come first, because a
+/// child session must be announced before anything names it.
+///
+/// In a replay (`is_loaded`) there are no states besides the last one; the history of a child that has
+/// ended ends with its marker.
+pub(crate) fn of_child(event: &TurnEvent, is_loaded: bool) -> Vec<OfChild> {
+    match event {
+        TurnEvent::ChildStarted { child, title } => {
+            let state = (!is_loaded).then(|| v2::RunningStateUpdate::new().into());
+            announced(child, Some(title), state)
+        }
+        TurnEvent::ChildUpdate { child, update } => {
+            let update = of_update(0, update.clone()).into_iter();
+            let of_child = |update| OfChild {
+                child: Some(child.as_str().into()),
+                update,
+            };
+            update.map(of_child).collect()
+        }
+        TurnEvent::ChildEnded { child, stop_reason } => {
+            let reason: Option<v2::StopReason> = convert_logged(stop_reason.clone());
+            let idle = v2::IdleStateUpdate::new().with_stop_reason(reason);
+            let mut updates = announced(child, None, Some(idle.into()));
+            if is_loaded {
+                updates.insert(0, replayed(child));
+            }
+            updates
+        }
+        TurnEvent::PermissionAsked {
+            child: Some(child), ..
+        } => {
+            let state = v2::RequiresActionStateUpdate::new().into();
+            announced(child, None, Some(state))
+        }
+        TurnEvent::PermissionAnswered {
+            child: Some(child), ..
+        } => announced(child, None, Some(v2::RunningStateUpdate::new().into())),
+        TurnEvent::TurnStarted { .. }
+        | TurnEvent::TurnEnded { .. }
+        | TurnEvent::PermissionAsked { .. }
+        | TurnEvent::PermissionAnswered { .. }
+        | TurnEvent::ElicitationAsked { .. }
+        | TurnEvent::ElicitationAnswered { .. } => Vec::new(),
+    }
+}
+
+/// Returns what a replay ends with of a child session that is still open.
+pub(crate) fn open_child(child: &v1::SessionId, asks: bool) -> Vec<OfChild> {
+    let state = match asks {
+        true => v2::RequiresActionStateUpdate::new().into(),
+        false => v2::RunningStateUpdate::new().into(),
+    };
+    let mut updates = announced(child, None, Some(state));
+    updates.insert(0, replayed(child));
+    updates
+}
+
+/// Returns the update of the parent, and the state of the child session if it is known.
+pub(crate) fn announced(
+    child: &v1::SessionId,
+    title: Option<&str>,
+    state: Option<v2::StateUpdate>,
+) -> Vec<OfChild> {
+    let id = v2::SessionId::from(child.as_str());
+    let mut about = v2::SubagentUpdate::new(id.clone());
+    if let Some(title) = title {
+        about = about.with_title(title.to_owned());
+    }
+    if let Some(state) = state.clone() {
+        about = about.with_state(state);
+    }
+    let mut updates = vec![OfChild {
+        child: None,
+        update: about.into(),
+    }];
+    updates.extend(state.map(|state| OfChild {
+        child: Some(id),
+        update: state.into(),
+    }));
+    updates
+}
+
+fn replayed(child: &v1::SessionId) -> OfChild {
+    OfChild {
+        child: Some(child.as_str().into()),
+        update: v2::ReplayComplete::new().into(),
+    }
+}

@@ -52,7 +52,7 @@ pub(super) struct Outgoing<'a> {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct OutgoingParams<'a> {
     #[serde(borrow, rename = "sessionId", default)]
-    pub(super) session: Option<Cow<'a, str>>,
+    session: Option<Cow<'a, str>>,
     #[serde(rename = "_meta", default)]
     meta: OutgoingMeta,
     /// Of a restart.
@@ -70,12 +70,21 @@ struct OutgoingMeta {
 struct Ours {
     #[serde(rename = "eventId", default)]
     event: Option<u64>,
+    /// Of a message of a child session, which has no stream of its own.
+    #[serde(rename = "parentSessionId", default)]
+    parent: Option<String>,
 }
 
 impl<'a> Outgoing<'a> {
     /// Reads a message of this crate; one without these members if it has another form.
     pub(super) fn parse(message: &'a [u8]) -> Self {
         serde_json::from_slice(message).unwrap_or_default()
+    }
+
+    /// Returns the session in whose stream the message belongs.
+    pub(super) fn session(&self) -> Option<&str> {
+        let parent = self.params.meta.ours.parent.as_deref();
+        parent.or(self.params.session.as_deref())
     }
 
     /// Returns the number of the session's event that the message is.

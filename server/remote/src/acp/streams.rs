@@ -153,7 +153,7 @@ impl Streams {
     pub(super) fn route(&self, message: Bytes) -> io::Result<()> {
         let outgoing = Outgoing::parse(&message);
         let mut state = self.state();
-        let session = outgoing.params.session.as_deref();
+        let session = outgoing.session();
         let grew = match outgoing.method.as_deref() {
             Some(RESTARTED) => {
                 if let Some(session) = session.and_then(|id| state.sessions.get_mut(id)) {

@@ -174,6 +174,7 @@ fn is_relevant(kind: EventKind) -> bool {
         | EventKind::ToolCall
         | EventKind::ConfigOptions => true,
         EventKind::Turn
+        | EventKind::Child
         | EventKind::Usage
         | EventKind::Notice
         | EventKind::Compaction

@@ -258,13 +258,18 @@ fn questions_are_states() {
     let question = QuestionId(2);
     let request = json!({"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": []});
     let request = serde_json::from_value(request).unwrap();
-    let asked = TurnEvent::PermissionAsked { question, request };
+    let asked = TurnEvent::PermissionAsked {
+        question,
+        request,
+        child: None,
+    };
     assert_eq!(turn(asked), state("requires_action"));
     let outcome = None;
     let answered = TurnEvent::PermissionAnswered {
         question,
         outcome,
         by: None,
+        child: None,
     };
     assert_eq!(turn(answered), state("running"));
     let request = json!({"sessionId": "s", "mode": "url", "message": "a", "elicitationId": "e",

@@ -109,7 +109,9 @@ pub(super) fn encode(
             let used = Used::of(turn, stored);
             frame(id, "result", &Ended { end, used })
         }
-        EventBody::Turn(TurnEvent::PermissionAsked { question, request }) => {
+        EventBody::Turn(TurnEvent::PermissionAsked {
+            question, request, ..
+        }) => {
             let mut data = json!({
                 "permission_id": question.0.to_string(),
                 "message_id": message_id,

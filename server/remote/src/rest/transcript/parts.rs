@@ -222,7 +222,7 @@ fn of_turn(event: &TurnEvent) -> Option<String> {
     if let TurnEvent::TurnStarted { .. } = event {
         return None;
     }
-    let mut note = event.facts().note.to_string();
+    let mut note = event.facts().note?.to_string();
     if let Some(first) = note.get_mut(..1) {
         first.make_ascii_uppercase();
     }
