@@ -72,6 +72,31 @@ impl<'a> Envelope<'a> {
         session(self.params?)
     }
 
+    /// Returns the session whose event a notification is: for one of a child session, the parent that
+    /// `_meta` names.
+    pub(super) fn event_session(&self) -> Option<Cow<'a, str>> {
+        #[derive(Deserialize)]
+        struct Named<'a> {
+            #[serde(borrow, rename = "_meta")]
+            meta: Meta<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Meta<'a> {
+            #[serde(borrow, rename = "acp-sdk")]
+            ours: Ours<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Ours<'a> {
+            #[serde(borrow, rename = "parentSessionId")]
+            parent: Cow<'a, str>,
+        }
+        let named = serde_json::from_str::<Named<'a>>(self.params?.get());
+        match named {
+            Ok(named) => Some(named.meta.ours.parent),
+            Err(_) => self.session(),
+        }
+    }
+
     /// Returns the id of the request that this notification cancels, as JSON.
     pub(super) fn cancelled_request(&self) -> Option<&'a str> {
         #[derive(Deserialize)]
@@ -149,6 +174,12 @@ mod tests {
         assert_eq!(envelope.kind(), Kind::Request);
         assert_eq!(envelope.id(), Some("1"));
         assert_eq!(envelope.session().as_deref(), Some("s"));
+        assert_eq!(envelope.event_session().as_deref(), Some("s"));
+        let of_child = br#"{"method":"session/update","params":{"sessionId":"c","_meta":{"acp-sdk":{"eventId":1,"parentSessionId":"s"}}}}"#;
+        assert_eq!(
+            Envelope::read(of_child).event_session().as_deref(),
+            Some("s")
+        );
         let answer = Envelope::read(br#"{"id":"a","result":{"sessionId":"n"}}"#);
         assert_eq!(answer.kind(), Kind::Answer);
         assert_eq!(answer.new_session().as_deref(), Some("n"));

@@ -357,7 +357,7 @@ impl Resume {
         if envelope.method.as_deref() != Some("session/update") {
             return true;
         }
-        let Some(id) = envelope.session() else {
+        let Some(id) = envelope.event_session() else {
             return true;
         };
         match self.sessions.get_mut(id.as_ref()) {

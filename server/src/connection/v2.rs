@@ -377,7 +377,7 @@ pub(super) fn send_event(
         let mut of_child = updates::of_child(turn, event.phase == SendPhase::Loaded);
         if !subscription.sends_child(child, turn) {
             let state = session.state();
-            let title = state.children.iter().find(|(id, _)| id == child);
+            let title = state.child_titles.iter().find(|(id, _)| id == child);
             let title = title.map(|(_, title)| title.as_str());
             of_child.splice(..0, updates::announced(child, title, None));
         }

@@ -40,7 +40,7 @@ pub use settings::{Settings, SettingsChange};
 pub(crate) use steering::Steering;
 pub(crate) use turns::TurnEvents;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -116,8 +116,8 @@ pub(crate) struct SessionState {
     /// Takes the session out of memory when nobody has used it for a while.
     pub(crate) idle_timer: Option<AbortHandle>,
     pub(crate) questions: BTreeMap<u64, Arc<Question>>,
-    /// The open child sessions of the running turn, with their titles, for clients that attach.
-    pub(crate) children: Vec<(SessionId, String)>,
+    /// The titles of the latest child sessions, for clients that attach while one is open.
+    pub(crate) child_titles: VecDeque<(SessionId, String)>,
     /// Answers "always", by what was asked.
     pub(crate) remembered: HashMap<String, Decision>,
 }
@@ -225,7 +225,7 @@ impl Session {
             clients: Vec::new(),
             idle_timer: None,
             questions: BTreeMap::new(),
-            children: Vec::new(),
+            child_titles: VecDeque::new(),
             remembered: HashMap::new(),
         };
         let session = Self(Arc::new(SessionInner {

@@ -153,8 +153,13 @@ impl TurnCore {
                 let child = (id.clone(), Unfinished::default());
                 open.children.push(child);
             }
-            let child = (id.clone(), title.clone());
-            self.session.state().children.push(child);
+            {
+                let titles = &mut self.session.state().child_titles;
+                if titles.len() == MOST_CHILDREN {
+                    titles.pop_front();
+                }
+                titles.push_back((id.clone(), title.clone()));
+            }
             let child = id.clone();
             push(appender, &TurnEvent::ChildStarted { child, title })
         })
@@ -217,7 +222,6 @@ impl TurnCore {
         };
         let Some(at) = at else { return Ok(()) };
         let (child, mut unfinished) = self.open().children.remove(at);
-        self.session.state().children.retain(|(id, _)| *id != child);
         for call in unfinished.take_calls() {
             let (child, update) = (child.clone(), failed(&call));
             push(appender, &TurnEvent::ChildUpdate { child, update })?;

@@ -187,4 +187,44 @@ mod tests {
         }
         assert_eq!(open_calls(&left.calls), ["open", "unknown"]);
     }
+
+    #[test]
+    fn children_without_an_end_are_open_with_their_calls() {
+        let started = |child: &str| TurnEvent::ChildStarted {
+            child: child.into(),
+            title: "Find it".to_owned(),
+        };
+        let call = |child: &str, update: SessionUpdate| TurnEvent::ChildUpdate {
+            child: child.into(),
+            update,
+        };
+        let mut left = LeftOpen::default();
+        for event in [
+            started("done"),
+            started("open"),
+            call("open", ToolCall::new("open", "Run").into()),
+            call("open", ToolCall::new("done", "Run").into()),
+            call(
+                "open",
+                ToolCallUpdate::new("done")
+                    .with_status(ToolCallStatus::Completed)
+                    .into(),
+            ),
+            call("done", ToolCall::new("of done", "Run").into()),
+            TurnEvent::ChildEnded {
+                child: "done".into(),
+                stop_reason: StopReason::EndTurn,
+            },
+        ] {
+            left.note(EventBody::Turn(event));
+        }
+        let children: Vec<_> = left.children.iter().collect();
+        let [(child, calls)] = children[..] else {
+            panic!("{children:?}");
+        };
+        assert_eq!(
+            (child.as_str(), open_calls(calls)),
+            ("open", vec!["open".into()])
+        );
+    }
 }

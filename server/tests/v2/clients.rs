@@ -22,6 +22,8 @@ pub struct View {
 /// An update, or a request of the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
+    /// The session, which may be a child.
+    pub session: String,
     /// The number of its event.
     pub number: Option<u64>,
     /// The id of the prompt that it belongs to.
@@ -38,10 +40,11 @@ impl View {
         }
     }
 
-    fn add(&self, meta: Option<&acp_sdk::Meta>, body: &impl serde::Serialize) {
+    fn add(&self, session: &str, meta: Option<&acp_sdk::Meta>, body: &impl serde::Serialize) {
         let ours: Option<Value> = meta.and_then(|meta| meta.get("acp-sdk"));
         let ours = ours.unwrap_or_default();
         let entry = Entry {
+            session: session.to_owned(),
             number: ours["eventId"].as_u64(),
             prompt: ours["promptId"].as_str().map(str::to_owned),
             body: serde_json::to_value(body).unwrap(),
@@ -126,7 +129,8 @@ impl v1::Client for Watcher {
         _: &v1::ClientContext,
         note: v1::SessionNotification,
     ) -> HandlerResult<()> {
-        self.view.add(note.meta.as_ref(), &note.update);
+        self.view
+            .add(note.session_id.as_str(), note.meta.as_ref(), &note.update);
         Ok(())
     }
 
@@ -135,7 +139,7 @@ impl v1::Client for Watcher {
         _: &v1::ClientContext,
         req: v1::RequestPermissionRequest,
     ) -> HandlerResult<v1::RequestPermissionResponse> {
-        self.view.add(None, &req);
+        self.view.add(req.session_id.as_str(), None, &req);
         self.may_answer().await;
         let chosen = v1::SelectedPermissionOutcome::new(&req.options[0].option_id);
         Ok(v1::RequestPermissionResponse::new(chosen))
@@ -148,7 +152,8 @@ impl v2::Client for Watcher {
         _: &v2::ClientContext,
         note: v2::UpdateSessionNotification,
     ) -> HandlerResult<()> {
-        self.view.add(note.meta.as_ref(), &note.update);
+        self.view
+            .add(note.session_id.as_str(), note.meta.as_ref(), &note.update);
         Ok(())
     }
 
@@ -157,7 +162,7 @@ impl v2::Client for Watcher {
         _: &v2::ClientContext,
         req: v2::RequestPermissionRequest,
     ) -> HandlerResult<v2::RequestPermissionResponse> {
-        self.view.add(None, &req);
+        self.view.add(req.session_id.as_str(), None, &req);
         self.may_answer().await;
         let chosen = v2::SelectedPermissionOutcome::new(&req.options[0].option_id);
         Ok(v2::RequestPermissionResponse::new(chosen))
@@ -168,7 +173,7 @@ impl v2::Client for Watcher {
         _: &v2::ClientContext,
         req: v2::CreateElicitationRequest,
     ) -> HandlerResult<v2::CreateElicitationResponse> {
-        self.view.add(None, &req);
+        self.view.add("", None, &req);
         self.may_answer().await;
         let answer = json!({"action": "accept", "content": {"color": "red", "odd": null}});
         Ok(serde_json::from_value(answer)?)

@@ -62,6 +62,26 @@ impl Handler for Words {
                 let values = asked.accepted().unwrap_or_default();
                 turn.send_text(serde_json::to_string(&values)?).await?;
             }
+            "child" => {
+                let child = turn.child("Find it").await?;
+                child.send_task("Where is it?").await?;
+                let call = child.tool_call("Look around", ToolKind::Read).await?;
+                match turn.ask_permission(&call).await?.is_allowed() {
+                    true => call.complete("Seen.").await?,
+                    false => call.reject().await?,
+                }
+                child.send_text("In ").await?;
+                child.send_text("a.rs.").await?;
+                child.end(StopReason::EndTurn).await?;
+                turn.send_text("It is in a.rs.").await?;
+            }
+            "child waits" => {
+                let child = turn.child("Find it").await?;
+                let call = child.tool_call("Look around", ToolKind::Read).await?;
+                turn.cancelled().await;
+                child.send_text("Stopped.").await?;
+                drop((child, call));
+            }
             "raw" => {
                 for text in ["a", "b"] {
                     let chunk = ContentChunk::new(TextContent::new(text));

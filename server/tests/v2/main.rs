@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, unreachable_pub, reason = "helpers of tests")]
 
+mod children;
 mod clients;
 mod handler;
 mod lifecycle;

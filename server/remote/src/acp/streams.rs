@@ -445,6 +445,20 @@ mod tests {
         texts
     }
 
+    /// Clients open no stream for a child session.
+    #[test]
+    fn a_message_of_a_child_session_is_in_the_stream_of_its_parent() {
+        const UPDATE: &str = r#"{"method":"session/update","params":{"sessionId":"child","_meta":{"acp-sdk":{"eventId":3,"parentSessionId":"s"}}}}"#;
+        const ASK: &str = r#"{"id":1,"method":"session/request_permission","params":{"sessionId":"child","_meta":{"acp-sdk":{"parentSessionId":"s"}}}}"#;
+        let streams = Streams::new(EndpointSettings::default());
+        let own = Name::Session("s".into());
+        let reader = streams.open(&own, None).unwrap();
+        for message in [UPDATE, ASK] {
+            streams.route(message.into()).unwrap();
+        }
+        assert_eq!(drain(&streams, &own, reader), [UPDATE, ASK]);
+    }
+
     /// Two streams have no order between them.
     #[test]
     fn a_reader_that_comes_during_a_join_is_sent_what_follows_its_answer() {

@@ -115,14 +115,20 @@ struct Poll {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Only {
-    /// The start and end of turns, and questions with their answers.
+    /// The start and end of turns and child sessions, and questions with their answers.
     Turns,
 }
 
 impl Only {
     fn is_left_out(self, received: &Received) -> bool {
         let Self::Turns = self;
-        matches!(received, Received::Event(event) if !matches!(event.body, EventBody::Turn(_)))
+        let Received::Event(event) = received else {
+            return false;
+        };
+        match &event.body {
+            EventBody::Turn(event) => matches!(event, TurnEvent::ChildUpdate { .. }),
+            EventBody::Update(_) | EventBody::Unknown(_) => true,
+        }
     }
 }
 
