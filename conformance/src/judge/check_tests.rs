@@ -190,6 +190,48 @@ fn a_message_that_is_valid_and_out_of_place_is_found_at_its_line() {
     );
 }
 
+/// An agent of version 2 with a child session: announced and at work, then replayed.
+#[test]
+fn an_announced_child_session_is_known() {
+    const CLIENT: [&str; 2] = [
+        r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"c","version":"1"},"capabilities":{}}}}"#,
+        r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w"}}}"#,
+    ];
+    let setup = [
+        CLIENT[0],
+        r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{"session":{}}}}}"#,
+        CLIENT[1],
+        r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}}"#,
+    ];
+    let update = |session: &str, update: &str| {
+        format!(
+            r#"{{"dir":"a2c","msg":{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{{"sessionUpdate":{update}}}}}}}}}"#
+        )
+    };
+    let announced = update(
+        "s",
+        r#""subagent_update","sessionId":"child","title":"Find it""#,
+    );
+    let call = |status| {
+        let call =
+            format!(r#""tool_call_update","toolCallId":"c","title":"t","status":"{status}""#);
+        update("child", &call)
+    };
+    let work = ["pending", "in_progress", "completed"].map(call).join("\n");
+    let setup = setup.join("\n");
+    let found = rules(&format!("{setup}\n{announced}\n{work}\n"));
+    assert_eq!(found, []);
+    // A replay repeats it.
+    let resume = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":2,"method":"session/resume","params":{"sessionId":"s","cwd":"/w","replayFrom":{"type":"start"}}}}"#;
+    let state = update("s", r#""state_update","state":"idle""#);
+    let resumed = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":2,"result":{}}}"#;
+    let replay = format!("{resume}\n{announced}\n{work}\n{state}\n{resumed}\n");
+    let found = rules(&format!("{setup}\n{announced}\n{work}\n{replay}"));
+    assert_eq!(found, []);
+    let found = rules(&format!("{setup}\n{work}\n"));
+    assert_eq!(found[0], (5, "session-setup.known-session", Level::Warning));
+}
+
 #[test]
 fn what_was_not_seen_is_held_against_nobody() {
     assert_eq!(rules(RELEASE), []);

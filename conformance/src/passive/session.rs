@@ -11,6 +11,8 @@ pub struct Session {
     pub continued: bool,
     /// How many requests that set it up again are open: what comes is a replay.
     pub replays: usize,
+    /// In v2: the session that has announced it as its child.
+    pub(super) parent: Option<String>,
     /// How many of them are `session/resume`.
     pub(super) resumes: usize,
     /// What was seen of the conversation, live and in the last replay.

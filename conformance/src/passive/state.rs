@@ -289,6 +289,7 @@ impl State {
             (Version::V1, Some("tool_call")) => true,
             (Version::V1, Some("tool_call_update")) => false,
             (Version::V2, Some("state_update")) => return self.reported(name, body),
+            (Version::V2, Some("subagent_update")) => return self.announced(name, body),
             (Version::V2, Some("terminal_update")) => return self.terminal(name, body),
             // The first one of an id announces the call.
             (Version::V2, Some("tool_call_update")) => {
@@ -358,6 +359,19 @@ impl State {
         self.parts += session.terminals.len() - known;
     }
 
+    /// The agent of version 2 announces or describes a child session. During a replay of its parent, what
+    /// comes of it is a replay too.
+    fn announced(&mut self, parent: &str, body: &Value) {
+        let Some(id) = body.get("sessionId").and_then(Value::as_str) else {
+            return;
+        };
+        let replays = self.sessions.get(parent).map_or(0, |it| it.replays);
+        let child = self.sessions.entry(id.to_owned()).or_default();
+        child.parent = Some(parent.to_owned());
+        child.continued |= replays > 0;
+        child.replays = replays;
+    }
+
     /// The agent of version 2 reports what it does.
     fn reported(&mut self, session: &str, body: &Value) {
         if let Some(session) = self.sessions.get_mut(session) {
@@ -405,6 +419,10 @@ impl State {
                     let resumed = usize::from(asked.method == "session/resume");
                     session.resumes = session.resumes.saturating_sub(resumed);
                     self.parts += session.learn(result);
+                }
+                let children = self.sessions.values_mut();
+                for child in children.filter(|it| it.parent.as_deref() == Some(name)) {
+                    child.replays = child.replays.saturating_sub(1);
                 }
             }
             (Party::Client, "session/close") => {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::passive::{repeated, watch_all};
+use super::passive::{repeated, text, watch_all};
 use super::{Check, NamedCheck};
 use crate::harness::{Capability, Cx, Outcome};
 use crate::passive::{Asked, RuleResult, View, violation};
@@ -94,10 +94,15 @@ fn independent(cx: &mut Cx) -> Outcome {
     conn.cancel(&slow);
     conn.finish(running)?;
     let turn = turn?;
+    let announced = conn.recording().updates_of("subagent_update");
+    let children: Vec<_> = announced
+        .filter_map(|it| text(it.body, "/sessionId"))
+        .collect();
     let strays = conn.recording().updates().find(|update| {
         let within = turn.request < update.index && update.index < turn.end;
         // News of another session may come at any time, what a turn produces may not.
         let strange = update.session != slow && update.session != quick;
+        let strange = strange && !children.contains(&update.session);
         within && strange && is_output(update.kind)
     });
     match strays {
