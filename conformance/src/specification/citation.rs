@@ -35,7 +35,7 @@ const OTHERS: &[Other] = &[
         name: "http",
         address: "https://www.rfc-editor.org/rfc/rfc9110",
         anchors: &[
-            "section-7.2",
+            "section-7.4",
             "section-8.3.1",
             "section-12.5.1",
             "section-15.5.6",
