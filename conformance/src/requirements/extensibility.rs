@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::passive::{free_of, watch_all};
 use super::{Check, NamedCheck};
 use crate::harness::{Caps, Cx, Outcome};
-use crate::passive::{RuleResult, View, violation};
+use crate::passive::{RuleResult, Update, View, violation};
 use crate::wire::{FindingKind, Party};
 
 use Check::Run;
@@ -108,40 +108,87 @@ fn unknown_fields(cx: &mut Cx) -> Outcome {
 }
 
 fn trace_context(view: &View<'_>) -> RuleResult {
-    if view.said.from != Party::Agent {
+    let is_echo = |update: Update<'_>| update.kind.starts_with("user_message");
+    // The params of an extension are free, and the user's message may have the client's `_meta`.
+    let is_free = view.method.starts_with('_') || view.update().is_some_and(is_echo);
+    if view.said.from != Party::Agent || is_free {
         return Ok(0);
     }
-    // Where messages of the agent have `_meta` of their own.
-    let update = view.update().map(|update| update.body);
-    let content = update.and_then(|update| update.get("content"));
-    let places = [
-        Some(view.params()),
-        update,
-        content,
-        view.said.value.get("result"),
-    ];
-    let metas = places.into_iter().flatten();
+    let result = view.said.value.get("result");
+    let seen = traced(view.params())?;
+    Ok(seen + traced(result.unwrap_or(&Value::Null))?)
+}
+
+/// Members whose values are no types of the protocol.
+const FREE: [&str; 3] = ["rawInput", "rawOutput", "requestedSchema"];
+
+/// Every `_meta` in a value has the reserved keys for trace context only. Returns how many there are.
+fn traced(value: &Value) -> RuleResult {
     let mut seen = 0;
-    for meta in metas.filter_map(|place| place.get("_meta")) {
-        let parent = meta.get("traceparent");
-        if parent.is_some_and(|parent| !parent.as_str().is_some_and(is_traceparent)) {
-            return violation("expected a `traceparent` of W3C trace context, got other text");
+    match value {
+        Value::Array(elements) => {
+            for element in elements {
+                seen += traced(element)?;
+            }
         }
-        seen += 1;
+        Value::Object(members) => {
+            for (name, member) in members {
+                if name == "_meta" {
+                    is_trace_context(member)?;
+                    seen += 1;
+                } else if !FREE.contains(&name.as_str()) {
+                    seen += traced(member)?;
+                }
+            }
+        }
+        _ => {}
     }
     Ok(seen)
 }
 
-/// `version-trace-parent-flags` in hexadecimal digits.
+fn is_trace_context(meta: &Value) -> RuleResult {
+    let formats: [(&str, fn(&str) -> bool); 3] = [
+        ("traceparent", is_traceparent),
+        ("tracestate", is_list),
+        ("baggage", is_list),
+    ];
+    for (name, is_valid) in formats {
+        if let Some(value) = meta.get(name)
+            && !value.as_str().is_some_and(is_valid)
+        {
+            return violation(format!(
+                "expected a `{name}` of W3C trace context, got {}",
+                crate::wire::excerpt(value)
+            ));
+        }
+    }
+    Ok(1)
+}
+
+/// `version-trace-parent-flags` in hexadecimal digits of lower case. Later versions may have more
+/// parts; the version `ff`, and a trace or a parent of zeros only, are invalid.
 fn is_traceparent(text: &str) -> bool {
     let lengths = [2, 32, 16, 2];
     let parts: Vec<_> = text.split('-').collect();
-    let hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_hex = |part: &str| {
+        let mut bytes = part.bytes();
+        bytes.all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    };
+    let is_zero = |part: &&str| part.bytes().all(|byte| byte == b'0');
     parts.len() >= lengths.len()
+        && (parts.len() == lengths.len() || parts.first() != Some(&"00"))
+        && parts.first() != Some(&"ff")
+        && !parts.iter().skip(1).take(2).any(is_zero)
         && parts
             .iter()
             .zip(lengths)
-            .all(|(part, length)| part.len() == length && hex(part))
+            .all(|(part, length)| part.len() == length && is_hex(part))
+}
+
+/// Members `key=value` with commas between them; members may be empty.
+fn is_list(text: &str) -> bool {
+    let mut members = text.split(',').map(str::trim);
+    members.all(|member| member.is_empty() || member.find('=').is_some_and(|at| at > 0))
 }
 
 #[cfg(test)]
@@ -150,9 +197,50 @@ mod tests {
 
     #[test]
     fn a_traceparent_has_four_parts() {
-        assert!(is_traceparent(
-            "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01"
-        ));
-        assert!(!is_traceparent("00-80e1-7a08-01") && !is_traceparent("x"));
+        const GOOD: &str = "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01";
+        assert!(is_traceparent(GOOD));
+        assert!(is_traceparent(&format!("01{}-more", &GOOD[2..])));
+        for bad in [
+            "x".to_owned(),
+            "00-80e1-7a08-01".to_owned(),
+            format!("{GOOD}-more"),
+            GOOD.to_uppercase(),
+            format!("ff{}", &GOOD[2..]),
+            GOOD.replace("80e1afed08e019fc1110464cfa66635c", &"0".repeat(32)),
+            GOOD.replace("7a085853722dc6d2", &"0".repeat(16)),
+        ] {
+            assert!(!is_traceparent(&bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn reserved_keys_count_in_every_meta_and_nowhere_else() {
+        let of = |meta: &Value| {
+            let entry = json!({"content": "x", "_meta": meta});
+            traced(&json!({"update": {"entries": [entry], "_meta": {"own": 1}}}))
+        };
+        assert_eq!(
+            of(&json!({"tracestate": "a=1, b=2", "baggage": "k=v;p"})),
+            Ok(2)
+        );
+        for (meta, reason) in [
+            (
+                json!({"traceparent": "7"}),
+                "`traceparent` of W3C trace context, got \"7\"",
+            ),
+            (
+                json!({"tracestate": 7}),
+                "`tracestate` of W3C trace context, got 7",
+            ),
+            (
+                json!({"baggage": "mine"}),
+                "`baggage` of W3C trace context, got \"mine\"",
+            ),
+        ] {
+            let found = of(&meta).unwrap_err();
+            assert!(found.reason.contains(reason), "{}", found.reason);
+        }
+        let free = json!({"rawOutput": {"_meta": {"traceparent": "7"}}, "traceparent": "7"});
+        assert_eq!(traced(&free), Ok(0));
     }
 }

@@ -354,6 +354,7 @@ impl Agent {
                     "additionalDirectories": {}},
             },
             "authMethods": methods,
+            "_meta": {"acp-conformance.example/reference": true},
         }))
     }
 
