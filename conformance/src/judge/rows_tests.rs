@@ -307,6 +307,32 @@ fn every_value_with_a_fallback_is_the_protocols_or_begins_with_an_underscore() {
     assert_eq!(tool("kind", Value::Null), nothing);
 }
 
+/// Messages and errors are types of the specification, of extensions too.
+#[test]
+fn members_beside_the_params_and_of_an_error_are_the_senders_own() {
+    for version in [Version::V1, Version::V2] {
+        let mut talk = Talk::new(version);
+        let params = json!({"cwd": "/", "mcpServers": []});
+        talk.client(json!({"id": 1, "method": "session/new", "params": params}));
+        talk.client(json!({"id": 2, "method": "_own", "params": {"a": 1}, "_meta": {"b": 1}}));
+        let error = json!({"code": -32000, "message": "m", "data": {"own": 1}});
+        talk.agent(json!({"id": 1, "error": error}));
+        assert_eq!(talk.broken(), [""; 0]);
+        let error = json!({"code": -32601, "message": "m", "hint": "x"});
+        talk.agent(json!({"id": 2, "error": error}));
+        let broken = talk.broken();
+        assert!(
+            broken.contains(&"extensibility.no-custom-fields"),
+            "{broken:?}"
+        );
+        let mut talk = Talk::new(version);
+        let params = json!({"cwd": "/", "mcpServers": []});
+        talk.client(json!({"id": 1, "method": "session/new", "params": params, "trace": 1}));
+        talk.agent(json!({"id": 1, "result": {"sessionId": "s"}}));
+        assert_eq!(talk.broken(), ["client.custom-fields"]);
+    }
+}
+
 /// What an agent repeats of the prompt has the members that the client has given it.
 #[test]
 fn members_of_the_clients_own_content_are_not_the_agents() {

@@ -6,6 +6,8 @@
 
 use serde_json::Value;
 
+use super::unknown_fields::{MOST, UnknownField, pointer};
+
 /// A message as far as it can be read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Message<'a> {
@@ -136,6 +138,33 @@ pub fn read(value: &Value) -> (Option<Message<'_>>, Vec<Defect>) {
     (Some(Message::Response { id, answer }), defects)
 }
 
+/// The members that neither the schema nor JSON-RPC has of a message and of its error object. All
+/// types of the protocol have `_meta`.
+pub(super) fn unknown_fields(message: &Value) -> impl Iterator<Item = UnknownField<'_>> {
+    const MESSAGE: &[&str] = &[
+        "jsonrpc", "id", "method", "params", "result", "error", "_meta",
+    ];
+    const ERROR: &[&str] = &["code", "message", "data", "_meta"];
+    let is_message = ["method", "result", "error"]
+        .iter()
+        .any(|name| message.get(name).is_some());
+    let objects = [
+        ("", Some(message), MESSAGE),
+        ("/error", message.get("error"), ERROR),
+    ];
+    // What is no message has another finding.
+    let objects = objects.into_iter().filter(move |_| is_message);
+    objects.flat_map(|(place, value, known)| {
+        let members = value.and_then(Value::as_object).into_iter().flatten();
+        let others = members.filter(|(name, _)| !known.contains(&name.as_str()));
+        others.take(MOST).map(move |(name, _)| UnknownField {
+            pointer: format!("{place}{}", pointer(std::iter::once(name))),
+            of: Vec::new(),
+            name: name.clone(),
+        })
+    })
+}
+
 /// What kind of JSON a value is, for messages to people.
 #[must_use]
 pub fn describe(value: &Value) -> &'static str {
@@ -242,6 +271,21 @@ mod tests {
             ["/result"]
         );
         assert_eq!(pointers(&json!({"jsonrpc":"2.0","id":903})), [""]);
+    }
+
+    #[test]
+    fn members_of_a_message_and_of_its_error_are_known() {
+        let found = |message: Value| -> Vec<_> {
+            unknown_fields(&message)
+                .map(|field| field.pointer)
+                .collect()
+        };
+        let error = json!({"code": 1, "message": "m", "data": {"own": 1}, "hint": 1});
+        let answer = json!({"jsonrpc": "2.0", "id": 1, "error": error, "trace": 1});
+        assert_eq!(found(answer), ["/trace", "/error/hint"]);
+        let call = json!({"jsonrpc": "2.0", "method": "m", "params": {"own": 1}, "_meta": {}});
+        assert!(found(call).is_empty());
+        assert!(found(json!({"own": 1})).is_empty());
     }
 
     #[test]

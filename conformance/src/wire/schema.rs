@@ -8,7 +8,7 @@ use acp_schema::{
 use serde_json::Value;
 
 use super::unknown_fields::{Members, UnknownField};
-use super::{Excuse, Finding, FindingKind, Party, extensions, releases};
+use super::{Excuse, Finding, FindingKind, Party, envelope, extensions, releases};
 use crate::Result;
 
 /// The params of the request that negotiates the version.
@@ -182,31 +182,31 @@ impl Schema {
         method: Option<&str>,
         message: &Value,
     ) -> Vec<Finding> {
-        let Some(method) = method else {
-            return Vec::new();
-        };
-        let (member, value) = match message.get("method") {
-            Some(_) => ("params", message.get("params")),
-            None => ("result", message.get("result")),
-        };
-        let (Some(value), Some(name)) = (value, self.definition(from, member, method)) else {
-            return Vec::new();
-        };
         let finding = |rule, pointer, message, excuse| Finding {
             place,
             rule,
             by: Some(from),
-            method: Some(method.to_owned()),
+            method: method.map(str::to_owned),
             pointer,
             message,
             excuse,
         };
-        let fields = self.unknown_fields(name, value).into_iter();
-        let fields = fields.map(|field| {
-            let pointer = format!("/{member}{}", field.pointer);
-            let (message, excuse) = self.custom_field(method, &pointer, &field);
+        let unknown = |member: &str, field: UnknownField<'_>| {
+            let pointer = format!("{member}{}", field.pointer);
+            let (message, excuse) = self.custom_field(method.unwrap_or_default(), &pointer, &field);
             finding(FindingKind::CustomField, pointer, message, excuse)
-        });
+        };
+        let outside = envelope::unknown_fields(message).map(|field| unknown("", field));
+        let (member, value) = match message.get("method") {
+            Some(_) => ("params", message.get("params")),
+            None => ("result", message.get("result")),
+        };
+        let name = method.and_then(|method| self.definition(from, member, method));
+        let (Some(value), Some(name)) = (value, name) else {
+            return outside.collect();
+        };
+        let fields = self.unknown_fields(name, value).into_iter();
+        let fields = fields.map(|field| unknown(&format!("/{member}"), field));
         // In version 1 the schema forbids unknown values, but for a few.
         let values = match (self.version, from) {
             (Version::V2, Party::Agent) => self.members.reserved_values(name, value),
@@ -228,7 +228,7 @@ impl Schema {
             kind.starts_with("user_message")
                 && finding.pointer.starts_with("/params/update/content/")
         };
-        let found = fields.chain(values);
+        let found = outside.chain(fields).chain(values);
         found.filter(|finding| !is_echo(finding)).collect()
     }
 

@@ -17,7 +17,7 @@ use self::reserved::Tags;
 const DEPTH: usize = 64;
 
 /// How many members of a message are reported.
-const MOST: usize = 20;
+pub(super) const MOST: usize = 20;
 
 /// A member that the schema does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,7 +217,7 @@ impl Members {
 }
 
 /// The JSON Pointer of names.
-fn pointer<'a>(names: impl Iterator<Item = &'a String>) -> String {
+pub(super) fn pointer<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let escaped = names.map(|name| name.replace('~', "~0").replace('/', "~1"));
     escaped.fold(String::new(), |pointer, name| pointer + "/" + &name)
 }
