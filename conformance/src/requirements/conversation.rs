@@ -67,10 +67,7 @@ impl Conversation {
             if is_whole && update.body.get("content").is_some_and(Value::is_array) {
                 message.text.clear();
             }
-            let blocks = items(update.body, "/content").chain(update.body.get("content"));
-            for said in blocks.filter_map(|block| text(block, "/text")) {
-                message.text += said;
-            }
+            message.text.extend(texts(update.body));
         }
         let of = |is_user: bool| {
             let messages = messages.iter().filter(|message| message.is_user == is_user);
@@ -86,12 +83,32 @@ impl Conversation {
         }
     }
 
-    /// Adds what followed.
+    /// Returns whether an update tells a part of this conversation again: a user's message, a tool call,
+    /// or text that the agent has said.
+    pub(super) fn has(&self, kind: &str, update: &Value) -> bool {
+        let said = squeezed(&texts(update).collect::<String>());
+        match kind {
+            "agent_message" | "agent_message_chunk" => {
+                !said.is_empty() && squeezed(&self.agent).contains(&said)
+            }
+            "agent_thought" | "agent_thought_chunk" => false,
+            _ => true,
+        }
+    }
+
+    /// Adds what followed. It may change what was there before.
     pub(super) fn append(&mut self, next: Self) {
+        let add = |known: &mut Vec<String>, next: Vec<String>| {
+            for id in next {
+                if !known.contains(&id) {
+                    known.push(id);
+                }
+            }
+        };
         self.user += &next.user;
         self.agent += &next.agent;
-        self.calls.extend(next.calls);
-        self.messages.extend(next.messages);
+        add(&mut self.calls, next.calls);
+        add(&mut self.messages, next.messages);
     }
 
     /// Returns how a replay differs from what was said: the prompts of the user and this
@@ -103,20 +120,29 @@ impl Conversation {
         foreign: &[String],
         replay: &Self,
     ) -> Option<String> {
-        let mut ids = self.messages.iter();
-        if let Some(lost) = ids.find(|id| prompts.is_empty() && !replay.messages.contains(id)) {
+        // Each search goes on after what was found last.
+        let mut replayed = replay.messages.iter();
+        let is_lost = |id: &&String| !replayed.any(|replayed| replayed == *id);
+        if prompts.is_empty()
+            && let Some(lost) = self.messages.iter().find(is_lost)
+        {
             return Some(format!(
-                "expected the user's message {lost} in the replay, got {:?}",
+                "expected the user's message {lost} in the replay, after those before it, got {:?}",
                 replay.messages
             ));
         }
         let (user, agent) = (squeezed(&replay.user), squeezed(&replay.agent));
-        if let Some(lost) = prompts.iter().find(|text| !user.contains(&squeezed(text))) {
-            return Some(format!(
-                "expected the prompt {:?} in the user's messages of the replay, got {:?}",
-                excerpt(lost),
-                excerpt(&replay.user)
-            ));
+        let mut rest = user.as_str();
+        for lost in prompts {
+            let text = squeezed(lost);
+            let Some(at) = rest.find(&text) else {
+                return Some(format!(
+                    "expected the prompt {:?} in the user's messages of the replay, after those before it, got {:?}",
+                    excerpt(lost),
+                    excerpt(&replay.user)
+                ));
+            };
+            rest = rest.get(at + text.len()..).unwrap_or_default();
         }
         let is_strange = |text: &&String| {
             let text = squeezed(text);
@@ -149,6 +175,12 @@ impl Conversation {
     }
 }
 
+/// The texts of a message or a piece of one.
+fn texts(update: &Value) -> impl Iterator<Item = &str> {
+    let blocks = items(update, "/content").chain(update.get("content"));
+    blocks.filter_map(|block| text(block, "/text"))
+}
+
 /// A text without white space: agents may cut and join the pieces of a message differently.
 pub(super) fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
@@ -161,6 +193,8 @@ fn excerpt(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn said(user: &str, agent: &str, calls: &[&str]) -> Conversation {
@@ -195,6 +229,37 @@ mod tests {
         ] {
             let found = differs(replay).unwrap_or_default();
             assert!(found.contains(word), "{found}");
+        }
+    }
+
+    #[test]
+    fn what_comes_after_a_replay_is_of_it_if_it_was_said_before() {
+        let live = said("the prompt", "an answer", &["a"]);
+        let update = |text: &str| json!({"content": {"type": "text", "text": text}});
+        assert!(live.has("agent_message_chunk", &update(" answer")));
+        assert!(!live.has("agent_message_chunk", &update("Welcome back.")));
+        let whole = json!({"content": [{"type": "text", "text": "an answer"}]});
+        assert!(live.has("agent_message", &whole));
+        assert!(live.has("user_message_chunk", &update("the")));
+        assert!(live.has("tool_call", &json!({"toolCallId": "b"})));
+    }
+
+    #[test]
+    fn a_replay_has_the_order_of_what_was_said_and_each_call_once() {
+        let own = ["first".to_owned(), "second".to_owned()];
+        let turns = |texts: [&str; 2]| {
+            let mut all = Conversation::default();
+            for text in texts {
+                all.append(said(text, "", &["a"]));
+            }
+            all
+        };
+        let (live, turned) = (turns(["first", "second"]), turns(["second", "first"]));
+        assert_eq!(live.calls, ["a"]);
+        for prompts in [&own[..], &[]] {
+            assert_eq!(live.differs(prompts, &[], &live), None);
+            let found = live.differs(prompts, &[], &turned).unwrap_or_default();
+            assert!(found.contains("second"), "{found}");
         }
     }
 }
