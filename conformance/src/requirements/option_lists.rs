@@ -55,18 +55,50 @@ fn complete(cx: &mut Cx) -> Outcome {
     let (session, before, params) = with_select(conn)?;
     is_reported_as_before(conn, &session, &before, &params)?;
     let after = conn.result(SET, params.clone())?;
-    // One option may change which others there are, but not all of them at once, and not the one
-    // that was set.
-    let id = text(&params, "/configId").unwrap_or_default();
-    let (known, reported) = (names(&before), names(&after));
-    if !reported.contains(id) || (known.len() > 1 && reported.len() == 1) {
-        let reason = format!(
-            "expected all options in the answer, got {}",
-            listed(&reported)
-        );
-        return Err(conn.at(conn.mark() - 1, reason));
+    let (place, id) = (
+        conn.mark() - 1,
+        text(&params, "/configId").unwrap_or_default(),
+    );
+    // One option may change which others there are, but not itself.
+    let reported = names(&after);
+    let lost = || {
+        names(&before)
+            .into_iter()
+            .filter(|id| !reported.contains(id))
+    };
+    let mut missing = (!reported.contains(id)).then_some(id);
+    for other in lost() {
+        let set = setting(conn, &session, other, value_of(&before, other));
+        // What can be set and is listed then is an option still.
+        if let Ok(answer) = conn.call(SET, set)?.answer
+            && names(&answer).contains(other)
+        {
+            missing = Some(other);
+        }
     }
-    Ok(())
+    match missing {
+        None => Ok(()),
+        Some(missing) => Err(conn.at(
+            place,
+            format!(
+                "expected all options in the answer, with {missing}, got {}",
+                listed(&reported)
+            ),
+        )),
+    }
+}
+
+/// The params that set an option to the value that it was reported with.
+fn setting(conn: &Conn, session: &str, id: &str, value: Option<&Value>) -> Value {
+    match value {
+        Some(Value::Bool(value)) => {
+            json!({"sessionId": session, "configId": id, "type": "boolean", "value": value})
+        }
+        value => {
+            let value = value.and_then(Value::as_str).unwrap_or_default();
+            set_to(conn.version(), session, id, value)
+        }
+    }
 }
 
 /// An option that is set to the value that it has changes nothing, so the answer is the list that was
