@@ -349,6 +349,26 @@ fn members_of_the_clients_own_content_are_not_the_agents() {
     }
 }
 
+#[test]
+fn a_mode_of_the_agents_own_is_one_that_the_client_has_not_advertised() {
+    let rows = |meta: Option<Value>| {
+        let mut talk = Talk::new(Version::V2);
+        if let (Some(meta), Some(Record::Message(_, first))) = (meta, talk.records.first_mut()) {
+            first["params"]["capabilities"]["elicitation"]["_meta"] = meta;
+        }
+        let params = json!({"sessionId": "s", "mode": "_voice", "message": "Which?"});
+        talk.agent(json!({"id": 1, "method": "elicitation/create", "params": params}));
+        talk.broken()
+    };
+    // The second row is about everything that the client does not declare.
+    let broken = [
+        "elicitation.no-undeclared-mode",
+        "initialization.undeclared",
+    ];
+    assert_eq!(rows(None), broken);
+    assert_eq!(rows(Some(json!({"voice": true}))), [""; 0]);
+}
+
 /// A gap may hide a request, but not that one request has two answers.
 #[test]
 fn two_answers_are_found_after_a_gap() {

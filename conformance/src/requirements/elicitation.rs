@@ -57,12 +57,31 @@ fn question<'a>(view: &View<'a>, mode: &str) -> Option<&'a Value> {
     (mode.is_empty() || text(params, "/mode") == Some(mode)).then_some(params)
 }
 
+/// Whether the client may have advertised modes of its own: in the `_meta` of its capabilities.
+fn extends_elicitation(view: &View<'_>) -> bool {
+    let client = view.state.client.as_ref();
+    let capabilities = client.and_then(|client| {
+        client
+            .get("capabilities")
+            .or(client.get("clientCapabilities"))
+    });
+    let places = ["/_meta", "/elicitation/_meta"].iter();
+    capabilities.is_some_and(|all| places.clone().any(|place| all.pointer(place).is_some()))
+}
+
 pub(super) fn no_undeclared_mode(view: &View<'_>) -> RuleResult {
     let mut seen = 0;
     for mode in ["form", "url"] {
         let breaks = question(view, mode).is_some();
         let what = format!("the mode {mode}");
         seen += undeclared(view, &format!("/elicitation/{mode}"), breaks, &what)?;
+    }
+    let mode = question(view, "").and_then(|params| text(params, "/mode"));
+    if let Some(mode) = mode.filter(|mode| !["form", "url"].contains(mode))
+        && !extends_elicitation(view)
+    {
+        let what = format!("the mode {mode}");
+        seen += undeclared(view, &format!("/elicitation/{mode}"), true, &what)?;
     }
     Ok(seen)
 }
@@ -79,9 +98,8 @@ fn asking_words(conn: &Conn) -> Outcome<Vec<&'static str>> {
 }
 
 /// Makes the agent ask on a connection that declares these capabilities. Yields the ends of the turns.
-fn tempted(cx: &mut Cx, elicitation: Value) -> Outcome<(&mut Conn, Vec<Reply>)> {
-    let caps = Caps::These(json!({"elicitation": elicitation}));
-    let conn = cx.with(&caps)?;
+fn tempted(cx: &mut Cx, capabilities: Value) -> Outcome<(&mut Conn, Vec<Reply>)> {
+    let conn = cx.with(&Caps::These(capabilities))?;
     let session = conn.session()?;
     let mut ends = Vec::new();
     for word in asking_words(conn)? {
@@ -93,7 +111,7 @@ fn tempted(cx: &mut Cx, elicitation: Value) -> Outcome<(&mut Conn, Vec<Reply>)> 
 
 fn empty_declares_nothing(cx: &mut Cx) -> Outcome {
     for nothing in [json!({}), json!({"form": null, "url": null})] {
-        let (conn, _) = tempted(cx, nothing)?;
+        let (conn, _) = tempted(cx, json!({"elicitation": nothing}))?;
         let mut asked = conn.recording().calls(Party::Agent, "elicitation/create");
         if let Some((index, _)) = asked.next() {
             return Err(conn.at(
@@ -105,14 +123,17 @@ fn empty_declares_nothing(cx: &mut Cx) -> Outcome {
     Ok(())
 }
 
-fn fallback(cx: &mut Cx) -> Outcome {
-    let (conn, ends) = tempted(cx, Value::Null)?;
-    // Version 2 has a stop reason for turns that fail.
-    let failed = |end: &&Reply| match &end.answer {
+/// Version 2 has a stop reason for turns that fail.
+fn failed_turn(end: &Reply) -> bool {
+    match &end.answer {
         Ok(result) => text(result, "/stopReason") == Some("error"),
         Err(_) => true,
-    };
-    match ends.iter().find(failed) {
+    }
+}
+
+fn fallback(cx: &mut Cx) -> Outcome {
+    let (conn, ends) = tempted(cx, json!({}))?;
+    match ends.iter().find(|end| failed_turn(end)) {
         Some(end) => Err(conn.at(
             end.index,
             "expected the turn to go on without a question, got an error",
@@ -129,7 +150,12 @@ fn answered(cx: &mut Cx, input: UserInput) -> Outcome {
     for word in asking_words(conn)? {
         let running = conn.begin(&session, word)?;
         conn.asked(running, "elicitation/create")?;
-        conn.turn_reply(running)?;
+        let end = conn.turn_reply(running)?;
+        // Nobody follows a link here, so the agent may fail when nothing comes of it.
+        if input == UserInput::Accept && word == "form" && failed_turn(&end) {
+            let reason = "expected the turn to go on with the form, got an error";
+            return Err(conn.at(end.index, reason));
+        }
     }
     conn.prompt(&session, "hello").map(drop)
 }
