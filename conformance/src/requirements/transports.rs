@@ -1,5 +1,6 @@
 //! The stdio transport: lines, encodings, ends.
 
+use acp_sdk::ErrorCode;
 use serde_json::json;
 
 use super::passive::free_of;
@@ -90,8 +91,16 @@ fn escapes(cx: &mut Cx) -> Outcome {
         .replace("session/new", r"session\/\u006eew");
     let bytes = format!("{text}\n").into_bytes();
     let request = conn.send_in_pieces(&message, &mut [bytes].into_iter());
-    conn.reply_within(request, conn.env.start_timeout())
-        .map(drop)
+    let reply = conn.reply_within(request, conn.env.start_timeout())?;
+    // An agent that opens no session at all may not have the method.
+    if reply.code() == Some(ErrorCode::METHOD_NOT_FOUND) && conn.env.conditions.no_session.is_none()
+    {
+        return Err(conn.at(
+            reply.index,
+            "expected the method to be session/new, got error -32601",
+        ));
+    }
+    Ok(())
 }
 
 fn large_message(cx: &mut Cx) -> Outcome {
