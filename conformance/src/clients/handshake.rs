@@ -6,8 +6,8 @@ use super::Played;
 use super::assertions::{expect, first};
 use super::rules::{ONLY_MESSAGES, obeys};
 use super::table::ClientCheck;
-use crate::harness::{Outcome, Stop, fail};
-use crate::wire::Party;
+use crate::harness::{Entry, Outcome, Stop, fail};
+use crate::wire::{Kind, Party};
 
 pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.initialize-first", initialize_first),
@@ -54,12 +54,19 @@ pub(super) fn asks_for(played: &Played, least: u64, reason: &str) -> Outcome {
 
 pub(super) fn closes_on_other_version(played: &Played) -> Outcome {
     first(played, "initialize")?;
-    let mut after = played.recording.calls(Party::Client, "session/new");
-    match after.next() {
-        Some((index, _)) => Err(Stop::at(
+    let mut said = played.recording.entries.iter().enumerate();
+    let is_other = |entry: &Entry| {
+        let is_request = entry.from == Party::Client && entry.kind == Kind::Request;
+        is_request && entry.method.as_deref() != Some("initialize")
+    };
+    match said.find(|(_, entry)| is_other(entry)) {
+        Some((index, entry)) => Err(Stop::at(
             &played.recording,
             index,
-            "expected no session with an agent of version 65535, got session/new",
+            format!(
+                "expected no other request to an agent of version 65535, got {}",
+                entry.method.as_deref().unwrap_or_default()
+            ),
         )),
         None if played.closed || played.exit.is_some() => Ok(()),
         None => {
