@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::passive::{text, undeclared, watch};
+use super::passive::{items, text, undeclared, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{Conn, Cx, Outcome, Turn, skip};
 use crate::passive::{RuleResult, View, violation};
@@ -96,7 +96,7 @@ fn reports_output(cx: &mut Cx) -> Outcome {
     let within = turn.request..turn.end;
     let updates = conn.recording().updates();
     if updates
-        .filter(|update| update.kind.starts_with("agent_message"))
+        .filter(|update| update.kind.starts_with("agent_message") && says_something(update.body))
         .filter(|update| within.contains(&update.index))
         .any(|update| update.session == session)
     {
@@ -106,6 +106,13 @@ fn reports_output(cx: &mut Cx) -> Outcome {
         turn.end,
         "expected a message of the agent before the end of the turn, got none",
     ))
+}
+
+/// Whether a message or a piece of one has content other than empty text.
+fn says_something(update: &Value) -> bool {
+    let content = update.get("content").filter(|content| content.is_object());
+    let mut blocks = items(update, "/content").chain(content);
+    blocks.any(|block| text(block, "/text") != Some(""))
 }
 
 fn goes_on(cx: &mut Cx) -> Outcome {
