@@ -350,6 +350,26 @@ fn members_of_the_clients_own_content_are_not_the_agents() {
 }
 
 #[test]
+fn data_that_the_client_has_written_is_not_the_agents() {
+    for (kind, row) in [
+        ("user_message_chunk", None),
+        ("agent_message_chunk", Some("content.base64")),
+    ] {
+        let content = json!({"type": "image", "mimeType": "image/png", "data": "no base64"});
+        let update = json!({"sessionUpdate": kind, "content": content});
+        let mut talk = Talk::new(Version::V1);
+        let params = json!({"sessionId": "s", "update": update});
+        talk.agent(json!({"method": "session/update", "params": params}));
+        let found = talk.found(&[Level::Error, Level::Warning]);
+        let found = found
+            .iter()
+            .map(|(row, _)| *row)
+            .find(|row| *row == "content.base64");
+        assert_eq!(found, row, "{kind}");
+    }
+}
+
+#[test]
 fn a_mode_of_the_agents_own_is_one_that_the_client_has_not_advertised() {
     let rows = |meta: Option<Value>| {
         let mut talk = Talk::new(Version::V2);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::passive::{items, text, watch};
 use super::{Check, NamedCheck, media};
 use crate::harness::{Capability, Conn, Cx, Outcome, Recording};
-use crate::passive::{RuleResult, View, violation};
+use crate::passive::{RuleResult, Update, View, violation};
 use crate::wire::Party;
 
 use Check::Run;
@@ -104,7 +104,9 @@ fn blocks_of<'a>(method: &str, params: &'a Value) -> Vec<&'a Value> {
 
 /// The content blocks of the agent in a message.
 fn blocks<'a>(view: &View<'a>) -> Vec<&'a Value> {
-    if view.is_call(Party::Agent) {
+    // What it repeats of a prompt is the client's.
+    let is_echo = |update: Update<'_>| update.kind.starts_with("user_message");
+    if view.is_call(Party::Agent) && !view.update().is_some_and(is_echo) {
         blocks_of(view.method, view.params())
     } else {
         Vec::new()
