@@ -389,6 +389,25 @@ fn a_mode_of_the_agents_own_is_one_that_the_client_has_not_advertised() {
     assert_eq!(rows(Some(json!({"voice": true}))), [""; 0]);
 }
 
+#[test]
+fn a_command_that_needs_permission_runs_inside_of_the_session() {
+    let rows = |cwd: &str| {
+        let mut talk = Talk::new(Version::V2);
+        let params = json!({"cwd": "/work", "mcpServers": []});
+        talk.client(json!({"id": 1, "method": "session/new", "params": params}));
+        talk.agent(json!({"id": 1, "result": {"sessionId": "s"}}));
+        let options = json!([{"optionId": "o", "name": "O", "kind": "allow_once"}]);
+        let subject = json!({"type": "command", "command": "ls", "cwd": cwd});
+        let params =
+            json!({"sessionId": "s", "title": "T", "options": options, "subject": subject});
+        talk.agent(json!({"id": 1, "method": "session/request_permission", "params": params}));
+        let found = talk.found(&[Level::Error, Level::Warning]);
+        found.into_iter().map(|(row, _)| row).collect::<Vec<_>>()
+    };
+    assert_eq!(rows("/work/a"), [""; 0]);
+    assert_eq!(rows("/elsewhere"), ["session-setup.inside-roots"]);
+}
+
 /// A gap may hide a request, but not that one request has two answers.
 #[test]
 fn two_answers_are_found_after_a_gap() {

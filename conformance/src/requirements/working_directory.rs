@@ -33,7 +33,9 @@ fn inside_roots(view: &View<'_>) -> RuleResult {
     let command = command.then(|| text(view.params(), "/cwd"));
     let terminal = view.update_of("terminal_update");
     let terminal = terminal.map(|update| text(update.body, "/cwd"));
-    let path = file.or(command).or(terminal).flatten();
+    let asks = view.calls(Party::Agent, "session/request_permission");
+    let asks = asks.then(|| text(view.params(), "/subject/cwd"));
+    let path = file.or(command).or(terminal).or(asks).flatten();
     let session = view.session().and_then(|session| view.known(session));
     let roots = session.map_or(&[][..], |session| &session.roots);
     // Whether it is absolute is another row's question.
