@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Verdict;
-use crate::specification::{self, Facts, PINNED, Page, Quote, Release};
+use crate::specification::{self, Coverage, Facts, PINNED, Page, Quote, Release};
 use crate::{Error, Result};
 
 /// Compare the requirements with the pages and the schemas of the specification
@@ -30,11 +30,14 @@ enum Action {
         #[arg(long)]
         schema: PathBuf,
     },
-    /// List the normative sentences of the pages that no requirement quotes, by the reason why; exit
-    /// code 1 if some have none
+    /// List the normative sentences that no requirement quotes, by the reason why, and count all by how
+    /// far they are judged; exit code 1 if one has no reason, or a reason no sentence
     Uncovered {
         /// A checkout of the specification's repository
         dir: PathBuf,
+        /// A folder with `v1/schema.json` and `v2/schema.json`
+        #[arg(long)]
+        schema: PathBuf,
     },
     /// Print the facts about a revision and a release of the schemas, for the file specification.toml
     Facts {
@@ -56,7 +59,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
             let (schemas, _) = schemas(schema)?;
             changes(&[pages(dir)?, schemas].concat(), &quotes)
         }
-        Action::Uncovered { dir } => uncovered(&pages(dir)?, &quotes),
+        Action::Uncovered { dir, schema } => {
+            let (schemas, _) = schemas(schema)?;
+            uncovered(&[pages(dir)?, schemas].concat(), &quotes)
+        }
         Action::Facts {
             dir,
             schema,
@@ -117,36 +123,32 @@ fn changes(pages: &[Page], quotes: &[Quote]) -> (String, bool) {
 }
 
 fn uncovered(pages: &[Page], quotes: &[Quote]) -> (String, bool) {
-    let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    let mut all = 0;
+    let facts = Facts::of(pages, "", "", Release::default(), quotes);
+    let coverage = Coverage::of(&facts);
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for page in pages {
-        all += page
-            .sentences
-            .iter()
-            .filter(|sentence| sentence.is_normative())
-            .count();
-        for sentence in specification::uncovered(page, quotes) {
-            let reason = specification::reason(&sentence.text).unwrap_or(NO_REASON);
-            let line = format!("  {}, {}: {}\n", page.name, sentence.heading, sentence.text);
-            groups.entry(reason).or_default().push(line);
+        for sentence in &page.sentences {
+            let hash = sentence.hash();
+            if sentence.strength().is_some()
+                && let Some(reason) = coverage.reason(&page.name, &hash)
+            {
+                let (page, heading, text) = (&page.name, &sentence.heading, &sentence.text);
+                let line = format!("  {hash} {page}, {heading}: {text}\n");
+                groups.entry(reason).or_default().push(line);
+            }
         }
     }
-    let left = groups.remove(NO_REASON).unwrap_or_default();
-    let count: usize = groups.values().map(Vec::len).sum();
     let mut text = String::new();
-    for (reason, lines) in groups.iter().chain([(&NO_REASON, &left)]) {
+    for (reason, lines) in groups {
         text += &format!("{reason}\n{}\n", lines.concat());
     }
-    text += &format!(
-        "{all} normative sentences: {} are quoted, {count} have a reason, {} have none\n",
-        all - count - left.len(),
-        left.len()
-    );
-    (text, left.is_empty())
+    let problems = coverage.problems();
+    for problem in &problems {
+        text += &format!("{problem}\n");
+    }
+    text += &coverage.table();
+    (text, problems.is_empty())
 }
-
-/// The group of sentences that should have a requirement.
-const NO_REASON: &str = "No requirement yet:";
 
 /// Returns the commit of a checkout and its date.
 fn revision(dir: &Path) -> Result<(String, String)> {

@@ -6,6 +6,7 @@ use super::Listed;
 use super::escape::markdown;
 use super::list::Checked;
 use crate::requirements::Tier;
+use crate::specification::{Coverage, PINNED};
 use crate::wire::{Party, Version};
 
 /// A page.
@@ -105,7 +106,20 @@ fn index(areas: &[Area]) -> String {
         "\nA requirement of both versions is counted once, with its tier in v1. The tiers are explained in\n\
          [conformance/README.md](../../conformance/README.md).\n",
     );
+    coverage(&mut out);
     out
+}
+
+/// How many sentences of the specification are judged.
+fn coverage(out: &mut String) {
+    out.push_str(
+        "\n## Normative sentences\n\n\
+         Sentences of the specification with MUST, SHALL, REQUIRED, SHOULD or RECOMMENDED, each counted once in a\n\
+         source. A sentence is *decided* if a requirement of the tiers `must` and `capability` has a check for it,\n\
+         *advised* if one of another tier has. It has *no check* if its requirement has none, and a *reason* if there\n\
+         is no requirement: [uncovered.toml](../../conformance/requirements/uncovered.toml) has the reasons.\n\n",
+    );
+    out.push_str(&Coverage::of(&PINNED).table());
 }
 
 fn page(area: &Area) -> String {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::page::{Page, Sentence, plain};
+use super::page::{Page, Sentence, Strength, plain};
 use super::{Quote, schema};
 
 /// Facts about the pages of one revision and the descriptions of one release of the schemas.
@@ -37,15 +37,22 @@ pub struct Release {
 struct PageFacts {
     /// The anchors of its headings.
     anchors: BTreeSet<String>,
-    /// Hashes of the normative sentences.
-    normative: BTreeSet<String>,
-    /// Hashes of the quotes that were found.
-    quotes: BTreeSet<String>,
+    /// Hashes of the sentences with MUST.
+    must: BTreeSet<String>,
+    /// Hashes of the other normative sentences.
+    should: BTreeSet<String>,
+    /// By the hash of a quote that was found: the normative sentences that it is part of.
+    quotes: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl PageFacts {
     fn is_empty(&self) -> bool {
-        self.anchors.is_empty() && self.normative.is_empty() && self.quotes.is_empty()
+        self.anchors.is_empty() && self.normative().next().is_none() && self.quotes.is_empty()
+    }
+
+    fn normative(&self) -> impl Iterator<Item = (&String, Strength)> {
+        let must = self.must.iter().map(|hash| (hash, Strength::Must));
+        must.chain(self.should.iter().map(|hash| (hash, Strength::Should)))
     }
 }
 
@@ -83,10 +90,11 @@ impl Facts {
             let found = found.filter(|quote| page.has(quote.words));
             let facts = PageFacts {
                 anchors: page.anchors.clone(),
-                normative: normative(page)
-                    .map(|sentence| hash(&sentence.text))
+                must: hashes(page, Strength::Must),
+                should: hashes(page, Strength::Should),
+                quotes: found
+                    .map(|quote| (hash(quote.words), covered(page, quote)))
                     .collect(),
-                quotes: found.map(|quote| hash(quote.words)).collect(),
             };
             (page.name.clone(), facts)
         });
@@ -116,8 +124,8 @@ impl Facts {
             let _ = writeln!(out, "\n[pages.\"{name}\"]");
             let lists = [
                 ("anchors", &page.anchors),
-                ("normative", &page.normative),
-                ("quotes", &page.quotes),
+                ("must", &page.must),
+                ("should", &page.should),
             ];
             for (key, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
                 let _ = writeln!(out, "{key} = [");
@@ -125,6 +133,13 @@ impl Facts {
                     let _ = writeln!(out, "    \"{one}\",");
                 }
                 out.push_str("]\n");
+            }
+            if !page.quotes.is_empty() {
+                let _ = writeln!(out, "[pages.\"{name}\".quotes]");
+            }
+            for (quote, sentences) in &page.quotes {
+                let sentences: Vec<_> = sentences.iter().collect();
+                let _ = writeln!(out, "{quote} = {sentences:?}");
             }
         }
         out
@@ -153,7 +168,22 @@ impl Facts {
     #[must_use]
     pub fn has_quote(&self, page: &str, words: &str) -> bool {
         let page = self.pages.get(page);
-        page.is_some_and(|page| page.quotes.contains(&hash(words)))
+        page.is_some_and(|page| page.quotes.contains_key(&hash(words)))
+    }
+
+    /// Returns the normative sentences: page, hash, strength.
+    pub(super) fn normative(&self) -> impl Iterator<Item = (&str, &str, Strength)> {
+        self.pages.iter().flat_map(|(name, page)| {
+            let all = page.normative();
+            all.map(move |(hash, strength)| (name.as_str(), hash.as_str(), strength))
+        })
+    }
+
+    /// Returns the hashes of the normative sentences that a quote is part of.
+    pub(super) fn covered(&self, quote: &Quote) -> impl Iterator<Item = &str> {
+        let page = self.pages.get(quote.page);
+        let sentences = page.and_then(|page| page.quotes.get(&hash(quote.words)));
+        sentences.into_iter().flatten().map(String::as_str)
     }
 
     /// Compares these facts with the pages of another revision.
@@ -169,11 +199,13 @@ impl Facts {
         let none = PageFacts::default();
         for page in pages {
             let known = self.pages.get(&page.name).unwrap_or(&none);
-            let mut left = known.normative.clone();
-            for sentence in normative(page) {
-                let hash = hash(&sentence.text);
-                left.remove(&hash);
-                if !known.normative.contains(&hash) {
+            let known: BTreeSet<_> = known.normative().map(|(hash, _)| hash.as_str()).collect();
+            let mut left = known.clone();
+            let normative = page.sentences.iter();
+            for sentence in normative.filter(|sentence| sentence.strength().is_some()) {
+                let hash = sentence.hash();
+                left.remove(hash.as_str());
+                if !known.contains(hash.as_str()) {
                     changes.added.push((page.name.clone(), sentence.clone()));
                 }
             }
@@ -182,36 +214,41 @@ impl Facts {
             }
         }
         for (name, facts) in &self.pages {
-            if !pages.iter().any(|page| page.name == *name) && !facts.normative.is_empty() {
-                changes.removed.insert(name.clone(), facts.normative.len());
+            let count = facts.normative().count();
+            if !pages.iter().any(|page| page.name == *name) && count > 0 {
+                changes.removed.insert(name.clone(), count);
             }
         }
         changes
     }
 }
 
-/// Returns the normative sentences of a page that no quote is part of.
-pub(crate) fn uncovered<'a>(
-    page: &'a Page,
-    quotes: &'a [Quote],
-) -> impl Iterator<Item = &'a Sentence> {
-    let quotes = quotes.iter().filter(move |quote| quote.page == page.name);
-    let quotes: Vec<String> = quotes.map(|quote| plain(quote.words)).collect();
-    normative(page).filter(move |sentence| {
-        let covers =
-            |quote: &String| sentence.text.contains(quote) || quote.contains(&sentence.text);
-        !quotes.iter().any(covers)
-    })
+/// Returns the hashes of the sentences of a strength.
+fn hashes(page: &Page, strength: Strength) -> BTreeSet<String> {
+    let sentences = page.sentences.iter();
+    let sentences = sentences.filter(|sentence| sentence.strength() == Some(strength));
+    sentences.map(Sentence::hash).collect()
 }
 
-fn normative(page: &Page) -> impl Iterator<Item = &Sentence> {
-    page.sentences
-        .iter()
-        .filter(|sentence| sentence.is_normative())
+/// Returns the hashes of the normative sentences that a quote is part of, or that are part of it.
+fn covered(page: &Page, quote: &Quote) -> BTreeSet<String> {
+    let words = plain(quote.words);
+    let sentences = page.sentences.iter().filter(|sentence| {
+        let text = &sentence.text;
+        sentence.strength().is_some() && (text.contains(&words) || words.contains(text.as_str()))
+    });
+    sentences.map(Sentence::hash).collect()
+}
+
+impl Sentence {
+    /// Returns the hash by which the sentence is known.
+    pub(crate) fn hash(&self) -> String {
+        hash(&self.text)
+    }
 }
 
 /// Returns the first 12 digits of the SHA-256 of a text without markup.
-fn hash(text: &str) -> String {
+pub(super) fn hash(text: &str) -> String {
     let mut digest = sha256(plain(text).as_bytes());
     digest.truncate(12);
     digest
@@ -229,16 +266,8 @@ mod tests {
     use super::*;
 
     const QUOTES: [Quote; 2] = [
-        Quote {
-            id: "a.one",
-            page: "x",
-            words: "One MUST do it",
-        },
-        Quote {
-            id: "a.two",
-            page: "x",
-            words: "nowhere",
-        },
+        Quote::example("a.one", "x", "One MUST do it"),
+        Quote::example("a.two", "x", "nowhere"),
     ];
 
     fn page(text: &str) -> [Page; 1] {
@@ -263,15 +292,18 @@ mod tests {
         );
         assert!(read.has_quote("x", "One MUST do it") && !read.has_quote("x", "nowhere"));
         assert!(!read.has_quote("y", "One MUST do it"));
+        let known: Vec<_> = read
+            .normative()
+            .map(|(page, _, strength)| (page, strength))
+            .collect();
+        assert_eq!(known, [("x", Strength::Must)]);
+        let covered: Vec<_> = read.covered(&QUOTES[0]).collect();
+        assert_eq!(covered, [pages[0].sentences[0].hash()]);
     }
 
     #[test]
     fn a_quote_of_a_schema_belongs_to_its_definition() {
-        let quote = |page| Quote {
-            id: "a.three",
-            page,
-            words: "One MUST do it",
-        };
+        let quote = |page| Quote::example("a.three", page, "One MUST do it");
         let schema = serde_json::json!({ "$defs": {
             "One": { "description": "One MUST do it." }, "Two": { "description": "Two." },
         } });
@@ -296,13 +328,5 @@ mod tests {
         assert_eq!(changes.added[0].1.text, "Three MUST come.");
         assert_eq!(changes.removed, BTreeMap::from([("x".to_owned(), 1)]));
         assert_eq!(facts.changes(&[], &[]).removed["x"], 2);
-    }
-
-    #[test]
-    fn a_sentence_without_a_quote_is_uncovered() {
-        let [page] = page("One MUST do it. Two MUST go.");
-        let found: Vec<_> = uncovered(&page, &QUOTES).collect();
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].text, "Two MUST go.");
     }
 }

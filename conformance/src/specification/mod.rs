@@ -3,26 +3,29 @@
 //!
 //! They are not part of this crate. Its file `specification.toml` has facts about them: the revision
 //! and the release, the anchors of headings, a hash of every normative sentence, and a hash of every
-//! quote that was found in the page or definition that it cites. `acp-conformance specification` makes
+//! quote that was found in the page or definition that it cites, with the sentences that it is part of.
+//! `coverage` tells from these facts which sentences are judged; `entries` has the reasons of the others.
+//! `acp-conformance specification` makes
 //! these facts from a checkout of the specification's repository and a folder of schemas, and compares
 //! them with others.
 
 mod citation;
+mod coverage;
+mod entries;
 mod facts;
 mod page;
-mod reasons;
 mod schema;
 
 use std::sync::LazyLock;
 
 pub use self::citation::address;
-pub(crate) use self::facts::uncovered;
+pub(crate) use self::coverage::Coverage;
 pub use self::facts::{Changes, Facts, Release};
-pub use self::page::{Page, Sentence};
-pub(crate) use self::reasons::reason;
+pub use self::page::{Page, Sentence, Strength};
 pub(crate) use self::schema::read as schemas;
 
-use crate::wire::Version;
+use crate::requirements::{Check, Tier};
+use crate::wire::{Party, Version};
 use crate::{clients, embedded, requirements};
 
 /// The facts that the requirements were verified against.
@@ -41,6 +44,14 @@ pub struct Quote {
     pub page: &'static str,
     /// The words.
     pub words: &'static str,
+    /// The version whose requirement it is.
+    pub version: Version,
+    /// Who must obey the requirement.
+    pub party: Party,
+    /// How much the requirement weighs.
+    pub tier: Tier,
+    /// Whether the requirement has a check.
+    pub is_checked: bool,
 }
 
 /// Returns the quotes of all requirements from the pages and schemas of the protocol, and from the
@@ -51,16 +62,32 @@ pub fn quotes() -> impl Iterator<Item = Quote> {
 }
 
 fn every_quote() -> impl Iterator<Item = Quote> {
-    let versions = [Version::V1, Version::V2];
-    let rows = versions.into_iter().flat_map(|version| {
+    [Version::V1, Version::V2].into_iter().flat_map(|version| {
         let agents = requirements::of(version).chain(requirements::of_remote(version));
-        let agents = agents.map(|(_, row)| (row.id, row.cite, row.quote));
+        let agents = agents.filter_map(move |(_, row)| {
+            Some(Quote {
+                id: row.id,
+                page: citation::parts(row.cite)?.0,
+                words: row.quote,
+                version,
+                party: row.side,
+                tier: row.tier,
+                is_checked: !matches!(row.check, Check::Excluded(_)),
+            })
+        });
         let clients = clients::of(version).chain(clients::of_remote(version));
-        agents.chain(clients.map(|row| (row.id, row.cite, row.quote)))
-    });
-    rows.filter_map(|(id, cite, words)| {
-        let (page, _) = citation::parts(cite)?;
-        Some(Quote { id, page, words })
+        let clients = clients.filter_map(move |row| {
+            Some(Quote {
+                id: row.id,
+                page: citation::parts(row.cite)?.0,
+                words: row.quote,
+                version,
+                party: Party::Client,
+                tier: row.tier,
+                is_checked: true,
+            })
+        });
+        agents.chain(clients)
     })
 }
 
@@ -68,10 +95,31 @@ fn every_quote() -> impl Iterator<Item = Quote> {
 mod tests {
     use super::*;
 
+    impl Quote {
+        /// Returns a quote of a requirement of agents that decides.
+        pub(super) const fn example(
+            id: &'static str,
+            page: &'static str,
+            words: &'static str,
+        ) -> Self {
+            Self {
+                id,
+                page,
+                words,
+                version: Version::V1,
+                party: Party::Agent,
+                tier: Tier::Must,
+                is_checked: true,
+            }
+        }
+    }
+
     #[test]
     fn every_quote_was_found_in_its_page() {
         for quote in quotes() {
-            let Quote { id, page, words } = quote;
+            let Quote {
+                id, page, words, ..
+            } = quote;
             let is_known = PINNED.has_quote(page, words);
             assert!(
                 is_known,

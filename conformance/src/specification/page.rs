@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::{fs, io};
 
-/// Words that make a sentence normative, as RFC 2119 has them.
-const NORMATIVE: [&str; 5] = ["MUST", "SHALL", "SHOULD", "REQUIRED", "RECOMMENDED"];
+/// Words of a sentence that demands, and of one that recommends, as RFC 2119 has them.
+const MUST: [&str; 3] = ["MUST", "SHALL", "REQUIRED"];
+const SHOULD: [&str; 2] = ["SHOULD", "RECOMMENDED"];
 
 /// The proposal of the remote transport, by its name in citations and its file.
 const TRANSPORT: (&str, &str) = (
@@ -13,8 +14,8 @@ const TRANSPORT: (&str, &str) = (
     "docs/rfds/streamable-http-websocket-transport.mdx",
 );
 
-/// Pages that are not read: one is made from a schema, which is read itself, and one repeats the others.
-const EXCLUDED: [&str; 2] = ["schema", "migration"];
+/// A page that is not read, because it is made from a schema, which is read itself.
+const EXCLUDED: &str = "schema";
 
 /// A page.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +30,15 @@ pub struct Page {
     pub sentences: Vec<Sentence>,
 }
 
+/// How strong a normative sentence is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strength {
+    /// It has SHOULD or RECOMMENDED.
+    Should,
+    /// It has MUST, SHALL or REQUIRED.
+    Must,
+}
+
 /// A sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentence {
@@ -39,17 +49,22 @@ pub struct Sentence {
 }
 
 impl Sentence {
-    /// Returns whether it has MUST, SHOULD or the like.
+    /// Returns the strength of the strongest word; `None` if the sentence is not normative.
     #[must_use]
-    pub fn is_normative(&self) -> bool {
-        let mut words = self.text.split(|c: char| !c.is_ascii_alphabetic());
-        words.any(|word| NORMATIVE.contains(&word))
+    pub fn strength(&self) -> Option<Strength> {
+        let words = self.text.split(|c: char| !c.is_ascii_alphabetic());
+        let strengths = words.filter_map(|word| match word {
+            word if MUST.contains(&word) => Some(Strength::Must),
+            word if SHOULD.contains(&word) => Some(Strength::Should),
+            _ => None,
+        });
+        strengths.max()
     }
 }
 
 impl Page {
-    /// Reads all pages of a checkout of the specification's repository but those that say nothing of their own,
-    /// and the proposal of the remote transport.
+    /// Reads all pages of a checkout of the specification's repository, and the proposal of the remote
+    /// transport.
     ///
     /// # Errors
     /// When there is no folder `docs/protocol` in it, or a page cannot be read.
@@ -64,7 +79,7 @@ impl Page {
                 let path = entry?.path();
                 if path.extension().is_some_and(|extension| extension == "mdx")
                     && let Some(name) = path.file_stem().and_then(|name| name.to_str())
-                    && !EXCLUDED.contains(&name)
+                    && name != EXCLUDED
                 {
                     let text = fs::read_to_string(&path)?;
                     pages.push(Self::parse(&format!("{prefix}{name}"), &text));
@@ -244,9 +259,9 @@ mod tests {
             ("Next", "Mustard."),
         ];
         assert_eq!(found, expected);
-        let normative = page.sentences.iter().map(Sentence::is_normative);
-        let expected = [true, false, true, false, false, false];
-        assert!(normative.eq(expected));
+        let strengths = page.sentences.iter().map(Sentence::strength);
+        let (must, should) = (Some(Strength::Must), Some(Strength::Should));
+        assert!(strengths.eq([must, None, should, None, None, None]));
         assert!(page.anchors.iter().eq(["next", "title"]));
         assert_eq!(
             anchor("`$/cancel_request` Notification, in-depth"),

@@ -67,9 +67,13 @@ fn collect(schema: &Value, value: &Value, anchor: &str, texts: &mut BTreeMap<Str
                 text.push_str(description);
                 text.push_str("\n\n");
             }
-            // Every definition has the same words about `_meta`; a page has them, too.
-            let members = members.iter().filter(|(name, _)| *name != "_meta");
-            for (_, member) in members {
+            for (name, member) in members {
+                // Every definition has the same words about `_meta`.
+                let anchor = match name.as_str() {
+                    "_meta" if texts.contains_key("_meta") => continue,
+                    "_meta" => "_meta",
+                    _ => anchor,
+                };
                 collect(schema, member, anchor, texts);
             }
         }
@@ -123,6 +127,7 @@ mod tests {
         let definition = named("v2/schema#sendrequest").unwrap();
         assert!(definition.has("What is sent.") && definition.has("A text."));
         assert!(!definition.has("It MUST be sent.") && !definition.has("Said everywhere."));
-        assert_eq!(pages.len(), 2);
+        assert!(named("v2/schema#_meta").is_some_and(|page| page.has("Said everywhere.")));
+        assert_eq!(pages.len(), 3);
     }
 }
