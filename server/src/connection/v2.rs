@@ -214,7 +214,8 @@ impl Agent for ConnectionV2 {
         req: SetSessionConfigOptionRequest,
     ) -> HandlerResult<SetSessionConfigOptionResponse> {
         let id = &req.session_id.clone();
-        let set = v1::Agent::set_session_config_option(&self.0, &same(ctx), from_v2(req)?).await;
+        let req = requests::set_config_option(req)?;
+        let set = v1::Agent::set_session_config_option(&self.0, &same(ctx), req).await;
         to_v2(set.map_err(|error| of_session(id, error))?)
     }
 

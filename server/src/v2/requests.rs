@@ -142,7 +142,8 @@ pub(crate) fn steer(params: Json) -> HandlerResult<Json> {
 ///
 /// # Errors
 ///
-/// -32602 when the prompt is empty, or its key has a wrong length.
+/// -32602 when the prompt is empty or has a content block of an unknown type, or when its key has a wrong
+/// length.
 pub(crate) fn prompt(mut request: v2::PromptRequest) -> HandlerResult<v1::PromptRequest> {
     if let Some(key) = request.idempotency_key.take() {
         if !is_name(key.as_str()) {
@@ -157,6 +158,33 @@ pub(crate) fn prompt(mut request: v2::PromptRequest) -> HandlerResult<v1::Prompt
     if request.prompt.is_empty() {
         let reason = "expected at least one content block, got none";
         return Err(HandlerError::invalid_params("/prompt", reason));
+    }
+    for (at, block) in request.prompt.iter().enumerate() {
+        if let v2::ContentBlock::Unknown(block) = block {
+            let reason = format!(
+                "the agent supports no content blocks of the type `{}`",
+                block.tag()
+            );
+            return Err(HandlerError::invalid_params(
+                &format!("/prompt/{at}/type"),
+                reason,
+            ));
+        }
+    }
+    from_v2(request)
+}
+
+/// Converts `session/set_config_option`.
+///
+/// # Errors
+///
+/// -32602 when the value is of an unknown type.
+pub(crate) fn set_config_option(
+    request: v2::SetSessionConfigOptionRequest,
+) -> HandlerResult<v1::SetSessionConfigOptionRequest> {
+    if let v2::SessionConfigOptionValue::Unknown(value) = &request.value {
+        let reason = format!("the agent supports no values of the type `{}`", value.tag());
+        return Err(HandlerError::invalid_params("/type", reason));
     }
     from_v2(request)
 }

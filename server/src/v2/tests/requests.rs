@@ -230,11 +230,13 @@ fn resuming_replays_all_or_nothing() {
 }
 
 #[test]
-fn prompts_keep_every_block() {
+fn prompts_keep_every_block_that_the_agent_may_support() {
     for request in V2.values::<v2::PromptRequest>("PromptRequest") {
         let key = request.idempotency_key.as_ref();
         let has_key = key.is_none_or(|key| (1..=128).contains(&key.as_str().len()));
-        if request.prompt.is_empty() || !has_key {
+        let mut blocks = request.prompt.iter();
+        let is_unknown = blocks.any(|block| matches!(block, v2::ContentBlock::Unknown(_)));
+        if request.prompt.is_empty() || !has_key || is_unknown {
             assert!(requests::prompt(request).is_err());
             continue;
         }
@@ -250,6 +252,10 @@ fn prompts_keep_every_block() {
     }
     let empty = v2::PromptRequest::new("s", vec![]);
     assert!(requests::prompt(empty).is_err());
+    let unknown = json!({"sessionId": "s", "prompt": [{"type": "_hologram", "depth": 3}]});
+    let error = requests::prompt(serde_json::from_value(unknown).unwrap()).unwrap_err();
+    assert_eq!(i32::from(error.as_response().code), -32602);
+    assert!(error.as_response().message.contains("_hologram"), "{error}");
 }
 
 #[test]
@@ -261,27 +267,28 @@ fn options_are_set_by_type() {
             .unwrap()
             .extend(value.as_object().unwrap().clone());
         let request: v2::SetSessionConfigOptionRequest = serde_json::from_value(request).unwrap();
-        let request: v1::SetSessionConfigOptionRequest = converted(request);
+        let request = requests::set_config_option(request)?;
         assert!(request.meta.is_some());
-        (request.config_id.to_string(), request.value)
+        Ok::<_, acp_sdk::HandlerError>((request.config_id.to_string(), request.value))
     };
     let id = v1::SessionConfigOptionValueValueId::new("x");
     let expected = v1::SessionConfigOptionValue::ValueId(id);
     assert_eq!(
-        set(json!({"type": "id", "value": "x"})),
+        set(json!({"type": "id", "value": "x"})).unwrap(),
         ("c".to_owned(), expected)
     );
     let flag = v1::SessionConfigOptionValueBoolean::new(true);
     let expected = v1::SessionConfigOptionValue::Boolean(flag);
     assert_eq!(
-        set(json!({"type": "boolean", "value": true})),
+        set(json!({"type": "boolean", "value": true})).unwrap(),
         ("c".to_owned(), expected)
     );
-    let (_, unknown) = set(json!({"type": "_dial", "value": 3}));
-    assert!(
-        matches!(unknown, v1::SessionConfigOptionValue::Unknown(_)),
-        "{unknown:?}"
-    );
+    // In version 1, a text is the id of a value whatever its type.
+    for value in [json!(3), json!("x")] {
+        let error = set(json!({"type": "_dial", "value": value})).unwrap_err();
+        assert_eq!(i32::from(error.as_response().code), -32602);
+        assert!(error.as_response().message.contains("_dial"), "{error}");
+    }
 }
 
 #[test]
