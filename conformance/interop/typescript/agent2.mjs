@@ -12,12 +12,15 @@ const kind = process.env.INTEROP ?? "full";
 const offers = { prompt: { image: {}, audio: {}, embeddedContext: {} }, delete: {} };
 const capabilities = { session: kind === "bare" ? {} : offers };
 let isKnown = kind !== "login";
+const plain = ["text", "resource_link"];
+const blockTypes = kind === "bare" ? plain : [...plain, "image", "audio", "resource"];
 const sessions = new Map();
 
 /** What one session remembers. Its turns run one after the other. */
 class Session {
   mode = "ask";
   state = "idle";
+  closed = false;
   history = [];
   turns = new Set();
   last = Promise.resolve();
@@ -62,8 +65,9 @@ async function be(client, session, state, more = {}) {
 /** Inserts the prompt once it is its turn, and answers; the work goes on after that. */
 async function prompt({ params, client, signal }) {
   const session = find(params);
-  const unable = kind === "bare" && params.prompt.find(({ type }) => !["text", "resource_link"].includes(type));
-  if (params.prompt.length === 0 || unable) throw acp.RequestError.invalidParams({ prompt: unable?.type ?? "empty" });
+  if (params.prompt.length === 0) throw acp.RequestError.invalidParams({ prompt: "empty" });
+  const unknown = params.prompt.find(({ type }) => !blockTypes.includes(type));
+  if (unknown) throw acp.RequestError.invalidParams({ prompt: `no content blocks of the type ${unknown.type}` });
   const turn = new AbortController();
   const withdraw = () => turn.abort();
   signal.addEventListener("abort", withdraw);
@@ -73,7 +77,8 @@ async function prompt({ params, client, signal }) {
   session.last = new Promise((resolve) => (end = resolve));
   await before;
   signal.removeEventListener("abort", withdraw);
-  if (turn.signal.aborted) {
+  // A prompt may be handled after the request that was read after it.
+  if (turn.signal.aborted || session.closed) {
     session.turns.delete(turn);
     end();
     throw new acp.RequestError(-32800, "Request cancelled");
@@ -132,7 +137,8 @@ async function follow(client, session, blocks, signal) {
       await be(client, session, "running");
       const chosen = outcome.outcome === "selected" ? outcome.optionId : "cancelled";
       const statuses = { allow: ["in_progress", "completed"], reject: ["failed"], cancelled: ["cancelled"] };
-      for (const status of statuses[chosen]) await call({ status });
+      // An option that was not offered is no permission.
+      for (const status of statuses[chosen] ?? statuses.reject) await call({ status });
       return say(`Permission: ${chosen}`);
     }
     case "slow":
@@ -171,6 +177,7 @@ const app = acp
   .onRequest(methods.resume, async ({ params, client }) => {
     const session = find(params);
     checkParams(params);
+    session.closed = false;
     if (params.replayFrom && params.replayFrom.type !== "start") {
       throw acp.RequestError.invalidParams({ replayFrom: params.replayFrom.type });
     }
@@ -180,8 +187,10 @@ const app = acp
   })
   .onRequest(methods.close, async ({ params }) => {
     const session = sessions.get(params.sessionId);
-    session?.cancel();
-    await session?.last;
+    if (!session) return {};
+    session.closed = true;
+    session.cancel();
+    await session.last;
     return {};
   })
   .onRequest(methods.list, ({ params }) => {
@@ -189,8 +198,9 @@ const app = acp
     const listed = [...sessions.values()].filter(({ cwd }) => !params.cwd || params.cwd === cwd);
     return { sessions: listed.map(({ sessionId, cwd }) => ({ sessionId, cwd })) };
   })
-  .onRequest(methods.setConfigOption, async ({ params: { sessionId, configId, value }, client }) => {
+  .onRequest(methods.setConfigOption, async ({ params: { sessionId, configId, type, value }, client }) => {
     const session = find({ sessionId });
+    if (type !== "id") throw acp.RequestError.invalidParams({ type });
     if (configId !== "mode" || !["ask", "code"].includes(value)) throw acp.RequestError.invalidParams({ [configId]: value });
     session.mode = value;
     const configOptions = session.config();

@@ -8,7 +8,7 @@ use super::assertions::{expect, first, survives};
 use super::handshake::only_messages;
 use super::offers::{UNKNOWN_TYPE, is_offered};
 use super::table::ClientCheck;
-use crate::harness::{Entry, Outcome, inconclusive};
+use crate::harness::{Entry, Outcome, Stop, inconclusive};
 use crate::passive::{RuleResult, View, violation};
 use crate::wire::{Party, login as login_of};
 
@@ -21,7 +21,10 @@ pub(super) const CHECKS: &[ClientCheck] = &[
 ];
 
 /// Those that only version 1 has.
-pub(super) const MODES: &[ClientCheck] = &[("client.offered-modes", offered_modes)];
+pub(super) const MODES: &[ClientCheck] = &[
+    ("client.offered-modes", offered_modes),
+    ("client.options-not-modes", options_not_modes),
+];
 
 fn all_capabilities(played: &Played) -> Outcome {
     first(played, "initialize")?;
@@ -103,6 +106,19 @@ fn unknown_option_types(played: &Played) -> Outcome {
             false,
             "expected the option of an unknown type to be ignored, got a value for it",
         ),
+    }
+}
+
+fn options_not_modes(played: &Played) -> Outcome {
+    first(played, "session/new")?;
+    let mut modes = played.recording.calls(Party::Client, "session/set_mode");
+    match modes.next() {
+        Some((index, _)) => Err(Stop::at(
+            &played.recording,
+            index,
+            "expected the option of the category `mode` to be set, got session/set_mode",
+        )),
+        None => Ok(()),
     }
 }
 

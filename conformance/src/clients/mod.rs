@@ -17,6 +17,7 @@ mod ids;
 mod launch;
 mod offers;
 mod pages;
+mod questions;
 #[cfg(all(unix, feature = "remote"))]
 pub mod remote;
 mod requests;

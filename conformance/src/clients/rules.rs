@@ -124,6 +124,21 @@ const V2: &[ClientRule] = &[
         Rule::Messages(v2_content),
         prompts,
     ),
+    (
+        "client.no-undeclared-servers",
+        Rule::Messages(v2_servers),
+        opens_session,
+    ),
+    (
+        "client.no-undeclared-directories",
+        Rule::Messages(v2_directories),
+        opens_session,
+    ),
+    (
+        "client.reserved-values",
+        Rule::Findings(&[FindingKind::ReservedValue]),
+        opens_session,
+    ),
 ];
 
 fn initializes(played: &Played) -> Outcome {
@@ -199,6 +214,12 @@ const CONTENT: [(&str, &str); 3] = [
 const SERVERS: [(&str, &str); 2] = [
     ("http", "/mcpCapabilities/http"),
     ("sse", "/mcpCapabilities/sse"),
+];
+
+/// Kinds of server that need a capability of an agent of version 2.
+const V2_SERVERS: [(&str, &str); 2] = [
+    ("stdio", "/session/mcp/stdio"),
+    ("http", "/session/mcp/http"),
 ];
 
 /// The client uses something that needs this capability.
@@ -315,17 +336,32 @@ fn content(view: &View<'_>) -> RuleResult {
 }
 
 fn servers(view: &View<'_>) -> RuleResult {
+    servers_of(view, &SERVERS)
+}
+
+fn v2_servers(view: &View<'_>) -> RuleResult {
+    servers_of(view, &V2_SERVERS)
+}
+
+fn servers_of(view: &View<'_>, known: &[(&str, &str)]) -> RuleResult {
     if !sets_up(view) {
         return Ok(0);
     }
-    kinds(view, list(view, "mcpServers"), &SERVERS)
+    kinds(view, list(view, "mcpServers"), known)
 }
 
 fn directories(view: &View<'_>) -> RuleResult {
+    directories_by(view, "/sessionCapabilities/additionalDirectories")
+}
+
+fn v2_directories(view: &View<'_>) -> RuleResult {
+    directories_by(view, "/session/additionalDirectories")
+}
+
+fn directories_by(view: &View<'_>, pointer: &str) -> RuleResult {
     if !sets_up(view) || list(view, "additionalDirectories").next().is_none() {
         return Ok(0);
     }
-    let pointer = "/sessionCapabilities/additionalDirectories";
     needs(view, pointer, "`additionalDirectories`")
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::offers::{self, Offers};
 use super::scripted_agent::ScriptedAgent;
-use super::{commands, ids};
+use super::{commands, ids, questions};
 use crate::wire::Version;
 use crate::{Error, Result};
 
@@ -249,7 +249,7 @@ pub(super) fn noise(stage: &mut ScriptedAgent) -> bool {
 }
 
 pub(super) fn questions(stage: &mut ScriptedAgent) -> bool {
-    stage.ask_by_form();
+    questions::ask(stage);
     hello(stage)
 }
 

@@ -278,7 +278,9 @@ impl ScriptedAgent {
     pub fn ask_by_form(&mut self) {
         let form = json!({
             "mode": "form", "message": "Who are you?",
-            "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+            "requestedSchema": {
+                "type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"],
+            },
         });
         self.ask("elicitation/create", form);
         let completed = json!({"elicitationId": "never-asked"});

@@ -3,7 +3,9 @@
 use std::sync::LazyLock;
 
 use super::rules::{self, ClientRule};
-use super::{Played, choices, handshake, ids, pages, requests, robustness, services, v2};
+use super::{
+    Played, choices, handshake, ids, pages, questions, requests, robustness, services, v2,
+};
 use crate::embedded;
 use crate::harness::Outcome;
 use crate::passive::Rule;
@@ -69,6 +71,7 @@ pub fn of(version: Version) -> impl Iterator<Item = &'static ClientRequirement> 
             choices::CHECKS,
             choices::MODES,
             pages::CHECKS,
+            questions::CHECKS,
             ids::CHECKS,
         ];
         joined(&FILE, Version::V1, &checks, rules::of(Version::V1))

@@ -30,6 +30,8 @@ pub enum UserInput {
     Decline,
     /// Closes the question.
     Cancel,
+    /// Does what the agent's version does not know.
+    Later,
     /// The client fails to ask.
     Fail,
 }
@@ -163,6 +165,7 @@ impl Script {
             },
             UserInput::Decline => Said::Result(json!({"action": "decline"})),
             UserInput::Cancel => Said::Result(json!({"action": "cancel"})),
+            UserInput::Later => Said::Result(json!({"action": "_later"})),
             UserInput::Fail => Said::Error(
                 ErrorCode::INTERNAL_ERROR,
                 "the client cannot ask the user".into(),

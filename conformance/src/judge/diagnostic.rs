@@ -194,9 +194,7 @@ mod tests {
                     let agents_only = by == Party::Client
                         && matches!(
                             kind,
-                            FindingKind::LateUpdate
-                                | FindingKind::ReservedValue
-                                | FindingKind::UnsupportedVersion
+                            FindingKind::LateUpdate | FindingKind::UnsupportedVersion
                         );
                     let v2_only = version == Version::V1 && kind == FindingKind::ReservedValue;
                     assert_eq!(

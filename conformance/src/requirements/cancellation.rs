@@ -45,7 +45,7 @@ fn stop_of(answer: &Result<Value, Value>) -> Option<&str> {
 }
 
 /// The turn must have ended as cancelled.
-fn must_be_cancelled(conn: &Conn, reply: &crate::harness::Reply) -> Outcome {
+pub(super) fn must_be_cancelled(conn: &Conn, reply: &crate::harness::Reply) -> Outcome {
     let stop = match (&reply.answer, stop_of(&reply.answer)) {
         (Ok(_), Some("cancelled")) => return Ok(()),
         (Ok(_), stop) => stop.unwrap_or("none"),

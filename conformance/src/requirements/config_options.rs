@@ -27,6 +27,8 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("config-options.set-unlisted-value", Run(set_unlisted)),
     ("config-options.set-during-a-turn", Run(set_during_a_turn)),
     ("config-options.kept", Run(kept)),
+    ("config-options.values", watch(values, NONE)),
+    ("config-options.unknown-type", Run(unknown_type)),
 ];
 
 const CATEGORIES: [&str; 4] = ["mode", "model", "model_config", "thought_level"];
@@ -278,6 +280,30 @@ fn set_unlisted(cx: &mut Cx) -> Outcome {
     let (_, _, mut params) = with_select(conn)?;
     params["value"] = json!("acp-conformance-no-such-value");
     conn.refusal(SET, params).map(drop)
+}
+
+fn values(view: &View<'_>) -> RuleResult {
+    let mut seen = 0;
+    for option in options(view).filter(|option| option.get("options").is_some()) {
+        seen += 1;
+        let id = id_of(option).unwrap_or_default();
+        let mut groups = items(option, "/options").filter(|entry| entry.get("options").is_some());
+        if offered(option).next().is_none()
+            || groups.any(|group| items(group, "/options").next().is_none())
+        {
+            return violation(format!("expected a value in each list of {id}, got none"));
+        }
+        unique("values", offered(option))?;
+    }
+    Ok(seen)
+}
+
+fn unknown_type(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let (_, _, mut params) = with_select(conn)?;
+    params["type"] = json!("_acp-conformance");
+    let reply = conn.refusal(SET, params)?;
+    conn.has_code(&reply, ErrorCode::INVALID_PARAMS)
 }
 
 fn set_during_a_turn(cx: &mut Cx) -> Outcome {

@@ -1,5 +1,6 @@
 //! Content blocks: what a prompt may hold, and what an agent sends.
 
+use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::passive::{items, text, watch};
@@ -17,6 +18,7 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("content.audio", Run(audio)),
     ("content.embedded-resource", Run(embedded_resource)),
     ("content.several-blocks", Run(several_blocks)),
+    ("content.unknown-type", Run(unknown_type)),
     (
         "content.base64",
         watch(base64, "no image, audio or blob came from the agent"),
@@ -86,6 +88,18 @@ fn several_blocks(cx: &mut Cx) -> Outcome {
         conn,
         json!({"type": "text", "text": "This belongs to it.", "annotations": {"priority": 0.5}}),
     )
+}
+
+fn unknown_type(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    conn.needs_turn()?;
+    let session = conn.session()?;
+    let hello = conn.env.profile.prompt("hello", &conn.env.folder);
+    let hello = json!({"type": "text", "text": hello.unwrap_or_default()});
+    let prompt = json!([hello, {"type": "_acp-conformance", "depth": 3}]);
+    let params = json!({"sessionId": session, "prompt": prompt});
+    let reply = conn.refusal("session/prompt", params)?;
+    conn.has_code(&reply, ErrorCode::INVALID_PARAMS)
 }
 
 /// The content blocks of the agent in an update or a question for permission.

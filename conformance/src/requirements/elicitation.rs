@@ -31,6 +31,8 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("elicitation.declined", Run(declined)),
     ("elicitation.dismissed", Run(dismissed)),
     ("elicitation.failed", Run(failed)),
+    ("elicitation.unknown-action", Run(unknown_action)),
+    ("elicitation.no-form-instead", Run(no_form_instead)),
     ("elicitation.unique-id", watch(unique_id, NO_URL)),
     (
         "elicitation.completes-its-own",
@@ -174,6 +176,26 @@ fn dismissed(cx: &mut Cx) -> Outcome {
 
 fn failed(cx: &mut Cx) -> Outcome {
     answered(cx, UserInput::Fail)
+}
+
+fn unknown_action(cx: &mut Cx) -> Outcome {
+    answered(cx, UserInput::Later)
+}
+
+fn no_form_instead(cx: &mut Cx) -> Outcome {
+    let conn = cx.with(&Caps::These(json!({"elicitation": {"form": {}}})))?;
+    let session = conn.session()?;
+    let word = conn.word(&["url"])?;
+    let request = conn.begin(&session, word)?;
+    conn.turn_reply(request)?;
+    let mut asked = conn.recording().calls(Party::Agent, "elicitation/create");
+    match asked.find(|(_, entry)| text(entry.params(), "/mode") == Some("form")) {
+        Some((index, _)) => Err(conn.at(
+            index,
+            "expected no form in the stead of a URL that the client does not support, got one",
+        )),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn unique_id(view: &View<'_>) -> RuleResult {

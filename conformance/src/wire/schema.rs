@@ -208,9 +208,9 @@ impl Schema {
         let fields = self.unknown_fields(name, value).into_iter();
         let fields = fields.map(|field| unknown(&format!("/{member}"), field));
         // In version 1 the schema forbids unknown values, but for a few.
-        let values = match (self.version, from) {
-            (Version::V2, Party::Agent) => self.members.reserved_values(name, value),
-            _ => Vec::new(),
+        let values = match self.version {
+            Version::V2 => self.members.reserved_values(name, value),
+            Version::V1 => Vec::new(),
         };
         let values = values.into_iter().map(|(at, value)| {
             let message = format!(

@@ -11,14 +11,15 @@ pub(super) use self::act::{accept_prompt, end_turn};
 pub(crate) use self::reference::run as reference;
 pub(super) use self::scenarios::SCENES;
 use super::table::ClientCheck;
-use super::{choices, ids, pages, requests};
+use super::{choices, ids, pages, questions, requests};
 
 /// The checks of all files.
-pub(super) const CHECKS: [&[ClientCheck]; 6] = [
+pub(super) const CHECKS: [&[ClientCheck]; 7] = [
     rows::CHECKS,
     requests::CHECKS,
     arrays::CHECKS,
     pages::CHECKS,
     choices::CHECKS,
+    questions::CHECKS,
     ids::CHECKS,
 ];

@@ -1,9 +1,9 @@
 //! What version 2 demands of clients.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::clients::Played;
-use crate::clients::assertions::{equals, survives};
+use crate::clients::assertions::{equals, expect, first, survives};
 use crate::clients::handshake::{
     asks_for, closes_on_other_version, comes_to_an_end, initialize_first,
 };
@@ -12,7 +12,8 @@ use crate::clients::robustness::{
     ignores_notifications, method_not_found, notices_death, refuses_forms, reports_errors,
 };
 use crate::clients::table::ClientCheck;
-use crate::harness::Outcome;
+use crate::harness::{Outcome, Update};
+use crate::wire::Party;
 
 pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
     ("client.initialize-first", initialize_first),
@@ -25,6 +26,8 @@ pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
     ("client.unknown-values", survives),
     ("client.undeclared-questions", questions),
     ("client.unknown-completions", ignores_notifications),
+    ("client.unknown-cancellations", ignores_notifications),
+    ("client.no-undeclared-cancel", no_undeclared_cancel),
     (
         "client.cancels-pending-permission",
         cancels_pending_permission,
@@ -50,6 +53,30 @@ fn cancelled_request(played: &Played) -> Outcome {
     let (index, answer) = answer_to_cancelled(played)?;
     let outcome = answer.value.pointer("/result/outcome/outcome");
     equals(played, index, "the outcome", &json!("cancelled"), outcome)
+}
+
+/// What the agent said last of a tool call or terminal says whether it may be cancelled.
+fn no_undeclared_cancel(played: &Played) -> Outcome {
+    first(played, "session/prompt")?;
+    for (method, member) in [
+        ("tool_call/cancel", "toolCallId"),
+        ("terminal/cancel", "terminalId"),
+    ] {
+        for (index, entry) in played.recording.calls(Party::Client, method) {
+            let id = entry.params().get(member);
+            let about = |update: &Update<'_>| update.index < index && update.body.get(member) == id;
+            let capabilities = played.recording.updates().filter(about);
+            let latest = capabilities
+                .filter_map(|update| update.body.get("capabilities"))
+                .last();
+            let declares = latest
+                .and_then(|all| all.get("cancel"))
+                .is_some_and(Value::is_object);
+            let reason = format!("expected no {method} of what does not advertise it, got one");
+            expect(played, index, declares, &reason)?;
+        }
+    }
+    Ok(())
 }
 
 fn questions(played: &Played) -> Outcome {

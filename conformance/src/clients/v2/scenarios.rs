@@ -113,6 +113,11 @@ fn strangeness(stage: &mut ScriptedAgent) -> bool {
 }
 
 fn cancellation(stage: &mut ScriptedAgent) -> bool {
+    // Without `capabilities.cancel`.
+    stage.update(&json!({
+        "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "title": "Look around",
+        "kind": "execute", "status": "in_progress",
+    }));
     stage.text("waiting to be cancelled");
     if stage.interrupted() {
         // Work in the background goes on, and may ask as before.

@@ -177,10 +177,11 @@ fn misses_early_cancellation(tap: &mut Tap<'_>, it: Passing) {
     }
 }
 
-/// The prompt of a write that has its cancellation, too.
+/// The prompt of a write that has its cancellation or the end of its session, too.
 fn prompt_with_cancellation(it: &Passing) -> Option<Value> {
     let raw = String::from_utf8_lossy(it.raw.as_deref()?).into_owned();
-    let has_both = raw.contains("session/prompt") && raw.contains("cancel");
+    let ends = raw.contains("cancel") || raw.contains("session/close");
+    let has_both = raw.contains("session/prompt") && ends;
     let prompt = raw.lines().next().filter(|_| has_both)?;
     serde_json::from_str(prompt).ok()
 }

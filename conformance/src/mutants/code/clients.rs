@@ -1,4 +1,6 @@
-//! Clients of version 2 that get cursors wrong.
+//! Clients that get cursors wrong, or fetch URLs.
+
+use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
@@ -8,6 +10,8 @@ use crate::wire::Party;
 pub(super) const FUNCTIONS: &[(&str, Filter)] = &[
     ("tidies_cursors", tidies_cursors),
     ("asks_for_more_pages", asks_for_more_pages),
+    ("fetches_urls", fetches_urls),
+    ("v2_fetches_urls", fetches_urls),
 ];
 
 fn tidies_cursors(tap: &mut Tap<'_>, it: Passing) {
@@ -31,4 +35,15 @@ fn asks_for_more_pages(tap: &mut Tap<'_>, it: Passing) {
         cursor if is_page => *tap.kept("cursor") = cursor,
         _ => {}
     }
+}
+
+/// Connects to the URL of a question before the client reads it.
+fn fetches_urls(tap: &mut Tap<'_>, it: Passing) {
+    if it.tells("elicitation/create") {
+        let url = it.params["url"].as_str().unwrap_or_default();
+        let address = url.trim_start_matches("http://").split('/').next();
+        // The scenario reports the connection; a failure shows in its silence.
+        drop(address.map(TcpStream::connect));
+    }
+    tap.forward(&it);
 }

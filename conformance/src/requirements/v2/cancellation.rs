@@ -3,8 +3,11 @@
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::harness::{Conn, Cx, Outcome, Turn, inconclusive, skip};
+use crate::harness::{Conn, Consent, Cx, Outcome, Reply, Turn, inconclusive, skip};
+use crate::requirements::cancellation::must_be_cancelled;
+use crate::requirements::tool_calls::{Asking, asking, did_not_run};
 use crate::requirements::{Check, NamedCheck};
+use crate::wire::Party;
 
 use Check::Run;
 
@@ -12,18 +15,20 @@ pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
     ("cancellation.request-answered", Run(request_answered)),
     ("cancellation.at-once", Run(at_once)),
     ("cancellation.request", Run(request)),
+    ("cancellation.unanswered", Run(unanswered)),
+    ("cancellation.cancels-requests", Run(cancels_requests)),
 ];
 
-/// Writes a prompt and a notification about it in one write, so that the agent may read both before it
+/// Writes a prompt and the next message in one write, so that the agent may read both before it
 /// inserts the message. Returns the place of the prompt if it is answered with a result, none if with
 /// error -32800.
 ///
 /// # Errors
 /// When the answer is another error, or an error about a message that was inserted.
-fn inserted(
+pub(super) fn inserted(
     conn: &mut Conn,
     session: &str,
-    notification: impl Fn(&Value) -> Value,
+    next: impl Fn(&Value) -> Value,
 ) -> Outcome<Option<usize>> {
     let Some(text) = conn.env.profile.prompt("slow", &conn.env.folder) else {
         return skip("the profile has no prompt `slow`");
@@ -31,7 +36,7 @@ fn inserted(
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
     let id = json!(conn.next_id());
     let prompt = json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": params});
-    let sent = conn.send_joined(&[prompt, notification(&id)]);
+    let sent = conn.send_joined(&[prompt, next(&id)]);
     let request = sent.first().copied().unwrap_or_default();
     let reply = conn.reply(request)?;
     match reply.code() {
@@ -95,4 +100,40 @@ fn request_answered(cx: &mut Cx) -> Outcome {
     let id = conn.id_of(request);
     conn.notify("$/cancel_request", json!({"requestId": id}));
     conn.reply(request).map(drop)
+}
+
+/// Cancels a turn in which a request for permission is open, and does not answer that. Yields the place of
+/// the request, and the end of the turn.
+fn left_open(conn: &mut Conn) -> Outcome<(usize, Reply)> {
+    let Asking {
+        session,
+        running,
+        asked,
+    } = asking(conn, Consent::Hold)?;
+    conn.notify("session/cancel", json!({"sessionId": session}));
+    let reply = conn.turn_reply(running)?;
+    Ok((asked, reply))
+}
+
+fn unanswered(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let (asked, reply) = left_open(conn)?;
+    must_be_cancelled(conn, &reply)?;
+    conn.settle()?;
+    did_not_run(conn, asked, conn.mark())
+}
+
+fn cancels_requests(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let (asked, _) = left_open(conn)?;
+    conn.settle()?;
+    let id = conn.id_of(asked);
+    let mut cancelled = conn.recording().calls(Party::Agent, "$/cancel_request");
+    match cancelled.any(|(_, entry)| entry.params().get("requestId") == Some(&id)) {
+        true => Ok(()),
+        false => Err(conn.at(
+            asked,
+            "expected a `$/cancel_request` for this in the cancelled turn, got none",
+        )),
+    }
 }

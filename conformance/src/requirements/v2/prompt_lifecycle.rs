@@ -145,8 +145,16 @@ fn resumes(cx: &mut Cx) -> Outcome {
     let Some((answer, _)) = conn.recording().answer(question) else {
         return inconclusive("the question was not answered");
     };
+    let is_blocked = reported(conn, &session, turn.request, "requires_action");
+    if is_blocked.is_none_or(|index| index > answer) {
+        return skip("the agent did not report `requires_action`");
+    }
     match reported(conn, &session, answer, "running") {
         Some(index) if index < turn.end => Ok(()),
+        // The work may end without resuming.
+        _ if !(answer..turn.end).any(|it| update(conn.recording(), it, &session).is_some()) => {
+            inconclusive("nothing was done after the answer to the question")
+        }
         _ => Err(conn.at(
             turn.end,
             "expected the state `running` after the answer to the question, got none",

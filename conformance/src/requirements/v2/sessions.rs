@@ -4,6 +4,7 @@ use acp_sdk::ErrorCode;
 use serde_json::json;
 
 use crate::harness::{Cx, Entry, Outcome, Turn, skip};
+use crate::requirements::v2::cancellation::inserted;
 use crate::requirements::{Check, NamedCheck};
 use crate::wire::Party;
 
@@ -13,6 +14,7 @@ pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
     ("session-load.replayed-ids", Run(replayed_ids)),
     ("session-load.unknown-replay", Run(unknown_replay)),
     ("session-load.close-unknown", Run(close_unknown)),
+    ("session-load.close-at-once", Run(close_at_once)),
     ("session-load.close-is-last", Run(close_is_last)),
     ("session-load.state-first", Run(state_first)),
     ("session-load.unknown-names-it", Run(unknown_names_it)),
@@ -88,6 +90,15 @@ fn close_unknown(cx: &mut Cx) -> Outcome {
             format!("expected a result of session/close or error -32002, got {code}"),
         )),
     }
+}
+
+fn close_at_once(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let session = conn.session()?;
+    let params = json!({"sessionId": session});
+    let id = conn.next_id();
+    let close = json!({"jsonrpc": "2.0", "id": id, "method": "session/close", "params": params});
+    inserted(conn, &session, |_| close.clone()).map(drop)
 }
 
 fn unknown_replay(cx: &mut Cx) -> Outcome {

@@ -36,7 +36,14 @@ pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
         "tool-calls.output-after-exit",
         watch(output_after_exit, NO_TERMINAL),
     ),
-    ("tool-calls.unknown-outcome", Run(unknown_outcome)),
+    (
+        "tool-calls.unknown-outcome",
+        Run(|cx| is_no_permission(cx, json!({"outcome": "_later"}))),
+    ),
+    (
+        "tool-calls.unknown-option",
+        Run(|cx| is_no_permission(cx, json!({"outcome": "selected", "optionId": "no-such"}))),
+    ),
     (
         "tool-calls.cancels-known-calls",
         Run(|cx| cancels_known(cx, "tool_call/cancel", "toolCallId")),
@@ -187,8 +194,9 @@ fn git_patch(view: &View<'_>) -> RuleResult {
     Ok(seen)
 }
 
-/// An outcome that the client's version does not have is no permission.
-fn unknown_outcome(cx: &mut Cx) -> Outcome {
+/// Neither an outcome that the client's version does not have nor an option that was not offered is a
+/// permission.
+fn is_no_permission(cx: &mut Cx, outcome: Value) -> Outcome {
     let conn = cx.ready()?;
     let session = conn.session()?;
     conn.script.consent = Consent::Hold;
@@ -196,7 +204,7 @@ fn unknown_outcome(cx: &mut Cx) -> Outcome {
     let request = conn.begin(&session, word)?;
     let asked = conn.asked(request, ASKS)?;
     let id = conn.id_of(asked);
-    let result = json!({"outcome": {"outcome": "_later"}});
+    let result = json!({"outcome": outcome});
     conn.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     let turn = conn.finish(request)?;
     did_not_run(conn, asked, turn.end)

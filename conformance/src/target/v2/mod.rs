@@ -359,9 +359,19 @@ impl Agent {
     }
 
     fn prompt(&mut self, id: &str, params: &Value) -> Answer {
+        const TYPES: [&str; 5] = ["text", "image", "audio", "resource", "resource_link"];
         let Some(blocks) = params.get("prompt").filter(|blocks| blocks.is_array()) else {
             return Err((ErrorCode::INVALID_PARAMS, "prompt is a list".to_owned()));
         };
+        let mut types = blocks.as_array().into_iter().flatten();
+        let is_known = |block: &Value| {
+            let kind = block.get("type").and_then(Value::as_str);
+            kind.is_some_and(|kind| TYPES.contains(&kind))
+        };
+        if !types.all(is_known) {
+            let reason = format!("content blocks have one of the types {TYPES:?}");
+            return Err((ErrorCode::INVALID_PARAMS, reason));
+        }
         let text = blocks.pointer("/0/text").and_then(Value::as_str);
         let text = text.unwrap_or_default().to_owned();
         // The state of a new session, which the first prompt may pass on its way: it ends nothing.

@@ -34,7 +34,11 @@ impl Settings {
     /// Sets an option; tells what is wrong with it.
     pub(super) fn set(&mut self, params: &Value) -> Result<(), String> {
         let id = params.get("configId").and_then(Value::as_str);
+        let kind = params.get("type").and_then(Value::as_str);
         match (id, params.get("value")) {
+            _ if !matches!(kind, Some("id" | "boolean")) => {
+                Err("values have the type `id` or `boolean`".to_owned())
+            }
             (Some("mode"), Some(Value::String(value))) if value == "ask" || value == "code" => {
                 self.mode.clone_from(value);
                 Ok(())

@@ -41,7 +41,9 @@ impl Agent {
                     let entry = json!({"content": "Look around", "priority": "high",
                         "status": status});
                     let plan = json!({"type": "items", "planId": plan, "entries": [entry]});
-                    self.tell(id, json!({"sessionUpdate": "plan_update", "plan": plan}));
+                    self.tell(id, json!({"sessionUpdate": "plan_update", "plan": plan, "_meta": {
+                        "traceparent": "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01",
+                    }}));
                 }
                 self.done(id, "I did what I planned.");
             }

@@ -1,0 +1,82 @@
+//! Questions to the user: what the client answers to a form, and that it leaves a URL alone.
+
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use super::Played;
+use super::assertions::{answer, expect};
+use super::scenarios::STILL_THERE;
+use super::scripted_agent::ScriptedAgent;
+use super::table::ClientCheck;
+use crate::harness::{Outcome, Stop, inconclusive};
+use crate::wire::Party;
+
+pub(super) const CHECKS: &[ClientCheck] = &[
+    ("client.form-conforms", form_conforms),
+    ("client.no-prefetch", no_prefetch),
+];
+
+/// The notification that tells of a connection to the URL.
+const FETCHED: &str = "_acp-conformance/fetched";
+
+/// Asks by a form, then by a URL of this machine, whatever the client declares. Reports a connection to
+/// the URL.
+pub(super) fn ask(stage: &mut ScriptedAgent) {
+    stage.ask_by_form();
+    // Nothing is asked without a socket.
+    let Ok(listener) = TcpListener::bind(("127.0.0.1", 0)) else {
+        return;
+    };
+    let (Ok(address), Ok(())) = (listener.local_addr(), listener.set_nonblocking(true)) else {
+        return;
+    };
+    let question = json!({
+        "mode": "url", "message": "Please log in", "elicitationId": "prefetch",
+        "url": format!("http://{address}/login"),
+    });
+    stage.ask("elicitation/create", question);
+    // One that fetches the URL beside its answer has time for it.
+    stage.ask(STILL_THERE, json!({}));
+    if listener.accept().is_ok() {
+        stage.notify(FETCHED, &json!({}));
+    }
+}
+
+/// The place of the first answer to a question of this mode, and its result.
+fn answered<'a>(played: &'a Played, mode: &str) -> Option<(usize, &'a Value)> {
+    let mut asked = played.recording.calls(Party::Agent, "elicitation/create");
+    let (asked, _) = asked.find(|(_, entry)| entry.params().get("mode") == Some(&json!(mode)))?;
+    let (index, answer) = played.recording.answer(asked)?;
+    Some((index, answer.value.get("result").unwrap_or(&Value::Null)))
+}
+
+/// The form requires a text as `name`.
+fn form_conforms(played: &Played) -> Outcome {
+    answer(played, "elicitation/create", 0)?;
+    let accepted = answered(played, "form");
+    let accepted = accepted.filter(|(_, result)| result.get("action") == Some(&json!("accept")));
+    let Some((index, result)) = accepted else {
+        return Ok(());
+    };
+    let content = result.get("content").unwrap_or(&Value::Null);
+    let conforms = content.get("name").is_some_and(Value::is_string);
+    let reason = format!("expected `content` with a text as `name`, got {content}");
+    expect(played, index, conforms, &reason)
+}
+
+fn no_prefetch(played: &Played) -> Outcome {
+    let Some((_, result)) = answered(played, "url") else {
+        return inconclusive("the client did not answer the question with a URL");
+    };
+    let mut fetched = played.recording.calls(Party::Agent, FETCHED);
+    match fetched.next() {
+        Some((index, _)) if result.get("action") != Some(&json!("accept")) => Err(Stop::at(
+            &played.recording,
+            index,
+            "expected no connection to a URL to which the user did not consent, got one",
+        )),
+        Some(_) => inconclusive("the client accepts, and may open the URL"),
+        None => Ok(()),
+    }
+}
