@@ -285,11 +285,10 @@ impl State {
             self.hear(name, kind.unwrap_or_default(), body);
         }
         let created = match (self.version, kind) {
-            (_, Some("subagent_update")) => return self.announced(body),
+            (_, Some("subagent_update")) => return self.announced(name, body),
             (Version::V1, Some("tool_call")) => true,
             (Version::V1, Some("tool_call_update")) => false,
             (Version::V2, Some("state_update")) => return self.reported(name, body),
-            (Version::V2, Some("subagent_update")) => return self.announced(name, body),
             (Version::V2, Some("terminal_update")) => return self.terminal(name, body),
             // The first one of an id announces the call.
             (Version::V2, Some("tool_call_update")) => {
@@ -340,13 +339,6 @@ impl State {
         }
     }
 
-    /// The agent announces a session of a subagent, whose updates follow without any request for it.
-    fn announced(&mut self, body: &Value) {
-        if let Some(id) = body.get("sessionId").and_then(Value::as_str) {
-            self.sessions.entry(id.to_owned()).or_default();
-        }
-    }
-
     /// The agent of version 2 tells of a terminal of its own.
     fn terminal(&mut self, session: &str, body: &Value) {
         let Some(id) = body.get("terminalId").and_then(Value::as_str) else {
@@ -359,7 +351,7 @@ impl State {
         self.parts += session.terminals.len() - known;
     }
 
-    /// The agent of version 2 announces or describes a child session. During a replay of its parent, what
+    /// The agent announces or describes a child session, whose updates need no request. During a replay of its parent, what
     /// comes of it is a replay too.
     fn announced(&mut self, parent: &str, body: &Value) {
         let Some(id) = body.get("sessionId").and_then(Value::as_str) else {

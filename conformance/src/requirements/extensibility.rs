@@ -147,8 +147,8 @@ fn traced(value: &Value) -> RuleResult {
 }
 
 fn is_trace_context(meta: &Value) -> RuleResult {
-    let formats: [(&str, fn(&str) -> bool); 3] = [
-        ("traceparent", is_traceparent),
+    let formats = [
+        ("traceparent", is_traceparent as fn(&str) -> bool),
         ("tracestate", is_list),
         ("baggage", is_list),
     ];
