@@ -158,6 +158,9 @@ impl Agent {
             }
             "session/set_config_option" => {
                 let name = text(params, "sessionId")?;
+                if v2 && params["type"] != "id" {
+                    return Err(invalid("no option has a value of this type"));
+                }
                 self.set(name, text(params, "configId")?, text(params, "value")?)?;
                 if !v2 && params["configId"] == "mode" {
                     self.report_options(params, "current_mode_update")?;
@@ -360,12 +363,20 @@ impl Agent {
 
     /// Cancels the running turns of the sessions that `which` selects.
     fn cancel(&self, which: impl Fn(&str, &Session) -> bool) {
+        let mut cancelled = Vec::new();
         for (name, session) in &mut lock(&self.state).sessions {
             if session.turn.is_some() && which(name, session) {
                 session.cancelled = true;
+                cancelled.push(name.clone());
             }
         }
         self.cancelled.notify_all();
+        // In version 1 the client answers them by itself.
+        if self.v2() {
+            for session in cancelled {
+                self.connection.cancel_questions(&session);
+            }
+        }
     }
 
     fn update(&self, session: &str, update: Value) {

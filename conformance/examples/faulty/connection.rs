@@ -116,6 +116,8 @@ struct Pending {
     closed: bool,
     last: u64,
     waiting: HashMap<u64, Sender<Value>>,
+    /// The sessions of permission requests, by their ids.
+    questions: HashMap<u64, String>,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -237,6 +239,10 @@ impl Connection {
         pending.last += 1;
         let id = pending.last;
         pending.waiting.insert(id, sender);
+        if method == "session/request_permission" {
+            let session = params["sessionId"].as_str().unwrap_or_default();
+            pending.questions.insert(id, session.to_owned());
+        }
         drop(pending);
         self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         let mut response = receiver.recv_timeout(ANSWER_LIMIT).map_err(|e| match e {
@@ -246,6 +252,23 @@ impl Connection {
         match response.get("error") {
             Some(error) => Err(format!("{method}: {error}")),
             None => Ok(response["result"].take()),
+        }
+    }
+
+    /// Cancels the permission requests of a session, and waits for them no longer.
+    pub(crate) fn cancel_questions(&self, session: &str) {
+        let mut pending = lock(&self.pending);
+        let of = pending.questions.iter().filter(|(_, of)| *of == session);
+        let ids: Vec<u64> = of.map(|(id, _)| *id).collect();
+        for id in ids {
+            pending.questions.remove(&id);
+            let Some(sender) = pending.waiting.remove(&id) else {
+                continue;
+            };
+            self.notify("$/cancel_request", json!({"requestId": id}));
+            let cancelled = json!({"result": {"outcome": {"outcome": "cancelled"}}});
+            // Whoever waited may be gone.
+            let _gone = sender.send(cancelled);
         }
     }
 
