@@ -487,6 +487,8 @@ impl Conn {
             return None;
         }
         let prompts = self.recording().calls(Party::Client, "session/prompt");
+        // One without a text, which had to be refused, began no turn.
+        let prompts = prompts.filter(|(_, entry)| entry.params().get("prompt").is_some());
         let open: Vec<usize> = prompts.map(|(index, _)| index).collect();
         let open = open
             .into_iter()

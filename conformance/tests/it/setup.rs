@@ -267,6 +267,18 @@ fn an_agent_that_dies_of_a_tool_fails_once() {
     }
 }
 
+/// Nobody asked it to work: JSON-RPC has positional params, prompts have not.
+#[test]
+fn an_agent_that_dies_of_a_refusable_prompt_fails_that_check() {
+    let dies = format!(r#"case "$line" in *'["session",'*) exit 9;; esac; {ENDS}"#);
+    let only = ["--only", "jsonrpc.params-as-array"];
+    let (ran, report) = suite(&only, &agent(OPENS, &dies));
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    let row = &report["requirements"][0];
+    assert_eq!(row["verdict"], "fail", "{}", ran.stdout);
+    assert_eq!(report["root_cause"], Value::Null);
+}
+
 /// It serves one prompt, as a command that is started for each of them.
 #[test]
 fn an_agent_that_ends_after_its_first_turn_fails_once() {
