@@ -558,12 +558,34 @@ impl Conn {
             }
         } else if entry.from == Party::Agent && entry.kind == Kind::Request {
             let params = entry.params().clone();
-            let said = self.script.answer(&method, &params);
+            let is_late =
+                method == "session/request_permission" && self.is_cancelled(entry.session());
+            let said = match is_late {
+                true => Script::cancelled(&method),
+                false => self.script.answer(&method, &params),
+            };
             self.say(index, said);
             if method == "terminal/kill" {
                 self.end_commands(&params);
             }
         }
+    }
+
+    /// Whether the client has cancelled what it last prompted in this session. A client that has grants
+    /// no permission any more.
+    fn is_cancelled(&self, session: Option<&str>) -> bool {
+        let ours = self.recording().entries.iter().rev().filter(|entry| {
+            entry.from == Party::Client && entry.is_call() && entry.session() == session
+        });
+        let last = ours
+            .filter_map(|entry| entry.method.as_deref())
+            .find(|method| {
+                matches!(
+                    *method,
+                    "session/prompt" | "session/cancel" | "session/close"
+                )
+            });
+        last.is_some_and(|method| method != "session/prompt")
     }
 
     /// A killed command has ended: whoever waits for it learns so.

@@ -164,10 +164,12 @@ impl Conn {
         self.finish(request)
     }
 
-    /// Starts the prompt `slow` and waits until the agent is at it.
+    /// Starts the prompt `slow` and waits for its first output, if that comes in the time of a turn. No
+    /// page demands any: a turn that has not ended then runs as well.
     ///
     /// # Errors
-    /// Inconclusive when the turn ends before anything of it was seen.
+    /// When the prompt is refused or the agent ends. Inconclusive when the turn ends before anything of it
+    /// was seen.
     pub fn begin_slow(&mut self, session: &str) -> Outcome<usize> {
         let request = self.begin(session, "slow")?;
         self.accepted(request)?;
@@ -180,7 +182,11 @@ impl Conn {
             let ended = adapter.turn_end(recording, request, index).is_some();
             let ours = output && entry.session() == Some(session);
             (ended || ours).then_some(ours)
-        })?;
+        });
+        let seen = match seen {
+            Err(Stop::Fail(_)) if !self.has_ended() && !self.is_unanswered(request) => true,
+            seen => seen?,
+        };
         // A short turn may be over although its end is still on its way: what is done
         // to it then would prove nothing.
         self.listen(self.env.quiet);

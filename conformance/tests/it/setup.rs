@@ -279,6 +279,35 @@ fn an_agent_that_dies_of_a_refusable_prompt_fails_that_check() {
     assert_eq!(report["root_cause"], Value::Null);
 }
 
+/// A model may think for long, and no page demands an update before the end of the turn. What the agent
+/// asks after it was cancelled is answered as by a client that has cancelled.
+#[test]
+fn a_turn_without_output_is_cancelled_and_nothing_granted_after_it() {
+    let asks = r#"case "$line" in *silent*) q=$i; read -r line;
+        echo '{"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"sessionId":"s'$n-$$'","toolCall":{"toolCallId":"t"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}'
+        read -r line; i=$q
+        case "$line" in *'"cancelled"'*) say '"result":{"stopReason":"cancelled"}';; *) say '"result":{"stopReason":"end_turn"}';; esac;;
+        *) say '"result":{"stopReason":"end_turn"}';; esac"#;
+    let script = agent(OPENS, asks);
+    let options = [
+        "agent",
+        "--turn-timeout",
+        "0.5",
+        "--cancel-prompt",
+        "silent",
+    ];
+    let only = [
+        "--only",
+        "cancellation.stop-reason",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ];
+    let ran = acp_conformance(options.iter().chain(&only));
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+}
+
 /// It serves one prompt, as a command that is started for each of them.
 #[test]
 fn an_agent_that_ends_after_its_first_turn_fails_once() {
