@@ -41,9 +41,26 @@ pub(super) const CHECKS: &[NamedCheck] = &[
 ];
 
 fn ask_for(conn: &mut Conn, version: u64) -> Outcome<Reply> {
-    let mut params = Caps::Full.initialize(conn.version());
-    params["protocolVersion"] = json!(version);
+    let params = params_for(version, conn.version());
     conn.call("initialize", params)
+}
+
+/// Returns the params of a client that asks for a version. Those of another version than the tested one have
+/// the members of all: an agent of several versions reads them by the one that it selects, and may
+/// refuse them without the members that this one requires.
+fn params_for(version: u64, tested: Version) -> Value {
+    let mut params = Caps::Full.initialize(tested);
+    if version != tested.number()
+        && let Some(members) = params.as_object_mut()
+    {
+        for other in [Version::V1, Version::V2] {
+            if let Value::Object(more) = Caps::Full.initialize(other) {
+                members.extend(more);
+            }
+        }
+    }
+    params["protocolVersion"] = json!(version);
+    params
 }
 
 fn version_for(conn: &mut Conn, version: u64) -> Outcome<(usize, Option<u64>)> {
@@ -267,5 +284,23 @@ fn comes_first(cx: &mut Cx) -> Outcome {
             "expected an error for session/new before initialize, got a result",
         )),
         Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_version_is_asked_for_with_the_members_of_all() {
+        let has = |asked: u64, tested: Version| {
+            let params = params_for(asked, tested);
+            assert_eq!(params["protocolVersion"], asked);
+            ["clientInfo", "info"].map(|member| params[member]["name"].is_string())
+        };
+        assert_eq!(has(1, Version::V1), [true, false]);
+        assert_eq!(has(65_535, Version::V1), [true, true]);
+        assert_eq!(has(1, Version::V2), [true, true]);
+        assert_eq!(has(2, Version::V2), [false, true]);
     }
 }
