@@ -308,6 +308,29 @@ fn a_turn_without_output_is_cancelled_and_nothing_granted_after_it() {
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
 }
 
+/// The connection ends with this check, so nobody else reads the update.
+#[test]
+fn an_update_right_after_the_answer_to_a_cancelled_prompt_is_seen() {
+    let late = r#"case "$line" in *silent*) q=$i; read -r line; i=$q;
+        say '"result":{"stopReason":"cancelled"}'
+        echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s'$n-$$'","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"late"}}}}';;
+        *) say '"result":{"stopReason":"end_turn"}';; esac"#;
+    let script = agent(OPENS, late);
+    let options = [
+        "agent",
+        "--turn-timeout",
+        "0.5",
+        "--cancel-prompt",
+        "silent",
+    ];
+    let only = ["cancellation.stop-reason", "cancellation.updates-first"];
+    let only = only.iter().flat_map(|id| ["--only", id]);
+    let agent = ["--json", "-", "--", "sh", "-c", &script];
+    let ran = acp_conformance(options.into_iter().chain(only).chain(agent));
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(ids(&report, "fail"), ["cancellation.updates-first"]);
+}
+
 /// It serves one prompt, as a command that is started for each of them.
 #[test]
 fn an_agent_that_ends_after_its_first_turn_fails_once() {
