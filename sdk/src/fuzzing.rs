@@ -75,6 +75,10 @@ pub fn envelope(line: &[u8]) {
     let text = text.filter(|text| serde_json::from_str::<&RawValue>(text).is_ok());
     match (&message, text) {
         (Incoming::Invalid { code, .. }, Some(_)) => assert_eq!(*code, ErrorCode::INVALID_REQUEST),
+        // An array is no message, whether it comes to its end or not.
+        (Incoming::Invalid { code, .. }, None) if line.trim_ascii_start().starts_with(b"[") => {
+            assert!([ErrorCode::PARSE_ERROR, ErrorCode::INVALID_REQUEST].contains(code));
+        }
         (Incoming::Invalid { code, .. }, None) => assert_eq!(*code, ErrorCode::PARSE_ERROR),
         (_, None) => panic!("what is no JSON is no message"),
         (_, Some(text)) => {

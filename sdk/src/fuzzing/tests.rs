@@ -88,6 +88,12 @@ fn what_once_broke_frames_does_no_longer() {
     }
 }
 
+#[test]
+fn an_array_without_an_end_is_no_message() {
+    super::envelope(b"[");
+    super::envelope(b" [{}");
+}
+
 proptest! {
     #![proptest_config(cases())]
 
