@@ -295,6 +295,14 @@ impl v2::Agent for New {
         req: v2::PromptRequest,
     ) -> HandlerResult<v2::PromptResponse> {
         let session = self.0.find(req.session_id.as_str())?;
+        let mut blocks = req.prompt.iter();
+        if let Some(at) = blocks.position(|it| matches!(it, v2::ContentBlock::Unknown(_))) {
+            let reason = "the agent supports no content blocks of this type";
+            return Err(HandlerError::invalid_params(
+                &format!("/prompt/{at}/type"),
+                reason,
+            ));
+        }
         let message = v2::MessageId::from(format!("message-{}", self.0.number()));
         let screen = NewScreen(cx.client().clone(), req.session_id, session.clone());
         let answer = v2::PromptResponse::new(message.clone());
