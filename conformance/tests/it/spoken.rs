@@ -76,7 +76,7 @@ fn what_version_2_forbids_is_found_in_its_place() {
             r#""options":[{"#,
             r#""options":[{"optionId":"yes","name":"Yes","kind":"allow_always"},{"#,
             17,
-            "warning[tool-calls.option-ids] agent: session/request_permission",
+            "error[tool-calls.option-ids] agent: session/request_permission",
         ),
         (
             r#"{"type":"text","text":"hello there"}]}}}"#,

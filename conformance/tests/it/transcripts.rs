@@ -109,7 +109,11 @@ fn broken(folder: &TempDir, protocol: &str, mutant: &str, only: &str) -> (Ran, S
 #[test]
 fn a_run_and_a_check_of_its_transcripts_decide_the_same() {
     let id = "tool-calls.option-ids";
-    for (protocol, mutant) in [("1", "options-of-one-id"), ("2", "v2-same-options")] {
+    // Version 2 has a sentence with MUST for it.
+    for (protocol, mutant, level) in [
+        ("1", "options-of-one-id", "warning"),
+        ("2", "v2-same-options", "error"),
+    ] {
         let folder = TempDir::new().unwrap();
         let (ran, traffic) = broken(&folder, protocol, mutant, id);
         assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
@@ -117,7 +121,7 @@ fn a_run_and_a_check_of_its_transcripts_decide_the_same() {
         assert_eq!(report["requirements"][0]["verdict"], "fail");
         let checked = acp_conformance(["check", "--strict", "--side", "agent", &traffic]);
         assert_eq!(checked.code, ran.code, "{checked:?}");
-        let found = format!("warning[{id}] agent: session/request_permission");
+        let found = format!("{level}[{id}] agent: session/request_permission");
         assert!(checked.stdout.contains(&found), "{checked:?}");
         let others = checked
             .stdout
