@@ -154,12 +154,16 @@ fn at_once(cx: &mut Cx) -> Outcome {
         json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}),
     ]);
     let reply = conn.turn_reply(sent.first().copied().unwrap_or_default())?;
-    if conn.version() == Version::V2 && reply.code() == Some(ErrorCode::REQUEST_CANCELLED) {
+    let is_v2 = conn.version() == Version::V2;
+    if is_v2 && reply.code() == Some(ErrorCode::REQUEST_CANCELLED) {
         return inconclusive("the prompt was cancelled before it was accepted");
     }
     match stop_of(&reply.answer) {
         Some("cancelled") => Ok(()),
         Some("end_turn") => inconclusive("the turn may have ended before the cancellation"),
+        Some(stop) if is_v2 && stop != "error" => {
+            inconclusive(format!("the work may have ended before the cancellation: {stop}"))
+        }
         _ => must_be_cancelled(conn, &reply),
     }
 }

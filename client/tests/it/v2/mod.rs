@@ -177,6 +177,11 @@ fn word(event: &Event) -> String {
             None => "failed".to_owned(),
         },
         Event::HistoryEnd => "history".to_owned(),
+        // With the types of proposals some of them are known.
+        Event::Update(update) => match serde_json::to_value(update) {
+            Ok(update) => update["sessionUpdate"].to_string().replace('"', ""),
+            Err(error) => error.to_string(),
+        },
         other => format!("{other:?}"),
     }
 }
