@@ -161,9 +161,9 @@ fn at_once(cx: &mut Cx) -> Outcome {
     match stop_of(&reply.answer) {
         Some("cancelled") => Ok(()),
         Some("end_turn") => inconclusive("the turn may have ended before the cancellation"),
-        Some(stop) if is_v2 && stop != "error" => {
-            inconclusive(format!("the work may have ended before the cancellation: {stop}"))
-        }
+        Some(stop) if is_v2 && stop != "error" => inconclusive(format!(
+            "the work may have ended before the cancellation: {stop}"
+        )),
         _ => must_be_cancelled(conn, &reply),
     }
 }
