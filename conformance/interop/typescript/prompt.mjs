@@ -1,18 +1,17 @@
 // A client on the official TypeScript SDK that sends one prompt and prints the answer: node prompt.mjs PROMPT AGENT [ARG...]
 // An interrupt cancels the turn. `bare` in INTEROP: no files, no terminals.
-import { spawn } from "node:child_process";
-import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk";
 import { Host } from "./host.mjs";
+import { finish, launch } from "./launch.mjs";
 
 const { initialize, session: methods } = acp.methods.agent;
 const bare = process.env.INTEROP === "bare";
-const [prompt, command, ...args] = process.argv.slice(2);
-const started = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+const [prompt, ...command] = process.argv.slice(2);
+const { agent: started, stream } = launch(command, acp.ndJsonStream);
 const host = new Host();
 const { agent } = host
   .app(bare ? {} : { files: true, terminals: true })
-  .connect(acp.ndJsonStream(Writable.toWeb(started.stdin), Readable.toWeb(started.stdout)));
+  .connect(stream);
 
 async function run() {
   const { protocolVersion, authMethods } = await agent.request(initialize, {
@@ -34,13 +33,4 @@ async function run() {
   return stopReason === "cancelled" ? 130 : 0;
 }
 
-const died = new Promise((_, reject) => started.once("exit", () => reject(new Error("the agent has ended"))));
-let code = 1;
-try {
-  code = await Promise.race([run(), died]);
-} catch (error) {
-  console.error(String(error.message ?? error));
-}
-started.stdin.end();
-setTimeout(() => started.kill("SIGKILL"), 2000).unref();
-process.exitCode = code;
+await finish(started, run);

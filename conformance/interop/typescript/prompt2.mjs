@@ -1,11 +1,10 @@
 // The same as prompt.mjs in version 2: node prompt2.mjs PROMPT AGENT [ARG...]
-import { spawn } from "node:child_process";
-import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk/experimental/v2";
+import { finish, launch } from "./launch.mjs";
 
 const { initialize, session: methods } = acp.methods.agent;
-const [prompt, command, ...args] = process.argv.slice(2);
-const started = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+const [prompt, ...command] = process.argv.slice(2);
+const { agent: started, stream } = launch(command, acp.ndJsonStream);
 let cancelled = false;
 let work;
 
@@ -16,7 +15,7 @@ const { agent } = acp
     const chosen = cancelled ? undefined : options.find(({ kind }) => kind === "allow_once");
     return { outcome: chosen ? { outcome: "selected", optionId: chosen.optionId } : { outcome: "cancelled" } };
   })
-  .connect(acp.ndJsonStream(Writable.toWeb(started.stdin), Readable.toWeb(started.stdout)));
+  .connect(stream);
 
 /** The work on one prompt, of which the updates may come before its answer. */
 class Work {
@@ -55,13 +54,4 @@ async function run() {
   return stopReason === "cancelled" ? 130 : stopReason === "error" ? 1 : 0;
 }
 
-const died = new Promise((_, reject) => started.once("exit", () => reject(new Error("the agent has ended"))));
-let code = 1;
-try {
-  code = await Promise.race([run(), died]);
-} catch (error) {
-  console.error(String(error.message ?? error));
-}
-started.stdin.end();
-setTimeout(() => started.kill("SIGKILL"), 2000).unref();
-process.exitCode = code;
+await finish(started, run);
