@@ -77,24 +77,27 @@ impl<'a> Envelope<'a> {
     pub(super) fn event_session(&self) -> Option<Cow<'a, str>> {
         #[derive(Deserialize)]
         struct Named<'a> {
-            #[serde(borrow, rename = "_meta")]
-            meta: Meta<'a>,
+            #[serde(borrow, rename = "sessionId")]
+            session: Cow<'a, str>,
+            #[serde(rename = "_meta")]
+            meta: Option<Meta>,
         }
         #[derive(Deserialize)]
-        struct Meta<'a> {
-            #[serde(borrow, rename = "acp-sdk")]
-            ours: Ours<'a>,
+        struct Meta {
+            #[serde(rename = "acp-sdk")]
+            ours: Option<Ours>,
         }
         #[derive(Deserialize)]
-        struct Ours<'a> {
-            #[serde(borrow, rename = "parentSessionId")]
-            parent: Cow<'a, str>,
+        struct Ours {
+            #[serde(rename = "parentSessionId")]
+            parent: Option<String>,
         }
-        let named = serde_json::from_str::<Named<'a>>(self.params?.get());
-        match named {
-            Ok(named) => Some(named.meta.ours.parent),
-            Err(_) => self.session(),
-        }
+        // Once for both: this is done for every update.
+        let Ok(named) = serde_json::from_str::<Named<'a>>(self.params?.get()) else {
+            return self.session();
+        };
+        let parent = named.meta.and_then(|meta| meta.ours?.parent);
+        Some(parent.map_or(named.session, Cow::Owned))
     }
 
     /// Returns the id of the request that this notification cancels, as JSON.
