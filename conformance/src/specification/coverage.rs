@@ -110,11 +110,10 @@ impl<'a> Coverage<'a> {
     /// Returns what is wrong with the entries, and the sentences without requirement and entry.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        let mut strengths: BTreeMap<&str, BTreeMap<u8, (Version, Strength)>> = BTreeMap::new();
+        let mut strengths: BTreeMap<&str, BTreeMap<Version, Strength>> = BTreeMap::new();
         for (page, hash, strength) in self.facts.normative() {
             let version = version(page);
-            let versions = strengths.entry(hash).or_default();
-            versions.insert(version as u8, (version, strength));
+            strengths.entry(hash).or_default().insert(version, strength);
             if self.judged((version, hash)) == Judged::Nothing {
                 problems.push(format!(
                     "{hash} in {page}: no requirement quotes it, and it has no entry"
@@ -129,36 +128,31 @@ impl<'a> Coverage<'a> {
                     add("no page has this sentence".to_owned());
                     continue;
                 };
-                let versions: Vec<_> = versions.values().copied().collect();
-                if self
-                    .entries
-                    .iter()
-                    .filter(|other| other.sentences.contains_key(hash))
-                    .count()
-                    > 1
-                {
+                let same = |other: &&Entry| other.sentences.contains_key(hash);
+                if self.entries.iter().filter(same).count() > 1 {
                     add("it has two entries".to_owned());
                 }
-                let is_quoted = |(version, strength): &(Version, Strength)| {
-                    let rows = self
-                        .quoting
-                        .get(&(*version, hash.as_str()))
-                        .into_iter()
-                        .flatten();
-                    rows.filter(|row| suffices(row, *strength)).count() > 0
+                let is_quoted = |(version, strength): (&Version, &Strength)| {
+                    let rows = self.quoting.get(&(*version, hash.as_str()));
+                    rows.is_some_and(|rows| rows.iter().any(|row| suffices(row, *strength)))
                 };
                 if versions.iter().all(is_quoted) {
                     add("requirements quote it in every version; remove the entry".to_owned());
                 }
-                self.verify(entry, &versions, &mut add);
+                self.verify(entry, versions, &mut add);
             }
         }
         problems
     }
 
     /// Verifies the requirements that an entry names for a sentence of some versions.
-    fn verify(&self, entry: &Entry, versions: &[(Version, Strength)], add: &mut dyn FnMut(String)) {
-        let mut parties: BTreeSet<(Party, u8)> = BTreeSet::new();
+    fn verify(
+        &self,
+        entry: &Entry,
+        versions: &BTreeMap<Version, Strength>,
+        add: &mut dyn FnMut(String),
+    ) {
+        let mut parties: BTreeSet<(Party, Version)> = BTreeSet::new();
         for judge in entry.judges() {
             let (id, version) = match judge {
                 Ok(judge) => judge,
@@ -172,7 +166,7 @@ impl<'a> Coverage<'a> {
                 add(format!("{name} does not exist"));
                 continue;
             };
-            let Some((_, strength)) = versions.iter().find(|(of, _)| *of == version) else {
+            let Some(strength) = versions.get(&version) else {
                 continue;
             };
             if !entry.parties.contains(&row.party) {
@@ -186,7 +180,7 @@ impl<'a> Coverage<'a> {
                     row.tier.as_str()
                 ));
             }
-            parties.insert((row.party, version as u8));
+            parties.insert((row.party, version));
         }
         let judged: BTreeSet<_> = parties.iter().map(|(_, version)| *version).collect();
         for party in &entry.parties {

@@ -29,7 +29,7 @@ pub enum Verdict {
 }
 
 /// A version of the protocol.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// Version 1.
     #[default]
