@@ -5,7 +5,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Conn, Outcome, is_privileged};
+use super::{Conn, Outcome, Stop, inconclusive, is_privileged};
+use crate::wire::Version;
 
 /// Ids of modes that ask, the likeliest first, without case and separators.
 const IDS: [&str; 8] = [
@@ -76,8 +77,18 @@ fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name)?.as_str()
 }
 
+/// The params that set a select option, besides the session. In version 2 the type says that the value is
+/// an id.
+pub(crate) fn option_set_to(version: Version, option: &str, value: &str) -> Value {
+    let mut params = json!({"configId": option, "value": value});
+    if version == Version::V2 {
+        params["type"] = json!("id");
+    }
+    params
+}
+
 /// The modes of a session, from its state: its `modes`, or a config option of the category `mode`.
-fn selections(state: &Value) -> Vec<Selection> {
+fn selections(version: Version, state: &Value) -> Vec<Selection> {
     let mut all = Vec::new();
     let modes = state.get("modes").unwrap_or(&Value::Null);
     for mode in items(modes, "availableModes").filter(|mode| !is_privileged(mode)) {
@@ -103,7 +114,7 @@ fn selections(state: &Value) -> Vec<Selection> {
             };
             all.push(Selection {
                 method: "session/set_config_option",
-                params: json!({"configId": config, "value": id}),
+                params: option_set_to(version, config, id),
                 id: id.to_owned(),
                 description: text(value, "description").unwrap_or_default().to_owned(),
                 is_current: text(option, "currentValue") == Some(id),
@@ -114,8 +125,8 @@ fn selections(state: &Value) -> Vec<Selection> {
 }
 
 /// The selection of a mode that asks: the one of this id if it is given, else the likeliest.
-fn asking(state: &Value, named: Option<&str>) -> Option<Selection> {
-    let mut all = selections(state)
+fn asking(version: Version, state: &Value, named: Option<&str>) -> Option<Selection> {
+    let mut all = selections(version, state)
         .into_iter()
         .filter(|mode| !mode.is_current);
     match named {
@@ -132,19 +143,24 @@ impl Conn {
     /// shows such a mode.
     ///
     /// # Errors
-    /// When the agent refuses or does not answer.
+    /// When the agent does not answer; [`Stop::Inconclusive`] when it refuses the mode, which other
+    /// requirements judge.
     pub(crate) fn asking_session(&mut self, state: &Value) -> Outcome<Option<String>> {
         let named = self.env.profile.asking_mode.as_deref();
-        let Some(Selection {
-            method, mut params, ..
-        }) = asking(state, named)
-        else {
+        let Some(mode) = asking(self.version(), state, named) else {
             return Ok(None);
         };
         let session = self.session()?;
+        let mut params = mode.params;
         params["sessionId"] = json!(session);
-        self.result(method, params)?;
-        Ok(Some(session))
+        match self.result(mode.method, params) {
+            Ok(_) => Ok(Some(session)),
+            Err(Stop::Fail(_)) => inconclusive(format!(
+                "the agent refuses its mode {}, in which it may ask for permission",
+                mode.id
+            )),
+            Err(other) => Err(other),
+        }
     }
 }
 
@@ -161,7 +177,7 @@ mod tests {
     }
 
     fn found(state: &Value) -> Option<String> {
-        asking(state, None).map(|mode| mode.id)
+        asking(Version::V1, state, None).map(|mode| mode.id)
     }
 
     #[test]
@@ -178,7 +194,7 @@ mod tests {
         let bypass = modes(&[("auto", ""), ("bypassPermissions", "Asks before all")]);
         assert_eq!(found(&bypass), None);
         let named = modes(&[("auto", ""), ("architect", "")]);
-        let named = asking(&named, Some("architect")).unwrap();
+        let named = asking(Version::V1, &named, Some("architect")).unwrap();
         assert_eq!(named.params, json!({"modeId": "architect"}));
     }
 
@@ -189,8 +205,19 @@ mod tests {
             {"id": "m", "category": "model", "currentValue": "ask", "options": values},
             {"id": "how", "category": "mode", "currentValue": "auto", "options": values},
         ]});
-        let mode = asking(&state, None).unwrap();
+        let mode = asking(Version::V1, &state, None).unwrap();
         assert_eq!(mode.method, "session/set_config_option");
         assert_eq!(mode.params, json!({"configId": "how", "value": "ask"}));
+    }
+
+    #[test]
+    fn a_mode_of_version_2_is_set_as_its_schema_says() {
+        let values = json!([{"value": "auto", "name": "Auto"}, {"value": "ask", "name": "Ask"}]);
+        let option = json!({"configId": "how", "name": "How", "type": "select", "category": "mode",
+            "currentValue": "auto", "options": values});
+        let state = json!({"configOptions": [option]});
+        let mode = asking(Version::V2, &state, None).unwrap();
+        let params = json!({"configId": "how", "type": "id", "value": "ask"});
+        assert_eq!(mode.params, params);
     }
 }

@@ -28,6 +28,7 @@ mod turns;
 mod unresponsive;
 
 pub use self::adapter::{Capability, Caps};
+pub(crate) use self::asking::option_set_to;
 pub use self::conditions::Conditions;
 pub use self::conn::{Conn, Env, Waiting};
 pub use self::cx::Cx;

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Caps, Conn, Cx, Entry, Outcome, chooses_model, is_privileged, skip};
+use crate::harness::{
+    Caps, Conn, Cx, Entry, Outcome, chooses_model, is_privileged, option_set_to, skip,
+};
 use crate::passive::{RuleResult, View, Violation, violation};
 use crate::wire::{Party, Version, extensions};
 
@@ -180,12 +182,10 @@ fn bypasses(option: &Value, value: &str) -> bool {
 /// The method that sets an option.
 pub(super) const SET: &str = "session/set_config_option";
 
-/// The params that set a select option. In v2 the type says that the value is an id.
+/// The params that set a select option of a session.
 pub(super) fn set_to(version: Version, session: &str, id: &str, value: &str) -> Value {
-    let mut params = json!({"sessionId": session, "configId": id, "value": value});
-    if version == Version::V2 {
-        params["type"] = json!("id");
-    }
+    let mut params = option_set_to(version, id, value);
+    params["sessionId"] = json!(session);
     params
 }
 

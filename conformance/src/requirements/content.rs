@@ -78,7 +78,9 @@ fn embedded_resource(cx: &mut Cx) -> Outcome {
     conn.needs(Capability::EmbeddedContext)?;
     let resource = json!({"uri": "file:///example/a.txt", "mimeType": "text/plain", "text": "a"});
     takes(conn, json!({"type": "resource", "resource": resource}))?;
-    let resource = json!({"uri": "file:///example/a.bin", "blob": "AAEC"});
+    // Not every model reads every type of file; an image is what most do.
+    let uri = "file:///example/a.png";
+    let resource = json!({"uri": uri, "mimeType": "image/png", "blob": media::png()});
     takes(conn, json!({"type": "resource", "resource": resource}))
 }
 

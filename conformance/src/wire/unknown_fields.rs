@@ -291,6 +291,9 @@ impl<'a> Reader<'a> {
             let tags = reserved::tags(&branches);
             for branch in branches {
                 let place = self.node(branch);
+                if let Some(node) = self.nodes.get_mut(place) {
+                    node.open |= allows_anything(branch);
+                }
                 let other_than = reserved::fallback(branch, &tags);
                 node.tags.0.extend_from_slice(&other_than);
                 node.branches.push(Branch {
@@ -316,6 +319,13 @@ impl<'a> Reader<'a> {
             self.items(found, part, depth);
         }
     }
+}
+
+/// Whether a branch of a union says nothing of the value: it is there for any JSON.
+fn allows_anything(branch: &Value) -> bool {
+    let keywords = branch.as_object().into_iter().flat_map(Map::keys);
+    let mut keywords = keywords.filter(|name| !name.starts_with("x-"));
+    branch.is_object() && keywords.all(|name| name == "title" || name == "description")
 }
 
 /// The members of which a branch says what they are.
@@ -438,6 +448,23 @@ mod tests {
         }
         let value = json!({"x": {"c/d": 1}});
         assert_eq!(pointers(members.unknown_fields("A", &value)), ["/x/c~1d"]);
+    }
+
+    #[test]
+    fn a_branch_for_any_json_knows_all_members() {
+        let document = acp_schema::Document::v2().unwrap();
+        let members = Members::of(&document.value["$defs"]);
+        let error = json!({"code": -32603, "message": "m", "data": {"kind": "unknown"}});
+        assert!(members.unknown_fields("Error", &error).is_empty());
+        let update = json!({"sessionId": "s", "update": {
+            "sessionUpdate": "state_update", "state": "idle", "stopReason": "error", "error": error,
+        }});
+        let name = "UpdateSessionNotification";
+        assert!(members.unknown_fields(name, &update).is_empty());
+        let mut other = update;
+        other["update"]["error"]["kind"] = json!("unknown");
+        let found = pointers(members.unknown_fields(name, &other));
+        assert_eq!(found, ["/update/error/kind"]);
     }
 
     #[test]
