@@ -113,10 +113,17 @@ pub fn prepared_state<'a>(
     Ok(paths)
 }
 
-/// Returns the words of a program's name, or of a package such as `@scope/codex-acp@1.2`.
+/// Returns the words of a program's name, of a package such as `@scope/codex-acp@1.2`, or of a script of an
+/// installed package: `node_modules/@scope/codex-acp/dist/index.js`.
 fn words_of(argument: &OsStr) -> Vec<String> {
-    let name = Path::new(argument).file_name().unwrap_or_default();
-    let name = name.to_string_lossy();
+    let path = argument.to_string_lossy();
+    let name = match path.rsplit_once("node_modules/") {
+        Some((_, package)) => package.into(),
+        None => {
+            let name = Path::new(argument).file_name().unwrap_or_default();
+            name.to_string_lossy()
+        }
+    };
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
     words.map(str::to_owned).collect()
 }
@@ -148,6 +155,8 @@ mod tests {
         assert_eq!(names(&["/usr/bin/codex"], &[], home), [".codex"]);
         let package = ["npx", "-y", "@zed-industries/codex-acp@0.9"];
         assert_eq!(names(&package, &[], home), [".codex", ".npm"]);
+        let script = "/opt/node_modules/@agentclientprotocol/codex-acp/dist/index.js";
+        assert_eq!(names(&["node", script], &[], home), [".codex"]);
         let other = home.join("other");
         let variables: [(&str, &Path); 1] = [("CODEX_HOME", &other)];
         assert_eq!(names(&["codex"], &variables, home), ["other"]);
