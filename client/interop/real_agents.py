@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs `acp` with real agents against a mock model on loopback, and prints what it shows as Markdown.
 
-Usage: real_agents.py FOLDER ACP [AGENT...]
+Usage: real_agents.py FOLDER ACP [--protocol-version 2] [AGENT...]
 
 FOLDER has agents.py (a table AGENTS: npm packages, command, environment, files of the home directory) and
 fake_llm.py (the mock model: `fake_llm.py PORT WORKSPACE`). Needs npm and the network once; what it installs is
@@ -12,6 +12,34 @@ import json, os, pathlib, pty, re, shutil, signal, socket, subprocess, sys, temp
 
 CACHE = pathlib.Path(os.environ.get("CACHE", pathlib.Path.home() / ".cache/acp-real-agents"))
 WRITTEN = "shell_out.txt"  # by the tool call that the mock model asks for
+
+# The adapters of the protocol's organization, which speak both versions.
+BOTH_VERSIONS = {
+    "codex-acp": {
+        "npm": ["@agentclientprotocol/codex-acp@2.6.0"],
+        "cmd": ["node", "{bin}/node_modules/@agentclientprotocol/codex-acp/dist/index.js"],
+        "env": {"CODEX_API_KEY": "none", "FAKE_KEY": "none", "NO_BROWSER": "1", "MODEL_PROVIDER": "fake",
+                "INITIAL_AGENT_MODE": "read-only"},
+    },
+    "claude-agent-acp": {
+        "npm": ["@agentclientprotocol/claude-agent-acp@0.101.0", "node@22"],
+        "cmd": ["{bin}/node_modules/node/bin/node",
+                "{bin}/node_modules/@agentclientprotocol/claude-agent-acp/dist/index.js"],
+        "env": {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": "http://127.0.0.1:{port}", "IS_SANDBOX": "1",
+                "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
+        "files": {},
+    },
+}
+
+
+def agents(folder, version):
+    """The agents that speak a version of the protocol, by name: how each is installed, started and configured."""
+    sys.path.insert(0, str(folder))
+    sys.dont_write_bytecode = True
+    from agents import AGENTS
+    codex = {"files": AGENTS["codex-acp-zed"]["files"]}
+    both = {name: {**codex, **agent} for name, agent in BOTH_VERSIONS.items()}
+    return both if version == "2" else {**AGENTS, **both}
 
 
 def filled(value, words):
@@ -61,10 +89,10 @@ class Place:
 
     def shown(self, text):
         """Output as it is printed here: no paths of this machine, no control characters, not too long."""
-        for path, name in ((self.command[0], self.name), (str(self.workspace), "/workspace"),
-                           (self.env["HOME"], "/home/user")):
+        paths = [(word, self.name) for word in self.command if "/" in word]
+        for path, name in (*paths, (str(self.workspace), "/workspace"), (self.env["HOME"], "/home/user")):
             text = text.replace(path, name)
-        text = re.sub(r"Model metadata for [^.]*\.[^.]*\.\n?", "", text)
+        text = re.sub(r"(notice \(warning\): )?Model metadata for [^.]*\.[^.]*\.\n?", "", text)
         text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\x07]", "", text)
         lines = [line[:160] + ("…" if len(line) > 160 else "") for line in text.splitlines()]
         return "\n".join(lines if len(lines) <= 30 else lines[:14] + ["[…]"] + lines[-14:])
@@ -110,9 +138,9 @@ def press(key):
     return lambda _, terminal: os.write(terminal, key)
 
 
-def scenarios(acp, place):
+def scenarios(acp, version, place):
     """Heading, options, prompt, expected exit codes, how it is run, whether the tool may write."""
-    run = [acp, "run"]
+    run = [acp, "run"] + (["--protocol-version", version] if version != "1" else [])
     ask = b"Number (1-"
     yield "Text", run + ["HELLO, please."], {0}, alone, None
     yield "Thinking", run + ["THINK about it."], {0}, alone, None
@@ -130,17 +158,20 @@ def scenarios(acp, place):
 
 
 def main():
-    folder, acp = pathlib.Path(sys.argv[1]).resolve(), str(pathlib.Path(sys.argv[2]).resolve())
-    sys.path.insert(0, str(folder))
-    sys.dont_write_bytecode = True
-    from agents import AGENTS
+    words, version = sys.argv[1:], "1"
+    if "--protocol-version" in words:
+        at = words.index("--protocol-version")
+        version = words[at + 1]
+        del words[at:at + 2]
+    folder, acp = pathlib.Path(words[0]).resolve(), str(pathlib.Path(words[1]).resolve())
+    table = agents(folder, version)
     wrong = 0
     scratch = pathlib.Path(tempfile.mkdtemp())
-    for name in sys.argv[3:] or AGENTS:
-        place = Place(folder, name, AGENTS[name], scratch)
+    for name in words[2:] or table:
+        place = Place(folder, name, table[name], scratch)
         print(f"## {name}\n")
         try:
-            for heading, command, expected, how, writes in scenarios(acp, place):
+            for heading, command, expected, how, writes in scenarios(acp, version, place):
                 written = place.workspace / WRITTEN
                 written.unlink(missing_ok=True)
                 whole = command + ["--"] + place.command

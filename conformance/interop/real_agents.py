@@ -63,7 +63,7 @@ def main():
         sys.exit(__doc__)
     folder, suite = (pathlib.Path(word).resolve() for word in words[:2])
     places = module("places", HERE.parents[2] / "client/interop/real_agents.py")
-    agents = module("agents", folder / "agents.py").AGENTS
+    agents = places.agents(folder, protocol[1] if protocol else "1")
     code = 0
     print(f"{datetime.date.today()}, {os.cpu_count()} processors, mock model")
     with tempfile.TemporaryDirectory() as scratch:
