@@ -450,6 +450,16 @@ impl Server {
         self.core().create(Some(id), cwd.into()).await
     }
 
+    /// Copies a session with all of its events, without a client. What a running turn does later is
+    /// not in the copy.
+    ///
+    /// # Errors
+    ///
+    /// Resource not found; the handler's error, or that of the store.
+    pub async fn fork_session(&self, source: &SessionId) -> HandlerResult<Session> {
+        self.core().fork_whole(source.clone()).await
+    }
+
     /// Returns a session, and opens it if it is not in memory.
     ///
     /// # Errors

@@ -246,6 +246,19 @@ impl ServerCore {
         }
     }
 
+    /// Copies a session with all of its events, without a client.
+    pub(super) async fn fork_whole(self: &Arc<Self>, source: SessionId) -> HandlerResult<Session> {
+        let forked = self.finish(|core| async move {
+            let id = new_id()?;
+            let _locked = core.sessions.lock(&id).await;
+            let opening = OpeningClient::default();
+            let (session, _) = core.fork(&source, &id, None, None, opening).await?;
+            core.unload_later(&session);
+            Ok(session)
+        });
+        forked.await
+    }
+
     /// Copies a session, for who has locked the id of the copy. Returns the last event that was copied.
     pub(super) async fn fork(
         self: &Arc<Self>,
