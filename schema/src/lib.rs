@@ -58,6 +58,9 @@ pub const V1_UNSTABLE: &str = include_str!("../v1.unstable.json");
 /// The overlay with the extension methods of this project (`_acp-sdk/...`), for every version.
 pub const EXTENSIONS: &str = include_str!("../extensions.json");
 
+/// The documents of other systems' protocols by name, from which `acp-server-dialects` is generated.
+pub const DIALECTS: [(&str, &str); 1] = [("otter-acp", include_str!("../dialects/otter-acp.json"))];
+
 /// Compiles the example of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

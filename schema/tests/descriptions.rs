@@ -7,7 +7,7 @@ mod official;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_schema::Document;
+use acp_schema::{DIALECTS, Document};
 use serde_json::Value;
 
 /// Start of the links to the specification and its proposals.
@@ -155,9 +155,11 @@ fn likeness_ignores_case_and_white_space() {
 
 /// Returns the places of all bundled documents.
 fn all_places() -> Vec<Place> {
+    let dialects = DIALECTS.map(|(name, text)| Document::parse(name, text).expect("valid"));
     let documents = official::ours();
     documents
         .iter()
+        .chain(&dialects)
         .flat_map(|document| places(document.defs()))
         .collect()
 }

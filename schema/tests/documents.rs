@@ -1,7 +1,8 @@
 //! The bundled documents are complete, and broken ones are named.
 
 use acp_schema::{
-    CoalescingInfo, Document, Error, Method, Protocol, Side, TextPattern, V1_UNSTABLE, V2_UNSTABLE,
+    CoalescingInfo, DIALECTS, Document, Error, Method, Protocol, Side, TextPattern, V1_UNSTABLE,
+    V2_UNSTABLE,
 };
 
 const BASE: &str = r#"{"$defs": {"A": {"type": "object"}}}"#;
@@ -33,6 +34,17 @@ fn the_documents_are_complete() {
     assert_eq!(counts(first), (252, 40));
     let second = Document::v2().and_then(|two| two.overlay("v2.unstable.json", V2_UNSTABLE));
     assert_eq!(counts(second), (264, 33));
+}
+
+#[test]
+fn the_documents_of_dialects_are_complete() {
+    for (name, text) in DIALECTS {
+        let document = Document::parse(name, text).expect("an object");
+        document.check().expect("valid");
+        let protocol = Protocol::from_document(&document).expect("valid");
+        let mut methods = protocol.methods();
+        assert!(methods.all(|method| method.facts.is_some()), "{name}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod official;
 
-use acp_schema::{EXTENSIONS, V1, V1_UNSTABLE, V2, V2_PREVIEW, V2_UNSTABLE};
+use acp_schema::{DIALECTS, EXTENSIONS, V1, V1_UNSTABLE, V2, V2_PREVIEW, V2_UNSTABLE};
 use serde_json::Value;
 
 /// Keywords that the bundled documents use.
@@ -65,7 +65,10 @@ fn documents() -> Vec<(&'static str, Value)> {
         ("extensions.json", EXTENSIONS),
     ];
     let parse = |text| serde_json::from_str(text).expect("the bundled documents are JSON");
-    let alone = texts.into_iter().map(|(name, text)| (name, parse(text)));
+    let alone = texts
+        .into_iter()
+        .chain(DIALECTS)
+        .map(|(name, text)| (name, parse(text)));
     let together = official::ours().map(|document| ("with its overlay", document.value));
     alone.chain(together).collect()
 }

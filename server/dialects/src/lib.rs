@@ -1,0 +1,56 @@
+//! Protocols of other agent systems over the sessions of [`acp_server`]: a client of such a protocol
+//! drives any agent that is written with it.
+//!
+//! A [`Dialect`] is a protocol of another system. [`serve_stdio`] serves a client of one on standard
+//! input and output:
+//!
+//! ```no_run
+//! # use acp_server::{Handler, Server};
+//! # async fn example(agent: impl Handler) -> acp_sdk::Result<()> {
+//! let connection = acp_sdk::ConnectionBuilder::new();
+//! acp_server_dialects::serve_stdio(acp_server_dialects::Dialect::OtterAcp, &Server::new(agent), connection).await
+//! # }
+//! ```
+//!
+//! Types, traits and typed callers of each dialect are generated from its document in `acp-schema`.
+//! `docs/dialects.md` has the design, and what each system's text says line by line.
+
+mod feed;
+mod feeds;
+mod fold;
+pub mod otter_acp;
+mod permission;
+
+use acp_sdk::ConnectionBuilder;
+use acp_server::Server;
+
+/// A protocol of another system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Dialect {
+    /// Otter's ACP server.
+    OtterAcp,
+}
+
+/// Serves one client of a dialect on standard input and output until it closes its side, then
+/// [shuts the server down](Server::shutdown).
+///
+/// # Errors
+///
+/// As [`acp_sdk::serve_stdio`].
+pub async fn serve_stdio(
+    dialect: Dialect,
+    server: &Server,
+    connection: ConnectionBuilder,
+) -> acp_sdk::Result<()> {
+    let served = match dialect {
+        Dialect::OtterAcp => {
+            let agent = otter_acp::OtterAcp::new(server.clone());
+            connection
+                .serve_stdio::<otter_acp::OtterAcp, _>(agent)
+                .await
+        }
+    };
+    server.shutdown().await;
+    served
+}

@@ -1,0 +1,164 @@
+//! Steps of a session as updates of Otter.
+
+use acp_sdk::Json;
+use acp_sdk::v1::{self, ContentBlock, SessionId, StopReason, ToolCallContent, ToolCallStatus};
+use acp_server::Session;
+use acp_server::event::{QuestionId, TokenUsage};
+
+use super::protocol::{
+    ClientHandle, MessageChunk, PermissionReply, PermissionRequest, SessionNotification,
+    SessionUpdate, TextContent, ToolCall, ToolResult, TurnEnd, UsageUpdate,
+};
+use crate::feed::Encode;
+use crate::fold::Step;
+use crate::permission::Reply;
+
+/// Sends `session/update`.
+pub(super) struct Updates(pub(super) ClientHandle);
+
+impl Encode for Updates {
+    type Update = SessionUpdate;
+
+    fn encode(&self, session: &SessionId, step: Step) -> Option<SessionUpdate> {
+        Some(match step {
+            Step::TurnStarted => SessionUpdate::TurnStart,
+            Step::Text(text) => chunk(text).into(),
+            Step::CallStarted(call) => {
+                let tool = tool(call.name.as_deref(), call.kind.as_ref());
+                let id = call.tool_call_id.as_str();
+                ToolCall::new(id, tool, call.title, input(call.raw_input)).into()
+            }
+            Step::CallEnded(call) => result(&call).into(),
+            Step::Usage(usage) => used(usage).into(),
+            Step::Tokens(tokens) => counted(&tokens).into(),
+            Step::PermissionAsked(question, request) => asked(session, question, request).into(),
+            Step::Cancelled(output) => chunk(String::new())
+                .with_cancelled(true)
+                .with_output(output)
+                .into(),
+            Step::TurnEnded(stop_reason, error) => {
+                let reason = stop_reason.as_ref().map_or("error", StopReason::as_str);
+                let mut end = TurnEnd::new(reason);
+                end.error = error;
+                end.into()
+            }
+        })
+    }
+
+    async fn send(&self, session: &Session, id: u64, update: SessionUpdate) -> acp_sdk::Result<()> {
+        let notification = SessionNotification::new(session.id().clone(), id, update);
+        self.0.session(notification).await
+    }
+}
+
+fn chunk(text: String) -> MessageChunk {
+    MessageChunk::new(TextContent::new("text", text))
+}
+
+/// Returns the name of a tool.
+fn tool(name: Option<&str>, kind: Option<&v1::ToolKind>) -> String {
+    let name = name.or(kind.map(v1::ToolKind::as_str));
+    name.unwrap_or("other").to_owned()
+}
+
+fn input(raw: Option<Json>) -> Json {
+    raw.unwrap_or_else(|| serde_json::json!({}).into())
+}
+
+fn result(call: &v1::ToolCall) -> ToolResult {
+    let success = call.status == Some(ToolCallStatus::Completed);
+    let mut result = ToolResult::new(call.tool_call_id.as_str(), success);
+    let text = output(call);
+    match success {
+        true => result.output = text,
+        false => result.error = text,
+    }
+    result
+}
+
+/// Returns what a call has shown as text, or else its raw output.
+fn output(call: &v1::ToolCall) -> Option<String> {
+    let texts = call.content.iter().filter_map(|content| match content {
+        ToolCallContent::Content(content) => match &content.content {
+            ContentBlock::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        },
+        ToolCallContent::Diff(diff) => Some(diff.path.as_str()),
+        _ => None,
+    });
+    let text = texts.collect::<Vec<_>>().join("\n");
+    match text.is_empty() {
+        true => call.raw_output.as_ref().map(|raw| raw.get().to_owned()),
+        false => Some(text),
+    }
+}
+
+fn used(usage: v1::UsageUpdate) -> UsageUpdate {
+    let mut update = UsageUpdate::new();
+    (update.used, update.size) = (Some(usage.used), Some(usage.size));
+    if let Some(cost) = usage.cost {
+        (update.cost, update.currency) = (Some(cost.amount), Some(cost.currency));
+    }
+    update
+}
+
+fn counted(tokens: &TokenUsage) -> UsageUpdate {
+    let mut update = UsageUpdate::new();
+    update.input_tokens = tokens.input_tokens;
+    update.output_tokens = tokens.output_tokens;
+    update.total_tokens = tokens.total_tokens;
+    update
+}
+
+fn asked(
+    session: &SessionId,
+    question: QuestionId,
+    request: v1::RequestPermissionRequest,
+) -> PermissionRequest {
+    let id = request_id(session, question);
+    let call = request.tool_call;
+    let tool = tool(call.name.as_deref(), call.kind.as_ref());
+    let title = call.title.unwrap_or_default();
+    let offered = Reply::ALL.into_iter();
+    let options = offered
+        .filter(|reply| reply.is_offered(&request.options))
+        .map(name);
+    PermissionRequest::new(
+        id.as_str(),
+        id.as_str(),
+        call.tool_call_id.as_str(),
+        tool,
+        title,
+        input(call.raw_input),
+        options.collect(),
+    )
+}
+
+fn name(reply: Reply) -> PermissionReply {
+    match reply {
+        Reply::Allow => PermissionReply::Allow,
+        Reply::Always => PermissionReply::Always,
+        Reply::Deny => PermissionReply::Deny,
+    }
+}
+
+/// Returns the reply; `None` for an unknown one.
+pub(super) fn reply(reply: &PermissionReply) -> Option<Reply> {
+    match reply {
+        PermissionReply::Allow | PermissionReply::Approve => Some(Reply::Allow),
+        PermissionReply::Always => Some(Reply::Always),
+        PermissionReply::Deny => Some(Reply::Deny),
+        PermissionReply::Unknown(_) => None,
+    }
+}
+
+/// Returns the id of a question among those of all sessions: `SESSION/NUMBER`.
+fn request_id(session: &SessionId, question: QuestionId) -> String {
+    format!("{session}/{}", question.0)
+}
+
+/// Returns the question with an id; `None` if it has another form.
+pub(super) fn question(id: &str) -> Option<(SessionId, QuestionId)> {
+    let (session, number) = id.rsplit_once('/')?;
+    Some((session.into(), QuestionId(number.parse().ok()?)))
+}

@@ -1,0 +1,13 @@
+//! Clients of dialects against scripted agents, over a connection in memory.
+#![allow(
+    clippy::unwrap_used,
+    missing_docs,
+    missing_debug_implementations,
+    unreachable_pub,
+    reason = "tests"
+)]
+
+mod client;
+mod otter;
+mod script;
+mod transcript;

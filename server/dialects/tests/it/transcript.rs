@@ -1,0 +1,48 @@
+//! A conversation of each dialect, as a fixture that is made by running it.
+
+use acp_server::Server;
+use acp_server_dialects::otter_acp::OtterAcp;
+use serde_json::json;
+
+use crate::client::Client;
+use crate::script::Script;
+
+/// Compares the lines of a conversation with a fixture; with `UPDATE_FIXTURES` set it is written.
+fn compare(name: &str, lines: &[String], replaced: &[(&str, &str)]) {
+    let mut text = lines.join("\n") + "\n";
+    for (from, to) in replaced {
+        text = text.replace(from, to);
+    }
+    let path = format!("{}/tests/fixtures/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("UPDATE_FIXTURES").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, kept, "{path}; set UPDATE_FIXTURES to write it anew");
+}
+
+#[tokio::test]
+async fn otter_acp() {
+    let mut client = Client::of(OtterAcp::new(Server::new(Script)));
+    client.result("initialize", json!({})).await;
+    let (created, _) = client.result("session/new", json!({ "cwd": "/w" })).await;
+    let id = created["sessionId"].as_str().unwrap().to_owned();
+    for text in ["say Hel|lo", "tool works", "usage"] {
+        let params = json!({ "sessionId": id, "message": text });
+        client.result("session/message", params).await;
+    }
+    let params = json!({ "sessionId": id, "message": "fail" });
+    client.error("session/message", params).await;
+    client
+        .result(
+            "session/resume",
+            json!({ "sessionId": id, "sinceEventId": 11 }),
+        )
+        .await;
+    let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
+    compare(
+        "otter-acp",
+        &client.lines,
+        &[(&id, "otter-1"), (&version, "\"version\":\"0\"")],
+    );
+}
