@@ -83,6 +83,9 @@ pub struct Serve {
     /// What is kept in it.
     #[command(flatten)]
     pub keep: KeepArgs,
+    /// Protocol of the client, instead of ACP: that of another system
+    #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["name", "resume", "resume_recent"])]
+    pub dialect: Option<Dialect>,
     /// Name of the session that the first session/new creates
     #[arg(long, value_name = "NAME", conflicts_with_all = ["resume", "resume_recent"])]
     pub name: Option<String>,
@@ -118,6 +121,21 @@ pub struct Serve {
     /// The log.
     #[command(flatten)]
     pub log: LogArgs,
+}
+
+/// A protocol of another system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Dialect {
+    /// Otter's ACP server
+    OtterAcp,
+}
+
+impl From<Dialect> for acp_server_dialects::Dialect {
+    fn from(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::OtterAcp => Self::OtterAcp,
+        }
+    }
 }
 
 /// Who serves files and terminals that the client does not offer.

@@ -150,7 +150,14 @@ async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure
     }
     let connection =
         ConnectionBuilder::new().drain_timeout(Duration::from_secs(args.drain_timeout));
-    Ok(server.build().serve_stdio_with(connection).await?)
+    let server = server.build();
+    let served = match args.dialect {
+        None => server.serve_stdio_with(connection).await,
+        Some(dialect) => {
+            acp_server_dialects::serve_stdio(dialect.into(), &server, connection).await
+        }
+    };
+    Ok(served?)
 }
 
 async fn manage(sessions: Sessions) -> Result<(), Failure> {

@@ -8,8 +8,14 @@ use serde_json::{Value, json};
 
 /// What the agent writes for these lines, after which its input ends.
 fn answers(lines: &str) -> Vec<Value> {
+    answers_with(&[], lines)
+}
+
+/// The same with further arguments.
+fn answers_with(arguments: &[&str], lines: &str) -> Vec<Value> {
     let mut agent = Command::new(env!("CARGO_BIN_EXE_acp-server"))
         .args(["--store", "memory"])
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -71,6 +77,21 @@ fn bad_input_gets_clear_errors_and_the_connection_goes_on() {
         "Resource not found: session x"
     );
     assert_eq!(answers[1]["result"]["protocolVersion"], 1);
+}
+
+#[test]
+fn a_client_of_otter_is_served_on_the_pipes() {
+    let answers = answers_with(
+        &["--dialect", "otter-acp"],
+        concat!(
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#,
+            "\n",
+            r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/"}}"#,
+            "\n",
+        ),
+    );
+    assert_eq!(answers[0]["result"]["serverInfo"]["name"], "otter-acp");
+    assert_eq!(answers[1]["result"]["cwd"], "/");
 }
 
 /// The agent with its pipes, for a talk that depends on its answers.
