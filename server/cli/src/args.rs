@@ -83,7 +83,8 @@ pub struct Serve {
     /// What is kept in it.
     #[command(flatten)]
     pub keep: KeepArgs,
-    /// Protocol of the client, instead of ACP: that of another system
+    /// Protocol of the client, if it is not ACP: that of another system, or `auto`, which detects it by
+    /// the first message
     #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["name", "resume", "resume_recent"])]
     pub dialect: Option<Dialect>,
     /// Name of the session that the first session/new creates
@@ -123,18 +124,22 @@ pub struct Serve {
     pub log: LogArgs,
 }
 
-/// A protocol of another system.
+/// The protocol of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Dialect {
+    /// That of the first message
+    Auto,
     /// Otter's ACP server
     OtterAcp,
 }
 
-impl From<Dialect> for acp_server_dialects::Dialect {
-    fn from(dialect: Dialect) -> Self {
-        match dialect {
-            Dialect::OtterAcp => Self::OtterAcp,
-        }
+impl Dialect {
+    /// Returns the protocol of another system; `None` for ACP. May wait for the first message.
+    pub(super) async fn chosen(self) -> acp_sdk::Result<Option<acp_server_dialects::Dialect>> {
+        Ok(Some(match self {
+            Self::Auto => return acp_server_dialects::detect_stdio().await,
+            Self::OtterAcp => acp_server_dialects::Dialect::OtterAcp,
+        }))
     }
 }
 

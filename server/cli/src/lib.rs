@@ -151,11 +151,13 @@ async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure
     let connection =
         ConnectionBuilder::new().drain_timeout(Duration::from_secs(args.drain_timeout));
     let server = server.build();
-    let served = match args.dialect {
+    let dialect = match args.dialect {
+        Some(dialect) => dialect.chosen().await?,
+        None => None,
+    };
+    let served = match dialect {
         None => server.serve_stdio_with(connection).await,
-        Some(dialect) => {
-            acp_server_dialects::serve_stdio(dialect.into(), &server, connection).await
-        }
+        Some(dialect) => acp_server_dialects::serve_stdio(dialect, &server, connection).await,
     };
     Ok(served?)
 }

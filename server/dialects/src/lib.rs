@@ -15,6 +15,7 @@
 //! Types, traits and typed callers of each dialect are generated from its document in `acp-schema`.
 //! `docs/dialects.md` has the design, and what each system's text says line by line.
 
+mod detect;
 mod feed;
 mod feeds;
 mod fold;
@@ -30,6 +31,29 @@ use acp_server::Server;
 pub enum Dialect {
     /// Otter's ACP server.
     OtterAcp,
+}
+
+impl Dialect {
+    /// Returns the dialect of a client by its first message; `None` for ACP, and if no protocol has the
+    /// message.
+    ///
+    /// An `initialize` whose `protocolVersion` is a number is that of ACP. Otter's clients that send one
+    /// cannot be told from clients of ACP.
+    #[must_use]
+    pub fn detect(first: &[u8]) -> Option<Self> {
+        detect::detect(first)
+    }
+}
+
+/// Reads the first message on standard input, which the next connection on it receives as well, and
+/// [detects](Dialect::detect) the dialect.
+///
+/// # Errors
+///
+/// As [`acp_sdk::peek_stdio`].
+pub async fn detect_stdio() -> acp_sdk::Result<Option<Dialect>> {
+    let first = acp_sdk::peek_stdio().await?;
+    Ok(first.as_deref().and_then(Dialect::detect))
 }
 
 /// Serves one client of a dialect on standard input and output until it closes its side, then

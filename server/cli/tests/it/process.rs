@@ -80,18 +80,18 @@ fn bad_input_gets_clear_errors_and_the_connection_goes_on() {
 }
 
 #[test]
-fn a_client_of_otter_is_served_on_the_pipes() {
-    let answers = answers_with(
-        &["--dialect", "otter-acp"],
-        concat!(
-            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#,
-            "\n",
-            r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/"}}"#,
-            "\n",
-        ),
-    );
-    assert_eq!(answers[0]["result"]["serverInfo"]["name"], "otter-acp");
-    assert_eq!(answers[1]["result"]["cwd"], "/");
+fn the_dialect_of_a_client_is_detected() {
+    let first = |params: &str, dialect: &str| {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
+        let mut answers = answers_with(&["--dialect", dialect], &format!("{line}\n"));
+        answers.remove(0)["result"].take()
+    };
+    for dialect in ["otter-acp", "auto"] {
+        assert_eq!(first("{}", dialect)["serverInfo"]["name"], "otter-acp");
+    }
+    let acp = first(r#"{"protocolVersion":1}"#, "auto");
+    assert_eq!(acp["protocolVersion"], 1);
+    assert!(acp["serverInfo"].is_null(), "{acp}");
 }
 
 /// The agent with its pipes, for a talk that depends on its answers.

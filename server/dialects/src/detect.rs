@@ -1,0 +1,67 @@
+//! The protocol of a client, by its first message.
+
+use acp_sdk::Json;
+use acp_sdk::v1;
+use serde::Deserialize;
+
+use crate::Dialect;
+use crate::otter_acp::{self, InitializeRequest, ProtocolVersion};
+
+/// What distinguishes the protocols: methods, and the params of `initialize`.
+#[derive(Deserialize)]
+struct First {
+    method: String,
+    params: Option<Json>,
+}
+
+pub(crate) fn detect(first: &[u8]) -> Option<Dialect> {
+    let First { method, params } = serde_json::from_slice(first).ok()?;
+    if method == "initialize" {
+        let params = params.as_ref().map_or("{}", Json::get);
+        let request = acp_sdk::json::from_str::<InitializeRequest>(params);
+        return match request.unwrap_or_default().protocol_version {
+            Some(ProtocolVersion::Integer(_)) => None,
+            _ => Some(Dialect::OtterAcp),
+        };
+    }
+    let is_known = v1::AGENT_METHODS.get(&method).is_some();
+    if is_known {
+        return None;
+    }
+    otter_acp::AGENT_METHODS
+        .get(&method)
+        .map(|_| Dialect::OtterAcp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_message_tells_the_protocol() {
+        let initialize = |params: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#)
+        };
+        let method = |name: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{name}"}}"#);
+        let otter = Some(Dialect::OtterAcp);
+        for (first, expected) in [
+            (initialize(r#"{"protocolVersion":1}"#), None),
+            (
+                initialize(r#"{"protocolVersion":2,"clientCapabilities":{}}"#),
+                None,
+            ),
+            (initialize("{}"), otter),
+            (initialize("null"), otter),
+            (method("initialize"), otter),
+            (initialize(r#"{"protocolVersion":"0.1"}"#), otter),
+            (method("session/message"), otter),
+            (method("session/prompt"), None),
+            (method("session/new"), None),
+            (method("no/such"), None),
+            ("no JSON".to_owned(), None),
+            ("[]".to_owned(), None),
+        ] {
+            assert_eq!(Dialect::detect(first.as_bytes()), expected, "{first}");
+        }
+    }
+}
