@@ -5,6 +5,12 @@ use std::process::ExitCode;
 use acp_codegen::{Builder, Document, Error};
 use acp_schema::DIALECTS;
 
+/// Definitions whose types are those of the runtime.
+const RUNTIME: [(&str, &str); 2] = [
+    ("SessionId", "::acp_sdk::v1::SessionId"),
+    ("ErrorCode", "::acp_sdk::ErrorCode"),
+];
+
 fn main() -> ExitCode {
     match DIALECTS
         .iter()
@@ -20,9 +26,11 @@ fn main() -> ExitCode {
 
 fn write(name: &str, text: &str) -> Result<(), Error> {
     let document = Document::parse(&format!("dialects/{name}.json"), text)?;
-    // Ids of sessions and codes are those of the runtime.
-    Builder::from_document(document)
-        .external("SessionId", "::acp_sdk::v1::SessionId")
-        .external("ErrorCode", "::acp_sdk::ErrorCode")
-        .write_to_out_dir(&format!("{name}.rs"))
+    let mut builder = Builder::from_document(document.clone());
+    for (definition, path) in RUNTIME {
+        if document.def(definition).is_some() {
+            builder = builder.external(definition, path);
+        }
+    }
+    builder.write_to_out_dir(&format!("{name}.rs"))
 }

@@ -129,6 +129,8 @@ pub struct Serve {
 pub enum Dialect {
     /// That of the first message
     Auto,
+    /// Chimera's ACP client
+    Chimera,
     /// Otter's ACP server
     OtterAcp,
 }
@@ -138,6 +140,7 @@ impl Dialect {
     pub(super) async fn chosen(self) -> acp_sdk::Result<Option<acp_server_dialects::Dialect>> {
         Ok(Some(match self {
             Self::Auto => return acp_server_dialects::detect_stdio().await,
+            Self::Chimera => acp_server_dialects::Dialect::Chimera,
             Self::OtterAcp => acp_server_dialects::Dialect::OtterAcp,
         }))
     }

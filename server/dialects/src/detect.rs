@@ -5,6 +5,7 @@ use acp_sdk::v1;
 use serde::Deserialize;
 
 use crate::Dialect;
+use crate::chimera;
 use crate::otter_acp::{self, InitializeRequest, ProtocolVersion};
 
 /// What distinguishes the protocols: methods, and the params of `initialize`.
@@ -24,13 +25,16 @@ pub(crate) fn detect(first: &[u8]) -> Option<Dialect> {
             _ => Some(Dialect::OtterAcp),
         };
     }
-    let is_known = v1::AGENT_METHODS.get(&method).is_some();
-    if is_known {
-        return None;
-    }
-    otter_acp::AGENT_METHODS
-        .get(&method)
-        .map(|_| Dialect::OtterAcp)
+    // Of a method that several protocols have, ACP comes first.
+    let tables = [
+        (&v1::AGENT_METHODS, None),
+        (&otter_acp::AGENT_METHODS, Some(Dialect::OtterAcp)),
+        (&chimera::AGENT_METHODS, Some(Dialect::Chimera)),
+    ];
+    let mut known = tables
+        .iter()
+        .filter(|(table, _)| table.get(&method).is_some());
+    known.next().and_then(|(_, dialect)| *dialect)
 }
 
 #[cfg(test)]
@@ -55,6 +59,9 @@ mod tests {
             (method("initialize"), otter),
             (initialize(r#"{"protocolVersion":"0.1"}"#), otter),
             (method("session/message"), otter),
+            (method("session/create"), Some(Dialect::Chimera)),
+            (method("session/sendMessage"), Some(Dialect::Chimera)),
+            (method("session/fork"), None),
             (method("session/prompt"), None),
             (method("session/new"), None),
             (method("no/such"), None),

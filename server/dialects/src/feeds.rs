@@ -4,11 +4,24 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use acp_sdk::HandlerResult;
 use acp_sdk::v1::SessionId;
+use acp_sdk::{ErrorCode, HandlerError, HandlerResult};
 use acp_server::{Server, Session};
 
 use crate::feed::{Encode, Feed, Start};
+
+/// Returns a working directory as the runtime needs it, absolute.
+///
+/// # Errors
+///
+/// Invalid params, for an empty path.
+pub(crate) fn absolute(cwd: &str) -> HandlerResult<String> {
+    let path = std::path::absolute(cwd).map_err(|error| {
+        let reason = format!("no absolute path for the working directory {cwd:?}: {error}");
+        HandlerError::new(ErrorCode::INVALID_PARAMS, reason)
+    })?;
+    Ok(path.to_string_lossy().into_owned())
+}
 
 /// Feeds by session. They end with the connection.
 pub(crate) struct Feeds {

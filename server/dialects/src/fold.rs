@@ -17,6 +17,8 @@ pub(crate) enum Step {
     TurnStarted,
     /// Text of the agent's answer.
     Text(String),
+    /// Text of its reasoning.
+    Thought(String),
     CallStarted(ToolCall),
     /// As the call is at its end.
     CallEnded(ToolCall),
@@ -77,10 +79,8 @@ impl Fold {
                 self.message = self.message.take().or(chunk.message_id);
                 Vec::new()
             }
-            SessionUpdate::AgentMessageChunk(chunk) => match chunk.content {
-                ContentBlock::Text(text) => vec![Step::Text(text.text)],
-                _ => Vec::new(),
-            },
+            SessionUpdate::AgentMessageChunk(chunk) => text(chunk.content, Step::Text),
+            SessionUpdate::AgentThoughtChunk(chunk) => text(chunk.content, Step::Thought),
             SessionUpdate::UsageUpdate(usage) => vec![Step::Usage(usage)],
             _ => {
                 let now = call.as_ref().and_then(|id| self.call(id));
@@ -138,6 +138,13 @@ impl Fold {
 
 fn has_ended(call: &ToolCall) -> bool {
     is_final(call.status.as_ref())
+}
+
+fn text(content: ContentBlock, step: fn(String) -> Step) -> Vec<Step> {
+    match content {
+        ContentBlock::Text(text) => vec![step(text.text)],
+        _ => Vec::new(),
+    }
 }
 
 /// Returns whether a turn begins with the event.

@@ -15,10 +15,13 @@
 //! Types, traits and typed callers of each dialect are generated from its document in `acp-schema`.
 //! `docs/dialects.md` has the design, and what each system's text says line by line.
 
+mod call;
+pub mod chimera;
 mod detect;
 mod feed;
 mod feeds;
 mod fold;
+mod message;
 pub mod otter_acp;
 mod permission;
 
@@ -29,6 +32,8 @@ use acp_server::Server;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dialect {
+    /// Chimera's ACP client.
+    Chimera,
     /// Otter's ACP server.
     OtterAcp,
 }
@@ -68,6 +73,10 @@ pub async fn serve_stdio(
     connection: ConnectionBuilder,
 ) -> acp_sdk::Result<()> {
     let served = match dialect {
+        Dialect::Chimera => {
+            let agent = chimera::Chimera::new(server.clone());
+            connection.serve_stdio::<chimera::Chimera, _>(agent).await
+        }
         Dialect::OtterAcp => {
             let agent = otter_acp::OtterAcp::new(server.clone());
             connection

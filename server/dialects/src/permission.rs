@@ -4,6 +4,10 @@ use acp_sdk::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, SelectedPermissionOutcome,
 };
 
+use acp_server::Session;
+use acp_server::event::QuestionId;
+use acp_server::internal::session::{self, Answerer};
+
 /// What the user of a dialect can reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
@@ -45,6 +49,32 @@ impl Reply {
             None => (self == Self::Deny).then_some(RequestPermissionOutcome::Cancelled),
         }
     }
+}
+
+/// Answers a question with the option of a reply, for a client of the dialect `route`. Returns `false` if
+/// no option fits.
+///
+/// # Errors
+///
+/// As [`Session::answer_permission`].
+pub(crate) fn answer(
+    session: &Session,
+    question: QuestionId,
+    reply: Reply,
+    options: &[PermissionOption],
+    route: &'static str,
+) -> acp_server::Result<bool> {
+    let Some(outcome) = reply.outcome(options) else {
+        return Ok(false);
+    };
+    let answerer = Answerer {
+        by: "local client".into(),
+        route,
+        client: None,
+    };
+    let reply = session::Reply::Permission(outcome);
+    session.answer_for(&answerer, question, reply)?;
+    Ok(true)
 }
 
 fn find<'a>(

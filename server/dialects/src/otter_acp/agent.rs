@@ -1,14 +1,11 @@
 //! Otter's methods in terms of sessions.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use acp_sdk::service::Service;
 use acp_sdk::v1::{SessionId, StopReason};
 use acp_sdk::{HandlerError, HandlerResult, Peer};
-use acp_server::internal::session::{Answerer, Reply};
 use acp_server::store::SessionRecord;
 use acp_server::{InitialSettings, Phase, Server, Session};
 
@@ -16,7 +13,8 @@ use super::encode::{Updates, question, reply};
 use super::failure::{failed, invalid, not_initialized, refused};
 use super::protocol::*;
 use crate::feed::{Feed, Resumed};
-use crate::feeds::Feeds;
+use crate::feeds::{Feeds, absolute};
+use crate::{message, permission};
 
 /// The version of clients of the text's first form.
 const FIRST_VERSION: &str = "0.1";
@@ -29,9 +27,6 @@ const HISTORY: u64 = 1_024;
 
 /// Sessions in a list.
 const LISTED: usize = 1_000;
-
-/// Time for the updates of a turn that has failed.
-const FAILED_TURN: Duration = Duration::from_secs(5);
 
 /// The agent's side of one connection with a client of Otter's ACP server: hand it to
 /// [`ConnectionBuilder::agent`](acp_sdk::ConnectionBuilder::agent). It serves the sessions of a
@@ -115,18 +110,13 @@ impl OtterAcp {
         let Some(pending) = pending.next() else {
             return Ok(false);
         };
-        let Some(outcome) = reply.outcome(&pending.request.options) else {
-            let reason = format!("permission request {id:?} does not offer this reply");
-            return Err(invalid(reason));
-        };
-        let answerer = Answerer {
-            by: "local client".into(),
-            route: "otter-acp",
-            client: None,
-        };
-        let answered = session.answer_for(&answerer, question, Reply::Permission(outcome));
-        match answered {
-            Ok(()) => Ok(true),
+        let options = &pending.request.options;
+        match permission::answer(&session, question, reply, options, "otter-acp") {
+            Ok(true) => Ok(true),
+            Ok(false) => {
+                let reason = format!("permission request {id:?} does not offer this reply");
+                Err(invalid(reason))
+            }
             Err(acp_server::Error::NotPending(..)) => Ok(false),
             Err(error) => Err(refused(error)),
         }
@@ -249,36 +239,11 @@ impl Agent for OtterAcp {
         req: MessageRequest,
     ) -> HandlerResult<MessageResponse> {
         let feed = self.open(ctx, &req.session_id).await?;
-        let queued = feed.prompt(req.message, ctx.answered());
-        let (mut prompt, output) = queued.map_err(refused)?;
-        tokio::select! {
-            biased;
-            // The client has gone.
-            () = ctx.cancelled() => prompt.cancel(),
-            _ = prompt.started() => {}
-        }
-        let mut result = std::pin::pin!(prompt.result());
-        let result = tokio::select! {
-            biased;
-            result = &mut result => result,
-            () = ctx.cancelled() => {
-                feed.session().cancel_turn();
-                result.await
-            }
-        };
-        let sent = feed.sent(output, result.last_event);
-        let stop = match result.stop {
-            Ok(stop) => stop,
-            Err(error) => {
-                // The last event of a turn that has failed may be lost with the store.
-                let _ = tokio::time::timeout(FAILED_TURN, sent).await;
-                return Err(failed(error));
-            }
-        };
-        let output = sent.await;
-        let output = output.map_err(|reason| failed(HandlerError::internal(reason)))?;
-        let mut response = MessageResponse::new(req.session_id, stop.as_str(), output);
-        response.cancelled = (stop == StopReason::Cancelled).then_some(true);
+        let ended = message::run(&feed, ctx, req.message).await;
+        let ended = ended.map_err(failed)?;
+        let stop = ended.stop.as_str();
+        let mut response = MessageResponse::new(req.session_id, stop, ended.output);
+        response.cancelled = (ended.stop == StopReason::Cancelled).then_some(true);
         Ok(response)
     }
 
@@ -366,17 +331,6 @@ impl std::fmt::Debug for OtterAcp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OtterAcp").finish_non_exhaustive()
     }
-}
-
-/// Returns a working directory as the runtime needs it, absolute.
-fn absolute(cwd: &str) -> HandlerResult<String> {
-    let path = std::path::absolute(Path::new(cwd));
-    let path = path.map_err(|error| {
-        invalid(format!(
-            "no absolute path for the working directory {cwd:?}: {error}"
-        ))
-    })?;
-    Ok(path.to_string_lossy().into_owned())
 }
 
 /// Returns an id as Otter's sessions have it.

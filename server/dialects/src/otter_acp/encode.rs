@@ -1,7 +1,7 @@
 //! Steps of a session as updates of Otter.
 
 use acp_sdk::Json;
-use acp_sdk::v1::{self, ContentBlock, SessionId, StopReason, ToolCallContent, ToolCallStatus};
+use acp_sdk::v1::{self, SessionId, StopReason};
 use acp_server::Session;
 use acp_server::event::{QuestionId, TokenUsage};
 
@@ -9,6 +9,7 @@ use super::protocol::{
     ClientHandle, MessageChunk, PermissionReply, PermissionRequest, SessionNotification,
     SessionUpdate, TextContent, ToolCall, ToolResult, TurnEnd, UsageUpdate,
 };
+use crate::call;
 use crate::feed::Encode;
 use crate::fold::Step;
 use crate::permission::Reply;
@@ -23,6 +24,8 @@ impl Encode for Updates {
         Some(match step {
             Step::TurnStarted => SessionUpdate::TurnStart,
             Step::Text(text) => chunk(text).into(),
+            // `thinking` is not among the capabilities.
+            Step::Thought(_) => return None,
             Step::CallStarted(call) => {
                 let tool = tool(call.name.as_deref(), call.kind.as_ref());
                 let id = call.tool_call_id.as_str();
@@ -57,8 +60,7 @@ fn chunk(text: String) -> MessageChunk {
 
 /// Returns the name of a tool.
 fn tool(name: Option<&str>, kind: Option<&v1::ToolKind>) -> String {
-    let name = name.or(kind.map(v1::ToolKind::as_str));
-    name.unwrap_or("other").to_owned()
+    name.unwrap_or(call::kind(kind)).to_owned()
 }
 
 fn input(raw: Option<Json>) -> Json {
@@ -66,31 +68,14 @@ fn input(raw: Option<Json>) -> Json {
 }
 
 fn result(call: &v1::ToolCall) -> ToolResult {
-    let success = call.status == Some(ToolCallStatus::Completed);
+    let success = call::has_succeeded(call);
     let mut result = ToolResult::new(call.tool_call_id.as_str(), success);
-    let text = output(call);
+    let text = call::output(call);
     match success {
         true => result.output = text,
         false => result.error = text,
     }
     result
-}
-
-/// Returns what a call has shown as text, or else its raw output.
-fn output(call: &v1::ToolCall) -> Option<String> {
-    let texts = call.content.iter().filter_map(|content| match content {
-        ToolCallContent::Content(content) => match &content.content {
-            ContentBlock::Text(text) => Some(text.text.as_str()),
-            _ => None,
-        },
-        ToolCallContent::Diff(diff) => Some(diff.path.as_str()),
-        _ => None,
-    });
-    let text = texts.collect::<Vec<_>>().join("\n");
-    match text.is_empty() {
-        true => call.raw_output.as_ref().map(|raw| raw.get().to_owned()),
-        false => Some(text),
-    }
 }
 
 fn used(usage: v1::UsageUpdate) -> UsageUpdate {

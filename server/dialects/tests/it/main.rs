@@ -7,7 +7,9 @@
     reason = "tests"
 )]
 
+mod chimera;
 mod client;
+mod document;
 mod otter;
 mod script;
 mod transcript;

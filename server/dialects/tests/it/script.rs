@@ -1,12 +1,14 @@
 //! An agent that does what the words of a prompt say.
 
 use acp_sdk::v1::{
-    Cost, PermissionOption, PermissionOptionKind, SessionConfigOption, SessionConfigOptionCategory,
-    SessionConfigSelect, SessionConfigSelectOption, SessionConfigSelectOptions, SessionMode,
-    SessionModeState, StopReason, ToolCall, ToolCallStatus, ToolCallUpdate, ToolKind, UsageUpdate,
+    ContentBlock, Cost, PermissionOption, PermissionOptionKind, SessionConfigOption,
+    SessionConfigOptionCategory, SessionConfigSelect, SessionConfigSelectOption,
+    SessionConfigSelectOptions, SessionMode, SessionModeState, SessionUpdate, StopReason, ToolCall,
+    ToolCallStatus, ToolCallUpdate, ToolKind, UsageUpdate,
 };
 use acp_sdk::{HandlerResult, Json};
-use acp_server::{AgentInfo, Error, Handler, Opening, Settings, Turn};
+use acp_server::event::{Event, EventBody};
+use acp_server::{AgentInfo, Error, Handler, Opening, Received, Settings, Turn};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -78,6 +80,21 @@ impl Handler for Script {
                 let usage =
                     json!({ "usage": { "totalTokens": 15, "inputTokens": 10, "outputTokens": 5 } });
                 turn.set_answer(Json::from(usage));
+            }
+            "history" => {
+                let (mut history, mut said) = (turn.session().history(), Vec::new());
+                while let Some(received) = history.next().await? {
+                    if let Received::Event(Event {
+                        body: EventBody::Update(update),
+                        ..
+                    }) = received
+                        && let SessionUpdate::UserMessageChunk(chunk) = update
+                        && let ContentBlock::Text(text) = chunk.content
+                    {
+                        said.push(text.text);
+                    }
+                }
+                turn.send_text(said.join(", ")).await?;
             }
             "settings" => {
                 let settings = turn.session().settings();

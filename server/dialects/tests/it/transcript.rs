@@ -1,6 +1,7 @@
 //! A conversation of each dialect, as a fixture that is made by running it.
 
 use acp_server::Server;
+use acp_server_dialects::chimera::Chimera;
 use acp_server_dialects::otter_acp::OtterAcp;
 use serde_json::json;
 
@@ -19,6 +20,28 @@ fn compare(name: &str, lines: &[String], replaced: &[(&str, &str)]) {
     }
     let kept = std::fs::read_to_string(&path).unwrap();
     assert_eq!(text, kept, "{path}; set UPDATE_FIXTURES to write it anew");
+}
+
+#[tokio::test]
+async fn chimera() {
+    let mut client = Client::of(Chimera::new(Server::new(Script)));
+    let (created, _) = client
+        .result("session/create", json!({ "working_dir": "." }))
+        .await;
+    let id = created["session_id"].as_str().unwrap().to_owned();
+    for text in ["say Hel|lo", "think", "tool works", "usage"] {
+        let params = json!({ "session_id": id, "message": text });
+        client.result("session/sendMessage", params).await;
+    }
+    let (forked, _) = client
+        .result("session/fork", json!({ "session_id": id }))
+        .await;
+    let copy = forked["session_id"].as_str().unwrap().to_owned();
+    compare(
+        "chimera",
+        &client.lines,
+        &[(&id, "session-1"), (&copy, "session-2")],
+    );
 }
 
 #[tokio::test]

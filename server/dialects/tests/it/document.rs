@@ -1,0 +1,28 @@
+//! `docs/dialects.md` names a test for each rule: each of them exists.
+
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn every_test_that_the_document_names_exists() {
+    let dialects = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let document = fs::read_to_string(dialects.join("../../docs/dialects.md")).unwrap();
+    let mut tests = fs::read_to_string(dialects.join("src/detect.rs")).unwrap();
+    tests += &fs::read_to_string(dialects.join("../cli/tests/it/process.rs")).unwrap();
+    for file in fs::read_dir(dialects.join("tests/it")).unwrap() {
+        tests += &fs::read_to_string(file.unwrap().path()).unwrap();
+    }
+    // Names of tests are those in backticks that are sentences.
+    let names = document.split('`').skip(1).step_by(2);
+    let names: Vec<_> = names
+        .map(|name| name.rsplit("::").next().unwrap_or(name))
+        .filter(|name| {
+            let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            name.chars().all(is_word) && name.matches('_').count() > 2
+        })
+        .collect();
+    assert!(names.len() > 40, "{names:?}");
+    for name in names {
+        assert!(tests.contains(&format!("fn {name}(")), "no test {name}");
+    }
+}
