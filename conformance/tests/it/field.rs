@@ -22,7 +22,13 @@ fn has_test(workspace: &Path, package: &str, module: &str, test: &str) -> bool {
     let rooms = match package {
         "files" => &["sdk/files"][..],
         "client" => &["client", "client/cli"],
-        "server" => &["server", "server/cli", "server/host", "server/remote"],
+        "server" => &[
+            "server",
+            "server/cli",
+            "server/dialects",
+            "server/host",
+            "server/remote",
+        ],
         other => &[other],
     };
     let mut files = Vec::new();
