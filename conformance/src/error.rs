@@ -40,9 +40,9 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The URL of an agent, or an option for it, cannot be used.
-    #[cfg(feature = "remote")]
+    #[cfg(all(unix, feature = "remote"))]
     #[error(transparent)]
-    Remote(#[from] acp_client::remote::RemoteError),
+    Remote(#[from] crate::target::EndpointError),
     /// A URL is given to a build that cannot use one.
     #[error(
         "remote agents and clients need the feature `remote`, which this acp-conformance was built without; install it by \

@@ -49,6 +49,8 @@ pub mod suite;
 pub mod target;
 pub mod testing;
 pub mod transcript;
+#[cfg(all(unix, feature = "remote"))]
+mod transport;
 pub mod wire;
 mod workdir;
 

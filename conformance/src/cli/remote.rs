@@ -51,18 +51,27 @@ impl RemoteArgs {
 
     #[cfg(all(unix, feature = "remote"))]
     fn at(&self, url: &str) -> Result<Target> {
-        use acp_client::remote::{RemoteAgent, RemoteError, Token};
+        use crate::target::{Endpoint, EndpointError};
         let token = match &self.token_file {
-            Some(path) => Some(Token::from_file(path)?),
-            None => Token::from_env("ACP_TOKEN")?,
+            Some(path) => {
+                let path = path.clone();
+                let token = read_token(&path);
+                Some(token.map_err(|source| crate::Error::Read { path, source })?)
+            }
+            None => std::env::var_os("ACP_TOKEN").map(|it| it.to_string_lossy().into_owned()),
         };
-        let mut agent = RemoteAgent::new(url)?.token(token);
+        let mut agent = Endpoint::new(url)?;
+        if let Some(token) = token {
+            agent = agent.token(&token)?;
+        }
         for header in &self.header {
-            let (name, value) = header.split_once(':').ok_or_else(|| RemoteError::Option {
-                // What has no colon may be a secret alone.
-                what: "--header".to_owned(),
-                reason: "expected NAME:VALUE".to_owned(),
-            })?;
+            let (name, value) = header
+                .split_once(':')
+                .ok_or_else(|| EndpointError::Option {
+                    // What has no colon may be a secret alone.
+                    what: "--header".to_owned(),
+                    reason: "expected NAME:VALUE".to_owned(),
+                })?;
             agent = agent.header(name.trim(), value.trim())?;
         }
         if self.insecure {
@@ -99,4 +108,14 @@ impl RemoteArgs {
         let insecure = self.insecure.then(|| "--insecure".into());
         given.flatten().chain(insecure).collect()
     }
+}
+
+/// Reads a token; of a file that is no token, as much as is too long for one.
+#[cfg(all(unix, feature = "remote"))]
+fn read_token(path: &std::path::Path) -> std::io::Result<String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    file.take(16 << 10).read_to_string(&mut text)?;
+    Ok(text)
 }

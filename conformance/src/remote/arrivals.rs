@@ -7,9 +7,9 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::connection::Connection;
-use super::events::Item;
 use super::http::Events;
 use crate::harness::{Failure, Outcome, Stop};
+use crate::transport::Item;
 use crate::wire::shorten;
 
 /// What has come on a stream.

@@ -11,8 +11,8 @@ use hyper::{Method, StatusCode};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::events::{Item, Parser};
 use crate::harness::{Failure, Outcome, Stop, fail};
+use crate::transport::{EventParser, Item};
 use crate::wire::shorten;
 
 /// The most bytes of a body that is read as a whole.
@@ -238,7 +238,7 @@ impl Response {
 #[derive(Debug)]
 pub(crate) struct Events {
     body: Incoming,
-    parser: Parser,
+    parser: EventParser,
     items: VecDeque<Item>,
 }
 
@@ -246,7 +246,7 @@ impl Events {
     pub(super) fn new(body: Incoming) -> Self {
         Self {
             body,
-            parser: Parser::default(),
+            parser: EventParser::default(),
             items: VecDeque::new(),
         }
     }

@@ -7,15 +7,12 @@
 
 mod arrivals;
 mod connection;
-mod events;
-mod frame;
 mod http;
 mod server;
 mod websocket;
 
 pub(crate) use self::connection::{Connection, unknown_notification};
-pub(crate) use self::events::Item;
-pub(crate) use self::frame::{Frame, Opcode};
 pub(crate) use self::http::{Events, Response};
 pub(crate) use self::server::{Server, initialize, over_http, over_websocket, unanswered};
 pub(crate) use self::websocket::{WebSocket, refused_upgrade};
+pub(crate) use crate::transport::{Frame, Item, Opcode};

@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use acp_client::remote::{RawSocket, RemoteAgent};
 use bytes::Bytes;
+use hyper::Method;
 use hyper::header::{HeaderMap, HeaderValue};
-use hyper::{Method, Uri};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -15,6 +14,7 @@ use super::http::{Events, Request, Response, within};
 use super::websocket;
 use crate::harness::{Caps, Cx, Env, Outcome, Stop, fail, inconclusive, skip};
 use crate::target::within::runtime;
+use crate::transport::{Endpoint, Socket};
 use crate::wire::Version;
 
 /// How long one check may take in all, besides a turn and the answers it waits for.
@@ -27,9 +27,7 @@ const TIDIED: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) env: Arc<Env>,
-    agent: RemoteAgent,
-    uri: Uri,
-    headers: HeaderMap,
+    endpoint: Endpoint,
     /// The headers that name the connections of this check.
     opened: Mutex<Vec<HeaderMap>>,
 }
@@ -81,48 +79,33 @@ fn run(cx: &mut Cx, check: impl AsyncFnOnce(&Server) -> Outcome) -> Outcome {
 
 impl Server {
     fn of(env: &Arc<Env>) -> Outcome<Self> {
-        let Some(agent) = env.target.remote() else {
+        let Some(endpoint) = env.target.remote() else {
             return skip("the agent is not behind a URL");
         };
-        let uri = agent.url().parse();
         Ok(Self {
             env: env.clone(),
-            agent: agent.clone(),
-            uri: uri.map_err(|_| Stop::failed("the URL is not valid"))?,
-            headers: agent.raw_headers(),
+            endpoint: endpoint.clone(),
             opened: Mutex::default(),
         })
     }
 
     fn is_websocket(&self) -> bool {
-        matches!(self.uri.scheme_str(), Some("ws" | "wss"))
+        self.endpoint.is_websocket()
     }
 
     /// The path and query of the URL.
     pub(crate) fn target(&self) -> &str {
-        self.uri
-            .path_and_query()
-            .map_or("/", |target| target.as_str())
+        self.endpoint.path()
     }
 
     /// Whether requests carry a token.
     pub(crate) fn has_token(&self) -> bool {
-        self.headers.contains_key("authorization")
+        self.base().contains_key("authorization")
     }
 
     /// The headers of every request.
     pub(crate) fn base(&self) -> HeaderMap {
-        let mut headers = self.headers.clone();
-        let host = self
-            .uri
-            .authority()
-            .map_or("", |authority| authority.as_str());
-        if let Ok(host) = HeaderValue::from_str(host) {
-            headers.insert("host", host);
-        }
-        let name = concat!("acp-conformance/", env!("CARGO_PKG_VERSION"));
-        headers.insert("user-agent", HeaderValue::from_static(name));
-        headers
+        self.endpoint.headers()
     }
 
     /// A POST of a message.
@@ -149,19 +132,15 @@ impl Server {
 
     /// A GET that asks for a WebSocket.
     pub(crate) fn upgrade_request(&self) -> Request {
-        self.request(Method::GET)
-            .with("connection", "Upgrade")
-            .with("upgrade", "websocket")
-            .with("sec-websocket-version", "13")
-            .with("sec-websocket-key", websocket::KEY)
+        Request::new(Method::GET, self.endpoint.upgrade_headers(), Bytes::new())
     }
 
     /// A connection of bytes.
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub(crate) async fn socket(&self) -> Outcome<Box<dyn RawSocket>> {
-        let socket = self.agent.raw_socket(&["http/1.1"]).await;
+    pub(crate) async fn socket(&self) -> Outcome<Box<dyn Socket>> {
+        let socket = self.endpoint.connect(&["http/1.1"]).await;
         socket.map_err(|error| Stop::failed(error.to_string()))
     }
 
@@ -170,7 +149,7 @@ impl Server {
     /// # Errors
     /// When the server cannot be reached, or does not speak it.
     pub(crate) async fn http2(&self) -> Outcome<Http2<'_>> {
-        let socket = self.agent.raw_socket(&["h2"]).await;
+        let socket = self.endpoint.connect(&["h2"]).await;
         let socket = socket.map_err(|error| Stop::failed(error.to_string()))?;
         let executor = hyper_util::rt::TokioExecutor::new();
         let handshake = hyper::client::conn::http2::handshake(executor, TokioIo::new(socket));
@@ -385,18 +364,11 @@ impl Http2<'_> {
     /// When there is none.
     pub(crate) async fn send(&mut self, request: &Request) -> Outcome<(Response, Option<Events>)> {
         let server = self.server;
-        let scheme = match server.uri.scheme_str() {
-            Some("https" | "wss") => "https",
-            _ => "http",
-        };
-        let authority = server
-            .uri
-            .authority()
-            .map_or("", |authority| authority.as_str());
         // The authority is part of the target there.
         let request = request.clone().without("host");
-        let target = format!("{scheme}://{authority}{}", server.target());
-        let sent = self.sender.send_request(request.build(&target)?);
+        let sent = self
+            .sender
+            .send_request(request.build(&server.endpoint.http_url())?);
         let what = format!("the response to {} over HTTP/2", request.method);
         let response = within(server.env.turn_timeout, &what, sent).await?;
         let response = response.map_err(|error| {

@@ -9,15 +9,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout_at};
 
-use super::frame::{Frame, Opcode};
 use super::http::{Request, Response, within};
 use super::server::{Server, initialize, unanswered};
 use crate::harness::{Failure, Outcome, Script, Stop, fail};
+use crate::transport::{Frame, Opcode, accepts_websocket};
 use crate::wire::shorten;
-
-/// The key of every handshake, and the answer to it: both are those of RFC 6455, section 1.3.
-pub(super) const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
-pub(super) const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 /// How many frames are kept.
 const KEPT: usize = 100_000;
@@ -109,7 +105,7 @@ impl<'a> WebSocket<'a> {
         let Some(socket) = socket else {
             return Err(response.wrong("expected a WebSocket, got a refusal"));
         };
-        if response.header("sec-websocket-accept") != Some(ACCEPT) {
+        if !accepts_websocket(&response.headers) {
             return Err(
                 response.wrong("expected the header sec-websocket-accept for the key, got another")
             );

@@ -28,6 +28,8 @@ use self::running::Behind;
 pub(crate) use self::running::rewritten;
 pub use self::running::{Applied, Traffic};
 pub(crate) use self::tail::Tail;
+#[cfg(all(unix, feature = "remote"))]
+pub use crate::transport::{Endpoint, EndpointError};
 use crate::wire::Version;
 use crate::{Error, Result};
 
@@ -48,7 +50,7 @@ enum Start {
     #[cfg(unix)]
     Within(within::Within),
     #[cfg(all(unix, feature = "remote"))]
-    Url(Box<acp_client::remote::RemoteAgent>),
+    Url(Box<Endpoint>),
 }
 
 impl Target {
@@ -95,9 +97,9 @@ impl Target {
     /// they are lost, so that the suite notices.
     #[cfg(all(unix, feature = "remote"))]
     #[must_use]
-    pub fn url(agent: acp_client::remote::RemoteAgent) -> Self {
+    pub fn url(endpoint: Endpoint) -> Self {
         Self {
-            start: Start::Url(Box::new(agent.reconnect(None))),
+            start: Start::Url(Box::new(endpoint)),
             filter: None,
         }
     }
@@ -114,7 +116,7 @@ impl Target {
 
     /// Returns the agent behind a URL, if it is one.
     #[cfg(all(unix, feature = "remote"))]
-    pub(crate) fn remote(&self) -> Option<&acp_client::remote::RemoteAgent> {
+    pub(crate) fn remote(&self) -> Option<&Endpoint> {
         match &self.start {
             Start::Url(agent) => Some(agent),
             _ => None,
@@ -223,7 +225,7 @@ impl Target {
             #[cfg(unix)]
             Start::Within(_) => String::new(),
             #[cfg(all(unix, feature = "remote"))]
-            Start::Url(agent) => agent.url(),
+            Start::Url(endpoint) => endpoint.url().to_owned(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use acp_client::remote::{RemoteAgent, RemoteError, Token};
 use acp_client::{Client, Error};
+use acp_conformance::target::{Endpoint, Target};
 use acp_server_remote::{Tls, TlsFiles, Tokens};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use sha2::{Digest as _, Sha256};
@@ -122,6 +123,25 @@ async fn a_certificate_is_trusted_by_its_authority_or_its_fingerprint_only() {
             client.shutdown().await;
         }
     }
+    // The suite's own client, which must not block the server.
+    let connect = async |endpoint: Endpoint| {
+        let connecting = move || Target::url(endpoint).start().map(drop);
+        tokio::task::spawn_blocking(connecting).await.unwrap()
+    };
+    let suite = || Endpoint::new(&host.url("wss")).unwrap();
+    let untrusted = connect(suite()).await.unwrap_err().to_string();
+    assert!(untrusted.contains("certificate"), "{untrusted}");
+    let other = fingerprint.replace(&fingerprint[..2], "00");
+    let error = connect(suite().fingerprint(&other).unwrap()).await;
+    let shown = fingerprint.replace(':', "").to_lowercase();
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains(&shown), "{error}");
+    connect(suite().fingerprint(&fingerprint).unwrap())
+        .await
+        .unwrap();
+    connect(suite().ca_file(dir.path().join("ca.pem")).unwrap())
+        .await
+        .unwrap();
     let error = host
         .agent("https")
         .ca_file(dir.path().join("key.pem"))

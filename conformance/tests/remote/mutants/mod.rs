@@ -4,7 +4,7 @@
 //! all of them: what is listed fails, and nothing else.
 
 #[expect(dead_code, reason = "the suite needs more of it")]
-#[path = "../../../src/remote/frame.rs"]
+#[path = "../../../src/transport/frame.rs"]
 mod frame;
 mod frames;
 mod http;
@@ -17,11 +17,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use acp_client::remote::{RemoteAgent, Token};
 use acp_conformance::harness::{Conditions, Env, Profile, Unresponsive};
 use acp_conformance::requirements::{Choice, of_remote};
 use acp_conformance::suite::{Options, Report, run};
-use acp_conformance::target::Target;
+use acp_conformance::target::{Endpoint, Target};
 use acp_conformance::wire::{Schema, Version};
 use futures_util::future::join_all;
 
@@ -79,9 +78,9 @@ const SHORT: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 
 /// Runs these requirements, or areas, at a URL.
 pub fn report(url: &str, only: &[&str], folder: &Path, limits: [Duration; 2]) -> Report {
-    let agent = RemoteAgent::new(url).unwrap();
+    let agent = Endpoint::new(url).unwrap();
     let env = Env {
-        target: Target::url(agent.token(Token::new(TOKEN).unwrap())),
+        target: Target::url(agent.token(TOKEN).unwrap()),
         profile: Profile::reference().unwrap(),
         schema: Arc::new(Schema::of(Version::V1).unwrap()),
         folder: folder.to_owned(),

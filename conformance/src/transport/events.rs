@@ -21,19 +21,19 @@ pub(crate) enum Item {
 
 /// Splits a stream into items, wherever its bytes are cut.
 #[derive(Debug, Default)]
-pub(super) struct Parser {
+pub(crate) struct EventParser {
     line: Vec<u8>,
     after_return: bool,
     id: Option<String>,
     data: Option<String>,
 }
 
-impl Parser {
+impl EventParser {
     /// Adds bytes, and appends the items that they complete.
     ///
     /// # Errors
     /// When an event is too long, or no text.
-    pub(super) fn push(&mut self, bytes: &[u8], items: &mut VecDeque<Item>) -> Result<(), String> {
+    pub(crate) fn push(&mut self, bytes: &[u8], items: &mut VecDeque<Item>) -> Result<(), String> {
         for byte in bytes {
             let after_return = std::mem::replace(&mut self.after_return, *byte == b'\r');
             match byte {
@@ -97,7 +97,7 @@ mod tests {
             event(None, "ä"),
         ];
         for size in 1..text.len() {
-            let (mut parser, mut items) = (Parser::default(), VecDeque::new());
+            let (mut parser, mut items) = (EventParser::default(), VecDeque::new());
             for piece in text.as_bytes().chunks(size) {
                 parser.push(piece, &mut items).unwrap();
             }
