@@ -152,10 +152,9 @@ impl Target {
     }
 
     /// The reference agent within this process, without a child. Its connections share the stored
-    /// sessions, as processes share a disk.
-    #[cfg(unix)]
-    #[must_use]
-    pub fn local() -> Self {
+    /// sessions, as processes share a disk. For tests: nothing that judges depends on a server.
+    #[cfg(all(test, unix))]
+    pub(crate) fn local() -> Self {
         let store = std::sync::Arc::new(acp_server::store::MemoryStore::new());
         Self::within(move || {
             let server = acp_reference_agent::Reference::server().store(store.clone());

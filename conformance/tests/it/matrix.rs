@@ -15,6 +15,9 @@ use acp_conformance::requirements::{self, Check, Choice, Requirement};
 use acp_conformance::suite::{Options, Report, Verdict, run};
 use acp_conformance::target::{Target, Traffic};
 use acp_conformance::wire::{Party, Schema, Version};
+use acp_reference_agent::Reference;
+use acp_server::Link;
+use acp_server::store::MemoryStore;
 
 /// Requirements that no filter can break, with the test that proves the check in both versions: an
 /// agent behind a filter is none that could outlive its input.
@@ -115,10 +118,19 @@ fn schema(version: Version) -> Arc<Schema> {
     Arc::new(Schema::of(version).unwrap())
 }
 
-/// The reference agent in this process.
+/// The reference agent in this process; its connections share the stored sessions, as processes
+/// share a disk.
+fn reference() -> Target {
+    let store = Arc::new(MemoryStore::new());
+    Target::within(move || {
+        let server = Reference::server().store(store.clone());
+        server.build().connection(Link::Stdio)
+    })
+}
+
 fn sound(version: Version) -> Target {
     match version {
-        Version::V1 => Target::local(),
+        Version::V1 => reference(),
         Version::V2 => Target::local_v2(),
     }
 }
@@ -306,7 +318,7 @@ fn mutants_name_requirements_that_exist() {
 fn an_id_that_an_agent_ignores_is_not_waited_for() {
     let mutant = mutants::find(Party::Agent, "null-is-no-id").unwrap();
     let started = Instant::now();
-    let target = Target::local().behind(mutant.rewrite().unwrap());
+    let target = reference().behind(mutant.rewrite().unwrap());
     let limits = Limits {
         answer: Duration::from_secs(5),
         turn: Duration::from_secs(600),

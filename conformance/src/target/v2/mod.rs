@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::sync::LazyLock;
 
-use acp_reference_agent::McpConnection;
 use acp_sdk::ErrorCode;
 use acp_sdk::v2::error_codes::UNSUPPORTED_PROTOCOL_VERSION;
 use serde_json::{Map, Value, json};
@@ -86,8 +85,8 @@ struct Session {
     /// What goes on in the background, as states list it.
     background: Vec<Value>,
     stored: Stored,
-    /// The MCP servers that it is connected to.
-    _servers: Vec<McpConnection>,
+    /// The MCP servers that it has started.
+    _servers: Vec<servers::Started>,
 }
 
 type Answer = Result<Value, (ErrorCode, String)>;
