@@ -66,7 +66,7 @@ print(next(p["manifest_path"] for p in json.load(sys.stdin)["packages"] if p["na
 }
 
 [ $# -gt 0 ] || set -- python typescript rust
-(cd "$root" && cargo build -q -p acp-conformance)
+(cd "$root" && cargo build -q -p acp-conformance-cli)
 for language in "$@"; do
     case $language in
         python | typescript | rust) "$language" ;;

@@ -49,7 +49,7 @@ done
 need "$@"
 if [ -z "${ACP_BIN:-}" ]; then
     say "building"
-    cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server-cli -p acp-cli -p acp-conformance
+    cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server-cli -p acp-cli -p acp-conformance-cli
 fi
 
 # Our agent behind HTTP and WebSocket.

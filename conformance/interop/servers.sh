@@ -85,8 +85,8 @@ statuses() {
 }
 
 [ $# -gt 0 ] || set -- python typescript rust stdio-to-ws
-cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server-cli -p acp-cli -p acp-conformance \
-    --features acp-conformance/remote
+cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server-cli -p acp-cli -p acp-conformance-cli \
+    --features acp-conformance-cli/remote
 unset ACP_TOKEN
 # The reference agent keeps its sessions in the data folder of the user; not those of these tests.
 export XDG_DATA_HOME=$cache/data

@@ -12,8 +12,8 @@ finish() {
 }
 trap finish EXIT
 
-cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server-cli -p acp-conformance \
-    --features acp-conformance/remote
+cargo build -q --manifest-path "$root/Cargo.toml" -p acp-server-cli -p acp-conformance-cli \
+    --features acp-conformance-cli/remote
 profile=$root/conformance/src/harness/reference.toml
 export XDG_RUNTIME_DIR=$folder XDG_DATA_HOME=$folder
 ACP_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')

@@ -46,7 +46,7 @@ pub enum Error {
     /// A URL is given to a build that cannot use one.
     #[error(
         "remote agents and clients need the feature `remote`, which this acp-conformance was built without; install it by \
-        `cargo install acp-conformance --features remote`"
+        `cargo install acp-conformance-cli --features remote`"
     )]
     NoRemote,
     /// The agent runs but no check can: it does not answer the handshake.
@@ -85,7 +85,7 @@ pub enum Error {
     },
     /// The command that plays the agent to a client cannot be used.
     #[error(
-        "cannot use {program} to play the agent: {reason}; install acp-conformance in this \
+        "cannot use {program} to play the agent: {reason}; install acp-conformance-cli in this \
          version, or say where it is with `ClientTest::suite`"
     )]
     NoSuite {

@@ -22,7 +22,6 @@
 //! typed messages generated from it: a typed layer cannot send what is malformed,
 //! and would hide what it repairs.
 
-pub mod cli;
 pub mod clients;
 mod embedded;
 mod error;
@@ -35,7 +34,6 @@ pub mod orphan_reaper;
 pub mod passive;
 #[cfg(unix)]
 mod process_group;
-mod progress;
 #[cfg(unix)]
 pub mod proxy;
 #[cfg(all(unix, feature = "remote"))]
@@ -54,6 +52,13 @@ mod transport;
 pub mod wire;
 mod workdir;
 
+/// For the program `acp-conformance`. It may change in any release.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::target::v2::{Store, serve};
+    pub use crate::workdir::Workdir;
+}
+
 #[cfg(unix)]
 pub use self::clients::Launched;
 pub use self::error::{Error, Result};
@@ -63,11 +68,6 @@ pub use self::testing::{AgentTest, ClientTest, assert_conformant};
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
-
-/// Compiles the examples of the guide to the network.
-#[cfg(all(doctest, feature = "remote"))]
-#[doc = include_str!("../../docs/remote.md")]
-struct RemoteGuide;
 
 /// Compiles the example of this crate's own.
 #[cfg(doctest)]

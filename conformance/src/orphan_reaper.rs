@@ -87,7 +87,7 @@ impl Guard {
 
 /// From now on, agents that are started for tests do not outlive this process.
 /// `program` calls [`stand`] when it is called `guard SECONDS`.
-pub(crate) fn protect(program: &Path, grace: Duration) -> io::Result<()> {
+pub fn protect(program: &Path, grace: Duration) -> io::Result<()> {
     if OF_THIS_PROCESS.get().is_none() {
         let guard = Mutex::new(Guard::start(program, grace)?);
         // Another thread was faster; its guard does, and ours goes home.

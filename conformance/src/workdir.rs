@@ -23,14 +23,14 @@ const YOUNG: Duration = Duration::from_secs(60);
 
 /// A folder with a file to read.
 #[derive(Debug)]
-pub(crate) struct Workdir {
+pub struct Workdir {
     folder: Folder,
     path: PathBuf,
 }
 
 /// What keeps a working directory.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub struct Folder {
     /// Removed before the lock goes.
     folder: TempDir,
     _lock: File,
@@ -38,7 +38,7 @@ pub(crate) struct Folder {
 
 impl Workdir {
     /// Makes one.
-    pub(crate) fn new() -> Result<Self> {
+    pub fn new() -> Result<Self> {
         static SWEPT: Once = Once::new();
         SWEPT.call_once(|| sweep(&std::env::temp_dir(), YOUNG));
         Self::within(&std::env::temp_dir()).map_err(Error::Folder)
@@ -63,17 +63,17 @@ impl Workdir {
     }
 
     /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns a path beside it, for what the sessions are not to see.
-    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+    pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.folder.path().join(name)
     }
 
     /// The folder, for somebody else to keep.
-    pub(crate) fn into_folder(self) -> Folder {
+    pub fn into_folder(self) -> Folder {
         self.folder
     }
 }

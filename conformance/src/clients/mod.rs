@@ -42,6 +42,5 @@ pub use self::scenarios::{SCENES, Scenario, Start, scenarios};
 pub use self::table::{ClientRequirement, all, of, of_remote};
 #[cfg(unix)]
 pub use self::terminal::on_terminal;
-pub(crate) use self::v2::reference;
 #[cfg(unix)]
 pub use self::within::{Interrupt, Launched, Within};

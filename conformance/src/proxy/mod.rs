@@ -18,7 +18,8 @@ pub(crate) mod agent;
 mod judge;
 pub(crate) mod pump;
 mod recorder;
-pub(crate) mod signals;
+#[doc(hidden)]
+pub mod signals;
 mod supervise;
 mod tap;
 

@@ -15,14 +15,14 @@ pub(super) const OF_EDITOR: &[(SignalKind, Signal)] = &[
 ];
 
 /// The signals that end a run.
-pub(crate) const THAT_END: &[(SignalKind, Signal)] = &[
+pub const THAT_END: &[(SignalKind, Signal)] = &[
     (SignalKind::terminate(), Signal::TERM),
     (SignalKind::interrupt(), Signal::INT),
 ];
 
 /// Calls `each` with every one of these signals from now on, from a thread that ends with the
 /// process. Signals that arrive after the return are not lost.
-pub(crate) fn watch(
+pub fn watch(
     signals: &[(SignalKind, Signal)],
     each: impl Fn(Signal) + Clone + Send + 'static,
 ) -> io::Result<()> {

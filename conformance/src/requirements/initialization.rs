@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use acp_sdk::ErrorCode;
-use acp_sdk::v2::error_codes::UNSUPPORTED_PROTOCOL_VERSION;
 use serde_json::{Value, json};
 
 use super::passive::free_of;
 use super::{Check, NamedCheck};
 use crate::harness::{Caps, Conn, Cx, Outcome, Reply, Update, inconclusive};
-use crate::wire::{FindingKind, Version, is_output};
+use crate::wire::{FindingKind, UNSUPPORTED_PROTOCOL_VERSION, Version, is_output};
 
 use Check::Run;
 

@@ -27,7 +27,8 @@ enum Judged {
 type Key<'a> = (Version, &'a str);
 
 /// The requirements of all normative sentences of some facts.
-pub(crate) struct Coverage<'a> {
+#[derive(Debug)]
+pub struct Coverage<'a> {
     facts: &'a Facts,
     entries: &'a [Entry],
     /// By their sentence: the requirements that quote it.
@@ -38,7 +39,7 @@ pub(crate) struct Coverage<'a> {
 
 impl<'a> Coverage<'a> {
     /// Joins facts with the requirements and entries of this crate.
-    pub(crate) fn of(facts: &'a Facts) -> Self {
+    pub fn of(facts: &'a Facts) -> Self {
         Self::with(
             facts,
             &quotes().collect::<Vec<_>>(),
@@ -64,7 +65,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// Returns the entry of a sentence that no requirement of its version quotes.
-    pub(crate) fn reason(&self, page: &str, sentence: &str) -> Option<String> {
+    pub fn reason(&self, page: &str, sentence: &str) -> Option<String> {
         if self.quoting.contains_key(&(version(page), sentence)) {
             return None;
         }
@@ -108,7 +109,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// Returns what is wrong with the entries, and the sentences without requirement and entry.
-    pub(crate) fn problems(&self) -> Vec<String> {
+    pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut strengths: BTreeMap<&str, BTreeMap<Version, Strength>> = BTreeMap::new();
         for (page, hash, strength) in self.facts.normative() {
@@ -199,7 +200,7 @@ impl<'a> Coverage<'a> {
 
     /// Returns how many sentences are judged, as a table of Markdown with a line for each version and
     /// source.
-    pub(crate) fn table(&self) -> String {
+    pub fn table(&self) -> String {
         let mut counts: BTreeMap<_, BTreeMap<&str, (Strength, Judged)>> = BTreeMap::new();
         for (page, hash, strength) in self.facts.normative() {
             let sentences = counts.entry(source(page)).or_default();

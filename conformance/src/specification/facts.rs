@@ -242,7 +242,7 @@ fn covered(page: &Page, quote: &Quote) -> BTreeSet<String> {
 
 impl Sentence {
     /// Returns the hash by which the sentence is known.
-    pub(crate) fn hash(&self) -> String {
+    pub fn hash(&self) -> String {
         hash(&self.text)
     }
 }

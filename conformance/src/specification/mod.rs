@@ -19,10 +19,10 @@ mod schema;
 use std::sync::LazyLock;
 
 pub use self::citation::address;
-pub(crate) use self::coverage::Coverage;
+pub use self::coverage::Coverage;
 pub use self::facts::{Changes, Facts, Release};
 pub use self::page::{Page, Sentence, Strength};
-pub(crate) use self::schema::read as schemas;
+pub use self::schema::read as schemas;
 
 use crate::requirements::{Check, Tier};
 use crate::wire::{Party, Version};

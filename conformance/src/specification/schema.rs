@@ -22,7 +22,7 @@ pub(super) fn is_schema(page: &str) -> bool {
 ///
 /// # Errors
 /// When a file cannot be read, or is no JSON.
-pub(crate) fn read(folder: &Path) -> io::Result<(Vec<Page>, String)> {
+pub fn read(folder: &Path) -> io::Result<(Vec<Page>, String)> {
     let (mut all, mut bytes) = (Vec::new(), Vec::new());
     for (version, name) in SCHEMAS {
         let file = folder.join(version).join("schema.json");

@@ -17,7 +17,7 @@ pub(crate) mod v2;
 pub(crate) mod within;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub use self::filter::{Filter, Passing, Rewrite, Rewriter, Tap, Until};
@@ -28,10 +28,9 @@ use self::running::Behind;
 pub(crate) use self::running::rewritten;
 pub use self::running::{Applied, Traffic};
 pub(crate) use self::tail::Tail;
+use crate::Result;
 #[cfg(all(unix, feature = "remote"))]
 pub use crate::transport::{Endpoint, EndpointError};
-use crate::wire::Version;
-use crate::{Error, Result};
 
 /// An agent, and how it is started.
 #[derive(Clone, Debug)]
@@ -121,23 +120,6 @@ impl Target {
             Start::Url(agent) => Some(agent),
             _ => None,
         }
-    }
-
-    /// The reference agent as a child of this program, which keeps its sessions in the folder
-    /// `sessions`.
-    ///
-    /// # Errors
-    /// When the program cannot tell where it is.
-    pub fn reference(version: Version, sessions: &Path) -> Result<Self> {
-        let program = std::env::current_exe().map_err(|source| Error::Start {
-            command: "acp-conformance reference-agent".into(),
-            source,
-        })?;
-        let words = ["reference-agent", "--protocol", version.as_str()];
-        let mut command = vec![program.into()];
-        command.extend(words.map(OsString::from));
-        command.extend(["--sessions".into(), sessions.into()]);
-        Ok(Self::command(command))
     }
 
     /// The reference agent of version 2 within this process, without a child. Its connections share

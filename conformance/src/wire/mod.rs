@@ -25,7 +25,7 @@ pub use self::agreement::{Basis, Schemas};
 pub use self::envelope::{
     Answer, Defect, Message, describe, excerpt, read as read_envelope, shorten,
 };
-pub(crate) use self::error_code::{error_code, is_invalid_request};
+pub(crate) use self::error_code::{UNSUPPORTED_PROTOCOL_VERSION, error_code, is_invalid_request};
 pub use self::excerpt::excerpt_around;
 pub(crate) use self::facts::{attachment, capability, login, sets_up};
 pub use self::finding::{Excuse, Finding, FindingKind};

@@ -22,6 +22,7 @@ fn has_test(workspace: &Path, package: &str, module: &str, test: &str) -> bool {
     let rooms = match package {
         "files" => &["sdk/files"][..],
         "client" => &["client", "client/cli"],
+        "conformance" => &["conformance", "conformance/cli"],
         "server" => &[
             "server",
             "server/cli",

@@ -1,29 +1,11 @@
-//! The command as its users run it: arguments in, text and exit code out.
+//! The checks of agents, proven by mutants, and what the crate promises of itself.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod agent;
-mod check;
-mod client;
-mod command;
-mod compare;
-#[cfg(unix)]
-mod fair;
-#[cfg(unix)]
-mod faulty;
 mod field;
+mod independence;
 #[cfg(unix)]
-mod hostile;
+mod lanes;
+#[cfg(unix)]
 mod matrix;
 #[cfg(unix)]
-mod proxy;
-#[cfg(unix)]
-mod script;
-#[cfg(unix)]
-mod setup;
-mod spoken;
-#[cfg(unix)]
-mod transcripts;
-#[cfg(unix)]
 mod v2;
-#[cfg(unix)]
-mod v2_client;

@@ -5,7 +5,6 @@
 //! these bytes cannot change the verdict.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
@@ -18,6 +17,8 @@ use acp_conformance::wire::{Party, Schema, Version};
 use acp_reference_agent::Reference;
 use acp_server::Link;
 use acp_server::store::MemoryStore;
+
+use crate::lanes::in_lanes;
 
 /// Requirements that no filter can break, with the test that proves the check in both versions: an
 /// agent behind a filter is none that could outlive its input.
@@ -61,24 +62,6 @@ const PATIENT: Limits = Limits {
 /// How many connections a run has before those of its requirements. They are the same whatever is
 /// run, so they cannot set requirements apart.
 const PREFLIGHT: usize = 1;
-
-/// How many mutants are run at once: most of the time goes into waiting for what must not come.
-const LANES: usize = 6;
-
-/// Performs something for each of these, several at once, and joins the results.
-pub(crate) fn in_lanes<T: Sync, R: Send>(all: &[T], perform: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let lane = || {
-        let index = || next.fetch_add(1, Ordering::Relaxed);
-        let numbers = std::iter::from_fn(|| all.get(index()));
-        numbers.map(&perform).collect::<Vec<_>>()
-    };
-    std::thread::scope(|scope| {
-        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
-        let results = lanes.into_iter().map(|lane| lane.join().unwrap());
-        results.flatten().collect()
-    })
-}
 
 /// Runs requirements against an agent in this process, all if none is named.
 fn within(version: Version, target: Target, only: &[&str], limits: Limits) -> Report {

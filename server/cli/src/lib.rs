@@ -195,3 +195,8 @@ async fn manage(sessions: Sessions) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+/// Compiles the examples of the guide to the network, which are about both sides.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/remote.md")]
+struct RemoteGuide;

@@ -1,14 +1,12 @@
 //! Clients of version 2: what they must obey, the scenarios that show it, how an agent of version 2
-//! acts them, and a client to compare with.
+//! acts them.
 
 mod act;
 mod arrays;
-mod reference;
 mod rows;
 mod scenarios;
 
 pub(super) use self::act::{accept_prompt, end_turn};
-pub(crate) use self::reference::run as reference;
 pub(super) use self::scenarios::SCENES;
 use super::table::ClientCheck;
 use super::{choices, ids, pages, questions, requests};

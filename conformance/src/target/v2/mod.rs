@@ -15,14 +15,13 @@ use std::io::{BufRead, Write};
 use std::sync::LazyLock;
 
 use acp_sdk::ErrorCode;
-use acp_sdk::v2::error_codes::UNSUPPORTED_PROTOCOL_VERSION;
 use serde_json::{Map, Value, json};
 
 use self::settings::{Settings, commands};
-pub(crate) use self::store::Store;
+pub use self::store::Store;
 use self::store::Stored;
 use self::words::Work;
-use crate::wire::{Party, Schema, Verdict, Version};
+use crate::wire::{Party, Schema, UNSUPPORTED_PROTOCOL_VERSION, Verdict, Version};
 
 /// What it takes for valid; `None` if the document as shipped could not be read.
 static SCHEMA: LazyLock<Option<Schema>> = LazyLock::new(|| Schema::of(Version::V2).ok());
@@ -31,11 +30,7 @@ static SCHEMA: LazyLock<Option<Schema>> = LazyLock::new(|| Schema::of(Version::V
 ///
 /// # Errors
 /// When reading or writing fails.
-pub(crate) fn serve(
-    store: &Store,
-    input: impl BufRead,
-    mut output: impl Write,
-) -> std::io::Result<()> {
+pub fn serve(store: &Store, input: impl BufRead, mut output: impl Write) -> std::io::Result<()> {
     let mut agent = Agent {
         store: store.clone(),
         ..Agent::default()

@@ -18,7 +18,7 @@ const SESSIONS: usize = 10_000;
 
 /// Sessions by id. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Store {
+pub struct Store {
     inner: Arc<Mutex<Inner>>,
     folder: Option<Arc<Folder>>,
 }
@@ -52,7 +52,7 @@ impl Store {
     ///
     /// # Errors
     /// When the folder cannot be created.
-    pub(crate) fn in_folder(path: &Path) -> io::Result<Self> {
+    pub fn in_folder(path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let started = now.unwrap_or_default().as_nanos();

@@ -30,7 +30,7 @@ fn verdicts(report: &Value) -> impl Iterator<Item = (&str, &str)> {
 #[tokio::test]
 async fn all_that_passes_locally_passes_at_a_url() {
     let host = Host::start().await;
-    let profile = concat!(env!("CARGO_MANIFEST_DIR"), "/src/harness/reference.toml");
+    let profile = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/harness/reference.toml");
     let local = report(&[]).await;
     for scheme in SCHEMES {
         let url = host.url(scheme);

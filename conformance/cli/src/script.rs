@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use super::failed;
-use crate::script::{Failure, Played, Script, Wire, play};
-use crate::{Error, Result};
+use crate::failed;
+use acp_conformance::script::{Failure, Played, Script, Wire, play};
+use acp_conformance::{Error, Result};
 
 /// Play a scripted peer, which can say and do what no SDK would
 ///
@@ -43,7 +43,7 @@ use crate::{Error, Result};
 /// member that is not there, and "{more}", last in an array, further items.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_long_help = EXAMPLE)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// The script
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -87,8 +87,8 @@ const EXAMPLE: &str = r#"Example: a prompt that is cut in two, and an agent that
 
 Exit codes: 0 all steps done, 1 a step failed, 2 usage or failure; or that of `die`"#;
 
-pub(super) fn run(args: &Args) -> ExitCode {
-    super::orphan_reaper::protect();
+pub(crate) fn run(args: &Args) -> ExitCode {
+    crate::orphan_reaper::protect();
     match played(args) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(failure)) => {

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Verdict;
-use super::outputs::{Chosen, Outputs};
-use crate::clients::{self, ClientEnv};
+use crate::Verdict;
+use crate::outputs::{Chosen, Outputs};
 use crate::progress::Progress;
-use crate::report::{Document, Rerun, RunInfo};
-use crate::requirements::Choice;
-use crate::wire::{Schema, Version};
-use crate::{Error, Result};
+use crate::reference_client;
+use acp_conformance::clients::{self, ClientEnv};
+use acp_conformance::report::{Document, Rerun, RunInfo};
+use acp_conformance::requirements::Choice;
+use acp_conformance::wire::{Schema, Version};
+use acp_conformance::{Error, Result};
 
 /// How long a scenario may take, in seconds, unless it is said otherwise.
 const TIMEOUT: f64 = 30.0;
@@ -40,7 +41,7 @@ const PROMPT: &str = "Hello, agent";
 /// Where a turn is to be cancelled, the client is interrupted as by Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// The client's command; the bundled client by default
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -51,10 +52,10 @@ pub(super) struct Args {
     #[command(flatten)]
     chosen: Chosen,
     /// The version of the protocol to test: 1, or 2 for the draft, as far as it is covered
-    #[arg(long, value_name = "N", default_value = "1", value_parser = super::version)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = crate::version)]
     protocol: Version,
     /// How long a scenario may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT, value_parser = super::agent::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT, value_parser = crate::agent::seconds)]
     timeout: f64,
     /// A word of the command, and what to say instead so that the client declares no
     /// terminals: for the scenario about clients without
@@ -77,7 +78,7 @@ pub(super) struct Args {
 
 /// Act a scenario as the agent of a client under test
 #[derive(Debug, clap::Args)]
-pub(super) struct ActArgs {
+pub(crate) struct ActArgs {
     scenario: String,
     record: PathBuf,
 }
@@ -106,9 +107,9 @@ const APPROVE: &str = "--approve-all";
 /// How the bundled client lists sessions.
 const LISTING: [&str; 3] = [CLIENT, "sessions", "list"];
 
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     #[cfg(unix)]
-    super::orphan_reaper::protect();
+    crate::orphan_reaper::protect();
     args.outputs.probe()?;
     let known = args.chosen.known()?;
     let program = std::env::current_exe().map_err(|source| Error::Start {
@@ -253,12 +254,12 @@ fn again(args: &Args) -> String {
     if args.timeout != TIMEOUT {
         words.extend(["--timeout".into(), args.timeout.to_string().into()]);
     }
-    super::outputs::again(words, &args.command)
+    crate::outputs::again(words, &args.command)
 }
 
 /// Be a client of version 2 without any type of this project
 #[derive(Debug, clap::Args)]
-pub(super) struct V2Args {
+pub(crate) struct V2Args {
     /// Ask somebody who never answers for permission, instead of granting it
     #[arg(long)]
     asking: bool,
@@ -267,39 +268,39 @@ pub(super) struct V2Args {
     command: Vec<OsString>,
 }
 
-pub(super) fn v2_client(args: &V2Args) -> Result<Verdict> {
-    clients::reference(&args.prompt, args.asking, &args.command).map(Verdict::of)
+pub(crate) fn v2_client(args: &V2Args) -> Result<Verdict> {
+    reference_client::run(&args.prompt, args.asking, &args.command).map(Verdict::of)
 }
 
 /// Start a client on a terminal
 #[cfg(unix)]
 #[derive(Debug, clap::Args)]
-pub(super) struct TerminalArgs {
+pub(crate) struct TerminalArgs {
     name: PathBuf,
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
 
 #[cfg(unix)]
-pub(super) fn on_terminal(args: &TerminalArgs) -> Result<Verdict> {
+pub(crate) fn on_terminal(args: &TerminalArgs) -> Result<Verdict> {
     clients::on_terminal(&args.name, &args.command)?;
     Ok(Verdict::Conformant)
 }
 
-pub(super) fn act(args: &ActArgs) -> Result<Verdict> {
+pub(crate) fn act(args: &ActArgs) -> Result<Verdict> {
     clients::act(&args.scenario, &args.record)?;
     Ok(Verdict::Conformant)
 }
 
 /// Break the bundled client: pass on what it and its agent say, changed
 #[derive(Debug, clap::Args)]
-pub(super) struct BrokenArgs {
+pub(crate) struct BrokenArgs {
     name: String,
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
 
-pub(super) fn broken(args: &BrokenArgs) -> Result<Verdict> {
+pub(crate) fn broken(args: &BrokenArgs) -> Result<Verdict> {
     clients::filter(&args.name, &args.command)?;
     Ok(Verdict::Conformant)
 }

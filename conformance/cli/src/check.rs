@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::{Verdict, write_json};
-use crate::judge::{self, CheckOptions, Diagnostic, Level, Spoken, Summary, Tally};
 use crate::progress::Progress;
-use crate::transcript::{self, LINE_LIMIT};
-use crate::wire::{Basis, Party, Schemas, Version};
-use crate::{Error, Result};
+use crate::{Verdict, write_json};
+use acp_conformance::judge::{self, CheckOptions, Diagnostic, Level, Spoken, Summary, Tally};
+use acp_conformance::transcript::{self, LINE_LIMIT};
+use acp_conformance::wire::{Basis, Party, Schemas, Version};
+use acp_conformance::{Error, Result};
 
 /// Check recorded traffic, message by message
 ///
@@ -33,7 +33,7 @@ use crate::{Error, Result};
 /// and by version 1 where it has none, which is then said. In version 2 the entries of a
 /// batch are judged one by one.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Files, and folders to search for *.jsonl and *.ndjson
     #[arg(required = true, value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
@@ -41,7 +41,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "PARTY")]
     from: Option<Target>,
     /// The version of the protocol to judge by, 1, or 2 for the draft, whatever `initialize` says
-    #[arg(long, value_name = "N", value_parser = super::version)]
+    #[arg(long, value_name = "N", value_parser = crate::version)]
     protocol: Option<Version>,
     /// Whose errors decide the verdict; both parties' by default
     #[arg(long, value_name = "PARTY")]
@@ -78,7 +78,7 @@ impl From<Target> for Party {
 /// A line of `--json`.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub(super) enum Entry<'a> {
+pub(crate) enum Entry<'a> {
     Finding {
         file: &'a str,
         #[serde(flatten)]
@@ -97,7 +97,7 @@ pub(super) enum Entry<'a> {
     },
 }
 
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let files = transcript::files(&args.paths)?;
     let schemas = Schemas::given(args.protocol)?;
     let size = |path: &PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
@@ -273,13 +273,13 @@ fn counts(tally: Tally) -> String {
 
 /// Whether messages were judged by a version that nobody named.
 #[cfg(unix)]
-pub(super) fn is_assumed(summary: Summary) -> bool {
+pub(crate) fn is_assumed(summary: Summary) -> bool {
     let assumed = |spoken: Spoken| spoken.basis == Basis::Assumed;
     summary.messages() > 0 && summary.protocol.is_some_and(assumed)
 }
 
 /// The version that messages were judged by, unless there was nothing to judge.
-pub(super) fn spoken(summary: Summary) -> String {
+pub(crate) fn spoken(summary: Summary) -> String {
     let Some(Spoken { version, basis }) = summary.protocol else {
         return String::new();
     };
@@ -294,7 +294,7 @@ pub(super) fn spoken(summary: Summary) -> String {
     }
 }
 
-pub(super) fn findings(summary: Summary) -> String {
+pub(crate) fn findings(summary: Summary) -> String {
     let parts: Vec<String> = [
         (summary.errors, "error"),
         (summary.warnings, "warning"),

@@ -4,25 +4,25 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::orphan_reaper;
+use acp_conformance::orphan_reaper;
 
 /// How long agents may take to end after their input, and again after `SIGTERM`.
 const GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// How long agents may take to end, in seconds
-    #[arg(value_parser = super::proxy::seconds)]
+    #[arg(value_parser = crate::proxy::seconds)]
     grace: Duration,
 }
 
-pub(super) fn run(args: &Args) -> ExitCode {
+pub(crate) fn run(args: &Args) -> ExitCode {
     orphan_reaper::stand(io::stdin().lock(), args.grace);
     ExitCode::SUCCESS
 }
 
 /// From now on, agents that are tested do not outlive this process.
-pub(super) fn protect() {
+pub(crate) fn protect() {
     // Without a guard, killing the suite leaves its agents to the end of their input.
     let guarded =
         std::env::current_exe().and_then(|program| orphan_reaper::protect(&program, GRACE));

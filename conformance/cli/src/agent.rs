@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Verdict;
-use super::outputs::{Chosen, Outputs};
-use super::remote::RemoteArgs;
-use crate::fuzz;
-use crate::harness::{Conditions, Env, Profile, Unresponsive};
-use crate::mutants;
+use crate::Verdict;
+use crate::outputs::{Chosen, Outputs};
 use crate::progress::Progress;
-use crate::report::{Document, Rerun, RunInfo};
-use crate::suite::{self, Effort, Options, QuickLimits};
-use crate::target::Target;
-use crate::wire::{Party, Schema, Version};
-use crate::workdir::Workdir;
-use crate::{Error, Result};
+use crate::remote::RemoteArgs;
+use acp_conformance::fuzz;
+use acp_conformance::harness::{Conditions, Env, Profile, Unresponsive};
+use acp_conformance::internal::Workdir;
+use acp_conformance::mutants;
+use acp_conformance::report::{Document, Rerun, RunInfo};
+use acp_conformance::suite::{self, Effort, Options, QuickLimits};
+use acp_conformance::target::Target;
+use acp_conformance::wire::{Party, Schema, Version};
+use acp_conformance::{Error, Result};
 
 /// How many agents run at once, unless they take long to start.
 const JOBS: u16 = 4;
@@ -58,7 +58,7 @@ const REFERENCE: &str = "reference";
 /// answer to initialize.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// The agent's command; the bundled reference agent by default
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "url")]
     command: Vec<OsString>,
@@ -67,7 +67,7 @@ pub(super) struct Args {
     #[command(flatten)]
     chosen: Chosen,
     /// Test this version of the protocol: 1, or 2 for the draft
-    #[arg(long, value_name = "N", default_value = "1", value_parser = super::version)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = crate::version)]
     protocol: Version,
     /// Wait so many seconds for an answer [default: 5, or 5 times what the first session took, at most 30]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -127,7 +127,7 @@ pub(super) struct Args {
 }
 
 /// A number of seconds that makes sense as a limit.
-pub(super) fn seconds(text: &str) -> Result<f64, String> {
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if (0.05..=3600.0).contains(&value) => Ok(value),
         _ => Err("a number of seconds from 0.05 to 3600".into()),
@@ -142,9 +142,9 @@ fn variable(text: &str) -> Result<(OsString, OsString), String> {
     }
 }
 
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     #[cfg(unix)]
-    super::orphan_reaper::protect();
+    crate::orphan_reaper::protect();
     args.outputs.probe()?;
     let known = args.chosen.known()?;
     let workdir = Workdir::new()?;
@@ -185,7 +185,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     };
     let prompts = suite::estimate(&env, &options)?;
     #[cfg(unix)]
-    super::interruption::watch_signals(&env.conditions.interruption);
+    crate::interruption::watch_signals(&env.conditions.interruption);
     // Nobody may read it.
     let _ = writeln!(io::stderr(), "acp-conformance: up to {prompts} prompts");
     let mut progress = Progress::checks();
@@ -218,11 +218,24 @@ fn fuzzed(args: &Args, env: &Arc<Env>, count: u64, out: &mut dyn Write) -> Resul
     Ok(Verdict::of(report.failures.is_empty()))
 }
 
+/// The reference agent as a child of this program, which keeps its sessions in a folder.
+fn reference(version: Version, sessions: &Path) -> Result<Target> {
+    let program = std::env::current_exe().map_err(|source| Error::Start {
+        command: "acp-conformance reference-agent".into(),
+        source,
+    })?;
+    let words = ["reference-agent", "--protocol", version.as_str()];
+    let mut command = vec![program.into()];
+    command.extend(words.map(OsString::from));
+    command.extend(["--sessions".into(), sessions.into()]);
+    Ok(Target::command(command))
+}
+
 /// `sessions` is the folder in which the reference agent keeps its sessions.
 fn target(args: &Args, sessions: &Path) -> Result<Target> {
     let target = match (args.remote.target()?, args.command.as_slice()) {
         (Some(remote), _) => remote,
-        (None, []) => Target::reference(args.protocol, sessions)?,
+        (None, []) => reference(args.protocol, sessions)?,
         (None, command) => {
             let mut target = Target::command(command.to_vec());
             if let Some(folder) = &args.cwd {
@@ -280,7 +293,7 @@ fn again(args: &Args) -> String {
         words.push("--allow-privileged".into());
     }
     words.extend(args.remote.again());
-    super::outputs::again(words, &args.command)
+    crate::outputs::again(words, &args.command)
 }
 
 fn profile(args: &Args) -> Result<Profile> {

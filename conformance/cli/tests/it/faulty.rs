@@ -63,7 +63,7 @@ fn program() -> PathBuf {
     program.pop();
     program.set_file_name("examples");
     let program = program.join("faulty");
-    let advice = "build it by `cargo build -p acp-conformance --example faulty`";
+    let advice = "build it by `cargo build -p acp-conformance-cli --example faulty`";
     assert!(
         program.exists(),
         "{} is missing: {advice}",
@@ -272,7 +272,7 @@ fn each_defect_is_caught_or_missed_as_recorded() {
 
 #[test]
 fn the_page_shows_the_data() {
-    let (data, page) = (data(), folder().join("../docs/faulty-agents.md"));
+    let (data, page) = (data(), folder().join("../../docs/faulty-agents.md"));
     let old = std::fs::read_to_string(&page).unwrap_or_default();
     let head = old.split("\n## ").next().unwrap_or_default().trim_end();
     let mut text = format!("{head}\n");

@@ -1,9 +1,9 @@
 //! Agents and clients with one defect each, to test the conformance suite from outside.
 //!
 //! ```sh
-//! cargo build -p acp-conformance --example faulty
+//! cargo build -p acp-conformance-cli --example faulty
 //! target/debug/examples/faulty list
-//! acp-conformance agent --profile conformance/examples/faulty/profile.toml \
+//! acp-conformance agent --profile conformance/cli/examples/faulty/profile.toml \
 //!     -- target/debug/examples/faulty agent cancel-is-error
 //! acp-conformance client -- target/debug/examples/faulty client read-window {cwd} {prompt} -- {agent}
 //! ```

@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::Result;
-use crate::target::Target;
+use acp_conformance::Result;
+use acp_conformance::target::Target;
 
 /// Where the agent is, and what its server wants to see.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
-pub(super) struct RemoteArgs {
+pub(crate) struct RemoteArgs {
     /// Test the agent at this URL instead of a command: http, https, ws or wss. Its sessions work in a
     /// folder of this machine, which the server must share
     #[arg(long, value_name = "URL")]
@@ -37,12 +37,12 @@ pub(super) struct RemoteArgs {
 }
 
 impl RemoteArgs {
-    pub(super) fn is_given(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         self.url.is_some()
     }
 
     /// Returns the agent at the URL, if there is one.
-    pub(super) fn target(&self) -> Result<Option<Target>> {
+    pub(crate) fn target(&self) -> Result<Option<Target>> {
         match &self.url {
             Some(url) => self.at(url).map(Some),
             None => Ok(None),
@@ -51,12 +51,12 @@ impl RemoteArgs {
 
     #[cfg(all(unix, feature = "remote"))]
     fn at(&self, url: &str) -> Result<Target> {
-        use crate::target::{Endpoint, EndpointError};
+        use acp_conformance::target::{Endpoint, EndpointError};
         let token = match &self.token_file {
             Some(path) => {
                 let path = path.clone();
                 let token = read_token(&path);
-                Some(token.map_err(|source| crate::Error::Read { path, source })?)
+                Some(token.map_err(|source| acp_conformance::Error::Read { path, source })?)
             }
             None => std::env::var_os("ACP_TOKEN").map(|it| it.to_string_lossy().into_owned()),
         };
@@ -88,11 +88,11 @@ impl RemoteArgs {
 
     #[cfg(not(all(unix, feature = "remote")))]
     fn at(&self, _: &str) -> Result<Target> {
-        Err(crate::Error::NoRemote)
+        Err(acp_conformance::Error::NoRemote)
     }
 
     /// Returns the options as they were given, except headers, which may be secrets.
-    pub(super) fn again(&self) -> Vec<OsString> {
+    pub(crate) fn again(&self) -> Vec<OsString> {
         let options = [
             ("--url", self.url.clone().map(OsString::from)),
             ("--token-file", self.token_file.clone().map(OsString::from)),

@@ -3,11 +3,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::Verdict;
-use super::outputs::{print, save};
-use crate::Result;
-use crate::report;
-use crate::report::compare::{Comparison, html_comparison, markdown_comparison, text_comparison};
+use crate::Verdict;
+use crate::outputs::{print, save};
+use acp_conformance::Result;
+use acp_conformance::report;
+use acp_conformance::report::compare::{
+    Comparison, html_comparison, markdown_comparison, text_comparison,
+};
 
 /// Compare reports: on several agents, on several clients, or on one over time
 ///
@@ -20,7 +22,7 @@ use crate::report::compare::{Comparison, html_comparison, markdown_comparison, t
 /// The exit code says whether they could be compared, and with --fail-on-regression also whether
 /// there is a regression (1).
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// The reports, two or more; the first is what the last is compared with
     #[arg(value_name = "REPORT", required = true, num_args = 2..)]
     reports: Vec<PathBuf>,
@@ -39,12 +41,12 @@ pub(super) struct Args {
     html: Option<PathBuf>,
 }
 
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let read = |path: &PathBuf| Ok((path.clone(), report::read(path)?));
     let reports = args.reports.iter().map(read).collect::<Result<Vec<_>>>()?;
     let comparison = Comparison::of(&reports)?;
     let json = match &args.json {
-        Some(path) => Some((path, super::json(&comparison)?)),
+        Some(path) => Some((path, crate::json(&comparison)?)),
         None => None,
     };
     let markdown = args.markdown.as_ref();

@@ -15,7 +15,7 @@ use acp_conformance::wire::{Judged, Party, Schema, Version};
 use serde_json::Value;
 
 use crate::command::{Ran, acp_conformance};
-use crate::matrix::in_lanes;
+use crate::lanes::in_lanes;
 
 #[test]
 fn the_bundled_client_is_conformant_in_both_versions_and_skips_nothing() {

@@ -3,15 +3,15 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::Verdict;
-use super::outputs::save;
-use crate::report;
-use crate::wire::Version;
-use crate::{Error, Result};
+use crate::Verdict;
+use crate::outputs::save;
+use acp_conformance::report;
+use acp_conformance::wire::Version;
+use acp_conformance::{Error, Result};
 
 /// List the requirements
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -20,11 +20,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "protocol"])]
     pages: Option<PathBuf>,
     /// The version of the protocol: 1, or 2 for the draft
-    #[arg(long, value_name = "N", default_value = "1", value_parser = super::version)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = crate::version)]
     protocol: Version,
 }
 
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     if let Some(folder) = &args.pages {
         std::fs::create_dir_all(folder).map_err(|source| Error::Write {
             path: folder.clone(),
@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
             save(&folder.join(&page.file), &page.text)?;
         }
     } else if args.json {
-        super::write_json(out, &report::Listed::of(args.protocol))?;
+        crate::write_json(out, &report::Listed::of(args.protocol))?;
     } else {
         let text = report::list(args.protocol);
         out.write_all(text.as_bytes()).map_err(Error::Output)?;

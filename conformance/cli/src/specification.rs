@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Verdict;
-use crate::specification::{self, Coverage, Facts, PINNED, Page, Quote, Release};
-use crate::{Error, Result};
+use crate::Verdict;
+use acp_conformance::specification::{self, Coverage, Facts, PINNED, Page, Quote, Release};
+use acp_conformance::{Error, Result};
 
 /// Compare the requirements with the pages and the schemas of the specification
 ///
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// official schemas, as the folder `schema` of the npm package @agentclientprotocol/sdk has them. Every
 /// report names the revision and the schemas that the requirements were verified against.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     command: Action,
 }
@@ -52,7 +52,7 @@ enum Action {
     },
 }
 
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let quotes: Vec<Quote> = specification::quotes().collect();
     let (text, is_same) = match &args.command {
         Action::Changes { dir, schema } => {

@@ -6,16 +6,16 @@ use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::Verdict;
-use crate::harness::Transcripts;
-use crate::report::{self, Document, KnownFinding};
-use crate::requirements::Choice;
-use crate::target::Target;
-use crate::{Error, Result};
+use crate::Verdict;
+use acp_conformance::harness::Transcripts;
+use acp_conformance::report::{self, Document, KnownFinding};
+use acp_conformance::requirements::Choice;
+use acp_conformance::target::Target;
+use acp_conformance::{Error, Result};
 
 /// Options that choose requirements.
 #[derive(Debug, clap::Args)]
-pub(super) struct Chosen {
+pub(crate) struct Chosen {
     /// Run only this requirement, area or tier; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -24,7 +24,7 @@ pub(super) struct Chosen {
     skip: Vec<String>,
     /// Let requirements of the tiers `derived` and `should` decide the verdict too
     #[arg(long)]
-    pub(super) strict: bool,
+    pub(crate) strict: bool,
     /// Accept the findings in this TOML file, each an `id` and a `reason` under `[[known]]`: they stay
     /// in the report and do not decide; entries that pass now are reported as stale
     #[arg(long, value_name = "FILE")]
@@ -33,7 +33,7 @@ pub(super) struct Chosen {
 
 /// Options that say where the report goes.
 #[derive(Debug, clap::Args)]
-pub(super) struct Outputs {
+pub(crate) struct Outputs {
     /// Write the report as JSON to a file, or print it instead of the text
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
@@ -68,7 +68,7 @@ fn badge(name: &str) -> Result<PathBuf, String> {
 
 impl Chosen {
     /// The requirements to run.
-    pub(super) fn choice(&self) -> Choice {
+    pub(crate) fn choice(&self) -> Choice {
         Choice {
             only: self.only.clone(),
             skip: self.skip.clone(),
@@ -76,7 +76,7 @@ impl Chosen {
     }
 
     /// The findings that are accepted.
-    pub(super) fn known(&self) -> Result<Vec<KnownFinding>> {
+    pub(crate) fn known(&self) -> Result<Vec<KnownFinding>> {
         match &self.known {
             Some(path) => KnownFinding::read(path),
             None => Ok(Vec::new()),
@@ -84,7 +84,7 @@ impl Chosen {
     }
 
     /// The options `--strict` and `--known`, as far as they were given.
-    pub(super) fn verdict_options(&self) -> Vec<OsString> {
+    pub(crate) fn verdict_options(&self) -> Vec<OsString> {
         let strict = self.strict.then(|| "--strict".into());
         let known = self.known.iter();
         let known = known.flat_map(|path| ["--known".into(), path.clone().into_os_string()]);
@@ -94,7 +94,7 @@ impl Chosen {
 
 impl Outputs {
     /// Makes sure that the files can be written, while there is no report to lose.
-    pub(super) fn probe(&self) -> Result<()> {
+    pub(crate) fn probe(&self) -> Result<()> {
         let paths = self.formats().map(|(path, _)| path);
         let others = self.html.iter().chain(&self.badge);
         let paths = paths.chain(others.map(PathBuf::as_path));
@@ -121,13 +121,13 @@ impl Outputs {
     }
 
     /// Creates the folder for transcripts, if there is to be one.
-    pub(super) fn transcripts(&self) -> Result<Option<Arc<Transcripts>>> {
+    pub(crate) fn transcripts(&self) -> Result<Option<Arc<Transcripts>>> {
         let transcripts = self.transcripts.as_deref().map(Transcripts::create);
         Ok(transcripts.transpose()?.map(Arc::new))
     }
 
     /// Writes the report wherever it is wanted.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         mut report: Document,
         transcripts: Option<&Transcripts>,
@@ -168,7 +168,7 @@ impl Outputs {
 
     fn formats(&self) -> impl Iterator<Item = (&Path, Format)> {
         let formats: [(&Option<PathBuf>, Format); 3] = [
-            (&self.json, super::json),
+            (&self.json, crate::json),
             (&self.markdown, |report| Ok(report::markdown_report(report))),
             (&self.junit, |report| Ok(report::junit(report))),
         ];
@@ -200,7 +200,7 @@ fn link(page: &Path, folder: &Path) -> String {
 
 /// What follows to run one requirement against the same command: these options, and
 /// the command.
-pub(super) fn again(mut options: Vec<OsString>, command: &[OsString]) -> String {
+pub(crate) fn again(mut options: Vec<OsString>, command: &[OsString]) -> String {
     if !command.is_empty() {
         options.push("--".into());
         options.extend(command.iter().cloned());
@@ -214,11 +214,11 @@ pub(super) fn again(mut options: Vec<OsString>, command: &[OsString]) -> String 
 /// Makes a report's text.
 type Format = fn(&Document) -> Result<String>;
 
-pub(super) fn print(out: &mut dyn Write, text: &str) -> Result<()> {
+pub(crate) fn print(out: &mut dyn Write, text: &str) -> Result<()> {
     out.write_all(text.as_bytes()).map_err(Error::Output)
 }
 
-pub(super) fn save(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn save(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).map_err(|source| Error::Write {
         path: path.to_owned(),
         source,

@@ -7,23 +7,23 @@ use std::sync::Arc;
 use acp_reference_agent::Reference;
 use acp_server::store::SqliteStore;
 
-use super::Verdict;
-use crate::target::v2;
-use crate::wire::Version;
-use crate::{Error, Result};
+use crate::Verdict;
+use acp_conformance::internal::{Store, serve};
+use acp_conformance::wire::Version;
+use acp_conformance::{Error, Result};
 
 /// Be the bundled agent
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// The version of the protocol to speak
-    #[arg(long, value_name = "N", default_value = "1", value_parser = super::version)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = crate::version)]
     protocol: Version,
     /// Keep the sessions in this folder, for all processes that name it; otherwise in memory
     #[arg(long, value_name = "DIR")]
     sessions: Option<PathBuf>,
 }
 
-pub(super) fn run(args: &Args) -> Result<Verdict> {
+pub(crate) fn run(args: &Args) -> Result<Verdict> {
     let failed = |source: io::Error| Error::Start {
         command: "the reference agent".into(),
         source,
@@ -55,8 +55,8 @@ fn serve_v1(args: &Args) -> io::Result<()> {
 
 fn serve_v2(args: &Args) -> io::Result<()> {
     let store = match &args.sessions {
-        None => v2::Store::default(),
-        Some(folder) => v2::Store::in_folder(folder)?,
+        None => Store::default(),
+        Some(folder) => Store::in_folder(folder)?,
     };
-    v2::serve(&store, io::stdin().lock(), io::stdout())
+    serve(&store, io::stdin().lock(), io::stdout())
 }

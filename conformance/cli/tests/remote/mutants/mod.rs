@@ -4,7 +4,7 @@
 //! all of them: what is listed fails, and nothing else.
 
 #[expect(dead_code, reason = "the suite needs more of it")]
-#[path = "../../../src/transport/frame.rs"]
+#[path = "../../../../src/transport/frame.rs"]
 mod frame;
 mod frames;
 mod http;

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::check::{Entry, findings, is_assumed, spoken};
-use super::{failed, write_json};
-use crate::judge::{Diagnostic, Level};
-use crate::proxy::{self, Options, Outcome};
-use crate::wire::Version;
-use crate::{Error, Result};
+use crate::check::{Entry, findings, is_assumed, spoken};
+use crate::{failed, write_json};
+use acp_conformance::judge::{Diagnostic, Level};
+use acp_conformance::proxy::{self, Options, Outcome};
+use acp_conformance::wire::Version;
+use acp_conformance::{Error, Result};
 
 /// How many findings are written to standard error, so that a stream of them does not
 /// fill an editor's log.
@@ -48,7 +48,7 @@ const TOLD: u64 = 100;
 /// recorded as they are; the transcript is readable by its owner only.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_help = EXIT_CODES)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Write a transcript to this file; {pid} becomes the process id
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -61,7 +61,7 @@ pub(super) struct Args {
     strict: bool,
     /// The version of the protocol to judge by: 1, or 2 for the draft; the one that
     /// `initialize` agrees on by default, and 1 where there is none
-    #[arg(long, value_name = "N", value_parser = super::version)]
+    #[arg(long, value_name = "N", value_parser = crate::version)]
     protocol: Option<Version>,
     /// Print notes too
     #[arg(long)]
@@ -84,7 +84,7 @@ pub(super) struct Args {
 const EXIT_CODES: &str =
     "Exit codes: the agent's; 2 if it cannot be started; with --strict, 1 instead of 0";
 
-pub(super) fn run(args: &Args) -> ExitCode {
+pub(crate) fn run(args: &Args) -> ExitCode {
     match proxied(args) {
         Ok(code) => ExitCode::from(code),
         Err(error) => failed(&error),
@@ -225,7 +225,7 @@ fn numbered(path: &Path) -> PathBuf {
     }
 }
 
-pub(super) fn seconds(text: &str) -> std::result::Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> std::result::Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! The command line: arguments in, result on standard output, exit code out.
+//! The command `acp-conformance`: arguments in, result on standard output, exit code out.
 //!
 //! Exit codes: 0 conformant, 1 not conformant, 2 the suite could not do its work
 //! (usage, files, a command that does not start), 3 incomplete: too little could be judged, or the run
@@ -14,9 +14,11 @@ mod list;
 #[cfg(unix)]
 mod orphan_reaper;
 mod outputs;
+mod progress;
 #[cfg(unix)]
 mod proxy;
 mod reference_agent;
+mod reference_client;
 mod remote;
 #[cfg(unix)]
 mod script;
@@ -29,13 +31,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 
-use crate::report::Conformity;
-use crate::wire::Version;
-use crate::{Error, Result};
+use acp_conformance::report::Conformity;
+use acp_conformance::wire::Version;
+use acp_conformance::{Error, Result};
 
 /// Checks agents, and recorded traffic, against the Agent Client Protocol.
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXIT_CODES)]
+#[command(name = "acp-conformance", version, after_help = EXIT_CODES)]
 struct Args {
     #[command(subcommand)]
     command: Command,
@@ -90,8 +92,7 @@ enum Verdict {
 }
 
 /// Runs the command line of this process.
-#[must_use]
-pub fn main() -> ExitCode {
+fn main() -> ExitCode {
     let args = Args::parse();
     if let Command::ReferenceClient { arguments } = args.command {
         let arguments = std::iter::once("acp".into()).chain(arguments);

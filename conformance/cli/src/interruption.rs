@@ -5,15 +5,15 @@ use std::process::exit;
 
 use rustix::process::Signal;
 
-use crate::harness::Interruption;
-use crate::proxy::signals::{THAT_END, watch};
+use acp_conformance::harness::Interruption;
+use acp_conformance::proxy::signals::{THAT_END, watch};
 
 /// What a shell adds to the number of the signal that has ended a process.
 const ENDED_BY_SIGNAL: i32 = 128;
 
 /// From now on, a signal interrupts the run. The second one ends this process; its agents are ended by
 /// the other process that watches over them.
-pub(super) fn watch_signals(interruption: &Interruption) {
+pub(crate) fn watch_signals(interruption: &Interruption) {
     let interruption = interruption.clone();
     let each = move |signal: Signal| {
         if interruption.interrupt() {

@@ -13,7 +13,7 @@ use std::thread;
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::{Error, Result};
+use acp_conformance::{Error, Result};
 
 /// How many lines of the agent wait to be processed.
 const QUEUE: usize = 1024;
