@@ -41,7 +41,7 @@ pub struct AgentInfo {
     pub logout: Option<bool>,
     /// `_meta` of the capabilities (default: none). The member `acp-sdk` is the server's.
     pub meta: Option<Meta>,
-    /// Prompts by purpose, which `initialize` names in `_meta["acp-sdk"].prompts`, so that
+    /// Prompts by purpose, which `initialize` names in `_meta["acp-conformance"].prompts`, so that
     /// `acp-conformance` knows what to say to an agent that understands no English (default: none).
     pub test_prompts: Vec<(String, String)>,
 }

@@ -54,7 +54,7 @@ const REFERENCE: &str = "reference";
 /// The prompts are texts by word: `hello` is answered with text, `slow` runs until it is
 /// cancelled, `tool` makes a tool call. A profile may have more words: permission, read, relative
 /// (reads input.txt of its working directory), write, terminal, form, url, plan, usage, commands,
-/// and any other for coverage. An agent can name its own in `_meta["acp-sdk"].prompts` of its
+/// and any other for coverage. An agent can name its own in `_meta["acp-conformance"].prompts` of its
 /// answer to initialize.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]

@@ -78,12 +78,15 @@ impl Profile {
     }
 
     /// Takes the words that an agent names in its answer to `initialize`:
-    /// `"_meta": {"acp-sdk": {"prompts": {"hello": "…"}}}`. Other members, and texts that are no
-    /// texts, are ignored: what an agent says permits nothing.
+    /// `"_meta": {"acp-conformance": {"prompts": {"hello": "…"}}}`, or `acp-sdk` instead, as earlier agents
+    /// have it. Other members, and texts that are no texts, are ignored: what an agent says permits
+    /// nothing.
     #[must_use]
     pub fn with_words_of(mut self, agent: Option<&Value>) -> Self {
-        let named = agent.and_then(|agent| agent.pointer("/_meta/acp-sdk/prompts"));
-        let named = named.and_then(Value::as_object).into_iter().flatten();
+        let meta = agent.and_then(|agent| agent.get("_meta"));
+        let named = ["acp-conformance", "acp-sdk"].map(|key| meta?.get(key)?.get("prompts"));
+        let named = named.into_iter().flatten().find_map(Value::as_object);
+        let named = named.into_iter().flatten();
         for (word, text) in named.take(MAX_WORDS) {
             let text = text.as_str().filter(|text| text.len() <= MAX_TEXT);
             if let Some(text) = text.filter(|_| !self.fixed.contains(word)) {
@@ -200,8 +203,15 @@ mod tests {
     fn an_agent_names_words_and_nothing_else() {
         let long = "x".repeat(MAX_TEXT + 1);
         let prompts = json!({"hello": "hi", "slow": 7, "tool": long});
-        let agent = json!({"_meta": {"acp-sdk": {"prompts": prompts, "allow-privileged": true}}});
+        let ours = json!({"prompts": prompts, "allow-privileged": true});
+        let earlier = json!({"_meta": {"acp-sdk": ours}});
+        let agent =
+            json!({"_meta": {"acp-conformance": ours, "acp-sdk": {"prompts": {"hello": "no"}}}});
         let profile = Profile::unknown_agent().with_words_of(Some(&agent));
+        assert_eq!(
+            profile,
+            Profile::unknown_agent().with_words_of(Some(&earlier))
+        );
         assert_eq!(profile.prompts["hello"], "hi");
         let usual = Profile::unknown_agent();
         assert_eq!(profile.prompts["slow"], usual.prompts["slow"]);

@@ -42,7 +42,7 @@ pub struct Options {
     pub adapts_turn_timeout: bool,
     /// Where the traffic of each check goes, if it is kept.
     pub transcripts: Option<Arc<Transcripts>>,
-    /// Whether the agent may name its words in `_meta["acp-sdk"]` of its answer to `initialize`.
+    /// Whether the agent may name its words in `_meta["acp-conformance"]` of its answer to `initialize`.
     pub takes_words: bool,
 }
 

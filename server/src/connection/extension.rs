@@ -35,7 +35,8 @@ pub(super) fn advertised(info: &AgentInfo) -> Meta {
     meta.with("acp-sdk", &ours)
 }
 
-/// Returns the `_meta` of the answer to `initialize`, if the handler names prompts for tests.
+/// Returns the `_meta` of the answer to `initialize`, if the handler names prompts for tests. The key
+/// is that of the suite, which any agent may use.
 pub(super) fn test_prompts(prompts: &[(String, String)]) -> Option<Meta> {
     if prompts.is_empty() {
         return None;
@@ -46,7 +47,7 @@ pub(super) fn test_prompts(prompts: &[(String, String)]) -> Option<Meta> {
     let prompts: serde_json::Map<_, _> = prompts
         .map(|(word, text)| (word.to_owned(), text))
         .collect();
-    Some(Meta::default().with("acp-sdk", &json!({ "prompts": prompts })))
+    Some(Meta::default().with("acp-conformance", &json!({ "prompts": prompts })))
 }
 
 /// Answers a method of ours; `None` if it is none.
