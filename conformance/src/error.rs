@@ -83,6 +83,14 @@ pub enum Error {
         /// What is wrong with it, and what to do.
         reason: String,
     },
+    /// A report does not fit the template of a format, which is a fault of this crate.
+    #[error("cannot render {name}: {reason}; please report this, with the output of `--json`")]
+    Template {
+        /// The template's file.
+        name: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// The command that plays the agent to a client cannot be used.
     #[error(
         "cannot use {program} to play the agent: {reason}; install acp-conformance-cli in this \

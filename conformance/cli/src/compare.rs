@@ -49,17 +49,21 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         Some(path) => Some((path, crate::json(&comparison)?)),
         None => None,
     };
-    let markdown = args.markdown.as_ref();
-    let markdown = markdown.map(|path| (path, markdown_comparison(&comparison)));
-    let html = args.html.as_ref();
-    let html = html.map(|path| (path, html_comparison(&comparison)));
+    let markdown = match &args.markdown {
+        Some(path) => Some((path, markdown_comparison(&comparison)?)),
+        None => None,
+    };
+    let html = match &args.html {
+        Some(path) => Some((path, html_comparison(&comparison)?)),
+        None => None,
+    };
     let made: Vec<_> = [json, markdown, html].into_iter().flatten().collect();
     let printed = |path: &Path| path == Path::new("-");
     for (_, text) in made.iter().filter(|(path, _)| printed(path)) {
         print(out, text)?;
     }
     if !made.iter().any(|(path, _)| printed(path)) {
-        print(out, &text_comparison(&comparison))?;
+        print(out, &text_comparison(&comparison)?)?;
     }
     for (path, text) in made.iter().filter(|(path, _)| !printed(path)) {
         save(path, text)?;

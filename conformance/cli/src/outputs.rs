@@ -145,7 +145,7 @@ impl Outputs {
             }
         }
         if !printed {
-            print(out, &report::text(report))?;
+            print(out, &report::text(report)?)?;
         }
         for (path, format) in self.formats() {
             if path != Path::new("-") {
@@ -155,7 +155,7 @@ impl Outputs {
         if let Some(path) = &self.html {
             let mut report = report.clone();
             report.transcripts = folder.map(|folder| link(path, folder));
-            save(path, &report::html_report(&report))?;
+            save(path, &report::html_report(&report)?)?;
         }
         for path in &self.badge {
             save(path, &report::badge_for(path, report))?;
@@ -169,8 +169,8 @@ impl Outputs {
     fn formats(&self) -> impl Iterator<Item = (&Path, Format)> {
         let formats: [(&Option<PathBuf>, Format); 3] = [
             (&self.json, crate::json),
-            (&self.markdown, |report| Ok(report::markdown_report(report))),
-            (&self.junit, |report| Ok(report::junit(report))),
+            (&self.markdown, report::markdown_report),
+            (&self.junit, report::junit),
         ];
         formats
             .into_iter()

@@ -17,9 +17,6 @@ use crate::wire::Party;
 /// The version of the format that [`Document`] is; it counts the changes.
 pub const VERSION: u32 = 3;
 
-/// What precedes the figures of cancelled turns.
-pub(super) const CANCEL_TIMES: &str = "From session/cancel to the end of the turn";
-
 /// The JSON Schema of a [`Document`].
 pub const SCHEMA: &str = include_str!("../../schema/report.json");
 
@@ -632,14 +629,6 @@ impl Conformity {
             Self::NotConformant => "not conformant",
             Self::Incomplete => "incomplete",
         }
-    }
-}
-
-/// The page and heading of a citation, without the site.
-pub(super) fn place(cite: &str) -> &str {
-    match cite.rsplit_once('/') {
-        Some((_, place)) if !place.is_empty() => place,
-        _ => cite,
     }
 }
 

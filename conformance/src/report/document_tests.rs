@@ -79,7 +79,8 @@ fn must_and_capability_decide_and_should_where_it_is_strict() {
         assert_eq!(found, (lenient, strict), "{}", tier.as_str());
         let of = (run.is_conformant(false), run.is_conformant(true));
         assert_eq!(found, of, "{}", tier.as_str());
-        let junit = super::super::junit(&Document::of_agent(&run, &setting(true, &choice)));
+        let junit =
+            super::super::junit(&Document::of_agent(&run, &setting(true, &choice))).unwrap();
         let failures = format!("failures=\"{}\"", usize::from(!strict));
         assert!(junit.contains(&failures), "{junit}");
         // Said in full, whether it decides or not.
@@ -190,7 +191,7 @@ fn a_report_on_a_client_is_of_its_version_and_counts_its_messages() {
     assert_eq!((document.kind, document.protocol), (Party::Client, 2));
     assert_eq!(document.requirements[0].area, row.scenario);
     assert_eq!(document.requirements[0].transcripts, ["hello.jsonl"]);
-    let text = super::super::text(&document);
+    let text = super::super::text(&document).unwrap();
     let said = "2 messages of the client, 1 of them invalid; 3 of the agent\n";
     assert!(text.contains(said), "{text}");
     assert!(text.contains("client: Client 1; began: 2"), "{text}");

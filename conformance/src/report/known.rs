@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(report.verdict, Conformity::Conformant);
         let stale: Vec<_> = report.stale.iter().map(|entry| entry.id.as_str()).collect();
         assert_eq!(stale, ["modes.set", "no.such"]);
-        let out = text(&report);
+        let out = text(&report).unwrap();
         for what in [
             "ACCEPTED plan.entries (must): it was unkind",
             "  known known for long",
@@ -167,7 +167,7 @@ mod tests {
         ] {
             assert!(out.contains(what), "{what}: {out}");
         }
-        let xml = junit(&report);
+        let xml = junit(&report).unwrap();
         assert!(xml.contains("failures=\"0\""), "{xml}");
         assert!(
             xml.contains("message=\"accepted, must: known for long: "),

@@ -9,32 +9,24 @@ pub mod compare;
 mod date;
 mod document;
 mod escape;
-mod filters;
 mod hints;
-mod html;
-mod junit;
 mod known;
 mod list;
-mod markdown;
-mod page;
 mod pages;
 mod read;
+mod render;
 mod tally;
 #[cfg(test)]
 mod tests;
-mod text;
+mod view;
 
 pub use self::badge::{badge_for, is_badge};
-use self::document::CANCEL_TIMES;
 pub use self::document::{
     Conformity, Document, Entry, MOST_UNDECIDED, Messages, Outcome, Rerun, RunInfo, SCHEMA, VERSION,
 };
-pub use self::html::html_report;
-pub use self::junit::junit;
 pub use self::known::{KnownFinding, Stale};
 pub use self::list::{Listed, list};
-pub use self::markdown::markdown_report;
 pub use self::pages::{AreaPage, area_pages};
 pub use self::read::read;
 pub use self::tally::Tally;
-pub use self::text::{failures_text, text};
+pub use self::view::{failures_text, html_report, junit, markdown_report, text};

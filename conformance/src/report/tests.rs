@@ -9,7 +9,7 @@ use crate::wire::Party;
 
 /// What an agent may say to harm a reader, in a terminal or a browser.
 const HOSTILE: &str =
-    "\u{1b}[2J<script>alert(1)</script> `a`|b ``` \u{202e}\n\n# <img src=x onerror=y>";
+    "\u{1b}[2J<script>alert(1)</script> `a`|b ``` \u{202e}\n\n# <img src=x onerror=y> {{ 7 + 7 }}";
 
 fn entry(id: &str, tier: Tier, verdict: Outcome) -> Entry {
     let told = |text: &str| (verdict != Outcome::Pass).then(|| text.to_owned());
@@ -93,10 +93,10 @@ fn broken() -> Document {
 /// Every format that people read.
 fn formats(report: &Document) -> [(&'static str, String); 4] {
     [
-        ("text", text(report)),
-        ("markdown", markdown_report(report)),
-        ("html", html_report(report)),
-        ("junit", junit(report)),
+        ("text", text(report).unwrap()),
+        ("markdown", markdown_report(report).unwrap()),
+        ("html", html_report(report).unwrap()),
+        ("junit", junit(report).unwrap()),
     ]
 }
 
@@ -128,7 +128,7 @@ fn the_root_cause_comes_first() {
         sent: None,
         came: None,
     });
-    for out in [text(&report), failures_text(&report)] {
+    for out in [text(&report).unwrap(), failures_text(&report).unwrap()] {
         let cause = out.find("\n\nBLOCKED 0 requirements, session: no network\n");
         let failure = out.find("\n\nFAIL ");
         assert!(cause.is_some() && cause < failure, "{out}");
@@ -141,6 +141,7 @@ fn nothing_that_was_said_takes_effect() {
     for (format, out) in formats(&broken()) {
         assert!(!out.contains('\u{1b}'), "{format} acts on a terminal");
         assert!(!out.contains('\u{202e}'), "{format} turns around");
+        assert!(out.contains("{{ 7 + 7 }}"), "{format} takes it for a template");
         if format == "html" || format == "junit" {
             assert!(!out.contains("<script") && !out.contains("<img"), "{out}");
         }
@@ -149,7 +150,7 @@ fn nothing_that_was_said_takes_effect() {
 
 #[test]
 fn markdown_keeps_what_was_said_in_its_place() {
-    let out = markdown_report(&broken());
+    let out = markdown_report(&broken()).unwrap();
     let mut fence = None;
     for line in out.lines() {
         let ticks = line.len() - line.trim_start_matches('`').len();
@@ -183,7 +184,7 @@ fn what_weighs_most_comes_first() {
 
 #[test]
 fn an_empty_line_ends_a_failure_and_stands_in_none() {
-    let out = text(&broken());
+    let out = text(&broken()).unwrap();
     let failure = out
         .split("\n\n")
         .find(|part| part.starts_with("FAIL one.must"));
@@ -195,11 +196,11 @@ fn an_empty_line_ends_a_failure_and_stands_in_none() {
 #[test]
 fn a_failure_that_does_not_decide_is_no_failed_case() {
     let mut report = report("a", &[("one.should", Tier::Should, Outcome::Fail)]);
-    let xml = junit(&report);
+    let xml = junit(&report).unwrap();
     assert!(xml.contains("tests=\"1\" failures=\"0\" errors=\"0\" skipped=\"1\""));
     assert!(xml.contains("<skipped message=\"fail, should: it was unkind"));
     report.strict = true;
-    let xml = junit(&report);
+    let xml = junit(&report).unwrap();
     assert!(xml.contains("tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\""));
     assert!(xml.contains("<failure message=\"it was unkind"), "{xml}");
 }
@@ -210,7 +211,7 @@ fn the_page_says_what_the_check_of_a_failure_does() {
     for entry in &mut report.requirements {
         entry.test = (entry.id == "one.must").then(|| "Sends <a> greeting.".to_owned());
     }
-    let page = html_report(&report);
+    let page = html_report(&report).unwrap();
     assert_eq!(page.matches("<p>Test: ").count(), 1, "{page}");
     assert!(
         page.contains("<p>Test: Sends &lt;a&gt; greeting.</p>"),
@@ -224,8 +225,8 @@ fn a_link_of_a_foreign_report_leads_nowhere() {
     for entry in &mut report.requirements {
         entry.cite = "javascript:alert(1)".to_owned();
     }
-    assert!(!html_report(&report).contains("href=\"javascript"));
-    assert!(!markdown_report(&report).contains("](javascript"));
+    assert!(!html_report(&report).unwrap().contains("href=\"javascript"));
+    assert!(!markdown_report(&report).unwrap().contains("](javascript"));
 }
 
 #[test]
@@ -306,7 +307,7 @@ fn provenance_stands_in_every_format() {
 #[test]
 fn the_times_of_cancelled_turns_are_shown() {
     let report = broken();
-    for out in [text(&report), html_report(&report)] {
+    for out in [text(&report).unwrap(), html_report(&report).unwrap()] {
         let line = "From session/cancel to the end of the turn: \
                     median 0.012 s, longest 1.500 s (turns: 4)";
         assert!(out.contains(line), "{out}");
@@ -318,7 +319,7 @@ fn the_times_of_cancelled_turns_are_shown() {
 
 #[test]
 fn every_requirement_has_one_anchor_and_a_filter() {
-    let page = html_report(&broken());
+    let page = html_report(&broken()).unwrap();
     for id in ["one.info", "one.must", "two.pass", "two.skip"] {
         let anchor = format!(" id=\"{id}\"");
         assert_eq!(page.matches(&anchor).count(), 1, "{id}: {page}");
@@ -348,19 +349,19 @@ fn every_requirement_has_one_anchor_and_a_filter() {
 #[test]
 fn a_page_links_to_transcripts_and_to_nothing_else() {
     let mut report = broken();
-    let page = html_report(&report);
+    let page = html_report(&report).unwrap();
     assert!(
         page.contains("<a href=\"traffic/one.must.jsonl\">one.must.jsonl</a>"),
         "{page}"
     );
     report.transcripts = Some("javascript:alert(1)//\"".to_owned());
-    let page = html_report(&report);
+    let page = html_report(&report).unwrap();
     assert!(
         page.contains("href=\"javascript%3Aalert%281%29//%22/one"),
         "{page}"
     );
     report.transcripts = None;
-    assert!(!html_report(&report).contains("one.must.jsonl"));
+    assert!(!html_report(&report).unwrap().contains("one.must.jsonl"));
 }
 
 #[test]
@@ -377,7 +378,7 @@ fn what_is_skipped_is_listed_by_the_kind_of_its_reason() {
             _ => "the agent does not declare `loadSession`".to_owned(),
         });
     }
-    let text = text(&report);
+    let text = text(&report).unwrap();
     assert!(
         text.contains("not declared:\n           area.row-1, area.row-2,"),
         "{text}"

@@ -67,15 +67,20 @@ pub fn assert_conformant(test: impl Test) {
     };
     let is_blocked = report.root_cause.is_some();
     if report.verdict == Conformity::NotConformant || is_blocked {
-        panic!("{}", report::failures_text(&report));
+        panic!("{}", shown(report::failures_text(&report)));
     }
     if report.with(Outcome::Pass).next().is_none() {
-        panic!("nothing was decided\n{}", report::text(&report));
+        panic!("nothing was decided\n{}", shown(report::text(&report)));
     }
     if let Some(line) = not_exercised(&report) {
         // Nobody may read it.
         let _ = writeln!(std::io::stderr(), "acp-conformance: {line}");
     }
+}
+
+/// The text of a report, or why there is none.
+fn shown(text: Result<String>) -> String {
+    text.unwrap_or_else(|error| error.to_string())
 }
 
 /// Says how much of the table a run that passed has not exercised; `None` if all was.

@@ -34,7 +34,7 @@ fn the_reference_agent_passes_without_a_process() {
     };
     let test = AgentTest::new(agent).profile(Profile::reference().unwrap());
     let report = test.skip(["elicitation"]).strict().run().unwrap();
-    assert!(report.conformant, "{}", report::text(&report));
+    assert!(report.conformant, "{}", report::text(&report).unwrap());
     assert_eq!(report.with(Outcome::Skip).count(), 0);
     let checked = requirements::all().filter(|(area, row)| {
         let is_checked = !matches!(row.check, Check::Excluded(_));
@@ -149,7 +149,7 @@ const NOT_DONE: [&str; 5] = [
 #[test]
 fn a_client_within_this_process_passes() {
     let report = ClientTest::new(sound).strict().run().unwrap();
-    let text = report::text(&report);
+    let text = report::text(&report).unwrap();
     assert!(report.conformant, "{text}");
     assert_eq!(report.with(Outcome::Fail).count(), 0, "{text}");
     assert_eq!(report.with(Outcome::Inconclusive).count(), 0, "{text}");

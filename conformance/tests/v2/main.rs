@@ -48,7 +48,7 @@ where
 #[test]
 fn an_agent_of_version_2_is_tested_in_this_process() {
     let report = example(agent::agent).protocol(Version::V2).run().unwrap();
-    let text = report::text(&report);
+    let text = report::text(&report).unwrap();
     assert_eq!(report.verdict, Conformity::Conformant, "{text}");
     // A small example: it lists all sessions on one page, whatever the cursor, and its errors have no data.
     let failed = report.with(Outcome::Fail).map(|entry| entry.id.as_str());
@@ -125,7 +125,7 @@ fn the_server_passes_in_version_2() {
     let (mut passed, mut checked) = (BTreeSet::new(), BTreeSet::new());
     for tool in ["tool", "permission", "commands"] {
         let report = server(tool).run().unwrap();
-        let text = report::text(&report);
+        let text = report::text(&report).unwrap();
         assert_eq!(report.with(Outcome::Fail).count(), 0, "{tool}: {text}");
         passed.extend(report.with(Outcome::Pass).map(|entry| entry.id.clone()));
         let all = report.requirements.iter();
@@ -219,7 +219,7 @@ async fn talk(agent: Launched) -> client::Result<()> {
 fn a_client_of_version_2_is_tested_in_this_process() {
     let test = ClientTest::new(talk).protocol(Version::V2).strict();
     let report = test.run().unwrap();
-    let text = report::text(&report);
+    let text = report::text(&report).unwrap();
     assert!(report.conformant, "{text}");
     for word in [Outcome::Fail, Outcome::Inconclusive] {
         assert_eq!(report.with(word).count(), 0, "{text}");

@@ -9,20 +9,17 @@
 //! failed, is no difference by itself, and is listed apart.
 
 mod change;
-mod html;
-mod markdown;
 #[cfg(test)]
 mod tests;
-mod text;
+mod view;
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 pub use self::change::Change;
-pub use self::html::html_comparison;
-pub use self::markdown::markdown_comparison;
-pub use self::text::text_comparison;
+pub use self::view::{html_comparison, markdown_comparison, text_comparison};
+use super::render::requirements;
 use super::{Conformity, Document, Entry, Outcome, Tally};
 use crate::requirements::Tier;
 use crate::suite::Coverage;
@@ -316,14 +313,6 @@ impl From<&Entry> for Cell {
             verdict: entry.verdict,
             reason: entry.reason.clone(),
         }
-    }
-}
-
-/// `1 requirement`, `2 requirements`.
-fn requirements(count: usize) -> String {
-    match count {
-        1 => "1 requirement".to_owned(),
-        count => format!("{count} requirements"),
     }
 }
 

@@ -65,7 +65,7 @@ fn what_a_report_lacks_is_absent_and_neither_passed_nor_failed() {
     );
     let all = comparison.subjects[0].all;
     assert_eq!((all.pass, all.fail), (2, 1));
-    let text = text_comparison(&comparison);
+    let text = text_comparison(&comparison).unwrap();
     assert!(
         text.contains("different versions of the suite (1 Old: 0.0.0, 2 New: 0.0.1)"),
         "{text}"
@@ -203,9 +203,9 @@ fn a_failure_says_why_in_every_format() {
 
 fn formats(comparison: &Comparison) -> [String; 3] {
     [
-        text_comparison(comparison),
-        markdown_comparison(comparison),
-        html_comparison(comparison),
+        text_comparison(comparison).unwrap(),
+        markdown_comparison(comparison).unwrap(),
+        html_comparison(comparison).unwrap(),
     ]
 }
 

@@ -1,0 +1,213 @@
+//! The formats of a report, and what their templates are given: its JSON, and what follows from it.
+
+use serde::Serialize;
+
+use super::hints::hints;
+use super::render::render;
+use super::{Document, Entry, Tally};
+use crate::Result;
+use crate::requirements::Tier;
+use crate::suite::{Coverage, UnionUse};
+use crate::wire::Party;
+
+/// Returns the report as a person reads it in a terminal.
+///
+/// # Errors
+/// When it does not fit its template.
+pub fn text(report: &Document) -> Result<String> {
+    render("report.txt", View::of(report))
+}
+
+/// Returns the root cause and the failures, then one line of counts: what a test panics with.
+///
+/// # Errors
+/// When it does not fit its template.
+pub fn failures_text(report: &Document) -> Result<String> {
+    let text = render("failures.txt", View::of(report))?;
+    Ok(text.trim_end().to_owned())
+}
+
+/// Returns the report as a page for a browser.
+///
+/// Every requirement has an anchor, which is its id: that of its failure, else that of its row.
+///
+/// # Errors
+/// When it does not fit its template.
+pub fn html_report(report: &Document) -> Result<String> {
+    render("report.html", View::of(report))
+}
+
+/// Returns the report as Markdown, for a README or the summary of a build.
+///
+/// # Errors
+/// When it does not fit its template.
+pub fn markdown_report(report: &Document) -> Result<String> {
+    render("report.md", View::of(report))
+}
+
+/// Returns the report as JUnit's XML, which continuous integration reads.
+///
+/// # Errors
+/// When it does not fit its template.
+pub fn junit(report: &Document) -> Result<String> {
+    render("junit.xml", View::of(report))
+}
+
+/// A report and what follows from it.
+#[derive(Debug, Serialize)]
+struct View<'a> {
+    report: &'a Document,
+    command_line: &'a str,
+    summary: String,
+    incomplete: Option<String>,
+    provenance: Vec<(&'static str, String)>,
+    cancel_times: Option<String>,
+    hints: Vec<String>,
+    /// The other side.
+    peer: Party,
+    rows: Vec<Row<'a>>,
+    /// What weighs most comes first.
+    failures: Vec<Row<'a>>,
+    areas: Vec<Area<'a>>,
+    all: Area<'a>,
+    exercised: Option<Exercised<'a>>,
+}
+
+/// A requirement.
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    entry: &'a Entry,
+    /// Whether it decides the verdict.
+    fails: bool,
+    /// Whether it is about a capability that is not declared.
+    undeclared: bool,
+    /// The reason of its verdict.
+    why: &'a str,
+    /// What was sent and what came.
+    evidence: Vec<(&'static str, &'a str)>,
+}
+
+/// Requirements, and how many of them have which verdict.
+#[derive(Debug, Serialize)]
+struct Area<'a> {
+    name: &'a str,
+    sum: Tally,
+    /// By tier.
+    tiers: Vec<Sum>,
+    rows: Vec<Row<'a>>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Sum {
+    #[serde(flatten)]
+    tally: Tally,
+    ratio: String,
+}
+
+/// What of the protocol was exercised.
+#[derive(Debug, Serialize)]
+struct Exercised<'a> {
+    /// How many methods, and how many there are.
+    methods: (usize, usize),
+    unions: Vec<Union<'a>>,
+    fields: Vec<Fields<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Union<'a> {
+    #[serde(flatten)]
+    union: &'a UnionUse,
+    used: usize,
+}
+
+/// The members that a party sent.
+#[derive(Debug, Serialize)]
+struct Fields<'a> {
+    by: Party,
+    used: usize,
+    all: usize,
+    /// Those that it never sent, by definition.
+    never: Vec<(&'a str, Vec<&'a str>)>,
+}
+
+impl<'a> View<'a> {
+    /// The view of a report.
+    fn of(report: &'a Document) -> Self {
+        let row = |entry: &&'a Entry| Row::of(entry, report.strict);
+        let rows = |entries: &[&'a Entry]| entries.iter().map(row).collect::<Vec<_>>();
+        let area = |name, entries: &[&'a Entry]| Area {
+            name,
+            sum: Tally::of(entries.iter().copied()),
+            tiers: Tier::ALL.map(|tier| Sum::of(entries, tier)).to_vec(),
+            rows: rows(entries),
+        };
+        let all: Vec<&Entry> = report.requirements.iter().collect();
+        let areas = report.areas();
+        Self {
+            command_line: report.command_line(),
+            summary: report.summary(),
+            incomplete: report.why_incomplete(),
+            provenance: report.provenance(),
+            cancel_times: report.cancel_times.map(|times| {
+                format!(
+                    "From session/cancel to the end of the turn: {}",
+                    times.in_words()
+                )
+            }),
+            hints: hints(report),
+            peer: report.kind.peer(),
+            rows: rows(&all),
+            failures: rows(&report.failures()),
+            areas: areas.iter().map(|(name, of)| area(name, of)).collect(),
+            all: area("all", &all),
+            exercised: report.coverage.as_ref().map(Exercised::of),
+            report,
+        }
+    }
+}
+
+impl<'a> Row<'a> {
+    fn of(entry: &'a Entry, strict: bool) -> Self {
+        Self {
+            entry,
+            fails: entry.fails(strict),
+            undeclared: entry.is_undeclared(),
+            why: entry.why(),
+            evidence: entry.evidence().collect(),
+        }
+    }
+}
+
+impl Sum {
+    fn of(entries: &[&Entry], tier: Tier) -> Self {
+        let of_tier = entries.iter().filter(|entry| entry.tier == tier);
+        let tally = Tally::of(of_tier.copied());
+        let ratio = tally.ratio();
+        Self { tally, ratio }
+    }
+}
+
+impl<'a> Exercised<'a> {
+    fn of(coverage: &'a Coverage) -> Self {
+        let unions = coverage.unions.iter().map(|union| Union {
+            union,
+            used: union.used().0,
+        });
+        let fields = [Party::Agent, Party::Client].map(|by| {
+            let (used, all) = coverage.fields_used(by);
+            let never = coverage.never_sent(by);
+            Fields {
+                by,
+                used,
+                all,
+                never,
+            }
+        });
+        Self {
+            methods: coverage.methods_used(),
+            unions: unions.collect(),
+            fields: fields.into_iter().filter(|it| it.all > 0).collect(),
+        }
+    }
+}
