@@ -20,6 +20,7 @@ mod proxy;
 mod reference_agent;
 mod reference_client;
 mod remote;
+mod report;
 #[cfg(unix)]
 mod script;
 mod specification;
@@ -53,6 +54,7 @@ enum Command {
     Client(Box<client::Args>),
     Compare(compare::Args),
     List(list::Args),
+    Report(report::Args),
     Specification(specification::Args),
     #[cfg(unix)]
     Proxy(proxy::Args),
@@ -111,6 +113,7 @@ fn main() -> ExitCode {
         Command::V2Client(args) => client::v2_client(args),
         Command::ReferenceClient { .. } => Ok(Verdict::Conformant),
         Command::List(args) => list::run(args, &mut out),
+        Command::Report(args) => report::run(args, &mut out),
         Command::Specification(args) => specification::run(args, &mut out),
         #[cfg(unix)]
         Command::Proxy(args) => return proxy::run(args),

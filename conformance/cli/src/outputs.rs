@@ -31,9 +31,20 @@ pub(crate) struct Chosen {
     known: Option<PathBuf>,
 }
 
-/// Options that say where the report goes.
+/// Options that say where the report goes, and where the traffic.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Outputs {
+    #[command(flatten)]
+    formats: Formats,
+    /// Write the traffic of each check to files in a new or empty folder, a file for each connection, in
+    /// the format that `acp-conformance check` reads. Secrets are redacted; prompts and files are not
+    #[arg(long, value_name = "DIR")]
+    transcripts: Option<PathBuf>,
+}
+
+/// Options that say where the report goes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Formats {
     /// Write the report as JSON to a file, or print it instead of the text
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
@@ -51,10 +62,6 @@ pub(crate) struct Outputs {
     /// of shields.io; may be repeated
     #[arg(long, value_name = "FILE", value_parser = badge)]
     badge: Vec<PathBuf>,
-    /// Write the traffic of each check to files in a new or empty folder, a file for each connection, in
-    /// the format that `acp-conformance check` reads. Secrets are redacted; prompts and files are not
-    #[arg(long, value_name = "DIR")]
-    transcripts: Option<PathBuf>,
 }
 
 /// A file whose name says which format of badge it is to have.
@@ -95,8 +102,8 @@ impl Chosen {
 impl Outputs {
     /// Makes sure that the files can be written, while there is no report to lose.
     pub(crate) fn probe(&self) -> Result<()> {
-        let paths = self.formats().map(|(path, _)| path);
-        let others = self.html.iter().chain(&self.badge);
+        let paths = self.formats.printable().map(|(path, _)| path);
+        let others = self.formats.html.iter().chain(&self.formats.badge);
         let paths = paths.chain(others.map(PathBuf::as_path));
         for path in paths.filter(|path| *path != Path::new("-")) {
             let found = std::fs::metadata(path).ok();
@@ -135,10 +142,20 @@ impl Outputs {
     ) -> Result<Verdict> {
         let folder = transcripts.map(Transcripts::folder);
         report.transcripts = folder.map(|folder| folder.to_string_lossy().into_owned());
-        let report = &report;
+        let verdict = self.formats.write(&report, out)?;
+        if let Some(transcripts) = transcripts {
+            transcripts.finish()?;
+        }
+        Ok(verdict)
+    }
+}
+
+impl Formats {
+    /// Writes the report wherever it is wanted.
+    pub(crate) fn write(&self, report: &Document, out: &mut dyn Write) -> Result<Verdict> {
         let mut printed = false;
         // What is printed comes first: a file that cannot be written does not lose it.
-        for (path, format) in self.formats() {
+        for (path, format) in self.printable() {
             if path == Path::new("-") {
                 print(out, &format(report)?)?;
                 printed = true;
@@ -147,26 +164,25 @@ impl Outputs {
         if !printed {
             print(out, &report::text(report)?)?;
         }
-        for (path, format) in self.formats() {
+        for (path, format) in self.printable() {
             if path != Path::new("-") {
                 save(path, &format(report)?)?;
             }
         }
         if let Some(path) = &self.html {
             let mut report = report.clone();
-            report.transcripts = folder.map(|folder| link(path, folder));
+            let folder = report.transcripts.as_deref();
+            report.transcripts = folder.map(|folder| link(path, Path::new(folder)));
             save(path, &report::html_report(&report)?)?;
         }
         for path in &self.badge {
             save(path, &report::badge_for(path, report))?;
         }
-        if let Some(transcripts) = transcripts {
-            transcripts.finish()?;
-        }
         Ok(report.verdict.into())
     }
 
-    fn formats(&self) -> impl Iterator<Item = (&Path, Format)> {
+    /// The formats that can be printed, too.
+    fn printable(&self) -> impl Iterator<Item = (&Path, Format)> {
         let formats: [(&Option<PathBuf>, Format); 3] = [
             (&self.json, crate::json),
             (&self.markdown, report::markdown_report),

@@ -76,10 +76,10 @@ pub struct Document {
     pub stale: Vec<Stale>,
     /// Whether `--only` or `--skip` narrowed the run; then nothing inconclusive makes it
     /// [`Conformity::Incomplete`].
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub narrowed: bool,
     /// The words of the prompts that the user, or the agent, has set.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
     /// Requirements that were to be left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

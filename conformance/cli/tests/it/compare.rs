@@ -1,4 +1,6 @@
-//! `acp-conformance compare`: reports on several agents side by side.
+//! `acp-conformance compare` and `report`: reports side by side, and in other formats.
+
+use std::path::Path;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -9,7 +11,9 @@ use crate::command::acp_conformance;
 fn report(folder: &TempDir, broken: Option<&str>) -> String {
     let name = format!("{}.json", broken.unwrap_or("sound"));
     let path = folder.path().join(name).to_str().unwrap().to_owned();
+    let page = path.replace(".json", ".html");
     let mut options = vec!["agent", "--strict", "--only", "plan", "--json", &path];
+    options.extend(["--html", &page]);
     if let Some(name) = broken {
         options.extend(["--broken", name]);
     }
@@ -48,6 +52,19 @@ fn two_reports_stand_side_by_side() {
         (&cells[0]["verdict"], &cells[1]["verdict"]),
         (&"pass".into(), &"fail".into())
     );
+}
+
+#[test]
+fn other_formats_of_a_report_are_made_without_a_run() {
+    let folder = TempDir::new().unwrap();
+    let broken = report(&folder, Some(BREAKS_A_PLAN));
+    let page = folder.path().join("again.html");
+    let ran = acp_conformance(["report", &broken, "--html", page.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stdout.contains("\nnot conformant: "), "{}", ran.stdout);
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+    let first = read(&Path::new(&broken).with_extension("html"));
+    assert_eq!(read(&page), first);
 }
 
 #[test]
