@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::Verdict;
 use acp_conformance::harness::Transcripts;
-use acp_conformance::report::{self, Document, KnownFinding};
+use acp_conformance::report::{self, Document, KnownFinding, RowPages};
 use acp_conformance::requirements::Choice;
 use acp_conformance::target::Target;
 use acp_conformance::{Error, Result};
@@ -157,7 +157,7 @@ impl Formats {
         // What is printed comes first: a file that cannot be written does not lose it.
         for (path, format) in self.printable() {
             if path == Path::new("-") {
-                print(out, &format(report)?)?;
+                print(out, &format(report, path)?)?;
                 printed = true;
             }
         }
@@ -166,14 +166,17 @@ impl Formats {
         }
         for (path, format) in self.printable() {
             if path != Path::new("-") {
-                save(path, &format(report)?)?;
+                save(path, &format(report, path)?)?;
             }
         }
         if let Some(path) = &self.html {
             let mut report = report.clone();
             let folder = report.transcripts.as_deref();
             report.transcripts = folder.map(|folder| link(path, Path::new(folder)));
-            save(path, &report::html_report(&report)?)?;
+            save(
+                path,
+                &report::html_report(&report, &RowPages::beside(path))?,
+            )?;
         }
         for path in &self.badge {
             save(path, &report::badge_for(path, report))?;
@@ -184,9 +187,9 @@ impl Formats {
     /// The formats that can be printed, too.
     fn printable(&self) -> impl Iterator<Item = (&Path, Format)> {
         let formats: [(&Option<PathBuf>, Format); 3] = [
-            (&self.json, crate::json),
-            (&self.markdown, report::markdown_report),
-            (&self.junit, report::junit),
+            (&self.json, |report, _| crate::json(report)),
+            (&self.markdown, markdown),
+            (&self.junit, |report, _| report::junit(report)),
         ];
         formats
             .into_iter()
@@ -227,8 +230,17 @@ pub(crate) fn again(mut options: Vec<OsString>, command: &[OsString]) -> String 
     }
 }
 
-/// Makes a report's text.
-type Format = fn(&Document) -> Result<String>;
+/// Makes a report's text for a file.
+type Format = fn(&Document, &Path) -> Result<String>;
+
+/// The report as Markdown; what is printed is read elsewhere, where a relative link would lead nowhere.
+fn markdown(report: &Document, path: &Path) -> Result<String> {
+    let pages = match path == Path::new("-") {
+        true => RowPages::default(),
+        false => RowPages::beside(path),
+    };
+    report::markdown_report(report, &pages)
+}
 
 pub(crate) fn print(out: &mut dyn Write, text: &str) -> Result<()> {
     out.write_all(text.as_bytes()).map_err(Error::Output)

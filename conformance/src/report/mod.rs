@@ -15,6 +15,7 @@ mod list;
 mod pages;
 mod read;
 mod render;
+mod row_pages;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -28,5 +29,6 @@ pub use self::known::{KnownFinding, Stale};
 pub use self::list::{Listed, list};
 pub use self::pages::{AreaPage, area_pages};
 pub use self::read::read;
+pub use self::row_pages::RowPages;
 pub use self::tally::Tally;
 pub use self::view::{failures_text, html_report, junit, markdown_report, text};

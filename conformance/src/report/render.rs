@@ -144,7 +144,7 @@ fn heading(cite: &str) -> String {
 }
 
 /// The relative address of a file in a folder.
-fn file_address(file: &str, folder: &str) -> String {
+pub(super) fn file_address(file: &str, folder: &str) -> String {
     let mut address = String::new();
     for byte in folder.bytes().chain([b'/']).chain(file.bytes()) {
         // Nothing else, so that no name becomes a scheme.

@@ -94,8 +94,11 @@ fn broken() -> Document {
 fn formats(report: &Document) -> [(&'static str, String); 4] {
     [
         ("text", text(report).unwrap()),
-        ("markdown", markdown_report(report).unwrap()),
-        ("html", html_report(report).unwrap()),
+        (
+            "markdown",
+            markdown_report(report, &RowPages::default()).unwrap(),
+        ),
+        ("html", html_report(report, &RowPages::default()).unwrap()),
         ("junit", junit(report).unwrap()),
     ]
 }
@@ -153,7 +156,7 @@ fn nothing_that_was_said_takes_effect() {
 
 #[test]
 fn markdown_keeps_what_was_said_in_its_place() {
-    let out = markdown_report(&broken()).unwrap();
+    let out = markdown_report(&broken(), &RowPages::default()).unwrap();
     let mut fence = None;
     for line in out.lines() {
         let ticks = line.len() - line.trim_start_matches('`').len();
@@ -214,7 +217,7 @@ fn the_page_says_what_the_check_of_a_failure_does() {
     for entry in &mut report.requirements {
         entry.test = (entry.id == "one.must").then(|| "Sends <a> greeting.".to_owned());
     }
-    let page = html_report(&report).unwrap();
+    let page = html_report(&report, &RowPages::default()).unwrap();
     assert_eq!(page.matches("<p>Test: ").count(), 1, "{page}");
     assert!(
         page.contains("<p>Test: Sends &lt;a&gt; greeting.</p>"),
@@ -228,8 +231,16 @@ fn a_link_of_a_foreign_report_leads_nowhere() {
     for entry in &mut report.requirements {
         entry.cite = "javascript:alert(1)".to_owned();
     }
-    assert!(!html_report(&report).unwrap().contains("href=\"javascript"));
-    assert!(!markdown_report(&report).unwrap().contains("](javascript"));
+    assert!(
+        !html_report(&report, &RowPages::default())
+            .unwrap()
+            .contains("href=\"javascript")
+    );
+    assert!(
+        !markdown_report(&report, &RowPages::default())
+            .unwrap()
+            .contains("](javascript")
+    );
 }
 
 #[test]
@@ -314,7 +325,10 @@ fn provenance_stands_in_every_format() {
 #[test]
 fn the_times_of_cancelled_turns_are_shown() {
     let report = broken();
-    for out in [text(&report).unwrap(), html_report(&report).unwrap()] {
+    for out in [
+        text(&report).unwrap(),
+        html_report(&report, &RowPages::default()).unwrap(),
+    ] {
         let line = "From session/cancel to the end of the turn: \
                     median 0.012 s, longest 1.500 s (turns: 4)";
         assert!(out.contains(line), "{out}");
@@ -326,7 +340,7 @@ fn the_times_of_cancelled_turns_are_shown() {
 
 #[test]
 fn every_requirement_has_one_anchor_and_a_filter() {
-    let page = html_report(&broken()).unwrap();
+    let page = html_report(&broken(), &RowPages::default()).unwrap();
     for id in ["one.info", "one.must", "two.pass", "two.skip"] {
         let anchor = format!(" id=\"{id}\"");
         assert_eq!(page.matches(&anchor).count(), 1, "{id}: {page}");
@@ -356,19 +370,40 @@ fn every_requirement_has_one_anchor_and_a_filter() {
 #[test]
 fn a_page_links_to_transcripts_and_to_nothing_else() {
     let mut report = broken();
-    let page = html_report(&report).unwrap();
+    let page = html_report(&report, &RowPages::default()).unwrap();
     assert!(
         page.contains("<a href=\"traffic/one.must.jsonl\">one.must.jsonl</a>"),
         "{page}"
     );
     report.transcripts = Some("javascript:alert(1)//\"".to_owned());
-    let page = html_report(&report).unwrap();
+    let page = html_report(&report, &RowPages::default()).unwrap();
     assert!(
         page.contains("href=\"javascript%3Aalert%281%29//%22/one"),
         "{page}"
     );
     report.transcripts = None;
-    assert!(!html_report(&report).unwrap().contains("one.must.jsonl"));
+    assert!(
+        !html_report(&report, &RowPages::default())
+            .unwrap()
+            .contains("one.must.jsonl")
+    );
+}
+
+#[test]
+fn a_failure_links_to_the_page_of_its_requirement_if_there_is_one() {
+    let report = broken();
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("requirements");
+    std::fs::create_dir(&pages).unwrap();
+    std::fs::write(pages.join("a b(c).md"), "## one.must\n## two.pass\n").unwrap();
+    let pages = RowPages::beside(&folder.path().join("report"));
+    let address = "requirements/a%20b%28c%29.md#onemust";
+    let html = html_report(&report, &pages).unwrap();
+    assert_eq!(html.matches("href=\"requirements/").count(), 1, "{html}");
+    assert!(html.contains(&format!("href=\"{address}\"")), "{html}");
+    let markdown = markdown_report(&report, &pages).unwrap();
+    assert_eq!(markdown.matches("](requirements/").count(), 1, "{markdown}");
+    assert!(markdown.contains(&format!("]({address})")), "{markdown}");
 }
 
 #[test]

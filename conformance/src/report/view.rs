@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::hints::hints;
 use super::render::render;
-use super::{Document, Entry, Tally};
+use super::{Document, Entry, RowPages, Tally};
 use crate::Result;
 use crate::requirements::Tier;
 use crate::suite::{Coverage, UnionUse};
@@ -15,7 +15,7 @@ use crate::wire::Party;
 /// # Errors
 /// When it does not fit its template.
 pub fn text(report: &Document) -> Result<String> {
-    render("report.txt", View::of(report))
+    render("report.txt", View::of(report, &RowPages::default()))
 }
 
 /// Returns the root cause and the failures, then one line of counts: what a test panics with.
@@ -23,26 +23,29 @@ pub fn text(report: &Document) -> Result<String> {
 /// # Errors
 /// When it does not fit its template.
 pub fn failures_text(report: &Document) -> Result<String> {
-    let text = render("failures.txt", View::of(report))?;
+    let text = render("failures.txt", View::of(report, &RowPages::default()))?;
     Ok(text.trim_end().to_owned())
 }
 
 /// Returns the report as a page for a browser.
 ///
-/// Every requirement has an anchor, which is its id: that of its failure, else that of its row.
+/// Every requirement has an anchor, which is its id: that of its failure, else that of its row. A failure
+/// links to the page of its requirement.
 ///
 /// # Errors
 /// When it does not fit its template.
-pub fn html_report(report: &Document) -> Result<String> {
-    render("report.html", View::of(report))
+pub fn html_report(report: &Document, pages: &RowPages) -> Result<String> {
+    render("report.html", View::of(report, pages))
 }
 
 /// Returns the report as Markdown, for a README or the summary of a build.
 ///
+/// A failure links to the page of its requirement.
+///
 /// # Errors
 /// When it does not fit its template.
-pub fn markdown_report(report: &Document) -> Result<String> {
-    render("report.md", View::of(report))
+pub fn markdown_report(report: &Document, pages: &RowPages) -> Result<String> {
+    render("report.md", View::of(report, pages))
 }
 
 /// Returns the report as JUnit's XML, which continuous integration reads.
@@ -50,7 +53,7 @@ pub fn markdown_report(report: &Document) -> Result<String> {
 /// # Errors
 /// When it does not fit its template.
 pub fn junit(report: &Document) -> Result<String> {
-    render("junit.xml", View::of(report))
+    render("junit.xml", View::of(report, &RowPages::default()))
 }
 
 /// A report and what follows from it.
@@ -86,6 +89,8 @@ struct Row<'a> {
     why: &'a str,
     /// What was sent and what came.
     evidence: Vec<(&'static str, &'a str)>,
+    /// The address of its section in the pages of requirements.
+    page: Option<&'a str>,
 }
 
 /// Requirements, and how many of them have which verdict.
@@ -133,8 +138,8 @@ struct Fields<'a> {
 
 impl<'a> View<'a> {
     /// The view of a report.
-    fn of(report: &'a Document) -> Self {
-        let row = |entry: &&'a Entry| Row::of(entry, report.strict);
+    fn of(report: &'a Document, pages: &'a RowPages) -> Self {
+        let row = |entry: &&'a Entry| Row::of(entry, report.strict, pages);
         let rows = |entries: &[&'a Entry]| entries.iter().map(row).collect::<Vec<_>>();
         let area = |name, entries: &[&'a Entry]| Area {
             name,
@@ -168,13 +173,14 @@ impl<'a> View<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(entry: &'a Entry, strict: bool) -> Self {
+    fn of(entry: &'a Entry, strict: bool, pages: &'a RowPages) -> Self {
         Self {
             entry,
             fails: entry.fails(strict),
             undeclared: entry.is_undeclared(),
             why: entry.why(),
             evidence: entry.evidence().collect(),
+            page: pages.address(&entry.id),
         }
     }
 }
