@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Stale, Tally, date};
+use super::{Stale, Tally, date, table};
 use crate::clients;
 use crate::requirements::{Choice, Tier};
 use crate::specification::{self, PINNED};
@@ -30,6 +30,10 @@ pub struct Document {
     pub kind: Party,
     /// The version of the suite that tested it.
     pub suite: String,
+    /// The first ten digits of the SHA-256 of the suite's table of requirements; empty in reports of older
+    /// suites. A build without the feature `remote` has a smaller table.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub table: String,
     /// The revision of the specification's pages and the hash of its schemas that the requirements quote,
     /// with their dates.
     #[serde(default)]
@@ -324,6 +328,7 @@ impl Document {
             version: VERSION,
             kind,
             suite: env!("CARGO_PKG_VERSION").to_owned(),
+            table: table::hash(&table::all()),
             specification: PINNED.name(),
             date: String::new(),
             protocol: 1,
@@ -482,7 +487,7 @@ impl Document {
         let mut provenance = vec![
             ("protocol", format!("v{}", self.protocol)),
             ("specification", self.specification.clone()),
-            ("suite", format!("acp-conformance {}", self.suite)),
+            ("suite", table::suite(&self.suite, &self.table)),
             (self.kind.as_str(), self.name.clone()),
             ("began", self.date.clone()),
             ("duration", format!("{:.1} s", self.seconds)),

@@ -16,6 +16,7 @@ mod pages;
 mod read;
 mod render;
 mod row_pages;
+mod table;
 mod tally;
 #[cfg(test)]
 mod tests;

@@ -42,6 +42,7 @@ pub(super) fn report(name: &str, entries: &[(&str, Tier, Outcome)]) -> Document 
         version: VERSION,
         kind: Party::Agent,
         suite: "0.0.1".to_owned(),
+        table: "0123456789".to_owned(),
         specification: "abc of 2026-01-01".to_owned(),
         date: "2026-01-02T03:04:05Z".to_owned(),
         protocol: 1,
@@ -291,12 +292,20 @@ fn what_is_no_report_says_what_to_do() {
 fn the_schema_describes_reports() {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     assert_eq!(schema["properties"]["version"]["const"], VERSION);
+    let id = format!("urn:acp-conformance:report:{VERSION}");
+    assert_eq!(schema["$id"], id);
     let validator = jsonschema::validator_for(&schema).unwrap();
     let sound = serde_json::to_value(broken()).unwrap();
     assert!(validator.is_valid(&sound), "{sound}");
     let mut without = sound.clone();
     without["requirements"][0]["verdict"] = "maybe".into();
     assert!(!validator.is_valid(&without));
+    let mut without = sound.clone();
+    without["table"] = "the table".into();
+    assert!(!validator.is_valid(&without));
+    let mut older = sound.clone();
+    older.as_object_mut().unwrap().remove("table");
+    assert!(validator.is_valid(&older));
     let mut without = sound;
     without["requirements"][0]
         .as_object_mut()
@@ -312,7 +321,7 @@ fn provenance_stands_in_every_format() {
         for what in [
             "v1",
             "abc of 2026-01-01",
-            "acp-conformance 0.0.1",
+            "acp-conformance 0.0.1, requirements 0123456789",
             "2026-01-02T03:04:05Z",
             "2.0 s",
             "prompts",

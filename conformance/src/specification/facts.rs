@@ -255,7 +255,7 @@ pub(super) fn hash(text: &str) -> String {
 }
 
 /// Returns the SHA-256 of some bytes in hexadecimal digits.
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     use sha2::{Digest as _, Sha256};
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

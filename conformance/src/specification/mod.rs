@@ -20,6 +20,7 @@ use std::sync::LazyLock;
 
 pub use self::citation::address;
 pub use self::coverage::Coverage;
+pub(crate) use self::facts::sha256;
 pub use self::facts::{Changes, Facts, Release};
 pub use self::page::{Page, Sentence, Strength};
 pub use self::schema::read as schemas;

@@ -20,7 +20,7 @@ use serde::Serialize;
 pub use self::change::Change;
 pub use self::view::{html_comparison, markdown_comparison, text_comparison};
 use super::render::requirements;
-use super::{Conformity, Document, Entry, Outcome, Tally};
+use super::{Conformity, Document, Entry, Outcome, Tally, table};
 use crate::requirements::Tier;
 use crate::suite::Coverage;
 use crate::wire::Party;
@@ -68,6 +68,8 @@ pub struct Target {
     pub command: String,
     /// The version of the suite.
     pub suite: String,
+    /// The first digits of the hash of the suite's table of requirements; empty in reports of older suites.
+    pub table: String,
     /// The revision of the specification that its requirements quote, and its date.
     pub specification: String,
     /// When the run began, in UTC; empty in reports of older suites.
@@ -236,8 +238,8 @@ impl Comparison {
             let each = each.map(|subject| format!("{}: {}", subject.label, of(subject)));
             each.collect::<Vec<_>>().join(", ")
         };
-        if mixed(|subject| subject.suite.clone()) {
-            let versions = each(|subject| subject.suite.clone());
+        if mixed(Target::suite) {
+            let versions = each(Target::suite);
             cautions.push(format!(
                 "The reports are of different versions of the suite ({versions})."
             ));
@@ -278,6 +280,12 @@ impl Comparison {
 }
 
 impl Target {
+    /// Returns the version of the suite, and the hash of its table if the report has it.
+    fn suite(&self) -> String {
+        let suite = table::suite(&self.suite, &self.table);
+        suite.trim_start_matches("acp-conformance ").to_owned()
+    }
+
     /// Returns where the report comes from, after its label and verdict.
     fn provenance(&self) -> String {
         let file = self.file.display();
@@ -295,6 +303,7 @@ impl Target {
             file,
             command: report.command.clone(),
             suite: report.suite.clone(),
+            table: report.table.clone(),
             specification: report.specification.clone(),
             date: report.date.clone(),
             prompts: report.prompts,

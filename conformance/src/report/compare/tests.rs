@@ -37,6 +37,7 @@ fn pair() -> [Document; 2] {
         ],
     );
     older.suite = "0.0.0".to_owned();
+    older.table = "9876543210".to_owned();
     [older, newer]
 }
 
@@ -67,7 +68,10 @@ fn what_a_report_lacks_is_absent_and_neither_passed_nor_failed() {
     assert_eq!((all.pass, all.fail), (2, 1));
     let text = text_comparison(&comparison).unwrap();
     assert!(
-        text.contains("different versions of the suite (1 Old: 0.0.0, 2 New: 0.0.1)"),
+        text.contains(
+            "different versions of the suite (1 Old: 0.0.0, requirements 9876543210, \
+             2 New: 0.0.1, requirements 0123456789)"
+        ),
         "{text}"
     );
     assert!(
@@ -85,6 +89,25 @@ fn verdicts_that_were_not_reached_alike_are_pointed_out() {
     let said = said(&compared(&[older, newer]).unwrap());
     let caution = "The verdicts were not reached alike (1 Old: not strict, 2 New: strict).";
     assert!(said.contains(caution), "{said}");
+}
+
+#[test]
+fn tables_of_one_version_that_differ_are_pointed_out() {
+    let [mut older, newer] = pair();
+    older.suite = newer.suite.clone();
+    let cautions = compared(&[older.clone(), newer.clone()])
+        .unwrap()
+        .cautions();
+    assert!(
+        cautions[0].contains("requirements 9876543210"),
+        "{cautions:?}"
+    );
+    older.table = newer.table.clone();
+    let cautions = compared(&[older, newer]).unwrap().cautions();
+    assert!(
+        cautions.iter().all(|it| !it.contains("of the suite (")),
+        "{cautions:?}"
+    );
 }
 
 #[test]
@@ -225,6 +248,8 @@ fn close(schema: &mut serde_json::Value) {
 fn a_comparison_is_what_its_schema_says_and_no_more() {
     let mut schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
     assert_eq!(schema["properties"]["version"]["const"], VERSION);
+    let id = format!("urn:acp-conformance:comparison:{VERSION}");
+    assert_eq!(schema["$id"], id);
     close(&mut schema);
     let schema = jsonschema::validator_for(&schema).unwrap();
     let [mut older, mut newer] = pair();
