@@ -179,7 +179,7 @@ impl Formats {
             )?;
         }
         for path in &self.badge {
-            save(path, &report::badge_for(path, report))?;
+            save(path, &report::badge_for(path, report)?)?;
         }
         Ok(report.verdict.into())
     }

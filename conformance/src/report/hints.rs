@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Document, Outcome};
+use super::document::{Document, Outcome};
 
 /// The prompts with an option of their own: the word, what it causes, and the option.
 const OPTIONS: [(&str, &str, &str); 3] = [

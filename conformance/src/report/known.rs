@@ -11,9 +11,9 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::{Document, Outcome};
+use super::document::{Document, Outcome, Stale};
 use crate::wire::{Party, Version};
 use crate::{Error, Result, clients, requirements};
 
@@ -25,15 +25,6 @@ pub struct KnownFinding {
     /// The requirement's id.
     pub id: String,
     /// Why it is accepted.
-    pub reason: String,
-}
-
-/// An accepted finding that is none any more.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stale {
-    /// The requirement's id.
-    pub id: String,
-    /// Why the entry is stale.
     pub reason: String,
 }
 

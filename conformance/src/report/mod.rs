@@ -9,6 +9,7 @@ pub mod compare;
 mod date;
 mod document;
 mod escape;
+mod from_run;
 mod hints;
 mod known;
 mod list;
@@ -20,16 +21,18 @@ mod table;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod verdict;
 mod view;
+mod words;
 
 pub use self::badge::{badge_for, is_badge};
-pub use self::document::{
-    Conformity, Document, Entry, MOST_UNDECIDED, Messages, Outcome, Rerun, RunInfo, SCHEMA, VERSION,
-};
-pub use self::known::{KnownFinding, Stale};
+pub use self::document::{Conformity, Document, Entry, Messages, Outcome, SCHEMA, Stale, VERSION};
+pub use self::from_run::{Rerun, RunInfo};
+pub use self::known::KnownFinding;
 pub use self::list::{Listed, list};
 pub use self::pages::{AreaPage, area_pages};
 pub use self::read::read;
 pub use self::row_pages::RowPages;
 pub use self::tally::Tally;
+pub use self::verdict::MOST_UNDECIDED;
 pub use self::view::{failures_text, html_report, junit, markdown_report, text};

@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::Listed;
 use super::escape::markdown;
-use super::list::Checked;
+use super::list::{Checked, Listed};
 use crate::requirements::Tier;
 use crate::specification::{Coverage, PINNED};
 use crate::wire::{Party, Version};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{Document, VERSION};
+use super::document::{Document, VERSION};
 use crate::{Error, Result};
 
 /// Reads what `--json` wrote.

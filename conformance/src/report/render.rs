@@ -17,7 +17,8 @@ use crate::wire::shorten;
 use crate::{Error, Result};
 
 /// The templates, by name.
-static TEMPLATES: [(&str, &str); 12] = [
+static TEMPLATES: [(&str, &str); 13] = [
+    ("badge.svg", include_str!("templates/badge.svg")),
     ("comparison.html", include_str!("templates/comparison.html")),
     ("comparison.md", include_str!("templates/comparison.md")),
     ("comparison.txt", include_str!("templates/comparison.txt")),
@@ -119,7 +120,7 @@ fn escaped(out: &mut Output, state: &mut State, value: &Value) -> Result<(), min
         (Some(text), AutoEscape::Custom(format)) if !value.is_safe() => match &**format {
             "html" => escape::html(text),
             "md" => escape::markdown(text),
-            "xml" => escape::xml(text),
+            "xml" | "svg" => escape::xml(text),
             _ => escape::terminal(text),
         },
         _ => value.to_string(),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Entry, Outcome};
+use super::document::{Entry, Outcome};
 
 /// Numbers of requirements by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

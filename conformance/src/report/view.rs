@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 
+use super::document::{Document, Entry};
 use super::hints::hints;
 use super::render::render;
-use super::{Document, Entry, RowPages, Tally};
+use super::row_pages::RowPages;
+use super::tally::Tally;
 use crate::Result;
 use crate::requirements::Tier;
 use crate::suite::{Coverage, UnionUse};

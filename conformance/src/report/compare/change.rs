@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Difference, Row};
-use crate::report::{Entry, Outcome};
+use crate::report::document::{Entry, Outcome};
 
 /// What became of a requirement, in the order in which a comparison shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -23,12 +22,7 @@ pub enum Change {
 
 impl Change {
     /// Returns the change between the first and the last report that have the requirement.
-    pub(super) fn of(row: &Row<'_>) -> Self {
-        let mut present = row.iter().flatten().copied();
-        let Some(first) = present.next() else {
-            return Self::Other;
-        };
-        let last: &Entry = present.next_back().unwrap_or(first);
+    pub(super) fn between(first: &Entry, last: &Entry) -> Self {
         match (first.verdict, last.verdict) {
             (Outcome::Pass, Outcome::Fail) if last.accepted.is_none() => Self::Regression,
             (Outcome::Fail, Outcome::Pass) => Self::Fixed,
@@ -46,10 +40,4 @@ impl Change {
             Self::Removed => "Removed, not in the report on".to_owned(),
         }
     }
-}
-
-/// Returns differences by what became of them; regressions come first.
-pub(super) fn groups(differences: &[Difference]) -> impl Iterator<Item = (Change, &[Difference])> {
-    let groups = differences.chunk_by(|one, other| one.change == other.change);
-    groups.filter_map(|group| Some((group.first()?.change, group)))
 }

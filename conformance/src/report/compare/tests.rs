@@ -2,9 +2,17 @@
 
 use std::borrow::Cow;
 
+use std::path::PathBuf;
+
+use super::comparison::VERSION;
+use super::rows::merged;
 use super::*;
+use crate::Result;
 use crate::report::tests::report;
-use crate::suite::MethodUse;
+use crate::report::{Document, Outcome};
+use crate::requirements::Tier;
+use crate::suite::{Coverage, MethodUse};
+use crate::wire::Party;
 
 const FAIL: Outcome = Outcome::Fail;
 const PASS: Outcome = Outcome::Pass;

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use super::change::groups;
-use super::{Comparison, Difference, Target};
+use super::comparison::{Comparison, Difference, Target};
 use crate::Result;
 use crate::report::render::render;
 
@@ -47,15 +46,16 @@ struct View<'a> {
 impl<'a> View<'a> {
     fn of(comparison: &'a Comparison) -> Self {
         let last = comparison.subjects.len();
-        let groups = groups(&comparison.differences);
+        let groups = comparison
+            .differences
+            .chunk_by(|one, other| one.change == other.change);
+        let groups = groups.filter_map(|rows| Some((rows.first()?.change.title(last), rows)));
         let absent = comparison.absent.iter();
         Self {
             comparison,
             provenance: comparison.subjects.iter().map(Target::provenance).collect(),
             cautions: comparison.cautions(),
-            groups: groups
-                .map(|(change, rows)| (change.title(last), rows))
-                .collect(),
+            groups: groups.collect(),
             absent: absent
                 .map(|it| (it.title(), it.names().collect()))
                 .collect(),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::super::Tally;
 use super::*;
 use crate::clients;
 use crate::harness::Failure;
@@ -139,18 +140,19 @@ fn each_verdict_keeps_its_word_its_reason_and_how_to_look_at_it_again() {
     let document = Document::of_agent(&run(&verdicts), &setting(false, &choice));
     let entries = document.requirements.iter();
     let found: Vec<_> = entries
-        .map(|entry| (entry.verdict.as_str(), entry.why(), entry.again.is_some()))
+        .map(|entry| (entry.verdict, entry.why(), entry.again.is_some()))
         .collect();
     let expected = [
-        ("pass", "", false),
-        ("fail", "it was unkind", true),
-        ("inconclusive", "for a reason", true),
-        ("skip", "for a reason", false),
-        ("excluded", "for a reason", false),
+        (Outcome::Pass, "", false),
+        (Outcome::Fail, "it was unkind", true),
+        (Outcome::Inconclusive, "for a reason", true),
+        (Outcome::Skip, "for a reason", false),
+        (Outcome::Excluded, "for a reason", false),
     ];
     assert_eq!(found, expected);
     let words = verdicts.map(|(_, verdict)| verdict.as_str());
-    assert_eq!(words, expected.map(|(word, ..)| word));
+    let written = expected.map(|(word, ..)| serde_json::to_value(word).unwrap());
+    assert_eq!(words.as_slice(), written.as_slice());
     let broken = &document.requirements[1];
     let evidence: Vec<_> = broken.evidence().collect();
     assert_eq!(evidence, [("sent", "a question"), ("came", "an insult")]);
