@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
             path: folder.clone(),
             source,
         })?;
-        for page in report::area_pages() {
+        for page in report::area_pages()? {
             save(&folder.join(&page.file), &page.text)?;
         }
     } else if args.json {

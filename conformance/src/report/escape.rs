@@ -80,6 +80,20 @@ pub(super) fn block(text: &str, language: &str) -> String {
     format!("{fence}{language}\n{text}\n{fence}\n")
 }
 
+/// Text of the tables as Markdown; backticks stand around code.
+pub(super) fn prose(text: &str) -> String {
+    // A sentence that was cut within code.
+    if text.matches('`').count() % 2 == 1 {
+        return markdown(text);
+    }
+    let parts = text.split('`').enumerate();
+    let parts = parts.map(|(place, part)| match place % 2 {
+        0 => markdown(part),
+        _ => format!("`{part}`"),
+    });
+    parts.collect()
+}
+
 fn markup(text: &str, other: impl Fn(char, &mut String)) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,9 +1,10 @@
 //! What is tested, as a page of Markdown for each area, made from the table.
 
-use std::fmt::Write as _;
+use serde::Serialize;
 
-use super::escape::markdown;
 use super::list::{Checked, Listed};
+use super::render::render;
+use crate::Result;
 use crate::requirements::Tier;
 use crate::specification::{Coverage, PINNED};
 use crate::wire::{Party, Version};
@@ -18,47 +19,91 @@ pub struct AreaPage {
     pub text: String,
 }
 
-/// A requirement in the versions that have it, at least one.
-type Row = Vec<(Version, Listed)>;
-
 /// An area and its requirements.
+#[derive(Debug, Serialize)]
 struct Area {
     name: &'static str,
     side: Party,
     rows: Vec<Row>,
 }
 
+/// A requirement in the versions that have it, at least one.
+type Versions = Vec<(Version, Listed)>;
+
+/// A requirement.
+#[derive(Debug, Serialize)]
+struct Row {
+    id: &'static str,
+    /// Its tier in the first version that has it.
+    tier: Tier,
+    /// Whether it has the same tier in all versions.
+    is_uniform: bool,
+    is_unchecked: bool,
+    versions: Vec<Sentence>,
+    /// Texts of the tables with what precedes them.
+    paragraphs: Vec<(String, &'static str)>,
+    /// The scenarios that a client is played, with the version.
+    scenarios: Vec<(&'static str, &'static str)>,
+    /// The mutants that break it, those that break few others first.
+    mutants: Vec<&'static str>,
+}
+
+/// What a requirement is founded on in a version.
+#[derive(Debug, Serialize)]
+struct Sentence {
+    version: &'static str,
+    tier: Tier,
+    quote: &'static str,
+    cite: String,
+}
+
+/// What the page that lists the others is given.
+#[derive(Debug, Serialize)]
+struct Index<'a> {
+    areas: &'a [Area],
+    /// How many sentences of the specification are judged, as a table.
+    sentences: String,
+}
+
 /// The pages of all areas of both versions, and `README.md`, which lists them. A build without the
 /// feature `remote` lacks those of the remote transport.
-#[must_use]
-pub fn area_pages() -> Vec<AreaPage> {
+///
+/// # Errors
+/// When the table does not fit a template.
+pub fn area_pages() -> Result<Vec<AreaPage>> {
     let areas = areas();
-    let index = AreaPage {
-        file: "README.md".to_owned(),
-        text: index(&areas),
+    let sentences = Coverage::of(&PINNED).table().trim_end().to_owned();
+    let index = Index {
+        areas: &areas,
+        sentences,
     };
-    let pages = areas.iter().map(|area| AreaPage {
-        file: format!("{}.md", area.name),
-        text: page(area),
-    });
-    std::iter::once(index).chain(pages).collect()
+    let mut pages = vec![AreaPage {
+        file: "README.md".to_owned(),
+        text: render("areas.md", index)?,
+    }];
+    for area in &areas {
+        pages.push(AreaPage {
+            file: format!("{}.md", area.name),
+            text: render("area.md", area)?,
+        });
+    }
+    Ok(pages)
 }
 
 fn areas() -> Vec<Area> {
-    let mut areas: Vec<Area> = Vec::new();
+    let mut areas: Vec<(&str, Party, Vec<Versions>)> = Vec::new();
     for version in [Version::V1, Version::V2] {
         for listed in Listed::of(version) {
             let name = listed.page();
-            let place = areas.iter().position(|area| area.name == name);
+            let place = areas.iter().position(|(area, ..)| *area == name);
             let place = place.unwrap_or_else(|| {
-                let (side, rows) = (listed.side, Vec::new());
-                areas.push(Area { name, side, rows });
+                areas.push((name, listed.side, Vec::new()));
                 areas.len() - 1
             });
-            let Some(Area { rows, .. }) = areas.get_mut(place) else {
+            let Some((.., rows)) = areas.get_mut(place) else {
                 continue;
             };
-            let is_same = |row: &&mut Row| row.iter().any(|(_, known)| known.id == listed.id);
+            let is_same = |row: &&mut Versions| row.iter().any(|(_, known)| known.id == listed.id);
             match rows.iter_mut().find(is_same) {
                 Some(row) => row.push((version, listed)),
                 None => rows.push(vec![(version, listed)]),
@@ -66,103 +111,44 @@ fn areas() -> Vec<Area> {
         }
     }
     // Those of clients follow, and areas that only version 2 has stand among the others.
-    areas.sort_by_key(|area| area.side != Party::Agent);
-    areas
-}
-
-fn index(areas: &[Area]) -> String {
-    let mut out = String::from(
-        "# What is tested\n\n\
-         The requirements of `acp-conformance`, by area. Written by\n\
-         `acp-conformance list --pages docs/requirements` from the tables in\n\
-         [conformance/requirements](../../conformance/requirements).\n\n\
-         | area | of |",
-    );
-    // Writing to a string does not fail.
-    for tier in Tier::ALL {
-        let _ = write!(out, " {} |", tier.as_str());
-    }
-    out.push_str(" unchecked |\n|---|---|");
-    out.push_str(&"--:|".repeat(Tier::ALL.len() + 1));
-    out.push('\n');
-    for area in areas {
-        let Area { name, side, rows } = area;
-        let _ = write!(out, "| [{name}]({name}.md) | {side}s |");
-        let count = |is_wanted: &dyn Fn(&Listed) -> bool| {
-            let rows = rows.iter().filter_map(|row| row.first());
-            match rows.filter(|(_, row)| is_wanted(row)).count() {
-                0 => "-".to_owned(),
-                count => count.to_string(),
-            }
-        };
-        for tier in Tier::ALL {
-            let _ = write!(out, " {} |", count(&|row| row.tier == tier));
-        }
-        let unchecked = count(&|row| matches!(row.checked, Checked::Not(_)));
-        let _ = writeln!(out, " {unchecked} |");
-    }
-    out.push_str(
-        "\nA requirement of both versions is counted once, with its tier in v1. The tiers are explained in\n\
-         [conformance/README.md](../../conformance/README.md).\n",
-    );
-    coverage(&mut out);
-    out
-}
-
-/// How many sentences of the specification are judged.
-fn coverage(out: &mut String) {
-    out.push_str(
-        "\n## Normative sentences\n\n\
-         Sentences of the specification with MUST, SHALL, REQUIRED, SHOULD or RECOMMENDED, each counted once in a\n\
-         source. A sentence is *decided* if a requirement of the tiers `must` and `capability` has a check for it,\n\
-         *advised* if one of another tier has. It has *no check* if its requirement has none, and a *reason* if there\n\
-         is no requirement: [uncovered.toml](../../conformance/requirements/uncovered.toml) has the reasons.\n\n",
-    );
-    out.push_str(&Coverage::of(&PINNED).table());
-}
-
-fn page(area: &Area) -> String {
-    let Area { name, side, rows } = area;
-    let mut out = format!(
-        "# {name}\n\n\
-         Requirements of {side}s, from [the table](../../conformance/requirements/{name}.toml).\n\
-         Written by `acp-conformance list --pages docs/requirements`.\n"
-    );
-    for row in rows {
-        requirement(&mut out, row);
-    }
-    out
-}
-
-fn requirement(out: &mut String, row: &Row) {
-    let Some((_, first)) = row.first() else {
-        return;
-    };
-    // Writing to a string does not fail.
-    let _ = writeln!(out, "\n## {}\n", first.id);
-    let is_uniform = row.iter().all(|(_, listed)| listed.tier == first.tier);
-    let tiers = row.iter().map(|(version, listed)| {
-        let (tier, version) = (listed.tier.as_str(), version.as_str());
-        match is_uniform {
-            true => format!("v{version}"),
-            false => format!("`{tier}` in v{version}"),
-        }
+    areas.sort_by_key(|(_, side, _)| *side != Party::Agent);
+    let areas = areas.into_iter().map(|(name, side, rows)| Area {
+        name,
+        side,
+        rows: rows.iter().filter_map(|row| Row::of(row)).collect(),
     });
-    let tiers = tiers.collect::<Vec<_>>().join(", ");
-    let _ = match is_uniform {
-        true => writeln!(out, "`{}`: {tiers}", first.tier.as_str()),
-        false => writeln!(out, "{tiers}"),
-    };
-    for (version, listed) in row {
-        let (quote, cite) = (prose(listed.quote), &listed.cite);
-        let version = version.as_str();
-        let _ = writeln!(out, "\n> {quote} ([v{version}]({cite}))");
+    areas.collect()
+}
+
+impl Row {
+    /// A requirement in the versions that have it.
+    fn of(row: &[(Version, Listed)]) -> Option<Self> {
+        let (_, first) = row.first()?;
+        let sentences = row.iter().map(|(version, listed)| Sentence {
+            version: version.as_str(),
+            tier: listed.tier,
+            quote: listed.quote,
+            cite: listed.cite.clone(),
+        });
+        let scenarios = row
+            .iter()
+            .filter_map(|(version, listed)| match listed.checked {
+                Checked::After(scenario) => Some((scenario, version.as_str())),
+                _ => None,
+            });
+        let because = each(row, |listed| Some(("", listed.because?)));
+        let test = each(row, |listed| Some(test(listed)));
+        Some(Self {
+            id: first.id,
+            tier: first.tier,
+            is_uniform: row.iter().all(|(_, listed)| listed.tier == first.tier),
+            is_unchecked: matches!(first.checked, Checked::Not(_)),
+            versions: sentences.collect(),
+            paragraphs: [because, test, each(row, not_exercised)].concat(),
+            scenarios: scenarios.collect(),
+            mutants: mutants(first.id),
+        })
     }
-    each(out, row, |listed| Some(("", listed.because?)));
-    each(out, row, |listed| Some(test(listed)));
-    each(out, row, not_exercised);
-    scenarios(out, row);
-    mutants(out, first.id);
 }
 
 /// A label and a text of the tables.
@@ -184,51 +170,16 @@ fn not_exercised(listed: &Listed) -> Option<Labelled> {
     }
 }
 
-/// The scenarios that a client is played.
-fn scenarios(out: &mut String, row: &Row) {
-    let scenarios = row.iter().filter_map(|(version, listed)| {
-        let Checked::After(scenario) = listed.checked else {
-            return None;
-        };
-        Some(match row.len() {
-            1 => format!("`{scenario}`"),
-            _ => format!("`{scenario}` in v{}", version.as_str()),
-        })
-    });
-    let scenarios = scenarios.collect::<Vec<_>>().join(", ");
-    if !scenarios.is_empty() {
-        // Writing to a string does not fail.
-        let _ = writeln!(out, "\nScenario: {scenarios}");
-    }
-}
-
-/// How many mutants of a requirement are named.
-const NAMED: usize = 5;
-
-/// The mutants that break a requirement, those that break few others first.
-fn mutants(out: &mut String, id: &str) {
-    let breaking = crate::mutants::all().filter(|mutant| mutant.breaks.contains(&id));
-    let mut breaking: Vec<_> = breaking.collect();
-    breaking.sort_by_key(|mutant| (mutant.breaks.len(), mutant.name));
-    let named = breaking.iter().take(NAMED);
-    let named: Vec<_> = named.map(|mutant| format!("`{}`", mutant.name)).collect();
-    let named = named.join(", ");
-    // Writing to a string does not fail.
-    let _ = match breaking.len() {
-        0 => Ok(()),
-        1..=NAMED => writeln!(out, "\nMutants: {named}"),
-        count => writeln!(out, "\nMutants: {named} and {} more", count - NAMED),
-    };
-}
-
 /// A paragraph for each version, one for all if it is the same.
-fn each(out: &mut String, row: &Row, of: impl Fn(&Listed) -> Option<Labelled>) {
+fn each(
+    row: &[(Version, Listed)],
+    of: impl Fn(&Listed) -> Option<Labelled>,
+) -> Vec<(String, &'static str)> {
     let first = row.first().and_then(|(_, listed)| of(listed));
     let is_uniform = row.iter().all(|(_, listed)| of(listed) == first);
-    for (version, listed) in row.iter().take(if is_uniform { 1 } else { row.len() }) {
-        let Some((label, text)) = of(listed) else {
-            continue;
-        };
+    let rows = row.iter().take(if is_uniform { 1 } else { row.len() });
+    let paragraphs = rows.filter_map(|(version, listed)| {
+        let (label, text) = of(listed)?;
         let version = version.as_str();
         let label = match (label, is_uniform) {
             ("", true) => String::new(),
@@ -236,28 +187,16 @@ fn each(out: &mut String, row: &Row, of: impl Fn(&Listed) -> Option<Labelled>) {
             (label, true) => format!("{label}: "),
             (label, false) => format!("{label} in v{version}: "),
         };
-        let end = if text.ends_with(['.', '!', '?']) {
-            ""
-        } else {
-            "."
-        };
-        // Writing to a string does not fail.
-        let _ = writeln!(out, "\n{label}{}{end}", prose(text));
-    }
+        Some((label, text))
+    });
+    paragraphs.collect()
 }
 
-/// Text of the tables, in which backticks stand around code.
-fn prose(text: &str) -> String {
-    // A sentence that was cut within code.
-    if text.matches('`').count() % 2 == 1 {
-        return markdown(text);
-    }
-    let parts = text.split('`').enumerate();
-    let parts = parts.map(|(place, part)| match place % 2 {
-        0 => markdown(part),
-        _ => format!("`{part}`"),
-    });
-    parts.collect()
+fn mutants(id: &str) -> Vec<&'static str> {
+    let breaking = crate::mutants::all().filter(|mutant| mutant.breaks.contains(&id));
+    let mut breaking: Vec<_> = breaking.collect();
+    breaking.sort_by_key(|mutant| (mutant.breaks.len(), mutant.name));
+    breaking.iter().map(|mutant| mutant.name).collect()
 }
 
 #[cfg(all(test, unix, feature = "remote"))]
@@ -266,11 +205,12 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::report::escape::prose;
 
     #[test]
     fn the_pages_of_the_documentation_are_current() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/requirements");
-        let pages = area_pages();
+        let pages = area_pages().unwrap();
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             std::fs::create_dir_all(&folder).unwrap();
             for page in &pages {
@@ -293,7 +233,7 @@ mod tests {
 
     #[test]
     fn every_requirement_has_a_section_with_its_sentence_and_its_check() {
-        let pages = area_pages();
+        let pages = area_pages().unwrap();
         for version in [Version::V1, Version::V2] {
             for listed in Listed::of(version) {
                 let heading = format!("\n## {}\n", listed.id);
@@ -317,30 +257,22 @@ mod tests {
 
     #[test]
     fn the_mutants_of_a_requirement_are_named_up_to_a_limit() {
-        let written = |id: &str| {
-            let mut out = String::new();
-            mutants(&mut out, id);
-            out
-        };
-        assert_eq!(written("no.such"), "");
-        let goes_on = written("session-load.goes-on");
-        assert!(goes_on.contains("`loaded-is-read-only`"), "{goes_on}");
-        let count = |id: &str| {
-            let breaking = crate::mutants::all().filter(|mutant| mutant.breaks.contains(&id));
-            breaking.count()
-        };
+        assert_eq!(mutants("no.such"), [""; 0]);
+        assert!(mutants("session-load.goes-on").contains(&"loaded-is-read-only"));
         let rows = Listed::of(Version::V1);
-        let (most, id) = rows
+        let most = rows.iter().max_by_key(|row| mutants(row.id).len()).unwrap();
+        let more = mutants(most.id).len() - 5;
+        let pages = area_pages().unwrap();
+        let heading = format!("\n## {}\n", most.id);
+        let sections = pages
             .iter()
-            .map(|row| (count(row.id), row.id))
-            .max()
+            .filter_map(|page| page.text.split_once(&heading));
+        let (_, section) = sections.last().unwrap();
+        let line = section
+            .lines()
+            .find(|line| line.starts_with("Mutants: "))
             .unwrap();
-        assert!(most > NAMED, "{id} has {most}");
-        let text = written(id);
-        assert!(
-            text.ends_with(&format!(" and {} more\n", most - NAMED)),
-            "{text}"
-        );
-        assert_eq!(text.matches('`').count(), 2 * NAMED, "{text}");
+        assert!(line.ends_with(&format!(" and {more} more")), "{line}");
+        assert_eq!(line.matches('`').count(), 10, "{line}");
     }
 }

@@ -12,16 +12,20 @@ use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value
 use serde::Serialize;
 
 use super::escape;
+use super::tally::Tally;
 use crate::requirements::Tier;
 use crate::wire::shorten;
 use crate::{Error, Result};
 
 /// The templates, by name.
-static TEMPLATES: [(&str, &str); 13] = [
+static TEMPLATES: [(&str, &str); 16] = [
+    ("area.md", include_str!("templates/area.md")),
+    ("areas.md", include_str!("templates/areas.md")),
     ("badge.svg", include_str!("templates/badge.svg")),
     ("comparison.html", include_str!("templates/comparison.html")),
     ("comparison.md", include_str!("templates/comparison.md")),
     ("comparison.txt", include_str!("templates/comparison.txt")),
+    ("coverage.jinja", include_str!("templates/coverage.jinja")),
     ("failures.txt", include_str!("templates/failures.txt")),
     ("filters.html", include_str!("templates/filters.html")),
     ("junit.xml", include_str!("templates/junit.xml")),
@@ -85,6 +89,10 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_filter("heading", heading);
     environment.add_filter("file_address", file_address);
     environment.add_filter("indented", indented);
+    environment.add_filter("prose", |text: &str| {
+        Value::from_safe_string(escape::prose(text))
+    });
+    environment.add_filter("ratio", |tally: Serde<Tally>| tally.0.ratio());
     environment.add_filter("left", |value: Value, width: usize| {
         Value::from_safe_string(format!("{:<width$}", escape::terminal(&value.to_string())))
     });

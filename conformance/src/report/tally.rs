@@ -1,11 +1,11 @@
 //! How many requirements have which verdict.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::document::{Entry, Outcome};
 
 /// Numbers of requirements by verdict.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Obeyed.
     pub pass: usize,

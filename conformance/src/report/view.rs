@@ -9,7 +9,6 @@ use super::row_pages::RowPages;
 use super::tally::Tally;
 use crate::Result;
 use crate::requirements::Tier;
-use crate::suite::{Coverage, UnionUse};
 use crate::wire::Party;
 
 /// Returns the report as a person reads it in a terminal.
@@ -75,7 +74,6 @@ struct View<'a> {
     failures: Vec<Row<'a>>,
     areas: Vec<Area<'a>>,
     all: Area<'a>,
-    exercised: Option<Exercised<'a>>,
 }
 
 /// A requirement.
@@ -101,41 +99,8 @@ struct Area<'a> {
     name: &'a str,
     sum: Tally,
     /// By tier.
-    tiers: Vec<Sum>,
+    tiers: Vec<Tally>,
     rows: Vec<Row<'a>>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct Sum {
-    #[serde(flatten)]
-    tally: Tally,
-    ratio: String,
-}
-
-/// What of the protocol was exercised.
-#[derive(Debug, Serialize)]
-struct Exercised<'a> {
-    /// How many methods, and how many there are.
-    methods: (usize, usize),
-    unions: Vec<Union<'a>>,
-    fields: Vec<Fields<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Union<'a> {
-    #[serde(flatten)]
-    union: &'a UnionUse,
-    used: usize,
-}
-
-/// The members that a party sent.
-#[derive(Debug, Serialize)]
-struct Fields<'a> {
-    by: Party,
-    used: usize,
-    all: usize,
-    /// Those that it never sent, by definition.
-    never: Vec<(&'a str, Vec<&'a str>)>,
 }
 
 impl<'a> View<'a> {
@@ -146,7 +111,7 @@ impl<'a> View<'a> {
         let area = |name, entries: &[&'a Entry]| Area {
             name,
             sum: Tally::of(entries.iter().copied()),
-            tiers: Tier::ALL.map(|tier| Sum::of(entries, tier)).to_vec(),
+            tiers: Tier::ALL.map(|tier| of_tier(entries, tier)).to_vec(),
             rows: rows(entries),
         };
         let all: Vec<&Entry> = report.requirements.iter().collect();
@@ -168,7 +133,6 @@ impl<'a> View<'a> {
             failures: rows(&report.failures()),
             areas: areas.iter().map(|(name, of)| area(name, of)).collect(),
             all: area("all", &all),
-            exercised: report.coverage.as_ref().map(Exercised::of),
             report,
         }
     }
@@ -187,35 +151,7 @@ impl<'a> Row<'a> {
     }
 }
 
-impl Sum {
-    fn of(entries: &[&Entry], tier: Tier) -> Self {
-        let of_tier = entries.iter().filter(|entry| entry.tier == tier);
-        let tally = Tally::of(of_tier.copied());
-        let ratio = tally.ratio();
-        Self { tally, ratio }
-    }
-}
-
-impl<'a> Exercised<'a> {
-    fn of(coverage: &'a Coverage) -> Self {
-        let unions = coverage.unions.iter().map(|union| Union {
-            union,
-            used: union.used().0,
-        });
-        let fields = [Party::Agent, Party::Client].map(|by| {
-            let (used, all) = coverage.fields_used(by);
-            let never = coverage.never_sent(by);
-            Fields {
-                by,
-                used,
-                all,
-                never,
-            }
-        });
-        Self {
-            methods: coverage.methods_used(),
-            unions: unions.collect(),
-            fields: fields.into_iter().filter(|it| it.all > 0).collect(),
-        }
-    }
+fn of_tier(entries: &[&Entry], tier: Tier) -> Tally {
+    let entries = entries.iter().copied();
+    Tally::of(entries.filter(|entry| entry.tier == tier))
 }
