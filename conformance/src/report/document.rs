@@ -214,16 +214,6 @@ impl Document {
         }
         areas
     }
-
-    /// The command under test, in words when it is none.
-    #[must_use]
-    pub fn command_line(&self) -> &str {
-        if self.command.is_empty() {
-            "within this process"
-        } else {
-            &self.command
-        }
-    }
 }
 
 impl Entry {

@@ -25,7 +25,6 @@ static TEMPLATES: [(&str, &str); 16] = [
     ("comparison.html", include_str!("templates/comparison.html")),
     ("comparison.md", include_str!("templates/comparison.md")),
     ("comparison.txt", include_str!("templates/comparison.txt")),
-    ("coverage.jinja", include_str!("templates/coverage.jinja")),
     ("failures.txt", include_str!("templates/failures.txt")),
     ("filters.html", include_str!("templates/filters.html")),
     ("junit.xml", include_str!("templates/junit.xml")),
@@ -35,6 +34,7 @@ static TEMPLATES: [(&str, &str); 16] = [
     ("report.html", include_str!("templates/report.html")),
     ("report.md", include_str!("templates/report.md")),
     ("report.txt", include_str!("templates/report.txt")),
+    ("sentences.jinja", include_str!("templates/sentences.jinja")),
 ];
 
 static ENVIRONMENT: LazyLock<Result<Environment<'static>, minijinja::Error>> =
@@ -192,4 +192,19 @@ fn paragraph(title: &str, words: &str) -> String {
         let _ = write!(line, "{word}{comma} ");
     }
     out + line.trim_end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_do_not_fit_a_template_are_an_error_that_names_it() {
+        let values = serde_json::json!({"report": {"name": "a"}});
+        let error = render("report.md", values).unwrap_err().to_string();
+        assert!(
+            error.starts_with("cannot render report.md: undefined value"),
+            "{error}"
+        );
+    }
 }

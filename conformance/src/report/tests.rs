@@ -91,6 +91,18 @@ fn broken() -> Document {
     )
 }
 
+/// What is broken, with texts of more than 100 kB.
+fn broken_at_length() -> Document {
+    let mut report = broken();
+    for entry in &mut report.requirements {
+        let long = HOSTILE.repeat(1_500);
+        assert!(long.len() > 100_000);
+        entry.reason = (entry.verdict != Outcome::Pass).then(|| long.clone());
+        entry.came = entry.came.is_some().then_some(long);
+    }
+    report
+}
+
 /// Every format that people read.
 fn formats(report: &Document) -> [(&'static str, String); 4] {
     [
@@ -142,7 +154,8 @@ fn the_root_cause_comes_first() {
 
 #[test]
 fn nothing_that_was_said_takes_effect() {
-    for (format, out) in formats(&broken()) {
+    let reports = [broken(), broken_at_length()];
+    for (format, out) in reports.iter().flat_map(formats) {
         assert!(!out.contains('\u{1b}'), "{format} acts on a terminal");
         assert!(!out.contains('\u{202e}'), "{format} turns around");
         assert!(
@@ -157,7 +170,12 @@ fn nothing_that_was_said_takes_effect() {
 
 #[test]
 fn markdown_keeps_what_was_said_in_its_place() {
-    let out = markdown_report(&broken(), &RowPages::default()).unwrap();
+    for report in [broken(), broken_at_length()] {
+        keeps_its_place(&markdown_report(&report, &RowPages::default()).unwrap());
+    }
+}
+
+fn keeps_its_place(out: &str) {
     let mut fence = None;
     for line in out.lines() {
         let ticks = line.len() - line.trim_start_matches('`').len();

@@ -9,7 +9,6 @@ use super::row_pages::RowPages;
 use super::tally::Tally;
 use crate::Result;
 use crate::requirements::Tier;
-use crate::wire::Party;
 
 /// Returns the report as a person reads it in a terminal.
 ///
@@ -61,14 +60,10 @@ pub fn junit(report: &Document) -> Result<String> {
 #[derive(Debug, Serialize)]
 struct View<'a> {
     report: &'a Document,
-    command_line: &'a str,
     summary: String,
     incomplete: Option<String>,
     provenance: Vec<(&'static str, String)>,
-    cancel_times: Option<String>,
     hints: Vec<String>,
-    /// The other side.
-    peer: Party,
     rows: Vec<Row<'a>>,
     /// What weighs most comes first.
     failures: Vec<Row<'a>>,
@@ -117,18 +112,10 @@ impl<'a> View<'a> {
         let all: Vec<&Entry> = report.requirements.iter().collect();
         let areas = report.areas();
         Self {
-            command_line: report.command_line(),
             summary: report.summary(),
             incomplete: report.why_incomplete(),
             provenance: report.provenance(),
-            cancel_times: report.cancel_times.map(|times| {
-                format!(
-                    "From session/cancel to the end of the turn: {}",
-                    times.in_words()
-                )
-            }),
             hints: hints(report),
-            peer: report.kind.peer(),
             rows: rows(&all),
             failures: rows(&report.failures()),
             areas: areas.iter().map(|(name, of)| area(name, of)).collect(),

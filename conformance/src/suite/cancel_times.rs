@@ -35,17 +35,6 @@ impl CancelTimes {
             longest: seconds(longest),
         })
     }
-
-    /// Returns the times in words.
-    #[must_use]
-    pub fn in_words(&self) -> String {
-        let Self {
-            turns,
-            median,
-            longest,
-        } = self;
-        format!("median {median:.3} s, longest {longest:.3} s (turns: {turns})")
-    }
 }
 
 /// Rounded to milliseconds.
@@ -122,10 +111,6 @@ mod tests {
             longest: 5.0,
         };
         assert_eq!(found, Some(expected));
-        assert_eq!(
-            expected.in_words(),
-            "median 3.500 s, longest 5.000 s (turns: 2)"
-        );
     }
 
     #[test]
