@@ -32,6 +32,7 @@ pub mod mutants;
 #[cfg(unix)]
 pub mod orphan_reaper;
 pub mod passive;
+mod pattern;
 #[cfg(unix)]
 mod process_group;
 #[cfg(unix)]

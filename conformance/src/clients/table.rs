@@ -120,6 +120,9 @@ fn joined(
     let checks = checks.map(|(id, check)| (*id, (*check, None)));
     let rules = rules.map(|(id, rule, check)| (*id, (*check, Some(*rule))));
     let rows = file.join(version, checks.chain(rules), |entry, check| {
+        if entry.data.is_some() {
+            return Err(format!("{} has steps, which are for agents", entry.id));
+        }
         let (Some((check, rule)), Some(scenario)) = (check, entry.scenario) else {
             return Err(format!("{} has no check or no scenario", entry.id));
         };

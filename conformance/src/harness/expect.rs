@@ -1,6 +1,6 @@
 //! The steps that checks consist of: calls, answers, and what must not come.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
@@ -14,6 +14,9 @@ pub(super) const BARRIER: &str = "_acp-conformance/barrier";
 
 /// The codes of errors about a session that does not exist.
 const UNKNOWN_SESSION: [ErrorCode; 2] = [ErrorCode::RESOURCE_NOT_FOUND, ErrorCode::INVALID_PARAMS];
+
+/// How much later than the answer to a later request an answer may come.
+const LATER: Duration = Duration::from_secs(5);
 
 /// An answer, and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +79,52 @@ impl Conn {
         })?;
         env.unresponsive.answered(method);
         Ok(Reply { index, answer })
+    }
+
+    /// Waits for the message since `mark` that `answers` recognizes, where an agent may ignore what was
+    /// sent. Yields its place.
+    ///
+    /// An ordinary request follows. The message may come after the answer to it: it has as long again,
+    /// and at least [`LATER`].
+    ///
+    /// # Errors
+    /// A failure that names `what` when it does not come in time.
+    pub(crate) fn answered(
+        &mut self,
+        mark: usize,
+        what: &str,
+        answers: impl Fn(&Entry) -> bool,
+    ) -> Outcome<usize> {
+        let (started, limit) = (Instant::now(), self.env.start_timeout());
+        let params = self.setup(None);
+        let probe = self.request("session/new", params);
+        let (index, first) = self.wait_on(Some(mark), mark, what, limit, |recording, index| {
+            let entry = recording.entries.get(index)?;
+            let due = answers(entry);
+            (due || entry.request == Some(probe)).then_some((index, due))
+        })?;
+        if first {
+            self.reply_within(probe, limit)?;
+            return Ok(index);
+        }
+        let least = LATER.min(self.env.timeout);
+        let patience = started.elapsed().max(least).min(limit);
+        let found = self.wait_on(Some(mark), mark, what, patience, |recording, index| {
+            answers(recording.entries.get(index)?).then_some(index)
+        });
+        match found {
+            Err(Stop::Fail(mut failure)) if self.recording().answer(probe).is_some() => {
+                let wrong = self
+                    .since(mark)
+                    .find(|(_, entry)| entry.from == Party::Agent && entry.kind == Kind::Error);
+                let wrong = wrong.map(|(_, entry)| entry.excerpt());
+                let nothing = || "nothing, though a request after it was answered".to_owned();
+                failure.came = Some(wrong.unwrap_or_else(nothing));
+                failure.sent = self.since(mark).next().map(|(_, entry)| entry.excerpt());
+                Err(Stop::Fail(failure))
+            }
+            other => other,
+        }
     }
 
     /// Sends a request and waits for its answer; as long as for a start where the agent may
@@ -169,7 +218,7 @@ impl Conn {
         }
         let barrier = self.request(BARRIER, json!({}));
         let limit = self.env.timeout.min(Duration::from_secs(1));
-        let deadline = std::time::Instant::now() + limit;
+        let deadline = Instant::now() + limit;
         while self.recording().answer(barrier).is_none() {
             match self.pump(deadline) {
                 super::Waiting::Entry(_) => {}

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use acp_sdk::ErrorCode;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::confined;
@@ -37,7 +38,8 @@ pub enum UserInput {
 }
 
 /// What becomes of a command in a terminal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Terminals {
     /// It ends at once with exit code 0.
     #[default]

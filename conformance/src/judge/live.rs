@@ -36,7 +36,7 @@ pub(super) fn ids(version: Version) -> impl Iterator<Item = &'static str> {
 fn all(version: Version) -> Vec<Watched> {
     let agents = requirements::of(version).filter_map(|(_, row)| match row.check {
         Check::Watch { look, .. } => Some((row.id, Party::Agent, look)),
-        Check::Run(_) | Check::Excluded(_) => None,
+        _ => None,
     });
     let also = requirements::live::rules(version).iter();
     let also = also.map(|(id, look)| (*id, Party::Agent, *look));

@@ -99,7 +99,7 @@ impl Listed {
             checked: match row.check {
                 Check::Excluded(reason) => Checked::Not(reason),
                 Check::Watch { missing, .. } => Checked::Inspects(missing),
-                Check::Run(_) => Checked::Acts,
+                Check::Run(_) | Check::Steps(_) => Checked::Acts,
             },
         });
         let clients = clients::of(version).chain(clients::of_remote(version));

@@ -3,22 +3,17 @@
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
-use super::passive::free_of;
 use super::prompt_turn::STOP_REASONS;
 use super::tool_calls::{Asking, asking, did_not_run};
 use super::{Check, NamedCheck};
 use crate::harness::{Conn, Consent, Cx, Outcome, Stop, inconclusive, skip};
-use crate::wire::{FindingKind, Party, Version};
+use crate::wire::{Party, Version};
 
 use Check::Run;
 
 pub(super) const CHECKS: &[NamedCheck] = &[
     ("cancellation.stop-reason", Run(stop_reason)),
     ("cancellation.is-no-error", Run(is_no_error)),
-    (
-        "cancellation.updates-first",
-        free_of(&[FindingKind::LateUpdate], "no turn was cancelled"),
-    ),
     ("cancellation.while-asking", Run(while_asking)),
     ("cancellation.promptly", Run(promptly)),
     ("cancellation.session-lives-on", Run(session_lives_on)),

@@ -3,11 +3,11 @@
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
-use super::passive::{free_of, watch_all};
+use super::passive::watch_all;
 use super::{Check, NamedCheck};
 use crate::harness::{Caps, Cx, Outcome};
 use crate::passive::{RuleResult, Update, View, violation};
-use crate::wire::{FindingKind, Party};
+use crate::wire::Party;
 
 use Check::Run;
 
@@ -19,26 +19,12 @@ pub(super) const CHECKS: &[NamedCheck] = &[
         Run(notification_ignored),
     ),
     ("extensibility.meta", Run(meta)),
-    (
-        "extensibility.no-custom-fields",
-        free_of(&[FindingKind::CustomField], SILENT),
-    ),
-    (
-        "extensibility.method-names",
-        free_of(&[FindingKind::UnknownMethod], SILENT),
-    ),
-    (
-        "extensibility.reserved-values",
-        free_of(&[FindingKind::ReservedValue], SILENT),
-    ),
     ("extensibility.unknown-fields", Run(unknown_fields)),
     (
         "extensibility.trace-context",
         watch_all(trace_context, "no `_meta` of the agent"),
     ),
 ];
-
-const SILENT: &str = "no message of the agent";
 
 const UNKNOWN: &str = "_acp-conformance/unknown";
 

@@ -5,10 +5,9 @@ use std::time::Duration;
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
-use super::passive::free_of;
 use super::{Check, NamedCheck};
 use crate::harness::{Caps, Conn, Cx, Outcome, Reply, Update, inconclusive};
-use crate::wire::{FindingKind, UNSUPPORTED_PROTOCOL_VERSION, Version, is_output};
+use crate::wire::{UNSUPPORTED_PROTOCOL_VERSION, Version, is_output};
 
 use Check::Run;
 
@@ -17,13 +16,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("initialization.same-version", Run(same_version)),
     ("initialization.newer-version", Run(newer_version)),
     ("initialization.older-version", Run(older_version)),
-    (
-        "initialization.known-version",
-        free_of(
-            &[FindingKind::UnsupportedVersion],
-            "no message of the agent",
-        ),
-    ),
     ("initialization.no-capabilities", Run(no_capabilities)),
     ("initialization.all-combinations", Run(all_combinations)),
     (

@@ -2,8 +2,8 @@
 //!
 //! The folder `requirements` of this crate has a TOML file for each area. A row has an id, a tier, and
 //! for each protocol version the sentence that it comes from; `table` reads them and joins them
-//! with the checks of this module. A check performs something (`Run`), or inspects all messages
-//! (`Watch`). A row without a check says why (`Excluded`).
+//! with the checks of this module. A check performs something (`Run`, or `Steps` that stand in the row), or
+//! inspects all messages (`Watch`). A row without a check says why (`Excluded`).
 
 mod authentication;
 mod cancellation;
@@ -30,6 +30,7 @@ mod remote;
 mod session_list;
 mod session_load;
 mod session_setup;
+mod steps;
 mod table;
 mod terminals;
 mod tool_calls;
@@ -43,6 +44,7 @@ pub use self::choice::Choice;
 pub(crate) use self::content::{agent_blocks, client_blocks};
 pub(crate) use self::initialization::latest_version;
 pub(crate) use self::passive::is_absolute;
+pub use self::steps::Steps;
 pub(crate) use self::table::File;
 pub(crate) use self::tool_calls::agent_tool_content;
 pub(crate) use self::transports::is_about_stdio;
@@ -73,6 +75,8 @@ pub enum Tier {
 pub enum Check {
     /// By doing something.
     Run(fn(&mut Cx) -> Outcome),
+    /// By the steps that its row has.
+    Steps(&'static Steps),
     /// By looking at a connection's messages. The check yields how many instances
     /// it has seen; when there is none in the whole run, nothing is decided.
     Watch {
@@ -137,6 +141,23 @@ pub fn of_remote(version: Version) -> impl Iterator<Item = (&'static Area, &'sta
 fn rows(areas: &'static [Area]) -> impl Iterator<Item = (&'static Area, &'static Requirement)> {
     let rows = |area: &'static Area| area.rows.iter().map(move |row| (area, row));
     areas.iter().flat_map(rows)
+}
+
+impl Check {
+    /// Whether it performs something.
+    #[must_use]
+    pub fn acts(&self) -> bool {
+        matches!(self, Self::Run(_) | Self::Steps(_))
+    }
+
+    /// Performs it, if it performs something.
+    pub(crate) fn perform(&self, cx: &mut Cx) -> Outcome {
+        match self {
+            Self::Run(check) => check(cx),
+            Self::Steps(steps) => steps.run(cx),
+            Self::Watch { .. } | Self::Excluded(_) => Ok(()),
+        }
+    }
 }
 
 impl Tier {

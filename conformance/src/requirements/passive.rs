@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Check;
 use crate::passive::{Rule, RuleResult, State, View, at, violation};
-use crate::wire::{FindingKind, Party};
+use crate::wire::Party;
 
 /// Looks at every message but pieces of text.
 pub(super) const fn watch(check: fn(&View<'_>) -> RuleResult, missing: &'static str) -> Check {
@@ -23,12 +23,6 @@ pub(super) const fn watch_all(check: fn(&View<'_>) -> RuleResult, missing: &'sta
 /// Inspects the state of a connection at its end.
 pub(super) const fn at_end(check: fn(&State) -> RuleResult, missing: &'static str) -> Check {
     let look = Rule::End(check);
-    Check::Watch { look, missing }
-}
-
-/// Every message of the agent must be free of such findings that are not excused.
-pub(super) const fn free_of(rules: &'static [FindingKind], missing: &'static str) -> Check {
-    let look = Rule::Findings(rules);
     Check::Watch { look, missing }
 }
 

@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Area, Check, NamedCheck, Requirement, Tier, v2};
+use super::{Area, Check, NamedCheck, Requirement, Steps, Tier, v2};
 use super::{
     authentication, cancellation, commands, config_options, content, elicitation, extensibility,
     file_system, initialization, jsonrpc, mcp, modes, option_lists, plan, prompt_turn,
@@ -16,7 +17,8 @@ use super::{
     working_directory,
 };
 use crate::embedded;
-use crate::wire::{Party, Version};
+use crate::passive::Rule;
+use crate::wire::{FindingKind, Party, Version};
 
 /// A file of requirements.
 #[derive(Debug, Deserialize)]
@@ -36,8 +38,15 @@ struct Row {
     /// Absent if the versions differ in it.
     tier: Option<Tier>,
     because: Option<String>,
-    /// What its check does; absent if that stands at the versions, or if there is no check.
+    /// What its check does; absent if that stands at the versions, if its steps say it, or if there is no
+    /// check.
     test: Option<String>,
+    /// What its check does, step by step; absent if it is code, or if the versions differ in it.
+    steps: Option<Vec<Value>>,
+    /// The kinds of findings that no message of the agent may have.
+    free_of: Option<Vec<String>>,
+    /// Of `free_of`: what was not seen if nothing could have such a finding.
+    missing: Option<String>,
     v1: Option<Source>,
     v2: Option<Source>,
 }
@@ -53,6 +62,7 @@ struct Source {
     scenario: Option<String>,
     /// What the check does in this version, where that differs.
     test: Option<String>,
+    steps: Option<Vec<Value>>,
     /// Why there is no check.
     unchecked: Option<String>,
     /// Who holds another reading of the sentence, with a link: until that is settled the row decides nothing.
@@ -71,6 +81,10 @@ pub(crate) struct Entry {
     /// What the check does; absent if there is none.
     pub(crate) test: Option<&'static str>,
     pub(crate) unchecked: Option<&'static str>,
+    /// The check, if it is data.
+    pub(crate) data: Option<Check>,
+    /// Whether the data is of this version alone, and takes precedence over a check in code.
+    is_own: bool,
 }
 
 impl File {
@@ -101,7 +115,15 @@ impl File {
             }
             let tier = disputed.map_or(tier, |_| Tier::Info);
             let because = disputed.or(because);
-            let test = source.test.as_deref().or(row.test.as_deref());
+            let steps = source.steps.as_ref().or(row.steps.as_ref());
+            let steps = steps.map(|steps| Steps::read(steps)).transpose();
+            let steps = steps.map_err(|reason| format!("{}, {reason}", row.id))?;
+            // Tables live as long as the program.
+            let steps: Option<&'static Steps> = steps.map(|steps| &*Box::leak(Box::new(steps)));
+            let is_own = source.steps.is_some();
+            let shared = row.test.as_deref().filter(|_| !is_own);
+            let test = source.test.as_deref().or(shared);
+            let test = test.or_else(|| Some(&*steps?.text().leak()));
             Ok(Entry {
                 id: &row.id,
                 tier,
@@ -112,6 +134,11 @@ impl File {
                 // Another version may be checked.
                 test: test.filter(|_| source.unchecked.is_none()),
                 unchecked: source.unchecked.as_deref(),
+                data: match steps {
+                    Some(steps) => Some(Check::Steps(steps)),
+                    None => row.findings()?,
+                },
+                is_own,
             })
         })
         .collect()
@@ -138,6 +165,26 @@ impl File {
         entries
             .map(|entry| row(entry, checks.get(entry.id).copied()))
             .collect()
+    }
+}
+
+impl Row {
+    /// The check of a row with `free_of`.
+    fn findings(&'static self) -> Result<Option<Check>, String> {
+        let (names, missing) = match (&self.free_of, &self.missing) {
+            (Some(names), Some(missing)) => (names, missing),
+            (None, None) => return Ok(None),
+            _ => return Err(format!("{} has one of `free_of` and `missing`", self.id)),
+        };
+        let kinds = names.iter().map(|name| {
+            let mut all = FindingKind::ALL.into_iter();
+            let kind = all.find(|kind| kind.as_str() == name);
+            kind.ok_or_else(|| format!("{} names an unknown finding `{name}`", self.id))
+        });
+        let kinds: Vec<_> = kinds.collect::<Result<_, _>>()?;
+        // Tables live as long as the program.
+        let look = Rule::Findings(kinds.leak());
+        Ok(Some(Check::Watch { look, missing }))
     }
 }
 
@@ -268,11 +315,16 @@ fn area(part: &'static Part, version: Version) -> Result<Area, String> {
     let rows = part
         .file
         .join(version, shared.chain(own).copied(), |entry, check| {
-            let check = match (check, entry.unchecked) {
+            let check = match (check, entry.data, entry.unchecked) {
                 // Another version may be checked.
-                (_, Some(reason)) => Check::Excluded(reason),
-                (Some(check), None) => check,
-                (None, None) => return Err(format!("{} has no check and no reason", entry.id)),
+                (.., Some(reason)) => Check::Excluded(reason),
+                (Some(_), Some(_), None) if !entry.is_own => {
+                    return Err(format!("{} has a check in its row and in code", entry.id));
+                }
+                (_, Some(check), None) | (Some(check), None, None) => check,
+                (None, None, None) => {
+                    return Err(format!("{} has no check and no reason", entry.id));
+                }
             };
             Ok(Requirement {
                 id: entry.id,

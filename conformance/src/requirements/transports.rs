@@ -3,21 +3,12 @@
 use acp_sdk::ErrorCode;
 use serde_json::json;
 
-use super::passive::free_of;
 use super::{Check, NamedCheck};
 use crate::harness::{Caps, Cx, Outcome, fail};
-use crate::wire::FindingKind;
 
 use Check::Run;
 
 pub(super) const CHECKS: &[NamedCheck] = &[
-    (
-        "transports.only-messages",
-        free_of(
-            &[FindingKind::NotJson, FindingKind::TooLong],
-            "the agent wrote nothing",
-        ),
-    ),
     ("transports.utf8", Run(utf8)),
     ("transports.split-writes", Run(split_writes)),
     ("transports.joined-writes", Run(joined_writes)),

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::pattern::Mismatch;
 use super::wire::WireError;
+use crate::pattern::Mismatch;
 
 /// How many of the messages that came instead are repeated.
 const REPEATED: usize = 5;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::failure::ScriptError;
-use super::pattern::Bindings;
+use crate::pattern::Bindings;
 use crate::wire::excerpt;
 
 /// How long a step may wait, unless the file says otherwise.

@@ -27,12 +27,11 @@
 
 mod failure;
 mod file;
-mod pattern;
 mod play;
 mod wire;
 
 pub use self::failure::{Failure, Reason, ScriptError};
 pub use self::file::{Action, Bytes, Manner, Script, Signal, Step};
-pub use self::pattern::{Bindings, Mismatch, matches, substitute};
 pub use self::play::{Played, play};
 pub use self::wire::{Event, Wire, WireError};
+pub use crate::pattern::{Bindings, Mismatch, matches, substitute};

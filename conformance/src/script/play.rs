@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::failure::{Failure, Reason};
 use super::file::{Action, Bytes, Manner, Script, Step};
-use super::pattern::{Bindings, Mismatch, matches, substitute, within_text};
 use super::wire::{Event, Wire};
+use crate::pattern::{Bindings, Mismatch, matches, substitute, within_text};
 use crate::wire::shorten;
 
 /// How many of the messages that came are kept for a report.

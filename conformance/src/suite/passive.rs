@@ -79,7 +79,7 @@ fn tallies(chosen: &[Chosen], version: Version) -> Vec<RuleTally> {
     let rules = rows.flat_map(|(row, (_, requirement))| {
         let own = match requirement.check {
             Check::Watch { look, missing } => Some((look, Some(missing))),
-            Check::Run(_) | Check::Excluded(_) => None,
+            _ => None,
         };
         let also = also.iter().filter(|(id, _)| *id == requirement.id);
         let all = own.into_iter().chain(also.map(|(_, look)| (*look, None)));

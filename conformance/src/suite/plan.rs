@@ -135,7 +135,7 @@ pub(super) fn depth(chosen: &[Chosen], version: Version) -> Depth {
     let of_row = |(_, row): &Chosen| match row.check {
         Check::Excluded(_) => Depth::Handshake,
         Check::Watch { .. } => Depth::Turn,
-        Check::Run(_) => match prompts(row.id, version) {
+        Check::Run(_) | Check::Steps(_) => match prompts(row.id, version) {
             None => Depth::Handshake,
             Some(0) => Depth::Session,
             Some(_) => Depth::Turn,
@@ -168,7 +168,7 @@ pub(super) fn quick(
             starts(id, version),
         )
     };
-    let runs = |row: &Chosen| matches!(row.1.check, Check::Run(_));
+    let runs = |row: &Chosen| row.1.check.acts();
     let mut order: Vec<(usize, &Chosen)> = chosen.iter().enumerate().collect();
     order.retain(|(_, row)| runs(row));
     order.sort_by_key(|(_, row)| (row.1.tier, cost(row)));

@@ -76,7 +76,7 @@ pub(super) type Chosen = (&'static Area, &'static Requirement);
 #[derive(Clone, Copy)]
 enum Task {
     Explore(fn(&mut Cx) -> Outcome),
-    Check(usize, fn(&mut Cx) -> Outcome),
+    Check(usize, Check),
 }
 
 /// The result of a check.
@@ -291,7 +291,7 @@ pub fn run(
             (Some(done), _) => done,
             (None, Check::Excluded(reason)) => Done::at_once(Verdict::Excluded(reason)),
             (None, _) if !applies(row) => Done::at_once(Verdict::Excluded(NOT_STDIO)),
-            (None, Check::Run(_) | Check::Watch { .. }) => {
+            (None, Check::Run(_) | Check::Steps(_) | Check::Watch { .. }) => {
                 let reason = left_out.iter().find(|(other, _)| *other == index);
                 Done::at_once(match reason {
                     Some((_, reason)) => Verdict::Excluded(reason),
@@ -530,12 +530,10 @@ fn tasks(
         }
         false => ((0..chosen.len()).collect(), Vec::new()),
     };
-    let checks = order
-        .into_iter()
-        .filter_map(|index| match chosen.get(index)?.1.check {
-            Check::Run(check) => Some(Task::Check(index, check)),
-            _ => None,
-        });
+    let checks = order.into_iter().filter_map(|index| {
+        let check = chosen.get(index)?.1.check;
+        check.acts().then_some(Task::Check(index, check))
+    });
     tasks.extend(checks);
     (tasks, left_out)
 }
@@ -569,7 +567,7 @@ fn perform(
     let mut transcripts = Vec::new();
     loop {
         cx.begin();
-        let outcome = check(cx);
+        let outcome = check.perform(cx);
         let passed = outcome.is_ok();
         let cut = cut(&cx.env().conditions.interruption);
         let verdict = match cut {

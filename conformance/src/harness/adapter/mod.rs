@@ -6,6 +6,8 @@
 mod v1;
 mod v2;
 
+use std::str::FromStr;
+
 use serde_json::{Value, json};
 
 use super::Recording;
@@ -71,6 +73,35 @@ impl Capability {
     pub const DELETE: Self = Self::Method("session/delete");
     /// `logout`.
     pub const LOGOUT: Self = Self::Method("logout");
+}
+
+impl FromStr for Capability {
+    type Err = String;
+
+    /// A method, or the name of the variant with hyphens.
+    fn from_str(name: &str) -> Result<Self, String> {
+        let methods = [
+            Self::LIST,
+            Self::LOAD,
+            Self::RESUME,
+            Self::CLOSE,
+            Self::DELETE,
+            Self::LOGOUT,
+        ];
+        let is_named = |known: &Self| matches!(known, Self::Method(method) if *method == name);
+        match name {
+            "additional-directories" => Ok(Self::AdditionalDirectories),
+            "image" => Ok(Self::Image),
+            "audio" => Ok(Self::Audio),
+            "embedded-context" => Ok(Self::EmbeddedContext),
+            "mcp-stdio" => Ok(Self::McpStdio),
+            "mcp-http" => Ok(Self::McpHttp),
+            _ => {
+                let method = methods.into_iter().find(is_named);
+                method.ok_or_else(|| format!("unknown capability `{name}`"))
+            }
+        }
+    }
 }
 
 /// Where an agent declares a capability.

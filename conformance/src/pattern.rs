@@ -1,4 +1,5 @@
-//! Whether a message is the one that is expected, and variables.
+//! Whether a message is the one that is expected, and variables: the language of scripts and of the
+//! requirements' steps.
 //!
 //! A pattern is JSON. Members of an object that the pattern does not name may have
 //! any value; arrays have the same length. A string `{name}` in a pattern binds a
@@ -7,15 +8,23 @@
 //!
 //! - `{any}`: present, whatever it is;
 //! - `{absent}`: a member that is not there;
-//! - `{string}`, `{number}`, `{object}`, `{array}`: a value of this type;
+//! - `{string}`, `{number}`, `{object}`, `{array}`, `{null}`: a value of this type; in what is sent,
+//!   `{null}` is `null`, which TOML does not have;
+//! - `{text}`: a string that is not empty;
+//! - `{empty}`: an object without members other than `_meta`;
 //! - `{more}`, last in an array: any further items.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::Value;
 
 use crate::wire::excerpt;
+
+/// Names in braces that are no variables.
+const RESERVED: [&str; 10] = [
+    "any", "absent", "string", "number", "object", "array", "null", "text", "empty", "more",
+];
 
 /// Variables with their values.
 pub type Bindings = BTreeMap<String, Value>;
@@ -67,6 +76,7 @@ pub fn matches(pattern: &Value, value: &Value, bindings: &mut Bindings) -> Resul
 pub fn substitute(value: &mut Value, bindings: &Bindings) -> Result<(), String> {
     match value {
         Value::String(text) => match variable(text) {
+            Some("null") => *value = Value::Null,
             Some(name) => {
                 let found = bindings.get(name).ok_or_else(|| name.to_owned())?;
                 *value = found.clone();
@@ -88,8 +98,24 @@ pub fn substitute(value: &mut Value, bindings: &Bindings) -> Result<(), String> 
     Ok(())
 }
 
+/// Adds the variables of a pattern, or of what is sent.
+pub(crate) fn variables(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => {
+            let name = variable(text).filter(|name| !RESERVED.contains(name));
+            names.extend(name.map(str::to_owned));
+        }
+        Value::Array(items) => items.iter().for_each(|item| variables(item, names)),
+        Value::Object(members) => {
+            let members = members.values();
+            members.for_each(|member| variables(member, names));
+        }
+        _ => {}
+    }
+}
+
 /// Replaces `{name}` in text for every variable that has a value.
-pub(super) fn within_text(text: &str, bindings: &Bindings) -> String {
+pub(crate) fn within_text(text: &str, bindings: &Bindings) -> String {
     let mut text = text.to_owned();
     for (name, value) in bindings {
         let placeholder = format!("{{{name}}}");
@@ -105,7 +131,7 @@ pub(super) fn within_text(text: &str, bindings: &Bindings) -> String {
 }
 
 /// The name of the variable that a string consists of.
-pub(super) fn variable(text: &str) -> Option<&str> {
+pub(crate) fn variable(text: &str) -> Option<&str> {
     let name = text.strip_prefix('{')?.strip_suffix('}')?;
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     (!name.is_empty() && name.chars().all(plain)).then_some(name)
@@ -165,6 +191,11 @@ impl Matching<'_> {
             "number" => value.is_number(),
             "object" => value.is_object(),
             "array" => value.is_array(),
+            "null" => value.is_null(),
+            "text" => value.as_str().is_some_and(|text| !text.is_empty()),
+            "empty" => value
+                .as_object()
+                .is_some_and(|members| members.keys().all(|name| name == "_meta")),
             name => match self.bindings.get(name) {
                 Some(bound) if bound == value => true,
                 Some(bound) => {
@@ -180,7 +211,12 @@ impl Matching<'_> {
         if fits {
             Ok(())
         } else {
-            Err(self.mismatch(&format!("a value of type {name}"), Some(value)))
+            let expected = match name {
+                "text" => "a text that is not empty".to_owned(),
+                "empty" => "an empty object".to_owned(),
+                _ => format!("a value of type {name}"),
+            };
+            Err(self.mismatch(&expected, Some(value)))
         }
     }
 
@@ -279,6 +315,7 @@ mod tests {
             ("number", json!(1)),
             ("object", json!({})),
             ("array", json!([])),
+            ("null", json!(null)),
         ] {
             let pattern = json!({"a": format!("{{{name}}}")});
             fits(pattern.clone(), json!({"a": value}));
@@ -286,6 +323,17 @@ mod tests {
             differs(pattern, json!({"a": true}), &says);
         }
         fits(json!({"a": "{absent}"}), json!({}));
+        fits(json!(["{text}", "{empty}"]), json!(["x", {"_meta": {}}]));
+        differs(
+            json!("{text}"),
+            json!(""),
+            "as a whole: expected a text that is not empty, came \"\"",
+        );
+        differs(
+            json!("{empty}"),
+            json!({"a": 1}),
+            "as a whole: expected an empty object, came {\"a\":1}",
+        );
         differs(
             json!({"a": "{absent}"}),
             json!({"a": null}),
@@ -313,11 +361,11 @@ mod tests {
     #[test]
     fn values_take_the_place_of_variables_in_what_is_sent() {
         let bindings: Bindings = [("id".to_owned(), json!(7)), ("s".to_owned(), json!("x"))].into();
-        let mut value = json!({"id": "{id}", "list": ["{s}", "is {s}{id}", "{not one}", "{}"]});
+        let mut value = json!({"id": "{id}", "none": "{null}", "list": ["{s}", "is {s}{id}", "{not one}", "{}"]});
         substitute(&mut value, &bindings).unwrap();
         assert_eq!(
             value,
-            json!({"id": 7, "list": ["x", "is x7", "{not one}", "{}"]})
+            json!({"id": 7, "none": null, "list": ["x", "is x7", "{not one}", "{}"]})
         );
         let unbound = substitute(&mut json!(["{t}"]), &bindings);
         assert_eq!(unbound, Err("t".to_owned()));
