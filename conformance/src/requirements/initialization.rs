@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::{Check, NamedCheck};
@@ -12,22 +11,10 @@ use crate::wire::{UNSUPPORTED_PROTOCOL_VERSION, Version, is_output};
 use Check::Run;
 
 pub(super) const CHECKS: &[NamedCheck] = &[
-    ("initialization.answer", Run(answer)),
     ("initialization.same-version", Run(same_version)),
     ("initialization.newer-version", Run(newer_version)),
     ("initialization.older-version", Run(older_version)),
-    ("initialization.no-capabilities", Run(no_capabilities)),
-    ("initialization.all-combinations", Run(all_combinations)),
-    (
-        "initialization.unknown-capabilities",
-        Run(unknown_capabilities),
-    ),
-    ("initialization.agent-info", Run(agent_info)),
     ("initialization.baseline-methods", Run(baseline_methods)),
-    (
-        "initialization.version-is-a-number",
-        Run(version_is_a_number),
-    ),
     ("initialization.comes-first", Run(comes_first)),
 ];
 
@@ -68,14 +55,6 @@ fn version_for(conn: &mut Conn, version: u64) -> Outcome<(usize, Option<u64>)> {
 /// A version, or that there is none, in words.
 fn named(version: Option<u64>) -> String {
     version.map_or_else(|| "none".to_owned(), |version| version.to_string())
-}
-
-fn answer(cx: &mut Cx) -> Outcome {
-    let conn = cx.fresh()?;
-    match version_for(conn, conn.version().number())? {
-        (_, Some(_)) => Ok(()),
-        (index, None) => Err(conn.at(index, "expected a protocol version in the answer, got none")),
-    }
 }
 
 fn same_version(cx: &mut Cx) -> Outcome {
@@ -175,58 +154,6 @@ fn refuses_version(conn: &Conn, reply: &Reply, requested: u64) -> Outcome {
     Err(conn.at(reply.index, reason))
 }
 
-fn no_capabilities(cx: &mut Cx) -> Outcome {
-    let conn = cx.fresh()?;
-    let mut params = Caps::None.initialize(conn.version());
-    if let (Version::V1, Some(members)) = (conn.version(), params.as_object_mut()) {
-        // Optional in v1.
-        members.remove("clientInfo");
-    }
-    conn.result("initialize", params).map(drop)
-}
-
-fn all_combinations(cx: &mut Cx) -> Outcome {
-    for caps in [
-        json!({}),
-        json!({"fs": {}}),
-        json!({"fs": {"readTextFile": true, "writeTextFile": false}}),
-        json!({"terminal": true}),
-        json!({"elicitation": null, "session": null}),
-    ] {
-        let conn = cx.fresh()?;
-        conn.initialize(&Caps::These(caps))?;
-    }
-    Ok(())
-}
-
-fn unknown_capabilities(cx: &mut Cx) -> Outcome {
-    let conn = cx.fresh()?;
-    let mut caps = conn.client_capabilities();
-    caps["auth"]["teleport"] = json!({"depth": 3});
-    caps["holodeck"] = json!({"depth": 3});
-    caps["_meta"] = json!({"acp-conformance": {"probe": 1}});
-    conn.open(&Caps::These(caps))?;
-    conn.still_serves()
-}
-
-fn agent_info(cx: &mut Cx) -> Outcome {
-    let conn = cx.fresh()?;
-    conn.initialize(&Caps::Full)?;
-    let has = |name: &str| {
-        let text = conn.agent_info().and_then(|info| info.get(name));
-        text.and_then(Value::as_str)
-            .is_some_and(|text| !text.is_empty())
-    };
-    if has("name") && has("version") {
-        Ok(())
-    } else {
-        Err(conn.at(
-            conn.mark() - 1,
-            "expected the agent's name and version, got an answer without them",
-        ))
-    }
-}
-
 fn baseline_methods(cx: &mut Cx) -> Outcome {
     let conn = cx.with(&Caps::None)?;
     let session = conn.session()?;
@@ -244,18 +171,6 @@ fn baseline_methods(cx: &mut Cx) -> Outcome {
     conn.cancel(&session);
     conn.settle()?;
     conn.nothing_answered_since(mark)
-}
-
-fn version_is_a_number(cx: &mut Cx) -> Outcome {
-    let conn = cx.fresh()?;
-    let reply = conn.call("initialize", json!({"protocolVersion": "1"}))?;
-    match reply.answer {
-        Ok(_) => Err(conn.at(
-            reply.index,
-            "expected an error for a version that is a string, got a result",
-        )),
-        Err(_) => conn.has_code(&reply, ErrorCode::INVALID_PARAMS),
-    }
 }
 
 fn comes_first(cx: &mut Cx) -> Outcome {
