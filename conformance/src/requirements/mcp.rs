@@ -1,6 +1,5 @@
 //! MCP servers of a session: the suite is one, and sees how the agent connects.
 
-use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::{Check, NamedCheck};
@@ -14,8 +13,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("session-setup.mcp-connects", Run(connects)),
     ("session-setup.mcp-headers", Run(headers)),
     ("session-setup.mcp-separate", Run(separate)),
-    ("session-setup.mcp-optional", Run(optional)),
-    ("session-setup.mcp-unknown", Run(unknown)),
 ];
 
 /// Opens a session with these MCP servers. Yields its id and the place of the answer.
@@ -117,21 +114,4 @@ fn separate(cx: &mut Cx) -> Outcome {
         }
         _ => Ok(()),
     }
-}
-
-fn unknown(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let mut params = conn.setup(None);
-    params["mcpServers"] = json!([{"type": "_acp-conformance", "name": "unknown"}]);
-    let reply = conn.refusal("session/new", params)?;
-    conn.has_code(&reply, ErrorCode::INVALID_PARAMS)
-}
-
-fn optional(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let mut params = conn.setup(None);
-    if let Some(members) = params.as_object_mut() {
-        members.remove("mcpServers");
-    }
-    conn.session_with(params).map(drop)
 }

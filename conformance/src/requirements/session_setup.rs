@@ -1,43 +1,25 @@
 //! Sessions: opening them, keeping them apart, their directories.
 
-use serde_json::json;
-
 use super::passive::{repeated, text, watch_all};
 use super::{Check, NamedCheck};
-use crate::harness::{Capability, Cx, Outcome};
+use crate::harness::{Cx, Outcome};
 use crate::passive::{Asked, RuleResult, View, violation};
 use crate::wire::{Party, is_output};
 
 use Check::Run;
 
 pub(super) const CHECKS: &[NamedCheck] = &[
-    ("session-setup.session-id", Run(session_id)),
     ("session-setup.unique-id", Run(unique_id)),
     (
         "session-setup.known-session",
         watch_all(known_session, "no message of the agent about a session"),
     ),
     ("session-setup.independent", Run(independent)),
-    ("session-setup.relative-cwd", Run(relative_cwd)),
-    ("session-setup.mcp-http", Run(mcp_http)),
-    (
-        "session-setup.additional-directories",
-        Run(additional_directories),
-    ),
-    (
-        "session-setup.relative-directories",
-        Run(relative_directories),
-    ),
     (
         "session-setup.announced-first",
         watch_all(announced_first, "no update of a session"),
     ),
 ];
-
-fn session_id(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.session().map(drop)
-}
 
 fn unique_id(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
@@ -112,36 +94,4 @@ fn independent(cx: &mut Cx) -> Outcome {
         )),
         None => Ok(()),
     }
-}
-
-fn relative_cwd(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let params = json!({"cwd": "some/where", "mcpServers": []});
-    conn.refusal("session/new", params).map(drop)
-}
-
-fn mcp_http(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    if conn.can(Capability::McpHttp) {
-        return Ok(());
-    }
-    let answer = conn.recording().calls(Party::Client, "initialize").next();
-    let index = answer.map_or(0, |(index, _)| index + 1);
-    Err(conn.at(index, "expected `mcpCapabilities.http`, got none"))
-}
-
-fn additional_directories(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::AdditionalDirectories)?;
-    let mut params = conn.setup(None);
-    params["additionalDirectories"] = json!([std::env::temp_dir()]);
-    conn.result("session/new", params).map(drop)
-}
-
-fn relative_directories(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::AdditionalDirectories)?;
-    let mut params = conn.setup(None);
-    params["additionalDirectories"] = json!(["not/absolute"]);
-    conn.refusal("session/new", params).map(drop)
 }
