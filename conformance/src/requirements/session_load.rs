@@ -1,6 +1,6 @@
 //! Sessions that exist already: load, resume, close, delete.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::conversation::Conversation;
 use super::{Check, NamedCheck};
@@ -13,18 +13,9 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("session-load.replays", Run(load_replays)),
     ("session-load.survives-restart", Run(survives_restart)),
     ("session-load.answers-last", Run(load_answers_last)),
-    ("session-load.goes-on", Run(load_goes_on)),
-    ("session-load.unknown-session", Run(load_unknown)),
     ("session-load.resume-is-silent", Run(resume_is_silent)),
-    ("session-load.resume-goes-on", Run(resume_goes_on)),
-    ("session-load.resume-unknown", Run(resume_unknown)),
-    ("session-load.close-answers", Run(close_answers)),
     ("session-load.close-cancels", Run(close_cancels)),
-    ("session-load.close-unknown", Run(close_unknown)),
-    ("session-load.delete-answers", Run(delete_answers)),
     ("session-load.delete-unlists", Run(delete_unlists)),
-    ("session-load.delete-twice", Run(delete_twice)),
-    ("session-load.delete-unknown", Run(delete_unknown)),
 ];
 
 /// The end of a replay between two places: its marker, after which updates are live, or the answer.
@@ -167,26 +158,6 @@ fn load_answers_last(cx: &mut Cx) -> Outcome {
     }
 }
 
-fn load_goes_on(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::LOAD)?;
-    let session = talked(conn)?;
-    conn.load(&session)?;
-    conn.prompt(&session, "hello").map(drop)
-}
-
-fn load_unknown(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::LOAD)?;
-    unknown(conn, "session/load")
-}
-
-fn unknown(conn: &mut Conn, method: &str) -> Outcome {
-    let params = conn.setup(Some("acp-conformance-no-such-session"));
-    let reply = conn.refusal(method, params)?;
-    conn.refuses_unknown_session(&reply)
-}
-
 fn resume_is_silent(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     conn.needs(Capability::RESUME)?;
@@ -198,38 +169,6 @@ fn resume_is_silent(cx: &mut Cx) -> Outcome {
             format!("expected no replay before the answer, got {kind}"),
         )),
         None => Ok(()),
-    }
-}
-
-fn resume_goes_on(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::RESUME)?;
-    let session = talked(conn)?;
-    conn.resume(&session)?;
-    conn.prompt(&session, "hello").map(drop)
-}
-
-fn resume_unknown(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::RESUME)?;
-    unknown(conn, "session/resume")
-}
-
-fn close_answers(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::CLOSE)?;
-    let session = conn.session()?;
-    let result = conn.result("session/close", json!({"sessionId": session}))?;
-    empty(conn, &result)
-}
-
-fn empty(conn: &Conn, result: &Value) -> Outcome {
-    match result.as_object() {
-        Some(members) if members.keys().all(|name| name == "_meta") => Ok(()),
-        _ => Err(conn.at(
-            conn.mark() - 1,
-            "expected an empty object, got another result",
-        )),
     }
 }
 
@@ -256,21 +195,6 @@ fn close_cancels(cx: &mut Cx) -> Outcome {
     }
 }
 
-fn close_unknown(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::CLOSE)?;
-    let params = json!({"sessionId": "acp-conformance-no-such-session"});
-    conn.refusal("session/close", params).map(drop)
-}
-
-fn delete_answers(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::DELETE)?;
-    let session = talked(conn)?;
-    let result = conn.result("session/delete", json!({"sessionId": session}))?;
-    empty(conn, &result)
-}
-
 fn delete_unlists(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     conn.needs(Capability::DELETE)?;
@@ -288,20 +212,4 @@ fn delete_unlists(cx: &mut Cx) -> Outcome {
         ));
     }
     Ok(())
-}
-
-fn delete_twice(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::DELETE)?;
-    let session = talked(conn)?;
-    conn.result("session/delete", json!({"sessionId": session}))?;
-    conn.result("session/delete", json!({"sessionId": session}))
-        .map(drop)
-}
-
-fn delete_unknown(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::DELETE)?;
-    let params = json!({"sessionId": "acp-conformance-no-such-session"});
-    conn.result("session/delete", params).map(drop)
 }

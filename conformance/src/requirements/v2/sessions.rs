@@ -12,8 +12,6 @@ use Check::Run;
 
 pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
     ("session-load.replayed-ids", Run(replayed_ids)),
-    ("session-load.unknown-replay", Run(unknown_replay)),
-    ("session-load.close-unknown", Run(close_unknown)),
     ("session-load.close-at-once", Run(close_at_once)),
     ("session-load.close-is-last", Run(close_is_last)),
     ("session-load.state-first", Run(state_first)),
@@ -78,20 +76,6 @@ fn unknown_names_it(cx: &mut Cx) -> Outcome {
     }
 }
 
-fn close_unknown(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let params = json!({"sessionId": "acp-conformance-no-such-session"});
-    let reply = conn.call("session/close", params)?;
-    match reply.code() {
-        // The client takes this one for a success.
-        None | Some(ErrorCode::RESOURCE_NOT_FOUND) => Ok(()),
-        Some(code) => Err(conn.at(
-            reply.index,
-            format!("expected a result of session/close or error -32002, got {code}"),
-        )),
-    }
-}
-
 fn close_at_once(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let session = conn.session()?;
@@ -99,16 +83,6 @@ fn close_at_once(cx: &mut Cx) -> Outcome {
     let id = conn.next_id();
     let close = json!({"jsonrpc": "2.0", "id": id, "method": "session/close", "params": params});
     inserted(conn, &session, |_| close.clone()).map(drop)
-}
-
-fn unknown_replay(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    conn.prompt(&session, "hello")?;
-    let mut params = conn.setup(Some(&session));
-    params["replayFrom"] = json!({"type": "_acp-conformance-nowhere"});
-    let reply = conn.refusal("session/resume", params)?;
-    conn.has_code(&reply, ErrorCode::INVALID_PARAMS)
 }
 
 fn replayed_ids(cx: &mut Cx) -> Outcome {
