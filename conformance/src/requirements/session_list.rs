@@ -17,8 +17,6 @@ use Check::Run;
 const PAGES: usize = 500;
 
 pub(super) const CHECKS: &[NamedCheck] = &[
-    ("session-list.answers", Run(answers)),
-    ("session-list.no-params", Run(no_params)),
     ("session-list.lists-new", Run(lists_new)),
     ("session-list.filter", Run(filter)),
     ("session-list.empty", Run(empty)),
@@ -27,7 +25,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
         "session-list.page-size",
         watch(page_size, "no list of sessions"),
     ),
-    ("session-list.bad-cursor", Run(bad_cursor)),
     (
         "session-list.absolute-cwd",
         watch(absolute_cwd, "no session was listed"),
@@ -73,23 +70,6 @@ pub(super) fn listed(conn: &mut Conn, cwd: Option<&str>) -> Outcome<Vec<Value>> 
     fail(format!(
         "expected the list of sessions to end, got {PAGES} pages without an end"
     ))
-}
-
-fn answers(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::LIST)?;
-    let cwd = conn.env.folder.clone();
-    let page = conn.result("session/list", json!({"cwd": cwd}))?;
-    if page.get("sessions").is_some_and(Value::is_array) {
-        return Ok(());
-    }
-    Err(conn.at(conn.mark() - 1, "expected the array `sessions`, got none"))
-}
-
-fn no_params(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::LIST)?;
-    conn.result("session/list", json!({})).map(drop)
 }
 
 /// What a list has that lacks a session.
@@ -181,13 +161,6 @@ fn pages_end(cx: &mut Cx) -> Outcome {
         )),
         None => Ok(()),
     }
-}
-
-fn bad_cursor(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::LIST)?;
-    let params = json!({"cursor": "acp-conformance-no-such-cursor"});
-    conn.refusal("session/list", params).map(drop)
 }
 
 /// The page of sessions that it is.
