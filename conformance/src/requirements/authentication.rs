@@ -21,7 +21,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ),
     ("authentication.authenticate", Run(authenticate)),
     ("authentication.opens-sessions", Run(opens_sessions)),
-    ("authentication.unknown-method", Run(unknown_method)),
     ("authentication.logout", Run(logout)),
 ];
 
@@ -85,14 +84,6 @@ fn opens_sessions(cx: &mut Cx) -> Outcome {
     }
     conn.open(&Caps::Full)?;
     conn.session().map(drop)
-}
-
-fn unknown_method(cx: &mut Cx) -> Outcome {
-    let conn = cx.fresh()?;
-    conn.initialize(&Caps::Full)?;
-    let params = json!({"methodId": "acp-conformance-no-such-method"});
-    let (login, _) = conn.login_methods();
-    conn.refusal(login, params).map(drop)
 }
 
 /// Logging out ends the login of the agent's user.
