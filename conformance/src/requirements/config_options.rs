@@ -26,11 +26,8 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("config-options.set-select", Run(set_select)),
     ("config-options.set-boolean", Run(set_boolean)),
     ("config-options.set-unknown", Run(set_unknown)),
-    ("config-options.set-unlisted-value", Run(set_unlisted)),
-    ("config-options.set-during-a-turn", Run(set_during_a_turn)),
     ("config-options.kept", Run(kept)),
     ("config-options.values", watch(values, NONE)),
-    ("config-options.unknown-type", Run(unknown_type)),
 ];
 
 const CATEGORIES: [&str; 4] = ["mode", "model", "model_config", "thought_level"];
@@ -252,14 +249,12 @@ fn set_boolean(cx: &mut Cx) -> Outcome {
     must_be_set(conn, params)
 }
 
+/// In v2.
 fn set_unknown(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (_, _, mut params) = with_select(conn)?;
     params["configId"] = json!("acp-conformance-no-such-option");
     let reply = conn.refusal(SET, params)?;
-    if conn.version() == Version::V1 {
-        return Ok(());
-    }
     conn.has_code(&reply, ErrorCode::INVALID_PARAMS)?;
     conn.settle()?;
     let is_changed = |(_, entry): &(usize, &Entry)| {
@@ -273,13 +268,6 @@ fn set_unknown(cx: &mut Cx) -> Outcome {
         )),
         None => Ok(()),
     }
-}
-
-fn set_unlisted(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let (_, _, mut params) = with_select(conn)?;
-    params["value"] = json!("acp-conformance-no-such-value");
-    conn.refusal(SET, params).map(drop)
 }
 
 fn values(view: &View<'_>) -> RuleResult {
@@ -296,28 +284,6 @@ fn values(view: &View<'_>) -> RuleResult {
         unique("values", offered(option))?;
     }
     Ok(seen)
-}
-
-fn unknown_type(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let (_, _, mut params) = with_select(conn)?;
-    params["type"] = json!("_acp-conformance");
-    let reply = conn.refusal(SET, params)?;
-    conn.has_code(&reply, ErrorCode::INVALID_PARAMS)
-}
-
-fn set_during_a_turn(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let (session, _, params) = with_select(conn)?;
-    let running = conn.begin_slow(&session)?;
-    let set = conn.call(SET, params);
-    conn.cancel(&session);
-    conn.turn_reply(running)?;
-    let set = set?;
-    match set.answer {
-        Ok(_) => Ok(()),
-        Err(_) => Err(conn.at(set.index, "expected a result during a turn, got an error")),
-    }
 }
 
 fn kept(cx: &mut Cx) -> Outcome {

@@ -18,8 +18,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ),
     ("modes.unique-id", watch(unique_id, NONE)),
     ("modes.set", Run(set)),
-    ("modes.set-unknown", Run(set_unknown)),
-    ("modes.set-during-a-turn", Run(set_during_a_turn)),
     (
         "modes.update-is-available",
         watch(update_is_available, "no current_mode_update"),
@@ -82,7 +80,7 @@ pub(super) fn selectable(conn: &Conn, state: &Value) -> Vec<String> {
 }
 
 /// A new session with the modes that may be selected, the current one last.
-fn with_modes(conn: &mut Conn) -> Outcome<(String, Vec<String>)> {
+pub(super) fn with_modes(conn: &mut Conn) -> Outcome<(String, Vec<String>)> {
     let (session, state) = conn.new_session()?;
     let modes = selectable(conn, &state);
     if modes.is_empty() {
@@ -101,31 +99,6 @@ fn set(cx: &mut Cx) -> Outcome {
         )?;
     }
     Ok(())
-}
-
-fn set_unknown(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let (session, _) = with_modes(conn)?;
-    let params = json!({"sessionId": session, "modeId": "acp-conformance-no-such-mode"});
-    conn.refusal("session/set_mode", params).map(drop)
-}
-
-fn set_during_a_turn(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let (session, modes) = with_modes(conn)?;
-    let running = conn.begin_slow(&session)?;
-    let mode = modes.first().cloned().unwrap_or_default();
-    let set = conn.call(
-        "session/set_mode",
-        json!({"sessionId": session, "modeId": mode}),
-    );
-    conn.cancel(&session);
-    conn.turn_reply(running)?;
-    let set = set?;
-    match set.answer {
-        Ok(_) => Ok(()),
-        Err(_) => Err(conn.at(set.index, "expected a result during a turn, got an error")),
-    }
 }
 
 /// A new session in another mode, if there is one. Yields the session, the mode and the place of the

@@ -40,7 +40,7 @@ impl Step {
             Self::Open(step) => (vec![json!(step.with)], vec![]),
             Self::Initialized(step) => (vec![], vec![&step.initialized]),
             Self::Prompt(step) => (
-                vec![step.session.clone(), step.prompt.value()],
+                vec![json!([step.session, step.prompt.value(), step.with])],
                 step.stop.iter().collect(),
             ),
             Self::Begin(step) => (vec![step.session.clone(), step.begin.value()], vec![]),
@@ -55,6 +55,7 @@ impl Step {
             Self::Expect(step) => (vec![], vec![&step.expect]),
             Self::Needs(_)
             | Self::Session(_)
+            | Self::Choose(_)
             | Self::Asked(_)
             | Self::Settle(_)
             | Self::Silent(_)
@@ -105,6 +106,9 @@ impl Step {
         match self {
             Self::Each(_) => drop(known.insert("each".to_owned())),
             Self::Session(step) => drop(known.insert(step.session.clone())),
+            Self::Choose(step) => {
+                known.extend(["session", step.choose.variable()].map(str::to_owned));
+            }
             Self::Begin(step) => drop(turns.insert(step.name().to_owned())),
             Self::Ends(step) if !turns.contains(&step.ends) => {
                 return Err(format!("no turn `{}` was begun", step.ends));

@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::Steps;
-use super::verbs::{Call, Errors, Opening, Step};
+use super::verbs::{Call, Choosable, Errors, Opening, Step};
 use super::words::{described, listed};
 use crate::harness::{Caps, Conn, Cx, Entry, Outcome, Reply, Stop, fail};
 use crate::pattern::{Bindings, Mismatch, matches, substitute};
+use crate::requirements::config_options::with_select;
 use crate::requirements::media;
+use crate::requirements::modes::with_modes;
 use crate::wire::{Party, sets_up};
 
 impl Steps {
@@ -73,7 +75,7 @@ impl Player {
                         Opening::Connected => {
                             let conn = cx.fresh()?;
                             let mut caps = conn.client_capabilities();
-                            merge(&mut caps, &self.members(&step.with)?);
+                            self.add(&mut caps, &step.with)?;
                             conn.open(&match step.with.is_empty() {
                                 true => Caps::Full,
                                 false => Caps::These(caps),
@@ -124,8 +126,24 @@ impl Player {
                 self.bindings.insert(step.session.clone(), json!(session));
                 Ok(())
             }
+            Step::Choose(step) => {
+                let (session, choice) = match step.choose {
+                    Choosable::Mode => {
+                        let (session, modes) = with_modes(conn)?;
+                        (session, json!(modes.into_iter().next()))
+                    }
+                    Choosable::Option => {
+                        let (session, _, params) = with_select(conn)?;
+                        (session, params)
+                    }
+                };
+                self.bindings.insert("session".to_owned(), json!(session));
+                let name = step.choose.variable();
+                self.bindings.insert(name.to_owned(), choice);
+                Ok(())
+            }
             Step::Prompt(step) => {
-                let request = self.begin(conn, &step.session, &step.prompt)?;
+                let request = self.begin(conn, &step.session, &step.prompt, &step.with)?;
                 self.ended(conn, request, &step.ending(), false)
             }
             Step::Begin(step) => self.begun(conn, step),
@@ -172,8 +190,12 @@ impl Player {
         })
     }
 
-    fn members(&self, members: &Map<String, Value>) -> Outcome<Value> {
-        self.sent(&json!(members))
+    /// Adds members, with the values of the variables. What is no object stays, if there are none.
+    pub(super) fn add(&self, value: &mut Value, members: &Map<String, Value>) -> Outcome {
+        if !members.is_empty() {
+            merge(value, &self.sent(&json!(members))?);
+        }
+        Ok(())
     }
 
     fn initialized(&mut self, conn: &Conn, pattern: &Value) -> Outcome {
@@ -194,17 +216,15 @@ impl Player {
     }
 
     fn params(&self, conn: &Conn, step: &Call) -> Outcome<Value> {
-        if let Some(params) = &step.params {
-            return self.sent(params);
-        }
         let session = self.bindings.get("session").and_then(Value::as_str);
-        let mut params = match step.call.as_str() {
-            "initialize" => Caps::Full.initialize(conn.version()),
-            "session/new" => conn.setup(None),
-            method if sets_up(method) => conn.setup(session),
-            _ => json!({}),
+        let mut params = match (&step.params, step.call.as_str()) {
+            (Some(params), _) => self.sent(params)?,
+            (None, "initialize") => Caps::Full.initialize(conn.version()),
+            (None, "session/new") => conn.setup(None),
+            (None, method) if sets_up(method) => conn.setup(session),
+            (None, _) => json!({}),
         };
-        merge(&mut params, &self.members(&step.with)?);
+        self.add(&mut params, &step.with)?;
         Ok(params)
     }
 

@@ -1,10 +1,9 @@
 //! The steps of a turn.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::run::{Player, has_code};
 use super::verbs::{Begin, Content, Ending, Ends, Errors};
-use super::words::described;
 use crate::harness::{Conn, Outcome};
 use crate::pattern::matches;
 
@@ -14,17 +13,24 @@ impl Player {
         conn: &mut Conn,
         session: &Value,
         content: &Content,
+        with: &Map<String, Value>,
     ) -> Outcome<usize> {
         let session = self.text(session)?;
         match content {
             Content::Word(word) if word == "slow" => conn.begin_slow(&session),
             Content::Word(word) => conn.begin(&session, word),
-            Content::Blocks(blocks) => conn.begin_with(&session, self.sent(&json!(blocks))?),
+            Content::Blocks(blocks) => {
+                conn.needs_turn()?;
+                let mut params =
+                    json!({"sessionId": session, "prompt": self.sent(&json!(blocks))?});
+                self.add(&mut params, with)?;
+                Ok(conn.request("session/prompt", params))
+            }
         }
     }
 
     pub(super) fn begun(&mut self, conn: &mut Conn, step: &Begin) -> Outcome {
-        self.running = self.begin(conn, &step.session, &step.begin)?;
+        self.running = self.begin(conn, &step.session, &step.begin, &Map::new())?;
         self.turns.insert(step.name().to_owned(), self.running);
         Ok(())
     }
@@ -67,11 +73,19 @@ impl Player {
             (Some(pattern), _)
                 if matches(pattern, &json!(turn.stop), &mut self.bindings).is_err() =>
             {
-                format!("the stop reason {}", described(pattern))
+                due(pattern)
             }
             (_, Some(other)) if other == turn.stop => format!("a stop reason other than {other}"),
             _ => return Ok(()),
         };
         Err(conn.at(turn.end, format!("expected {wrong}, got {stop}")))
+    }
+}
+
+/// The stop reason of a pattern in words.
+fn due(pattern: &Value) -> String {
+    match pattern.as_str() {
+        Some("{text}") | None => "a stop reason".to_owned(),
+        Some(stop) => format!("the stop reason {stop}"),
     }
 }

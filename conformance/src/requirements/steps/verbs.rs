@@ -5,12 +5,13 @@ use serde_json::{Map, Value, json};
 
 use crate::harness::{Capability, Terminals};
 
-pub(super) const VERBS: [&str; 17] = [
+pub(super) const VERBS: [&str; 18] = [
     "each",
     "open",
     "needs",
     "initialized",
     "session",
+    "choose",
     "prompt",
     "begin",
     "cancel",
@@ -39,6 +40,8 @@ pub(super) enum Step {
     Initialized(Initialized),
     /// Opens a session; its id becomes the value of the variable of this name.
     Session(Session),
+    /// Opens a session, `{session}`, that offers something to choose; skips the row if it does not.
+    Choose(Choose),
     /// Sends a prompt and waits for the end of the turn.
     Prompt(Prompt),
     /// Sends a prompt; of the prompt `slow`, waits for the first update as well.
@@ -126,6 +129,32 @@ pub(super) struct Session {
     pub(super) session: String,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Choose {
+    pub(super) choose: Choosable,
+}
+
+/// What a session may offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Choosable {
+    /// A mode; `{mode}` is the id of another one than the current one, as far as there is one.
+    Mode,
+    /// A select option; `{option}` are the params that set it to another value, as far as it has one.
+    Option,
+}
+
+impl Choosable {
+    /// Returns the variable with the choice.
+    pub(super) fn variable(self) -> &'static str {
+        match self {
+            Self::Mode => "mode",
+            Self::Option => "option",
+        }
+    }
+}
+
 /// The word of a prompt in the profile, or content blocks.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
@@ -148,6 +177,9 @@ pub(super) struct Prompt {
     pub(super) prompt: Content,
     #[serde(rename = "in", default = "session")]
     pub(super) session: Value,
+    /// Members of the params besides the session and the prompt.
+    #[serde(default)]
+    pub(super) with: Map<String, Value>,
     pub(super) stop: Option<Value>,
     not_stop: Option<String>,
     /// Absent: the turn ends without an error.
@@ -197,7 +229,7 @@ pub(super) struct Call {
     pub(super) id: Option<Value>,
     /// Instead of those that every request of the method has.
     pub(super) params: Option<Value>,
-    /// Members besides those that every request of the method has.
+    /// Members besides those of the params.
     #[serde(default)]
     pub(super) with: Map<String, Value>,
     pub(super) result: Option<Value>,

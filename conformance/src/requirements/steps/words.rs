@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use super::Steps;
-use super::verbs::{Call, Content, Ending, Errors, Step};
+use super::verbs::{Call, Choosable, Content, Ending, Errors, Step};
 use crate::wire::excerpt;
 
 /// One thing that a check does, or what must come of it.
@@ -83,10 +83,18 @@ fn clauses(step: &Step, sessions: &mut usize, prompts: &mut usize) -> Vec<Clause
             named(&step.initialized)
         ))],
         Step::Session(_) => vec![Does(format!("opens {} session", article(sessions)))],
+        Step::Choose(step) => vec![Does(format!(
+            "opens a session with a {}",
+            match step.choose {
+                Choosable::Mode => "mode",
+                Choosable::Option => "select option",
+            }
+        ))],
         Step::Prompt(step) => {
             let content = content(&step.prompt);
             let place = session(&step.session);
-            let what = format!("sends {} prompt{content}{place}", article(prompts));
+            let with = given_members(&step.with);
+            let what = format!("sends {} prompt{content}{place}{with}", article(prompts));
             let mut all = vec![Does(what)];
             all.extend(ending(&step.ending()));
             all
@@ -126,7 +134,7 @@ fn clauses(step: &Step, sessions: &mut usize, prompts: &mut usize) -> Vec<Clause
             vec![Does(format!("sends the line `{line}`"))]
         }
         Step::Expect(step) => vec![Must(format!("{} must come", described(&step.expect)))],
-        Step::Silent(_) => vec![Must("no answer may come".to_owned())],
+        Step::Silent(_) => vec![Must("no notification may be answered".to_owned())],
         Step::Serves(_) => vec![Must("`session/new` must succeed afterwards".to_owned())],
     }
 }
@@ -137,9 +145,9 @@ fn call(step: &Call) -> Vec<Clause> {
         let _ = write!(what, " with the id `{}`", shown(id));
     }
     match &step.params {
-        Some(params) => what += &given(params),
-        None if step.with.is_empty() => {}
-        None => what += &given_members(&step.with),
+        // A variable says less than what is changed in it.
+        Some(params) if step.with.is_empty() => what += &given(params),
+        _ => what += &given_members(&step.with),
     }
     let error = step.error.as_ref().map(error);
     let result = step.result.as_ref().map(|pattern| match pattern.as_str() {
@@ -162,7 +170,8 @@ fn given(params: &Value) -> String {
     match params {
         Value::Object(members) if members.is_empty() => " with empty params".to_owned(),
         Value::Object(members) => given_members(members),
-        _ => " with an array as its params".to_owned(),
+        Value::Array(_) => " with an array as its params".to_owned(),
+        _ => String::new(),
     }
 }
 
@@ -214,8 +223,10 @@ fn leaves(path: &str, value: &Value, all: &mut Vec<String>) {
 
 /// The types of the blocks of a prompt that is not a text of the profile alone.
 fn content(content: &Content) -> String {
-    let Content::Blocks(blocks) = content else {
-        return String::new();
+    let blocks = match content {
+        Content::Word(word) if word == "hello" || word == "slow" => return String::new(),
+        Content::Word(word) => return format!(" of the word `{word}`"),
+        Content::Blocks(blocks) => blocks,
     };
     let kinds = blocks
         .iter()
@@ -342,7 +353,7 @@ mod tests {
             text(json!([
                 {"notify": "x", "params": {"a": 7}}, {"silent": true}, {"serves": true},
             ])),
-            "Sends the notification `x` with `a: 7`; no answer may come, and `session/new` must \
+            "Sends the notification `x` with `a: 7`; no notification may be answered, and `session/new` must \
              succeed afterwards."
         );
         assert_eq!(
