@@ -12,18 +12,11 @@ use crate::wire::{Party, Version};
 use Check::Run;
 
 pub(super) const CHECKS: &[NamedCheck] = &[
-    ("cancellation.stop-reason", Run(stop_reason)),
     ("cancellation.is-no-error", Run(is_no_error)),
     ("cancellation.while-asking", Run(while_asking)),
-    ("cancellation.promptly", Run(promptly)),
-    ("cancellation.session-lives-on", Run(session_lives_on)),
-    ("cancellation.idle", Run(idle)),
     ("cancellation.at-once", Run(at_once)),
-    ("cancellation.twice", Run(twice)),
-    ("cancellation.unknown-session", Run(unknown_session)),
     ("cancellation.one-session-only", Run(one_session_only)),
     ("cancellation.request", Run(request)),
-    ("cancellation.unknown-request", Run(unknown_request)),
     ("cancellation.request-ends-turn", Run(request_ends_turn)),
 ];
 
@@ -48,15 +41,6 @@ pub(super) fn must_be_cancelled(conn: &Conn, reply: &crate::harness::Reply) -> O
     };
     let reason = format!("expected the stop reason cancelled, got {stop}");
     Err(conn.at(reply.index, reason))
-}
-
-fn stop_reason(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let reply = cancelled(conn)?;
-    must_be_cancelled(conn, &reply)?;
-    // Reads what comes too late. Other requirements judge that, and an agent that ends.
-    conn.settle().ok();
-    Ok(())
 }
 
 fn is_no_error(cx: &mut Cx) -> Outcome {
@@ -93,47 +77,6 @@ fn while_asking(cx: &mut Cx) -> Outcome {
     did_not_run(conn, asked, conn.mark())
 }
 
-fn promptly(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    let running = conn.begin_slow(&session)?;
-    conn.cancel(&session);
-    let limit = conn.env.timeout;
-    conn.turn_reply_within(running, limit).map(drop)
-}
-
-fn session_lives_on(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    let running = conn.begin_slow(&session)?;
-    conn.cancel(&session);
-    conn.turn_reply(running)?;
-    let turn = conn.prompt(&session, "hello")?;
-    if turn.stop == "cancelled" {
-        return Err(conn.at(
-            turn.end,
-            "expected the turn after a cancelled one to run, got cancelled",
-        ));
-    }
-    Ok(())
-}
-
-fn idle(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    conn.cancel(&session);
-    // An agent may handle a prompt that comes at once before the notification.
-    conn.settle()?;
-    let turn = conn.prompt(&session, "hello")?;
-    if turn.stop == "cancelled" {
-        return Err(conn.at(
-            turn.end,
-            "expected a turn after a cancellation without one to run, got cancelled",
-        ));
-    }
-    Ok(())
-}
-
 fn at_once(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let session = conn.session()?;
@@ -161,26 +104,6 @@ fn at_once(cx: &mut Cx) -> Outcome {
         )),
         _ => must_be_cancelled(conn, &reply),
     }
-}
-
-fn twice(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    let running = conn.begin_slow(&session)?;
-    let mark = conn.cancel(&session);
-    conn.cancel(&session);
-    let reply = conn.turn_reply(running)?;
-    must_be_cancelled(conn, &reply)?;
-    conn.settle()?;
-    conn.nothing_answered_since(mark)
-}
-
-fn unknown_session(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let mark = conn.cancel("acp-conformance-no-such-session");
-    conn.settle()?;
-    conn.nothing_answered_since(mark)?;
-    conn.still_serves()
 }
 
 fn one_session_only(cx: &mut Cx) -> Outcome {
@@ -271,15 +194,4 @@ fn request_ends_turn(cx: &mut Cx) -> Outcome {
             Err(Stop::after(conn.recording(), place, reason))
         }
     }
-}
-
-fn unknown_request(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    // The request that began the connection is answered long since.
-    for id in [json!("acp-conformance-none"), conn.id_of(0)] {
-        let mark = conn.notify("$/cancel_request", json!({"requestId": id}));
-        conn.settle()?;
-        conn.nothing_answered_since(mark)?;
-    }
-    conn.still_serves()
 }

@@ -11,7 +11,6 @@ use crate::wire::{FindingKind, Party};
 use Check::Run;
 
 pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
-    ("prompt-lifecycle.accepted", Run(accepted_at_once)),
     ("prompt-lifecycle.user-message", Run(user_message)),
     ("prompt-lifecycle.running", Run(running)),
     (
@@ -25,14 +24,6 @@ pub(in crate::requirements) const CHECKS: &[NamedCheck] = &[
         Run(silent_after_cancel),
     ),
 ];
-
-fn accepted_at_once(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    let request = conn.begin_slow(&session)?;
-    conn.cancel(&session);
-    conn.finish(request).map(drop)
-}
 
 /// The kind of the session's update at this place, with the update.
 fn update<'a>(
