@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::passive::{items, text, undeclared, watch};
 use super::{Check, NamedCheck};
@@ -13,14 +13,11 @@ use crate::wire::{Party, is_output};
 use Check::Run;
 
 pub(super) const CHECKS: &[NamedCheck] = &[
-    ("prompt-turn.stop-reason", Run(stop_reason)),
     (
         "prompt-turn.known-stop-reason",
         watch(known_stop_reason, "no turn ended with a stop reason"),
     ),
     ("prompt-turn.reports-output", Run(reports_output)),
-    ("prompt-turn.goes-on", Run(goes_on)),
-    ("prompt-turn.unknown-session", Run(unknown_session)),
     ("prompt-turn.failure-is-an-error", Run(failure_is_an_error)),
     (
         "prompt-turn.usage",
@@ -42,10 +39,8 @@ pub(super) const CHECKS: &[NamedCheck] = &[
         watch(no_undeclared_compaction, NO_TURN),
     ),
     ("prompt-turn.within-the-turn", Run(within_the_turn)),
-    ("prompt-turn.empty-prompt", Run(empty_prompt)),
     ("prompt-turn.new-message-ids", Run(new_message_ids)),
     ("prompt-turn.under-load", Run(under_load)),
-    ("prompt-turn.second-prompt", Run(second_prompt)),
 ];
 
 const NO_TURN: &str = "no turn with a client that declares less";
@@ -58,23 +53,6 @@ pub(super) const STOP_REASONS: [&str; 5] = [
     "refusal",
     "cancelled",
 ];
-
-fn stop_reason(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    let turn = conn.prompt(&session, "hello")?;
-    match turn.stop.as_str() {
-        "" => Err(conn.at(
-            turn.end,
-            "expected a stop reason at the end of the turn, got none",
-        )),
-        "cancelled" => Err(conn.at(
-            turn.end,
-            "expected a turn that nobody cancelled to end otherwise, got cancelled",
-        )),
-        _ => Ok(()),
-    }
-}
 
 fn known_stop_reason(view: &View<'_>) -> RuleResult {
     let Some(result) = view.result(Party::Client, "session/prompt") else {
@@ -113,26 +91,6 @@ fn says_something(update: &Value) -> bool {
     let content = update.get("content").filter(|content| content.is_object());
     let mut blocks = items(update, "/content").chain(content);
     blocks.any(|block| text(block, "/text") != Some(""))
-}
-
-fn goes_on(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    conn.prompt(&session, "hello")?;
-    conn.prompt(&session, "hello").map(drop)
-}
-
-fn unknown_session(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let request = conn.begin("acp-conformance-no-such-session", "hello")?;
-    let reply = conn.turn_reply(request)?;
-    match reply.answer {
-        Ok(_) => Err(conn.at(
-            reply.index,
-            "expected an error for a session that does not exist, got a turn",
-        )),
-        Err(_) => conn.refuses_unknown_session(&reply),
-    }
 }
 
 fn failure_is_an_error(cx: &mut Cx) -> Outcome {
@@ -209,25 +167,6 @@ fn within_the_turn(cx: &mut Cx) -> Outcome {
         )),
         _ => Ok(()),
     }
-}
-
-fn empty_prompt(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    let request = conn.begin_with(&session, json!([]))?;
-    conn.turn_reply(request)?;
-    conn.prompt(&session, "hello").map(drop)
-}
-
-fn second_prompt(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    let first = conn.begin_slow(&session)?;
-    let second = conn.begin(&session, "hello")?;
-    conn.settle()?;
-    conn.cancel(&session);
-    conn.turn_reply(first)?;
-    conn.turn_reply(second).map(drop)
 }
 
 /// How many sessions a busy agent has, and how many turns each of them.
