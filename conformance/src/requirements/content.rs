@@ -1,24 +1,14 @@
 //! Content blocks: what a prompt may hold, and what an agent sends.
 
-use acp_sdk::ErrorCode;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::passive::{items, text, watch};
-use super::{Check, NamedCheck, media};
-use crate::harness::{Capability, Conn, Cx, Outcome, Recording};
+use super::{NamedCheck, media};
+use crate::harness::Recording;
 use crate::passive::{RuleResult, Update, View, violation};
 use crate::wire::Party;
 
-use Check::Run;
-
 pub(super) const CHECKS: &[NamedCheck] = &[
-    ("content.text", Run(plain_text)),
-    ("content.resource-link", Run(resource_link)),
-    ("content.image", Run(image)),
-    ("content.audio", Run(audio)),
-    ("content.embedded-resource", Run(embedded_resource)),
-    ("content.several-blocks", Run(several_blocks)),
-    ("content.unknown-type", Run(unknown_type)),
     (
         "content.base64",
         watch(base64, "no image, audio or blob came from the agent"),
@@ -29,80 +19,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ),
     ("content.uri", watch(uri, "no resource came from the agent")),
 ];
-
-/// A prompt of what is said in `hello` and one more block.
-fn takes(conn: &mut Conn, block: Value) -> Outcome {
-    let session = conn.session()?;
-    let hello = conn.env.profile.prompt("hello", &conn.env.folder);
-    let hello = json!({"type": "text", "text": hello.unwrap_or_default()});
-    let request = conn.begin_with(&session, json!([hello, block]))?;
-    conn.finish(request).map(drop)
-}
-
-fn plain_text(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    conn.prompt(&session, "hello").map(drop)
-}
-
-fn resource_link(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let path = conn.env.folder.join("input.txt");
-    let uri = format!("file://{}", path.display());
-    takes(
-        conn,
-        json!({"type": "resource_link", "uri": uri, "name": "input.txt", "mimeType": "text/plain"}),
-    )
-}
-
-fn image(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::Image)?;
-    takes(
-        conn,
-        json!({"type": "image", "mimeType": "image/png", "data": media::png()}),
-    )
-}
-
-fn audio(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::Audio)?;
-    takes(
-        conn,
-        json!({"type": "audio", "mimeType": "audio/wav", "data": media::wav()}),
-    )
-}
-
-fn embedded_resource(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs(Capability::EmbeddedContext)?;
-    let resource = json!({"uri": "file:///example/a.txt", "mimeType": "text/plain", "text": "a"});
-    takes(conn, json!({"type": "resource", "resource": resource}))?;
-    // Not every model reads every type of file; an image is what most do.
-    let uri = "file:///example/a.png";
-    let resource = json!({"uri": uri, "mimeType": "image/png", "blob": media::png()});
-    takes(conn, json!({"type": "resource", "resource": resource}))
-}
-
-fn several_blocks(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    takes(
-        conn,
-        json!({"type": "text", "text": "This belongs to it.", "annotations": {"priority": 0.5}}),
-    )
-}
-
-fn unknown_type(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.needs_turn()?;
-    let session = conn.session()?;
-    let hello = conn.env.profile.prompt("hello", &conn.env.folder);
-    let hello = json!({"type": "text", "text": hello.unwrap_or_default()});
-    let prompt = json!([hello, {"type": "_acp-conformance", "depth": 3}]);
-    let params = json!({"sessionId": session, "prompt": prompt});
-    let reply = conn.refusal("session/prompt", params)?;
-    conn.has_code(&reply, ErrorCode::INVALID_PARAMS)
-}
 
 /// The content blocks of the agent in an update or a question for permission.
 fn blocks_of<'a>(method: &str, params: &'a Value) -> Vec<&'a Value> {
