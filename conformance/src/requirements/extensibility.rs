@@ -1,6 +1,5 @@
 //! Extensions: `_meta`, custom methods, what must be ignored.
 
-use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::passive::watch_all;
@@ -12,40 +11,12 @@ use crate::wire::Party;
 use Check::Run;
 
 pub(super) const CHECKS: &[NamedCheck] = &[
-    ("extensibility.request-answered", Run(request_answered)),
-    ("extensibility.request-not-found", Run(request_not_found)),
-    (
-        "extensibility.notification-ignored",
-        Run(notification_ignored),
-    ),
     ("extensibility.meta", Run(meta)),
-    ("extensibility.unknown-fields", Run(unknown_fields)),
     (
         "extensibility.trace-context",
         watch_all(trace_context, "no `_meta` of the agent"),
     ),
 ];
-
-const UNKNOWN: &str = "_acp-conformance/unknown";
-
-fn request_answered(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.call(UNKNOWN, json!({"probe": true})).map(drop)
-}
-
-fn request_not_found(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let reply = conn.refusal(UNKNOWN, json!({"probe": true}))?;
-    conn.has_code(&reply, ErrorCode::METHOD_NOT_FOUND)
-}
-
-fn notification_ignored(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let mark = conn.notify(UNKNOWN, json!({"probe": true}));
-    conn.settle()?;
-    conn.nothing_answered_since(mark)?;
-    conn.still_serves()
-}
 
 fn meta(cx: &mut Cx) -> Outcome {
     let conn = cx.fresh()?;
@@ -73,22 +44,6 @@ fn meta(cx: &mut Cx) -> Outcome {
     let text = conn.env.profile.prompt("hello", &conn.env.folder);
     let block = json!({"type": "text", "text": text.unwrap_or_default(), "_meta": meta});
     let params = json!({"sessionId": session, "prompt": [block], "_meta": meta});
-    let request = conn.request("session/prompt", params);
-    conn.finish(request).map(drop)
-}
-
-fn unknown_fields(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let mut params = conn.setup(None);
-    params["fromTheFuture"] = json!({"x": 1});
-    let state = conn.result("session/new", params)?;
-    let session = state
-        .get("sessionId")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let text = conn.env.profile.prompt("hello", &conn.env.folder);
-    let block = json!({"type": "text", "text": text.unwrap_or_default(), "fromTheFuture": 1});
-    let params = json!({"sessionId": session, "prompt": [block], "fromTheFuture": []});
     let request = conn.request("session/prompt", params);
     conn.finish(request).map(drop)
 }
