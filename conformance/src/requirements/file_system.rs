@@ -2,14 +2,11 @@
 
 use serde_json::Value;
 
+use super::NamedCheck;
 use super::passive::{absolute, is_agents, text, undeclared_method, watch};
 use super::session_setup::is_known;
-use super::{Check, NamedCheck};
-use crate::harness::{Cx, Outcome};
 use crate::passive::{RuleResult, View, violation};
 use crate::wire::Party;
-
-use Check::Run;
 
 const NONE: &str = "no file was read or written through the client; the prompts `read` and `write` may make the agent do it";
 const NO_TURN: &str = "no turn with a client that declares less";
@@ -26,8 +23,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("file-system.absolute-path", watch(absolute_path, NONE)),
     ("file-system.line-from-one", watch(line_from_one, NONE)),
     ("file-system.own-session", watch(own_session, NONE)),
-    ("file-system.read", Run(read)),
-    ("file-system.read-fails", Run(read_fails)),
 ];
 
 fn no_undeclared_read(view: &View<'_>) -> RuleResult {
@@ -64,23 +59,4 @@ fn own_session(view: &View<'_>) -> RuleResult {
         return Ok(0);
     }
     is_known(view, view.session().unwrap_or_default())
-}
-
-fn read(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    let running = conn.begin(&session, "read")?;
-    conn.asked(running, "fs/read_text_file")?;
-    conn.finish(running).map(drop)
-}
-
-fn read_fails(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    let running = conn.begin(&session, "read-missing")?;
-    conn.asked(running, "fs/read_text_file")?;
-    // How the turn ends is the agent's choice; that it ends, and the session goes
-    // on, is not.
-    conn.turn_reply(running)?;
-    conn.prompt(&session, "hello").map(drop)
 }

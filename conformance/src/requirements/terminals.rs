@@ -1,12 +1,9 @@
 //! The client's terminals, as agents use them.
 
+use super::NamedCheck;
 use super::passive::{absolute, at_end, is_agents, text, undeclared_method, watch};
-use super::{Check, NamedCheck};
-use crate::harness::{Cx, Outcome, Terminals};
 use crate::passive::{RuleResult, State, View, violation, violation_at};
 use crate::wire::Party;
-
-use Check::Run;
 
 const NONE: &str = "no terminal was used; the prompt `terminal` may make the agent do it";
 
@@ -33,9 +30,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
         watch(absolute_cwd, "no terminal was given a working directory"),
     ),
     ("terminals.command", watch(command, NONE)),
-    ("terminals.used", Run(used)),
-    ("terminals.refused", Run(refused)),
-    ("terminals.cancelled", Run(cancelled)),
 ];
 
 fn no_undeclared(view: &View<'_>) -> RuleResult {
@@ -122,40 +116,4 @@ fn command(view: &View<'_>) -> RuleResult {
         return violation("expected a command, got an empty text");
     }
     Ok(1)
-}
-
-fn used(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    let session = conn.session()?;
-    let running = conn.begin(&session, "terminal")?;
-    conn.asked(running, "terminal/create")?;
-    conn.finish(running).map(drop)
-}
-
-fn refused(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.script.terminals = Terminals::Refuse;
-    let session = conn.session()?;
-    let running = conn.begin(&session, "terminal")?;
-    conn.asked(running, "terminal/create")?;
-    conn.turn_reply(running)?;
-    conn.prompt(&session, "hello").map(drop)
-}
-
-fn cancelled(cx: &mut Cx) -> Outcome {
-    let conn = cx.ready()?;
-    conn.script.terminals = Terminals::Run;
-    let session = conn.session()?;
-    let running = conn.begin(&session, "terminal")?;
-    conn.asked(running, "terminal/create")?;
-    conn.settle()?;
-    conn.cancel(&session);
-    let turn = conn.finish(running)?;
-    if turn.stop == "cancelled" {
-        return Ok(());
-    }
-    Err(conn.at(
-        turn.end,
-        format!("expected the stop reason cancelled, got {}", turn.stop),
-    ))
 }
