@@ -14,8 +14,9 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::document::{Document, Outcome, Stale};
-use crate::wire::{Party, Version};
-use crate::{Error, Result, clients, requirements};
+use super::table;
+use crate::wire::Party;
+use crate::{Error, Result};
 
 /// A finding that is known and accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -108,17 +109,8 @@ impl Document {
 
 /// Whether a requirement of either version has this id.
 fn exists(id: &str, kind: Party) -> bool {
-    let mut versions = [Version::V1, Version::V2].into_iter();
-    versions.any(|version| match kind {
-        Party::Agent => {
-            let mut rows = requirements::of(version).chain(requirements::of_remote(version));
-            rows.any(|(_, row)| row.id == id)
-        }
-        Party::Client => {
-            let mut rows = clients::of(version).chain(clients::of_remote(version));
-            rows.any(|row| row.id == id)
-        }
-    })
+    let rows = table::all();
+    rows.iter().any(|row| row.id == id && row.side == kind)
 }
 
 #[cfg(test)]

@@ -264,10 +264,10 @@ mod tests {
         let more = mutants(most.id).len() - 5;
         let pages = area_pages().unwrap();
         let heading = format!("\n## {}\n", most.id);
-        let sections = pages
+        let mut sections = pages
             .iter()
             .filter_map(|page| page.text.split_once(&heading));
-        let (_, section) = sections.last().unwrap();
+        let (_, section) = sections.next().unwrap();
         let line = section
             .lines()
             .find(|line| line.starts_with("Mutants: "))

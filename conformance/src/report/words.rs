@@ -38,36 +38,33 @@ impl Document {
             failed.filter(|entry| tiers.contains(&entry.tier)).count()
         };
         let all = Tally::of(&self.requirements);
-        let mut out = format!(
-            "{} passed; failed: {} MUST, {} derived, {} SHOULD, {} info; {} inconclusive, {} skipped",
-            all.pass,
-            broken(&[Tier::Must, Tier::Capability]),
-            broken(&[Tier::Derived]),
-            broken(&[Tier::Should]),
-            broken(&[Tier::Info]),
-            all.inconclusive,
-            all.skip
-        );
         let accepted = self.requirements.iter();
         let accepted = accepted.filter(|entry| entry.accepted.is_some()).count();
-        for (count, before, after) in [
-            (
+        let more = |count: usize, before: &str, after: &str| match count {
+            0 => String::new(),
+            count => format!("{before}{count}{after}"),
+        };
+        let left_out = match self.left_out.as_slice() {
+            [] => String::new(),
+            names => format!("; left out: {}", names.join(", ")),
+        };
+        [
+            format!("{} passed; failed: ", all.pass),
+            format!("{} MUST, ", broken(&[Tier::Must, Tier::Capability])),
+            format!("{} derived, ", broken(&[Tier::Derived])),
+            format!("{} SHOULD, ", broken(&[Tier::Should])),
+            format!("{} info; ", broken(&[Tier::Info])),
+            format!("{} inconclusive, {} skipped", all.inconclusive, all.skip),
+            more(
                 self.not_exercised().len(),
                 " (",
                 " that decide not exercised)",
             ),
-            (all.blocked, ", ", " blocked"),
-            (accepted, "; ", " accepted"),
-        ] {
-            if count > 0 {
-                out.push_str(&format!("{before}{count}{after}"));
-            }
-        }
-        if !self.left_out.is_empty() {
-            out.push_str("; left out: ");
-            out.push_str(&self.left_out.join(", "));
-        }
-        out
+            more(all.blocked, ", ", " blocked"),
+            more(accepted, "; ", " accepted"),
+            left_out,
+        ]
+        .concat()
     }
 
     /// What a reader needs to repeat the run or to doubt it: names and values, in the order of every
