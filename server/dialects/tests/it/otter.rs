@@ -1,7 +1,11 @@
 //! Otter's ACP server, rule by rule of its text; see `docs/dialects.md`.
 
+use std::sync::Arc;
+
 use acp_server::Server;
+use acp_server::store::{MemoryStore, StoreErrorKind};
 use acp_server_dialects::otter_acp::OtterAcp;
+use acp_store_tests::faults::{Fault, FaultyStore, Operation, When};
 use serde_json::{Value, json};
 
 use crate::client::{Client, LONGEST};
@@ -729,4 +733,56 @@ async fn a_turn_ends_with_the_connection() {
     drop(client);
     let ended = tokio::time::timeout(LONGEST, server.drain()).await;
     ended.expect("the turn goes on");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_loses_nothing() {
+    let server = server();
+    let mut client = client(&server).await;
+    let session = created(&mut client).await;
+    let message = start(&mut client, &session, "count 20000").await;
+    // The request is handled before this one, and the answer is all that is read.
+    client.result("session/list", json!({})).await;
+    let ended = tokio::time::timeout(LONGEST, server.drain()).await;
+    ended.expect("the turn waits for the client");
+    let (answer, _) = client.answer(message).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn");
+    let last = client.lines.iter().rev().nth(1).unwrap();
+    assert!(last.contains(r#""eventId":20002,"#), "{last}");
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_read_is_read_again_later() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let mut limits = acp_server::Limits::default();
+    (limits.log.memory_events, limits.log.memory_bytes) = (1, 1);
+    let server = Server::builder(Script).store(store.clone()).limits(limits);
+    let mut client = client(&server.build()).await;
+    let session = created(&mut client).await;
+    say(&mut client, &session, "say A|B").await;
+    say(&mut client, &session, "think").await;
+    store.inject(
+        Operation::Read,
+        1,
+        When::Before,
+        Fault::Fail(StoreErrorKind::Unavailable),
+    );
+    let params = json!({ "sessionId": session, "sinceEventId": 0 });
+    let error = client.error("session/resume", params).await;
+    assert_eq!(error["code"], -32000, "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("cannot be read"),
+        "{error}"
+    );
+    assert_eq!(
+        resume(&mut client, &session, json!(0)).await.1,
+        [1, 2, 3, 4, 5, 6, 7]
+    );
+    assert_eq!(
+        ids(&say(&mut client, &session, "say C").await.1),
+        [8, 9, 10]
+    );
 }
