@@ -92,6 +92,13 @@ fn the_dialect_of_a_client_is_detected() {
     let acp = first(r#"{"protocolVersion":1}"#, "auto");
     assert_eq!(acp["protocolVersion"], 1);
     assert!(acp["serverInfo"].is_null(), "{acp}");
+    let create =
+        r#"{"jsonrpc":"2.0","id":1,"method":"session/create","params":{"working_dir":"."}}"#;
+    let created = answers_with(&["--dialect", "auto"], &format!("{create}\n"));
+    assert!(
+        created[0]["result"]["session_id"].is_string(),
+        "{created:?}"
+    );
 }
 
 /// The agent with its pipes, for a talk that depends on its answers.

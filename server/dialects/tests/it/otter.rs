@@ -159,6 +159,7 @@ async fn bad_messages_are_answered_and_the_stream_stays_alive() {
         (&answer["id"], &answer["error"]["code"]),
         (&Value::Null, &json!(-32700))
     );
+    assert!(answer.as_object().unwrap().contains_key("id"), "{answer}");
     client.write("7").await;
     assert_eq!(client.next().await["error"]["code"], -32600);
     let params = json!({ "sessionId": session, "message": 7 });
@@ -178,6 +179,12 @@ async fn bad_messages_are_answered_and_the_stream_stays_alive() {
             .await;
         assert_eq!(error["code"], -32602, "{method}: {error}");
     }
+    // A notification has no answer.
+    client
+        .write(r#"{"jsonrpc":"2.0","method":"client/heartbeat","params":{"ts":0}}"#)
+        .await;
+    let (_, before) = client.result("session/list", json!({})).await;
+    assert!(before.is_empty(), "{before:?}");
     assert_eq!(say(&mut client, &session, "say Hi").await.0["output"], "Hi");
 }
 
