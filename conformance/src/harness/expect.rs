@@ -235,26 +235,19 @@ impl Conn {
         Ok(())
     }
 
-    /// No answer must have come for what was sent at or after this mark, other than
-    /// to requests.
+    /// No answer that belongs to no request must have come since this mark.
     ///
     /// # Errors
     /// When one has.
     pub fn nothing_answered_since(&self, mark: usize) -> Outcome {
-        self.no_stray_answer(mark, "expected no answer to a notification, got one")
-    }
-
-    /// No answer that belongs to no request must have come since this mark.
-    ///
-    /// # Errors
-    /// With this reason, when one has.
-    pub fn no_stray_answer(&self, mark: usize, reason: &str) -> Outcome {
         let stray = self.since(mark).find(|(_, entry)| {
             let answer = matches!(entry.kind, Kind::Result | Kind::Error);
             entry.from == Party::Agent && answer && entry.request.is_none()
         });
         match stray {
-            Some((index, _)) => Err(self.at(index, reason)),
+            Some((index, _)) => {
+                Err(self.at(index, "expected no answer to what is no request, got one"))
+            }
             None => Ok(()),
         }
     }

@@ -14,7 +14,6 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("transports.joined-writes", Run(joined_writes)),
     ("transports.escapes", Run(escapes)),
     ("transports.large-message", Run(large_message)),
-    ("transports.blank-lines", Run(blank_lines)),
     ("transports.crlf", Run(crlf)),
     ("transports.ends-with-its-input", Run(ends_with_its_input)),
 ];
@@ -99,16 +98,6 @@ fn large_message(cx: &mut Cx) -> Outcome {
     let mut params = conn.setup(None);
     params["_meta"] = json!({"padding": "x".repeat(1 << 20)});
     conn.result("session/new", params).map(drop)
-}
-
-fn blank_lines(cx: &mut Cx) -> Outcome {
-    let conn = cx.connected()?;
-    let mark = conn.send_raw("\n\n  \n");
-    conn.still_serves()?;
-    conn.no_stray_answer(
-        mark,
-        "expected no answer to a line without a message, got one",
-    )
 }
 
 fn crlf(cx: &mut Cx) -> Outcome {

@@ -165,7 +165,11 @@ impl Player {
                 Ok(())
             }
             Step::Expect(step) => self.expect(conn, raw, &step.expect),
-            Step::Settle(_) => conn.settle(),
+            Step::Settle(_) => {
+                // Later steps, and other requirements, judge an agent that ends meanwhile.
+                conn.settle().ok();
+                Ok(())
+            }
             Step::Silent(_) => {
                 conn.settle()?;
                 conn.nothing_answered_since(self.start)

@@ -60,9 +60,9 @@ pub(super) enum Step {
     Raw(Raw),
     /// A message that matches this pattern comes for the last line that was sent.
     Expect(Expect),
-    /// Waits until the agent has read what was sent.
+    /// Waits until the agent has read what was sent, or has ended; what comes too late is judged then.
     Settle(Settle),
-    /// Nothing that was sent, requests excepted, is answered.
+    /// Nothing but requests was answered on the connection.
     Silent(Silent),
     /// A new session opens.
     Serves(Serves),
@@ -354,6 +354,22 @@ impl Content {
         match self {
             Self::Word(_) => Value::Null,
             Self::Blocks(blocks) => json!(blocks),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_has_every_verb() {
+        let readme = include_str!("../../../README.md");
+        for verb in VERBS {
+            let named = format!("`{verb}`");
+            let rows = readme.lines().filter(|line| line.starts_with("| `"));
+            let mut first = rows.filter_map(|line| line.split(" | ").next());
+            assert!(first.any(|cell| cell.contains(&named)), "{verb}");
         }
     }
 }

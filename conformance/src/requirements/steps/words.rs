@@ -134,7 +134,7 @@ fn clauses(step: &Step, sessions: &mut usize, prompts: &mut usize) -> Vec<Clause
             vec![Does(format!("sends the line `{line}`"))]
         }
         Step::Expect(step) => vec![Must(format!("{} must come", described(&step.expect)))],
-        Step::Silent(_) => vec![Must("no notification may be answered".to_owned())],
+        Step::Silent(_) => vec![Must("no answer to it may come".to_owned())],
         Step::Serves(_) => vec![Must("`session/new` must succeed afterwards".to_owned())],
     }
 }
@@ -353,7 +353,7 @@ mod tests {
             text(json!([
                 {"notify": "x", "params": {"a": 7}}, {"silent": true}, {"serves": true},
             ])),
-            "Sends the notification `x` with `a: 7`; no notification may be answered, and `session/new` must \
+            "Sends the notification `x` with `a: 7`; no answer to it may come, and `session/new` must \
              succeed afterwards."
         );
         assert_eq!(
