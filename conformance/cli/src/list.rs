@@ -12,6 +12,9 @@ use acp_conformance::{Error, Result};
 /// List the requirements
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// Show only this requirement, with the steps of its check
+    #[arg(value_name = "ID", conflicts_with_all = ["json", "pages"])]
+    id: Option<String>,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -33,6 +36,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         for page in report::area_pages()? {
             save(&folder.join(&page.file), &page.text)?;
         }
+    } else if let Some(id) = &args.id {
+        let text = report::Listed::show(args.protocol, id)?;
+        out.write_all(text.as_bytes()).map_err(Error::Output)?;
     } else if args.json {
         crate::write_json(out, &report::Listed::of(args.protocol))?;
     } else {

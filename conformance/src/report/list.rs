@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::clients;
-use crate::requirements::{self, Check, Tier};
+use crate::requirements::{self, Check, Steps, Tier};
 use crate::specification;
 use crate::wire::{Party, Version};
+use crate::{Error, Result};
 
 /// A requirement as it stands in the table.
 #[derive(Clone, Debug, Serialize)]
@@ -27,6 +28,9 @@ pub struct Listed {
     excluded: Option<&'static str>,
     #[serde(skip)]
     pub(super) checked: Checked,
+    /// The steps of the check, if it consists of steps.
+    #[serde(skip)]
+    steps: Option<&'static Steps>,
 }
 
 /// How a requirement is checked.
@@ -101,6 +105,10 @@ impl Listed {
                 Check::Watch { missing, .. } => Checked::Inspects(missing),
                 Check::Run(_) | Check::Steps(_) => Checked::Acts,
             },
+            steps: match row.check {
+                Check::Steps(steps) => Some(steps),
+                _ => None,
+            },
         });
         let clients = clients::of(version).chain(clients::of_remote(version));
         let clients = clients.map(|row| Self {
@@ -114,8 +122,31 @@ impl Listed {
             test: row.test,
             excluded: None,
             checked: Checked::After(row.scenario),
+            steps: None,
         });
         agents.chain(clients).collect()
+    }
+
+    /// Returns one requirement for a person, with the steps of its check.
+    ///
+    /// # Errors
+    /// When no requirement of the version has this id.
+    pub fn show(version: Version, id: &str) -> Result<String> {
+        let all = Self::of(version);
+        let row = all.iter().find(|row| row.id == id);
+        let row = row.ok_or_else(|| Error::NoRequirement(id.to_owned()))?;
+        let mut out = format!("{id}, {}\n{}\n{}\n", row.tier.as_str(), row.quote, row.cite);
+        let excluded = row.excluded.map(|reason| format!("Not checked: {reason}"));
+        let texts = [row.because.map(str::to_owned), row.test.map(str::to_owned)];
+        for text in texts.into_iter().chain([excluded]).flatten() {
+            // Writing to a string does not fail.
+            let _ = writeln!(out, "\n{text}");
+        }
+        if let Some(steps) = row.steps {
+            out.push('\n');
+            steps.lines().for_each(|line| out += &(line + "\n"));
+        }
+        Ok(out)
     }
 
     /// The name of the file of requirements that it stands in, and of its page.
@@ -130,4 +161,27 @@ impl Listed {
 
 fn address(cite: &str) -> String {
     specification::address(cite).unwrap_or_else(|| cite.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requirement_is_shown_with_its_steps() {
+        let shown = Listed::show(Version::V1, "jsonrpc.unknown-method").unwrap();
+        assert_eq!(
+            shown,
+            "jsonrpc.unknown-method, derived\n\
+             The method does not exist / is not available.\n\
+             https://www.jsonrpc.org/specification#error_object\n\
+             \nJSON-RPC defines the code for this case.\n\
+             \nSends `no/such/method`; error -32601 must come.\n\
+             \n{ call = \"no/such/method\", error = -32601 }\n"
+        );
+        let code = Listed::show(Version::V1, "jsonrpc.concurrent").unwrap();
+        assert!(!code.contains('{'), "{code}");
+        let unknown = Listed::show(Version::V1, "jsonrpc.none").unwrap_err();
+        assert!(unknown.to_string().contains("jsonrpc.none"), "{unknown}");
+    }
 }
