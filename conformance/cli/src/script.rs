@@ -39,8 +39,10 @@ use acp_conformance::{Error, Result};
 ///
 /// In a pattern, "{name}" binds a variable, or is compared with its value; in what
 /// is sent it stands for the value. {cwd} is the working directory. "{any}",
-/// "{string}", "{number}", "{object}" and "{array}" match such values, "{absent}" a
-/// member that is not there, and "{more}", last in an array, further items.
+/// "{string}", "{number}", "{object}", "{array}" and "{null}" match such values, "{text}"
+/// a string that is not empty, "{empty}" an object without members, "{absent}" a
+/// member that is not there, and "{more}", last in an array, further items. "{null}" is
+/// sent as null.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_long_help = EXAMPLE)]
 pub(crate) struct Args {
