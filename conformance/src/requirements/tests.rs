@@ -199,6 +199,15 @@ fn what_is_wrong_with_a_file_is_said() {
     assert_eq!(derived, "a.b does not say how it is derived");
     let disputed = format!("{row}tier = \"must\"\n{source}v1.disputed = \"Some say otherwise.\"\n");
     assert_eq!(of(&disputed).unwrap_err(), "a.b does not link its dispute");
+    let must = format!("{row}tier = \"must\"\n");
+    let steps = format!("{must}steps = [{{ settle = true }}, {{ setle = true }}]\n{source}");
+    let step = of(&steps).unwrap_err();
+    assert!(step.starts_with("a.b, step 2: no verb"), "{step}");
+    let unseen = of(&format!("{must}free_of = [\"schema\"]\n{source}")).unwrap_err();
+    assert_eq!(unseen, "a.b has one of `free_of` and `missing`");
+    let finding = format!("{must}free_of = [\"late\"]\nmissing = \"none\"\n{source}");
+    let finding = of(&finding).unwrap_err();
+    assert_eq!(finding, "a.b names an unknown finding `late`");
     let unknown = of(&format!("{row}teir = \"must\"\n")).unwrap_err();
     assert!(unknown.contains("teir"), "{unknown}");
     let file: File = basic_toml::from_str(&format!("{row}tier = \"must\"\n{source}")).unwrap();

@@ -256,7 +256,10 @@ impl Player {
                 let reason = format!("expected an error for {method}, got a result");
                 return Err(conn.at(reply.index, reason));
             }
-            (Err(_), Some(errors)) => return has_code(conn, &reply, errors),
+            (Err(_), Some(errors)) => {
+                let or = step.result.as_ref().map_or("", |_| "a result or ");
+                return has_code(conn, &reply, errors, or);
+            }
             (Err(_), None) if step.result.is_some() => {
                 let reason = format!("expected a result of {method}, got an error");
                 return Err(conn.at(reply.index, reason));
@@ -314,8 +317,8 @@ fn serves(conn: &mut Conn, raw: Option<usize>) -> Outcome {
     })
 }
 
-/// The code of an error is one of these.
-pub(super) fn has_code(conn: &Conn, reply: &Reply, errors: &Errors) -> Outcome {
+/// The code of an error is one of these; `or` says what else would do.
+pub(super) fn has_code(conn: &Conn, reply: &Reply, errors: &Errors, or: &str) -> Outcome {
     let codes = match errors {
         Errors::Is(true) => return Ok(()),
         Errors::Is(false) => &[][..],
@@ -328,7 +331,7 @@ pub(super) fn has_code(conn: &Conn, reply: &Reply, errors: &Errors) -> Outcome {
     }
     let expected = match codes {
         [] => "no error".to_owned(),
-        codes => format!("error {}", listed(codes)),
+        codes => format!("{or}error {}", listed(codes)),
     };
     let code = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
     Err(conn.at(reply.index, format!("expected {expected}, got {code}")))

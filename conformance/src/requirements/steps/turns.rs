@@ -58,7 +58,7 @@ impl Player {
                 let reason = "expected an error for session/prompt, got a turn";
                 return Err(conn.at(reply.index, reason));
             }
-            (Some(errors), Err(_)) => return has_code(conn, &reply, errors),
+            (Some(errors), Err(_)) => return has_code(conn, &reply, errors, ""),
         }
         let stops = ending.stop.is_some() || ending.not_stop.is_some();
         if ending.error.is_none() && !stops {
