@@ -32,15 +32,6 @@ pub(crate) trait Encode: Send + 'static {
     ) -> impl Future<Output = acp_sdk::Result<()>> + Send;
 }
 
-/// Where a feed begins.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Start {
-    /// The last event that the client is not sent, except in a replay.
-    pub(crate) after: u64,
-    /// The most messages that are replayed.
-    pub(crate) history: u64,
-}
-
 /// The result of a replay.
 #[derive(Debug)]
 pub(crate) struct Resumed {
@@ -88,12 +79,13 @@ impl WaitingRequests {
 }
 
 impl Feed {
-    /// Creates a feed that sends nothing before `begin` completes.
+    /// Creates a feed that begins when `after` completes: with the last event that the client is not sent,
+    /// except in a replay of at most `history` messages.
     pub(crate) fn new(
         session: Session,
-        start: Start,
+        history: u64,
         encoder: impl Encode,
-        begin: impl Future<Output = ()> + Send + 'static,
+        after: impl Future<Output = u64> + Send + 'static,
     ) -> Self {
         let (replays, requests) = mpsc::channel(1);
         let waiting = Arc::new(WaitingRequests::default());
@@ -103,7 +95,7 @@ impl Feed {
             session: session.clone(),
             fold: Fold::default(),
             encoder,
-            history: start.history,
+            history,
             id: 0,
             lost: 0,
             passed: 0,
@@ -115,8 +107,8 @@ impl Feed {
             progress: sent_through,
         };
         let task = tokio::spawn(async move {
-            begin.await;
-            sender.run(start.after, requests).await;
+            let after = after.await;
+            sender.run(after, requests).await;
         });
         Self {
             session,
@@ -135,9 +127,13 @@ impl Feed {
         self.task.is_finished()
     }
 
-    /// Returns the last event that was sent, or has no message.
-    pub(crate) fn passed(&self) -> u64 {
-        self.progress.borrow().passed
+    /// Waits until the feed has ended, because its session or the log has, and returns the last event that
+    /// was sent, or has no message.
+    pub(crate) async fn ended(&self) -> u64 {
+        let mut progress = self.progress.clone();
+        // Fails at the end.
+        while progress.changed().await.is_ok() {}
+        progress.borrow().passed
     }
 
     /// Queues a message of the user, and returns the prompt with what receives the agent's last message

@@ -8,7 +8,7 @@ use acp_sdk::v1::SessionId;
 use acp_sdk::{ErrorCode, HandlerError, HandlerResult};
 use acp_server::{Server, Session};
 
-use crate::feed::{Encode, Feed, Start};
+use crate::feed::{Encode, Feed};
 
 /// Returns a working directory as the runtime needs it, absolute.
 ///
@@ -64,39 +64,35 @@ impl Feeds {
         encoder: impl Encode,
         answered: impl Future<Output = ()> + Send + 'static,
     ) {
-        let start = self.start(0);
+        let after = async move {
+            answered.await;
+            0
+        };
         let id = session.id().clone();
-        let feed = Feed::new(session, start, encoder, answered);
+        let feed = Feed::new(session, self.history, encoder, after);
         self.table().insert(id, Arc::new(feed));
     }
 
     /// Returns the feed of an open session.
     pub(crate) fn feed(&self, session: Session, encoder: impl Encode) -> Arc<Feed> {
         let mut feeds = self.table();
-        let start = self.start(session.last_event());
-        let at_once = std::future::ready(());
+        let last = session.last_event();
         match feeds.entry(session.id().clone()) {
             Entry::Occupied(old) if !old.get().has_ended() && *old.get().session() == session => {
                 old.get().clone()
             }
-            Entry::Occupied(mut old) => {
+            Entry::Occupied(mut place) => {
                 // The session has left memory meanwhile, or its log could not be read.
-                let start = self.start(old.get().passed());
-                let feed = Arc::new(Feed::new(session, start, encoder, at_once));
-                old.insert(feed.clone());
+                let old = place.get().clone();
+                let after = async move { old.ended().await };
+                let feed = Arc::new(Feed::new(session, self.history, encoder, after));
+                place.insert(feed.clone());
                 feed
             }
             Entry::Vacant(place) => {
-                let feed = Feed::new(session, start, encoder, at_once);
+                let feed = Feed::new(session, self.history, encoder, std::future::ready(last));
                 place.insert(Arc::new(feed)).clone()
             }
-        }
-    }
-
-    fn start(&self, after: u64) -> Start {
-        Start {
-            after,
-            history: self.history,
         }
     }
 
