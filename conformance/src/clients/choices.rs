@@ -7,7 +7,7 @@ use super::Played;
 use super::assertions::{expect, first, survives};
 use super::handshake::only_messages;
 use super::offers::{UNKNOWN_TYPE, is_offered};
-use super::table::ClientCheck;
+use super::played::ClientCheck;
 use crate::harness::{Entry, Outcome, Stop, inconclusive};
 use crate::passive::{RuleResult, View, violation};
 use crate::wire::{Party, login as login_of};

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::Played;
 use super::assertions::{expect, first};
+use super::played::ClientCheck;
 use super::rules::{ONLY_MESSAGES, obeys};
-use super::table::ClientCheck;
 use crate::harness::{Entry, Outcome, Stop, fail};
 use crate::wire::{Kind, Party};
 

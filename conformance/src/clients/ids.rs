@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::Played;
 use super::assertions::first;
+use super::played::ClientCheck;
 use super::scripted_agent::ScriptedAgent;
-use super::table::ClientCheck;
 use crate::harness::{Entry, Outcome, Stop, inconclusive};
 use crate::wire::{Kind, Party};
 

@@ -17,6 +17,7 @@ mod ids;
 mod launch;
 mod offers;
 mod pages;
+mod played;
 mod questions;
 #[cfg(all(unix, feature = "remote"))]
 pub mod remote;
@@ -37,7 +38,8 @@ mod within;
 pub use self::act::act;
 pub use self::between::filter;
 pub use self::offers::Offers;
-pub use self::run::{ClientEnv, Played, Report, play, run};
+pub use self::played::Played;
+pub use self::run::{ClientEnv, Report, play, run};
 pub use self::scenarios::{SCENES, Scenario, Start, scenarios};
 pub use self::table::{ClientRequirement, all, of, of_remote};
 #[cfg(unix)]

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::Played;
 use super::assertions::{expect, first};
+use super::played::ClientCheck;
 use super::scripted_agent::ScriptedAgent;
-use super::table::ClientCheck;
 use crate::harness::{Entry, Outcome, skip};
 use crate::wire::Party;
 

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::Played;
 use super::assertions::{answer, expect};
+use super::played::ClientCheck;
 use super::scenarios::STILL_THERE;
 use super::scripted_agent::ScriptedAgent;
-use super::table::ClientCheck;
 use crate::harness::{Outcome, Stop, inconclusive};
 use crate::wire::Party;
 

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::assertions::first;
+use super::played::ClientCheck;
 use super::rules::obeys;
-use super::table::ClientCheck;
 use crate::passive::{Rule, RuleResult, View, violation};
 use crate::wire::{Kind, Party, Version};
 

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::Played;
 use super::assertions::{answer, equals, expect, first, result, survives};
+use super::played::ClientCheck;
 use super::scenarios::STILL_THERE;
-use super::table::ClientCheck;
 use crate::harness::{Entry, Outcome, Stop, fail, inconclusive, skip};
 use crate::wire::{Kind, Party};
 

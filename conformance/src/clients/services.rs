@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Played;
 use super::assertions::{answer, equals, expect, needs, refused, result};
 use super::commands::{IN_FOLDER, IN_VARIABLE, OUTLIVED};
-use super::table::ClientCheck;
+use super::played::ClientCheck;
 use crate::harness::{Outcome, inconclusive, skip};
 use crate::wire::Party;
 

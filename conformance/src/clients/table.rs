@@ -2,18 +2,14 @@
 
 use std::sync::LazyLock;
 
+use super::played::{ClientCheck, Played};
 use super::rules::{self, ClientRule};
-use super::{
-    Played, choices, handshake, ids, pages, questions, requests, robustness, services, v2,
-};
+use super::{choices, handshake, ids, pages, questions, requests, robustness, services, v2};
 use crate::embedded;
 use crate::harness::Outcome;
 use crate::passive::Rule;
 use crate::requirements::{File, Tier};
 use crate::wire::Version;
-
-/// A check of a client and the id of the requirement that it is of.
-pub(super) type ClientCheck = (&'static str, fn(&Played) -> Outcome);
 
 /// A requirement of clients.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! What the rules over messages find in the recordings of a run.
 
+use super::plan::Chosen;
 use super::report::Verdict;
-use super::run::Chosen;
 use super::violations::Violations;
 use crate::harness::Recording;
 use crate::passive::{Rule, RuleResult, State, View, Violation};

@@ -8,11 +8,13 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::report::{Row, Verdict};
-use super::run::Chosen;
 use super::setup::Depth;
 use crate::harness::Profile;
-use crate::requirements::Check;
+use crate::requirements::{Area, Check, Requirement};
 use crate::wire::Version;
+
+/// A requirement that is run, with its area.
+pub(super) type Chosen = (&'static Area, &'static Requirement);
 
 /// How thorough a run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::plan::{self, Budget, Effort, QuickLimits};
+use super::plan::{self, Budget, Chosen, Effort, QuickLimits};
 use super::preflight::{self, Broken, Preflight};
 use super::report::{Report, RootCause, Row, Verdict};
 use super::setup::{self, Depth, Setup};
@@ -69,8 +69,6 @@ const LONGEST_TURN: Duration = Duration::from_secs(600);
 /// have to be loaded.
 const FIRST_TURN: u32 = 3;
 const FIRST_QUICK_TURN: u32 = 2;
-
-pub(super) type Chosen = (&'static Area, &'static Requirement);
 
 /// A piece of work for one thread.
 #[derive(Clone, Copy)]

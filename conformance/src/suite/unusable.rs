@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use super::plan::Chosen;
 use super::preflight;
 use super::report::{Report, RootCause, Row, Verdict};
-use super::run::{Chosen, Options, PREFLIGHT, all_rows};
+use super::run::{Options, PREFLIGHT, all_rows};
 use crate::harness::{Conn, Env, Failure, Recording, Stop};
 use crate::requirements::{Check, Choice};
 

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::super::assertions::first;
+use super::super::played::ClientCheck;
 use super::super::scripted_agent::SESSION;
-use super::super::table::ClientCheck;
 use super::log::Asked;
 use super::scripted_agent::{ASKED, CONNECTION, COOKIE};
 use super::{Played, websocket};

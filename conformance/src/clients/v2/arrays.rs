@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::clients::Played;
 use crate::clients::assertions::first;
+use crate::clients::played::ClientCheck;
 use crate::clients::scenarios::hello;
 use crate::clients::scripted_agent::ScriptedAgent;
-use crate::clients::table::ClientCheck;
 use crate::harness::{Outcome, Stop, inconclusive};
 use crate::wire::{Party, is_invalid_request};
 

@@ -8,7 +8,7 @@ mod scenarios;
 
 pub(super) use self::act::{accept_prompt, end_turn};
 pub(super) use self::scenarios::SCENES;
-use super::table::ClientCheck;
+use super::played::ClientCheck;
 use super::{choices, ids, pages, questions, requests};
 
 /// The checks of all files.
