@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Steps;
-use super::verbs::{Step, VERBS};
+use super::verbs::{Step, VERBS, WITH_MEMBERS};
 use crate::pattern::variables;
 
 /// The variables that have a value from the start.
@@ -26,7 +26,13 @@ impl Step {
             .collect();
         match verbs[..] {
             [verb] => {
-                serde_json::from_value(json!({verb: value})).map_err(|error| error.to_string())
+                let other = members.keys().find(|name| *name != verb);
+                let content = match (WITH_MEMBERS.contains(&verb), other) {
+                    (true, _) => value,
+                    (false, None) => members.get(verb).unwrap_or(value),
+                    (false, Some(name)) => return Err(format!("unknown field `{name}`")),
+                };
+                serde_json::from_value(json!({verb: content})).map_err(|error| error.to_string())
             }
             [] => Err(format!("no verb; the verbs are {}", VERBS.join(", "))),
             _ => Err(format!("more than one verb: {}", verbs.join(", "))),
@@ -36,23 +42,23 @@ impl Step {
     /// What is sent, and the patterns that bind variables.
     fn texts(&self) -> (Vec<Value>, Vec<&Value>) {
         match self {
-            Self::Each(step) => (step.each.clone(), vec![]),
+            Self::Each(step) => (step.clone(), vec![]),
             Self::Open(step) => (vec![json!(step.with)], vec![]),
-            Self::Initialized(step) => (vec![], vec![&step.initialized]),
+            Self::Initialized(step) => (vec![], vec![step]),
             Self::Prompt(step) => (
                 vec![json!([step.session, step.prompt.value(), step.with])],
                 step.stop.iter().collect(),
             ),
             Self::Begin(step) => (vec![step.session.clone(), step.begin.value()], vec![]),
-            Self::Cancel(step) => (vec![step.cancel.clone()], vec![]),
+            Self::Cancel(step) => (vec![step.clone()], vec![]),
             Self::Ends(step) => (vec![], step.stop.iter().collect()),
             Self::Call(step) => (
                 vec![json!([step.id, step.params, step.with])],
                 step.result.iter().collect(),
             ),
             Self::Notify(step) => (vec![step.params.clone()], vec![]),
-            Self::Raw(step) => (vec![step.raw.clone()], vec![]),
-            Self::Expect(step) => (vec![], vec![&step.expect]),
+            Self::Raw(step) => (vec![step.clone()], vec![]),
+            Self::Expect(step) => (vec![], vec![step]),
             Self::Needs(_)
             | Self::Session(_)
             | Self::Choose(_)
@@ -105,9 +111,9 @@ impl Step {
         patterns.iter().for_each(|value| variables(value, known));
         match self {
             Self::Each(_) => drop(known.insert("each".to_owned())),
-            Self::Session(step) => drop(known.insert(step.session.clone())),
+            Self::Session(step) => drop(known.insert(step.clone())),
             Self::Choose(step) => {
-                known.extend(["session", step.choose.variable()].map(str::to_owned));
+                known.extend(["session", step.variable()].map(str::to_owned));
             }
             Self::Begin(step) => drop(turns.insert(step.name().to_owned())),
             Self::Ends(step) if !turns.contains(&step.ends) => {
@@ -146,6 +152,10 @@ mod tests {
         assert!(
             unknown.starts_with("step 1: unknown field `parms`"),
             "{unknown}"
+        );
+        assert_eq!(
+            wrong(json!([{"cancel": "x", "stop": "y"}])),
+            "step 1: unknown field `stop`"
         );
         let capability = wrong(json!([{"needs": "session/teleport"}]));
         assert_eq!(capability, "step 1: unknown capability `session/teleport`");

@@ -25,7 +25,7 @@ impl Steps {
         let Some((Step::Each(each), repeated)) = repeated.split_first() else {
             return Player::default().play(cx, once.iter().map(Next::Step));
         };
-        let values = each.each.iter();
+        let values = each.iter();
         let repeated = values.flat_map(|value| {
             let steps = repeated.iter().map(Next::Step);
             std::iter::once(Next::Value(value)).chain(steps)
@@ -119,15 +119,15 @@ impl Player {
         match step {
             // Performed before.
             Step::Each(_) | Step::Open(_) => Ok(()),
-            Step::Needs(step) => conn.needs(step.needs.0),
-            Step::Initialized(step) => self.initialized(conn, &step.initialized),
+            Step::Needs(step) => conn.needs(step.0),
+            Step::Initialized(step) => self.initialized(conn, step),
             Step::Session(step) => {
                 let session = conn.session()?;
-                self.bindings.insert(step.session.clone(), json!(session));
+                self.bindings.insert(step.clone(), json!(session));
                 Ok(())
             }
             Step::Choose(step) => {
-                let (session, choice) = match step.choose {
+                let (session, choice) = match step {
                     Choosable::Mode => {
                         let (session, modes) = with_modes(conn)?;
                         (session, json!(modes.into_iter().next()))
@@ -138,7 +138,7 @@ impl Player {
                     }
                 };
                 self.bindings.insert("session".to_owned(), json!(session));
-                let name = step.choose.variable();
+                let name = step.variable();
                 self.bindings.insert(name.to_owned(), choice);
                 Ok(())
             }
@@ -148,11 +148,11 @@ impl Player {
             }
             Step::Begin(step) => self.begun(conn, step),
             Step::Cancel(step) => {
-                let session = self.text(&step.cancel)?;
+                let session = self.text(step)?;
                 conn.cancel(&session);
                 Ok(())
             }
-            Step::Asked(step) => conn.asked(self.running, &step.asked).map(drop),
+            Step::Asked(step) => conn.asked(self.running, step).map(drop),
             Step::Ends(step) => self.ends(conn, step),
             Step::Call(step) => self.call(conn, step),
             Step::Notify(step) => {
@@ -160,11 +160,11 @@ impl Player {
                 Ok(())
             }
             Step::Raw(step) => {
-                let line = self.text(&step.raw)?;
+                let line = self.text(step)?;
                 self.raw = Some(conn.send_raw(format!("{line}\n")));
                 Ok(())
             }
-            Step::Expect(step) => self.expect(conn, raw, &step.expect),
+            Step::Expect(step) => self.expect(conn, raw, step),
             Step::Settle(_) => {
                 // Later steps, and other requirements, judge an agent that ends meanwhile.
                 conn.settle().ok();

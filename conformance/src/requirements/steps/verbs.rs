@@ -26,30 +26,33 @@ pub(super) const VERBS: [&str; 18] = [
     "serves",
 ];
 
+/// Verbs with other members.
+pub(super) const WITH_MEMBERS: [&str; 6] = ["open", "prompt", "begin", "ends", "call", "notify"];
+
 /// One step.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Step {
     /// The steps after it are performed once for each of these values, which `{each}` stands for.
-    Each(Each),
+    Each(Vec<Value>),
     /// Takes or opens a connection. Without this step, it is the one that checks share.
     Open(Open),
     /// Skips the row if the agent does not declare this capability.
-    Needs(Needs),
+    Needs(Named),
     /// The result of `initialize` matches this pattern.
-    Initialized(Initialized),
+    Initialized(Value),
     /// Opens a session; its id becomes the value of the variable of this name.
-    Session(Session),
+    Session(String),
     /// Opens a session, `{session}`, that offers something to choose; skips the row if it does not.
-    Choose(Choose),
+    Choose(Choosable),
     /// Sends a prompt and waits for the end of the turn.
     Prompt(Prompt),
     /// Sends a prompt; of the prompt `slow`, waits for the first update as well.
     Begin(Begin),
     /// Sends `session/cancel` for a session.
-    Cancel(Cancel),
+    Cancel(Value),
     /// Waits until the agent calls this method in the turn that was begun last.
-    Asked(Asked),
+    Asked(String),
     /// Waits for the end of a turn, by its name.
     Ends(Ends),
     /// Sends a request and waits for the answer.
@@ -57,21 +60,15 @@ pub(super) enum Step {
     /// Sends a notification.
     Notify(Notify),
     /// Sends a line as it is.
-    Raw(Raw),
+    Raw(Value),
     /// A message that matches this pattern comes for the last line that was sent.
-    Expect(Expect),
+    Expect(Value),
     /// Waits until the agent has read what was sent, or has ended; what comes too late is judged then.
-    Settle(Settle),
+    Settle(True),
     /// Nothing but requests was answered on the connection.
-    Silent(Silent),
+    Silent(True),
     /// A new session opens.
-    Serves(Serves),
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Each {
-    pub(super) each: Vec<Value>,
+    Serves(True),
 }
 
 #[derive(Debug, Deserialize)]
@@ -98,12 +95,6 @@ pub(super) enum Opening {
     Fresh,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Needs {
-    pub(super) needs: Named,
-}
-
 /// A capability by its name.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
@@ -115,24 +106,6 @@ impl TryFrom<String> for Named {
     fn try_from(name: String) -> Result<Self, String> {
         name.parse().map(Self)
     }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Initialized {
-    pub(super) initialized: Value,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Session {
-    pub(super) session: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Choose {
-    pub(super) choose: Choosable,
 }
 
 /// What a session may offer.
@@ -199,18 +172,6 @@ pub(super) struct Begin {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Cancel {
-    pub(super) cancel: Value,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Asked {
-    pub(super) asked: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Ends {
     pub(super) ends: String,
     pub(super) stop: Option<Value>,
@@ -246,43 +207,10 @@ pub(super) struct Notify {
     pub(super) params: Value,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Raw {
-    pub(super) raw: Value,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Expect {
-    pub(super) expect: Value,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Settle {
-    #[expect(dead_code, reason = "the verb says it all")]
-    settle: True,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Silent {
-    #[expect(dead_code, reason = "the verb says it all")]
-    silent: True,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Serves {
-    #[expect(dead_code, reason = "the verb says it all")]
-    serves: True,
-}
-
 /// `true`, of a verb that has no value.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "bool")]
-struct True;
+pub(super) struct True;
 
 impl TryFrom<bool> for True {
     type Error = &'static str;

@@ -71,7 +71,7 @@ fn clauses(step: &Step, sessions: &mut usize, prompts: &mut usize) -> Vec<Clause
     match step {
         Step::Each(step) => vec![Does(format!(
             "does this with each of {} values",
-            step.each.len()
+            step.len()
         ))],
         Step::Open(step) if !step.with.is_empty() => {
             let capabilities = named(&Value::Object(step.with.clone()));
@@ -80,12 +80,12 @@ fn clauses(step: &Step, sessions: &mut usize, prompts: &mut usize) -> Vec<Clause
         Step::Open(_) | Step::Needs(_) | Step::Settle(_) => Vec::new(),
         Step::Initialized(step) => vec![Must(format!(
             "the result of `initialize` must have {}",
-            named(&step.initialized)
+            named(step)
         ))],
         Step::Session(_) => vec![Does(format!("opens {} session", article(sessions)))],
         Step::Choose(step) => vec![Does(format!(
             "opens a session with a {}",
-            match step.choose {
+            match step {
                 Choosable::Mode => "mode",
                 Choosable::Option => "select option",
             }
@@ -106,11 +106,8 @@ fn clauses(step: &Step, sessions: &mut usize, prompts: &mut usize) -> Vec<Clause
                 article(prompts)
             ))]
         }
-        Step::Cancel(step) => vec![Does(format!(
-            "sends `session/cancel`{}",
-            session(&step.cancel)
-        ))],
-        Step::Asked(step) => vec![Must(format!("the agent must call `{}`", step.asked))],
+        Step::Cancel(step) => vec![Does(format!("sends `session/cancel`{}", session(step)))],
+        Step::Asked(step) => vec![Must(format!("the agent must call `{}`", step))],
         Step::Ends(step) => {
             let mut all = ending(&step.ending());
             if step.promptly {
@@ -127,13 +124,10 @@ fn clauses(step: &Step, sessions: &mut usize, prompts: &mut usize) -> Vec<Clause
             given(&step.params)
         ))],
         Step::Raw(step) => {
-            let line = step
-                .raw
-                .as_str()
-                .map_or_else(|| shown(&step.raw), str::to_owned);
+            let line = step.as_str().map_or_else(|| shown(step), str::to_owned);
             vec![Does(format!("sends the line `{line}`"))]
         }
-        Step::Expect(step) => vec![Must(format!("{} must come", described(&step.expect)))],
+        Step::Expect(step) => vec![Must(format!("{} must come", described(step)))],
         Step::Silent(_) => vec![Must("no answer to it may come".to_owned())],
         Step::Serves(_) => vec![Must("`session/new` must succeed afterwards".to_owned())],
     }
