@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::{MessageId, SessionId};
+use acp_server::event::Event;
 use acp_server::{Events, Received, Result, Session};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -16,8 +17,19 @@ pub(crate) trait Encode: Send + 'static {
     /// A message to the client.
     type Update: Send;
 
+    /// What the messages of an event need of the event itself.
+    type Source: Send + Sync;
+
+    /// Returns what the messages of an event need of it besides its steps.
+    fn source(&self, event: &Event) -> Self::Source;
+
     /// Returns a step as a message; `None` if the dialect has none for it.
-    fn encode(&self, session: &SessionId, step: Step) -> Option<Self::Update>;
+    fn encode(
+        &self,
+        session: &SessionId,
+        source: &Self::Source,
+        step: Step,
+    ) -> Option<Self::Update>;
 
     /// Sends the message with the number `id` in its session. Waits while the client does not read.
     ///
@@ -338,10 +350,11 @@ impl<E: Encode> Sender<E> {
         if is_start(&event) {
             self.checkpoint(number - 1);
         }
+        let source = self.encoder.source(&event);
         let mut has_ended = false;
         for step in self.fold.event(event) {
             has_ended |= matches!(step, Step::TurnEnded(..));
-            if let Some(update) = self.encoder.encode(self.session.id(), step) {
+            if let Some(update) = self.encoder.encode(self.session.id(), &source, step) {
                 self.id += 1;
                 if self.id > self.skip {
                     let sent = self.encoder.send(&self.session, self.id, update).await;

@@ -2,7 +2,7 @@
 
 use acp_sdk::v1::{PermissionOption, SessionId};
 use acp_server::Session;
-use acp_server::event::QuestionId;
+use acp_server::event::{Event, QuestionId};
 
 use super::protocol::{
     ClientHandle, MessageChunkNotification, ThoughtChunkNotification, ToolCallCompleteNotification,
@@ -27,8 +27,11 @@ pub(super) enum Update {
 
 impl Encode for Notifications {
     type Update = Update;
+    type Source = ();
 
-    fn encode(&self, session: &SessionId, step: Step) -> Option<Update> {
+    fn source(&self, _: &Event) {}
+
+    fn encode(&self, session: &SessionId, (): &(), step: Step) -> Option<Update> {
         let session = session.clone();
         Some(match step {
             Step::Text(text) => Update::Text(MessageChunkNotification::new(session, text)),

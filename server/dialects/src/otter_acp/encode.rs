@@ -3,7 +3,7 @@
 use acp_sdk::Json;
 use acp_sdk::v1::{self, SessionId, StopReason};
 use acp_server::Session;
-use acp_server::event::{QuestionId, TokenUsage};
+use acp_server::event::{Event, QuestionId, TokenUsage};
 
 use super::protocol::{
     ClientHandle, MessageChunk, PermissionReply, PermissionRequest, SessionNotification,
@@ -19,8 +19,11 @@ pub(super) struct Updates(pub(super) ClientHandle);
 
 impl Encode for Updates {
     type Update = SessionUpdate;
+    type Source = ();
 
-    fn encode(&self, session: &SessionId, step: Step) -> Option<SessionUpdate> {
+    fn source(&self, _: &Event) {}
+
+    fn encode(&self, session: &SessionId, (): &(), step: Step) -> Option<SessionUpdate> {
         Some(match step {
             Step::TurnStarted => SessionUpdate::TurnStart,
             Step::Text(text) => chunk(text).into(),
