@@ -59,9 +59,13 @@ pub const V1_UNSTABLE: &str = include_str!("../v1.unstable.json");
 pub const EXTENSIONS: &str = include_str!("../extensions.json");
 
 /// The documents of other systems' protocols by name, from which `acp-server-dialects` is generated.
-pub const DIALECTS: [(&str, &str); 2] = [
+pub const DIALECTS: [(&str, &str); 3] = [
     ("chimera", include_str!("../dialects/chimera.json")),
     ("otter-acp", include_str!("../dialects/otter-acp.json")),
+    (
+        "otter-http-acp",
+        include_str!("../dialects/otter-http-acp.json"),
+    ),
 ];
 
 /// Compiles the example of the README.

@@ -133,6 +133,8 @@ pub enum Dialect {
     Chimera,
     /// Otter's ACP server
     OtterAcp,
+    /// The JSON-RPC methods of Otter's HTTP server
+    OtterHttpAcp,
 }
 
 impl Dialect {
@@ -142,6 +144,7 @@ impl Dialect {
             Self::Auto => return acp_server_dialects::detect_stdio().await,
             Self::Chimera => acp_server_dialects::Dialect::Chimera,
             Self::OtterAcp => acp_server_dialects::Dialect::OtterAcp,
+            Self::OtterHttpAcp => acp_server_dialects::Dialect::OtterHttpAcp,
         }))
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use crate::Dialect;
 use crate::chimera;
 use crate::otter_acp::{self, InitializeRequest, ProtocolVersion};
+use crate::otter_http_acp;
 
 /// What distinguishes the protocols: methods, and the params of `initialize`.
 #[derive(Deserialize)]
@@ -30,6 +31,7 @@ pub(crate) fn detect(first: &[u8]) -> Option<Dialect> {
         (&v1::AGENT_METHODS, None),
         (&otter_acp::AGENT_METHODS, Some(Dialect::OtterAcp)),
         (&chimera::AGENT_METHODS, Some(Dialect::Chimera)),
+        (&otter_http_acp::AGENT_METHODS, Some(Dialect::OtterHttpAcp)),
     ];
     let mut known = tables
         .iter()
@@ -61,6 +63,8 @@ mod tests {
             (method("session/message"), otter),
             (method("session/create"), Some(Dialect::Chimera)),
             (method("session/sendMessage"), Some(Dialect::Chimera)),
+            (method("session/turn"), Some(Dialect::OtterHttpAcp)),
+            (method("session/get"), Some(Dialect::OtterHttpAcp)),
             (method("session/fork"), None),
             (method("session/prompt"), None),
             (method("session/new"), None),

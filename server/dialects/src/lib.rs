@@ -23,6 +23,7 @@ mod feeds;
 mod fold;
 mod message;
 pub mod otter_acp;
+pub mod otter_http_acp;
 mod permission;
 
 use acp_sdk::ConnectionBuilder;
@@ -36,6 +37,8 @@ pub enum Dialect {
     Chimera,
     /// Otter's ACP server.
     OtterAcp,
+    /// The JSON-RPC methods of Otter's HTTP server.
+    OtterHttpAcp,
 }
 
 impl Dialect {
@@ -43,7 +46,8 @@ impl Dialect {
     /// message.
     ///
     /// An `initialize` whose `protocolVersion` is a number is that of ACP. Otter's clients that send one
-    /// cannot be told from clients of ACP.
+    /// cannot be told from clients of ACP. `initialize` never selects [`OtterHttpAcp`](Self::OtterHttpAcp), whose
+    /// own is the same as Otter's or ACP's.
     #[must_use]
     pub fn detect(first: &[u8]) -> Option<Self> {
         detect::detect(first)
@@ -81,6 +85,12 @@ pub async fn serve_stdio(
             let agent = otter_acp::OtterAcp::new(server.clone());
             connection
                 .serve_stdio::<otter_acp::OtterAcp, _>(agent)
+                .await
+        }
+        Dialect::OtterHttpAcp => {
+            let agent = otter_http_acp::OtterHttpAcp::new(server.clone());
+            connection
+                .serve_stdio::<otter_http_acp::OtterHttpAcp, _>(agent)
                 .await
         }
     };

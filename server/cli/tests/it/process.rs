@@ -89,6 +89,8 @@ fn the_dialect_of_a_client_is_detected() {
     for dialect in ["otter-acp", "auto"] {
         assert_eq!(first("{}", dialect)["serverInfo"]["name"], "otter-acp");
     }
+    let capabilities = &first("{}", "otter-http-acp")["agentCapabilities"];
+    assert_eq!(capabilities["loadSession"], false);
     let acp = first(r#"{"protocolVersion":1}"#, "auto");
     assert_eq!(acp["protocolVersion"], 1);
     assert!(acp["serverInfo"].is_null(), "{acp}");

@@ -11,5 +11,6 @@ mod chimera;
 mod client;
 mod document;
 mod otter;
+mod otter_http;
 mod script;
 mod transcript;

@@ -676,7 +676,7 @@ async fn the_history_has_a_limit_over_many_turns() {
 }
 
 /// A server whose sessions keep this many events.
-fn keeping(events: u64) -> Server {
+pub fn keeping(events: u64) -> Server {
     let mut limits = acp_server::Limits::default();
     limits.log.max_events = Some(events);
     Server::builder(Script).limits(limits).build()

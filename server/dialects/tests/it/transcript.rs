@@ -3,6 +3,7 @@
 use acp_server::Server;
 use acp_server_dialects::chimera::Chimera;
 use acp_server_dialects::otter_acp::OtterAcp;
+use acp_server_dialects::otter_http_acp::OtterHttpAcp;
 use serde_json::json;
 
 use crate::client::Client;
@@ -68,4 +69,49 @@ async fn otter_acp() {
         &client.lines,
         &[(&id, "otter-1"), (&version, "\"version\":\"0\"")],
     );
+}
+
+#[tokio::test]
+async fn otter_http_acp() {
+    let mut client = Client::of(OtterHttpAcp::new(Server::new(Script)));
+    client
+        .result("initialize", json!({ "protocolVersion": 1 }))
+        .await;
+    let (created, _) = client.result("session/new", json!({ "cwd": "/w" })).await;
+    let id = created["session_id"].as_str().unwrap().to_owned();
+    for text in ["say Hel|lo", "tool works"] {
+        let params = json!({ "session_id": id, "prompt": text });
+        client.result("session/turn", params).await;
+    }
+    let params = json!({ "session_id": id, "prompt": "fail" });
+    client.error("session/turn", params).await;
+    client
+        .result("session/cancel", json!({ "session_id": id }))
+        .await;
+    client.result("session/list", json!({})).await;
+    client
+        .result("session/get", json!({ "session_id": id }))
+        .await;
+    let lines = client.lines.iter().map(|line| without_times(line));
+    compare(
+        "otter-http-acp",
+        &lines.collect::<Vec<_>>(),
+        &[(&id, "session-1")],
+    );
+}
+
+/// Replaces the values of members that are times.
+fn without_times(line: &str) -> String {
+    let mut line = line.to_owned();
+    for member in ["ts", "started_at", "updated_at"] {
+        let before = format!("\"{member}\":\"");
+        let mut parts = line.split(&before);
+        let mut masked = parts.next().unwrap().to_owned();
+        for part in parts {
+            let (_, rest) = part.split_once('"').unwrap();
+            masked += &format!("{before}TIME\"{rest}");
+        }
+        line = masked;
+    }
+    line
 }
