@@ -20,6 +20,9 @@ use crate::transport::{EventParser, Item};
 /// How long nothing comes on a stream that has caught up.
 const IDLE: Duration = Duration::from_millis(200);
 
+/// How often that is looked at: a session whose agent goes on working never catches up.
+const LOOKS: usize = 50;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Opening,
@@ -69,9 +72,9 @@ impl Stream {
         let _ = timeout(limit, state.wait_for(|state| *state != State::Opening)).await;
     }
 
-    /// Waits until nothing has come for a while.
+    /// Waits until nothing has come for a while, at most ten seconds.
     pub(super) async fn caught_up(&self) {
-        loop {
+        for _ in 0..LOOKS {
             let before = self.pieces.load(Ordering::Acquire);
             tokio::time::sleep(IDLE).await;
             if self.pieces.load(Ordering::Acquire) == before {
