@@ -14,7 +14,7 @@ use crate::wire::{Kind, Party};
 pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.answers-extensions", answers_extensions),
     ("client.method-not-found", method_not_found),
-    ("client.ignores-notifications", ignores_notifications),
+    ("client.ignores-notifications", ignores_the_unknown),
     ("client.survives-the-future", survives),
     ("client.survives-noise", survives),
     ("client.no-undeclared-answers", questions),
@@ -48,13 +48,21 @@ pub(super) fn method_not_found(played: &Played) -> Outcome {
     Ok(())
 }
 
+/// The scenario has more that is unknown after the notification, and a client may end at that.
+pub(super) fn ignores_the_unknown(played: &Played) -> Outcome {
+    let outcome = ignores_notifications(played);
+    let went_on = answer(played, "_acp-conformance/unknown", 0).is_ok();
+    match outcome {
+        Err(Stop::Fail(_)) if went_on && stray_answer(played).is_none() => inconclusive(
+            "the client went on after the notification, and ended before the scenario did",
+        ),
+        outcome => outcome,
+    }
+}
+
 pub(super) fn ignores_notifications(played: &Played) -> Outcome {
     first(played, "session/prompt")?;
-    let stray = played.recording.entries.iter().position(|entry| {
-        let answer = matches!(entry.kind, Kind::Result | Kind::Error);
-        entry.from == Party::Client && answer && entry.request.is_none()
-    });
-    match stray {
+    match stray_answer(played) {
         Some(index) => Err(Stop::at(
             &played.recording,
             index,
@@ -62,6 +70,14 @@ pub(super) fn ignores_notifications(played: &Played) -> Outcome {
         )),
         None => survives(played),
     }
+}
+
+/// The place of an answer to no request.
+fn stray_answer(played: &Played) -> Option<usize> {
+    played.recording.entries.iter().position(|entry| {
+        let answer = matches!(entry.kind, Kind::Result | Kind::Error);
+        entry.from == Party::Client && answer && entry.request.is_none()
+    })
 }
 
 fn questions(played: &Played) -> Outcome {
@@ -172,6 +188,51 @@ pub(super) fn notices_death(played: &Played) -> Outcome {
         Some(Some(0)) => {
             fail("expected another exit code than 0 after the death of the agent, got 0")
         }
-        Some(_) => Ok(()),
+        Some(None) => {
+            fail("expected an exit code after the death of the agent, got an end by a signal")
+        }
+        Some(Some(_)) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::wire::Schema;
+
+    #[test]
+    fn a_client_that_ends_at_something_else_is_not_blamed_for_the_notification() {
+        let outcome = |said: &[(&str, Value)]| {
+            let prompt = json!({"id": 1, "method": "session/prompt", "params": {}});
+            let note = json!({"method": "_acp-conformance/note"});
+            let asked = json!({"id": "a", "method": "_acp-conformance/unknown"});
+            let begin = [("client", prompt), ("agent", note), ("agent", asked)];
+            let lines = begin.iter().chain(said).map(|(from, value)| {
+                let mut value = value.clone();
+                value["jsonrpc"] = json!("2.0");
+                json!({"from": from, "at": 0, "value": value}).to_string() + "\n"
+            });
+            let schema = Arc::new(Schema::v1().unwrap());
+            let played = Played::new(
+                &schema,
+                lines.collect(),
+                Some(Some(1)),
+                String::new(),
+                PathBuf::new(),
+            );
+            ignores_the_unknown(&played)
+        };
+        let error = json!({"code": ErrorCode::METHOD_NOT_FOUND, "message": "unknown"});
+        let answer = ("client", json!({"id": "a", "error": error}));
+        let stray = ("client", json!({"id": null, "error": error}));
+        assert!(matches!(outcome(&[]), Err(Stop::Fail(_))));
+        let went_on = outcome(std::slice::from_ref(&answer));
+        assert!(matches!(went_on, Err(Stop::Inconclusive(_))), "{went_on:?}");
+        assert!(matches!(outcome(&[stray, answer]), Err(Stop::Fail(_))));
     }
 }

@@ -16,7 +16,7 @@ use super::{
     Conditions, Entry, Failure, Outcome, Profile, Recorder, Recording, Stop, Unresponsive,
 };
 use crate::target::{Event, Link, Target, Unended};
-use crate::wire::{FindingKind, Kind, Party, Schema};
+use crate::wire::{FindingKind, Kind, Party, Schema, Version};
 
 /// How many messages a connection may have in one check, and how many bytes of the agent, before
 /// the suite ends it: it keeps all of them to look at. A connection with as many of several checks
@@ -554,7 +554,11 @@ impl Conn {
             let open = id.and_then(|id| self.recorder.open_request(Party::Agent, &id));
             if let Some(position) = self.held.iter().position(|held| Some(*held) == open) {
                 let held = self.held.swap_remove(position);
-                self.say(held, Script::cancelled(""));
+                let asked = self.recording().entries.get(held);
+                // A client of version 2 answers a question with the outcome for this.
+                let asked = asked.filter(|_| self.version() == Version::V2);
+                let method = asked.and_then(|asked| asked.method.clone());
+                self.say(held, Script::cancelled(&method.unwrap_or_default()));
             }
         } else if entry.from == Party::Agent && entry.kind == Kind::Request {
             let params = entry.params().clone();

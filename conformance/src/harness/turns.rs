@@ -134,7 +134,8 @@ impl Conn {
     /// Waits for the end of a turn, which must not be an error.
     ///
     /// # Errors
-    /// When it does not end in time, or in an error or without a stop reason.
+    /// When it does not end in time, or in an error (in v2 the stop reason `error`) or, in v1, without a
+    /// stop reason.
     pub fn finish(&mut self, request: usize) -> Outcome<Turn> {
         let reply = self.turn_reply(request)?;
         let result = match reply.answer {
@@ -146,6 +147,11 @@ impl Conn {
             None if !self.adapter().answers_early() => Err(self.at(
                 reply.index,
                 "expected a stop reason at the end of the turn, got none",
+            )),
+            // Version 2 reports a failure by the reason.
+            Some("error") if self.adapter().answers_early() => Err(self.at(
+                reply.index,
+                "expected a turn without an error, got the stop reason error",
             )),
             stop => Ok(Turn {
                 request,

@@ -147,6 +147,8 @@ fn a_field_asks_for_a_secret_if_it_takes_the_text_of_one() {
             ),
             ("password_hint", text("Hint")),
             ("secretName", text("Name of the secret")),
+            ("secret", text("Name of the secret")),
+            ("clientSecret", text("Secret ID")),
             ("token", text("Token to look for")),
             ("passwords", json!({"type": "integer"})),
         ] {

@@ -11,7 +11,7 @@ mod http;
 mod server;
 mod websocket;
 
-pub(crate) use self::connection::{Connection, unknown_notification};
+pub(crate) use self::connection::{Connection, is_answer, unknown_notification};
 pub(crate) use self::http::{Events, Response};
 pub(crate) use self::server::{Server, initialize, over_http, over_websocket, unanswered};
 pub(crate) use self::websocket::{WebSocket, refused_upgrade};

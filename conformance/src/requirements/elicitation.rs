@@ -1,5 +1,7 @@
 //! Questions to the user.
 
+use std::net::IpAddr;
+
 use serde_json::{Value, json};
 
 use super::passive::{text, undeclared, watch};
@@ -229,6 +231,20 @@ fn authority(url: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
+/// Whether the authority of a URL names this machine.
+fn is_local(authority: &str) -> bool {
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.strip_prefix('[').and_then(|host| host.split_once(']')) {
+        Some((host, _)) => host,
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let address = host.parse::<IpAddr>();
+    address.is_ok_and(|address| address.is_loopback())
+        || host == "localhost"
+        || host.ends_with(".localhost")
+}
+
 /// The name of a parameter in the query or the fragment of a URL that has a secret as its value.
 fn secret_parameter(url: &str) -> Option<&str> {
     let mut parameters = url.split(['?', '#', '&']).skip(1);
@@ -259,9 +275,8 @@ pub(super) fn https(view: &View<'_>) -> RuleResult {
         return Ok(0);
     };
     let url = text(params, "/url").unwrap_or_default();
-    let local = ["localhost", "127.", "[::1]"];
-    let local = local.iter().any(|host| authority(url).starts_with(host));
-    if !url.starts_with("https://") && !local {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    if !scheme.eq_ignore_ascii_case("https") && !is_local(authority(url)) {
         return violation(format!("expected a URL of HTTPS, got {url}"));
     }
     Ok(1)
@@ -355,6 +370,13 @@ fn asks_for_secret(title: &str) -> bool {
     SECRETS.contains(&words.concat().as_str())
 }
 
+/// Whether the title of a field says that something is named, whatever it is.
+fn asks_for_name(title: &str) -> bool {
+    let words = words(title);
+    let is_name = |word: &String| matches!(word.as_str(), "name" | "id" | "path");
+    words.first().is_some_and(is_name) || words.last().is_some_and(is_name)
+}
+
 /// A secret is a text that the user writes: flags, numbers and choices are none.
 fn takes_text(field: &Value) -> bool {
     let chosen = ["enum", "oneOf"]
@@ -372,7 +394,8 @@ pub(super) fn no_secrets_in_form(view: &View<'_>) -> RuleResult {
         .and_then(Value::as_object);
     for (name, field) in fields.into_iter().flatten() {
         let title = text(field, "/title").unwrap_or_default();
-        if takes_text(field) && (is_secret(name) || asks_for_secret(title)) {
+        let is_asked = is_secret(name) && !asks_for_name(title) || asks_for_secret(title);
+        if takes_text(field) && is_asked {
             return violation(format!(
                 "expected a form without secrets, got the field `{name}`"
             ));
@@ -399,5 +422,30 @@ mod tests {
     fn the_authority_of_a_url_ends_at_its_path() {
         assert_eq!(authority("https://u:p@h.example/x@y"), "u:p@h.example");
         assert_eq!(authority("https://h.example?x=a@b"), "h.example");
+    }
+
+    #[test]
+    fn the_machine_is_known_by_its_whole_name() {
+        for local in [
+            "localhost",
+            "LOCALHOST:80",
+            "app.localhost:3000",
+            "me@localhost",
+            "127.0.0.2:8080",
+            "[::1]:80",
+        ] {
+            assert!(is_local(local), "{local}");
+        }
+        for other in [
+            "localhost.example.com",
+            "127.example.com",
+            "notlocalhost",
+            "localhost@example.com",
+            "10.0.0.1",
+            "[::2]",
+            "",
+        ] {
+            assert!(!is_local(other), "{other}");
+        }
     }
 }

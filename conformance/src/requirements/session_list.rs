@@ -203,14 +203,55 @@ fn timestamps(view: &View<'_>) -> RuleResult {
     Ok(seen)
 }
 
-/// Whether a text begins with a date, a `T` and a time of ISO 8601.
+/// Whether a text is a date and a time of ISO 8601, in the extended or the basic format.
 fn is_timestamp(text: &str) -> bool {
-    let shape = "dddd-dd-ddTdd:dd";
-    let fits = |(c, shape): (char, char)| match shape {
-        'd' => c.is_ascii_digit(),
-        other => c == other,
+    let Some((date, time)) = text.split_once('T') else {
+        return false;
     };
-    text.len() >= shape.len() && text.chars().zip(shape.chars()).all(fits)
+    let zone = time.find(['Z', '+', '-']).unwrap_or(time.len());
+    let (time, zone) = time.split_at(zone);
+    let (time, fraction) = time.split_once(['.', ',']).unwrap_or((time, "0"));
+    let is_zone = matches!(
+        shape(zone).as_str(),
+        "" | "Z" | "+00:00" | "-00:00" | "+0000" | "-0000" | "+00" | "-00"
+    );
+    let is_fraction = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    is_date(date) && is_time(time) && is_fraction && is_zone
+}
+
+/// Whether a text is a date of the calendar, the year or the week.
+fn is_date(text: &str) -> bool {
+    match (shape(text).as_str(), &numbers(text)[..]) {
+        ("0000-00-00" | "00000000", [_, _, month, day]) => {
+            (1..=12).contains(month) && (1..=31).contains(day)
+        }
+        ("0000-000" | "0000000" | "0000-W00-0" | "0000W000", _) => true,
+        _ => false,
+    }
+}
+
+fn is_time(text: &str) -> bool {
+    let shapes = ["00:00:00", "000000", "00:00", "0000", "00"];
+    let numbers = numbers(text);
+    let mut limited = numbers.iter().zip([24, 59, 60]);
+    shapes.contains(&shape(text).as_str()) && limited.all(|(number, most)| *number <= most)
+}
+
+/// A text with 0 in the stead of each digit.
+fn shape(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_ascii_digit() { '0' } else { c })
+        .collect()
+}
+
+/// The digits of a text as numbers of two digits.
+fn numbers(text: &str) -> Vec<u8> {
+    let digits = text.bytes().filter(u8::is_ascii_digit);
+    let digits: Vec<u8> = digits.map(|digit| digit - b'0').collect();
+    let pairs = digits.chunks(2);
+    pairs
+        .map(|pair| pair.iter().fold(0, |number, digit| number * 10 + digit))
+        .collect()
 }
 
 fn info_update(view: &View<'_>) -> RuleResult {
@@ -231,10 +272,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timestamps_are_recognized_by_their_shape() {
-        assert!(is_timestamp("2025-10-29T14:22:15Z"));
-        assert!(is_timestamp("2025-10-29T14:22"));
-        assert!(!is_timestamp("1761747735"));
-        assert!(!is_timestamp("29.10.2025 14:22:15"));
+    fn timestamps_are_dates_with_a_time() {
+        for good in [
+            "2025-10-29T14:22:15Z",
+            "2025-10-29T14:22",
+            "2025-10-29T14:22:15.123456+02:00",
+            "2025-10-29T14:22:15,5-0330",
+            "20251029T142215Z",
+            "2025-302T14",
+            "2025-W44-3T14:22Z",
+        ] {
+            assert!(is_timestamp(good), "{good}");
+        }
+        for bad in [
+            "1761747735",
+            "29.10.2025 14:22:15",
+            "2025-10-29",
+            "2025-13-29T14:22:15Z",
+            "2025-10-32T14:22:15Z",
+            "2025-10-29T25:22:15Z",
+            "2025-10-29T14:60",
+            "2025-10-29T14:22:15.Z",
+            "2025-10-29T14:22 or so",
+            "2025-10-29TdT:dd",
+        ] {
+            assert!(!is_timestamp(bad), "{bad}");
+        }
     }
 }

@@ -155,27 +155,25 @@ fn working_directory(cx: &mut Cx) -> Outcome {
         if seen > 0 {
             return Ok(());
         }
-        let is_new = |folder: &Path, before: &BTreeSet<OsString>| !names(folder).is_subset(before);
-        if is_new(&first, &before[0]) {
-            let reason = format!(
-                "expected new files in the session's working directory {}, got some in {}",
-                second.display(),
-                first.display()
-            );
-            return Err(conn.at(end, reason));
-        }
-        // Others write there, too.
+        // The agent keeps files of its own there, and others write where it was started.
         let is_named = |name: &&OsString| text.contains(&*name.to_string_lossy());
-        let found = started.as_deref().map(names).unwrap_or_default();
-        if let Some(name) = found.difference(&beside).find(is_named) {
-            let reason = format!(
-                "expected {} in the session's working directory {}, got it where the agent was started",
-                name.display(),
-                second.display()
-            );
-            return Err(conn.at(end, reason));
+        let found = |folder: &Path, before: &BTreeSet<OsString>| {
+            let names = names(folder);
+            names.difference(before).find(is_named).cloned()
+        };
+        let beside = started.as_deref().map(|folder| (folder, &beside));
+        for (folder, before) in beside.into_iter().chain([(&*first, &before[0])]) {
+            if let Some(name) = found(folder, before) {
+                let reason = format!(
+                    "expected {} in the session's working directory {}, got it in {}",
+                    name.display(),
+                    second.display(),
+                    folder.display()
+                );
+                return Err(conn.at(end, reason));
+            }
         }
-        if is_new(&second, &before[1]) {
+        if found(&second, &before[1]).is_some() {
             return Ok(());
         }
     }

@@ -41,6 +41,9 @@ pub(super) struct Setup {
 /// Requires that `session/new` names a session.
 const OPENS: &str = "session-setup.session-id";
 
+/// Requires that a login suffices for it.
+const LOGGED_IN: &str = "authentication.opens-sessions";
+
 /// Requires that a request is answered, which an agent that ends in a turn does not do.
 pub(super) const ANSWERED: &str = "jsonrpc.answers-once";
 
@@ -119,6 +122,7 @@ impl Setup {
             (Some(ErrorCode::AUTHENTICATION_REQUIRED), _) => {
                 let reason = "the agent still demands a login after it";
                 self.block_sessions("login", reason, &methods(conn), &evidence);
+                self.breaks = Some(LOGGED_IN);
             }
             (code, Err(error)) => {
                 let message = trouble::message(error);

@@ -120,20 +120,24 @@ fn in_turns(recording: &Recording, from: usize, came: Option<&str>) -> Option<St
         if entry.from != Party::Agent {
             return None;
         }
-        let prompt = entry.request.filter(|request| {
+        let answered = entry.request.filter(|request| {
             let method = recording.entries.get(*request);
             let method = method.and_then(|request| request.method.as_deref());
             method == Some("session/prompt")
         });
+        let prompt = answered.or_else(|| last_prompt(recording, index, entry.session()));
+        let error = match answered {
+            Some(_) => entry.value.get("error"),
+            None => reported_error(entry),
+        };
         if let Some(prompt) = prompt
-            && let Some(error) = entry.value.get("error")
+            && let Some(error) = error
         {
             let is_trouble = of_model(error)
                 && is_in_session(recording, prompt)
                 && !is_cancelled(recording, prompt, index);
             return is_trouble.then(|| format!("the model failed: {}", message(error)));
         }
-        let prompt = prompt.or_else(|| last_prompt(recording, index, entry.session()));
         // No model runs in a session that does not exist.
         let prompt = prompt.filter(|prompt| is_in_session(recording, *prompt))?;
         let is_cut = is_cancelled(recording, prompt, index);
@@ -168,6 +172,13 @@ fn last_prompt(recording: &Recording, before: usize, session: Option<&str>) -> O
         .map(|(index, _)| index)
         .take_while(|index| *index < before);
     earlier.last()
+}
+
+/// The error in version 2 with which a message says that the work ended.
+fn reported_error(entry: &Entry) -> Option<&Value> {
+    let update = entry.params().get("update")?;
+    let failed = update.get("stopReason").is_some_and(|it| it == "error");
+    update.get("error").filter(|_| failed)
 }
 
 /// Whether the message ends a turn with the stop reason `refusal`, in either version.
@@ -288,6 +299,21 @@ mod tests {
             "error": {"code": ErrorCode::INTERNAL_ERROR, "message": "overloaded"}});
         assert!(turn(error.clone(), false, false).is_some());
         assert_eq!(turn(error, true, true), None);
+    }
+
+    #[test]
+    fn work_of_version_2_that_fails_says_why() {
+        let ends = |reason: &str, message: &str| {
+            let error = json!({"code": ErrorCode::INTERNAL_ERROR, "message": message});
+            let update = json!({"sessionUpdate": "state_update", "state": "idle",
+                "stopReason": reason, "error": error});
+            json!({"jsonrpc": "2.0", "method": "session/update",
+                "params": {"sessionId": "s", "update": update}})
+        };
+        assert!(turn(ends("error", "overloaded"), false, false).is_some());
+        assert_eq!(turn(ends("error", "overloaded"), true, true), None);
+        assert_eq!(turn(ends("error", "Internal error"), false, true), None);
+        assert_eq!(turn(ends("end_turn", "overloaded"), false, true), None);
     }
 
     #[test]

@@ -136,6 +136,12 @@ fn a_chosen_method_logs_in_where_sessions_need_it() {
         let (ran, report) = suite(&[&options[..], &["other"]].concat(), &script);
         assert_eq!(ran.code, Some(3), "{}{}", ran.stdout, ran.stderr);
         assert_eq!(report["root_cause"]["reason"], "the login failed");
+        let always = r#"say '"error":{"code":-32000,"message":"Authentication required"}'"#;
+        let (_, report) = suite(&[&options[..], &["key"]].concat(), &agent(always, ENDS));
+        let rows = report["requirements"].as_array().unwrap();
+        let is_failed =
+            |row: &Value| row["id"] == "authentication.opens-sessions" && row["verdict"] == "fail";
+        assert!(rows.iter().any(is_failed), "{rows:#?}");
     }
 }
 

@@ -10,7 +10,8 @@ use crate::clients::handshake::{
 use crate::clients::played::ClientCheck;
 use crate::clients::robustness::{
     answer_to_cancelled, answers_extensions, cancels_pending_permission, hears_after_cancelling,
-    ignores_notifications, method_not_found, notices_death, refuses_forms, reports_errors,
+    ignores_notifications, ignores_the_unknown, method_not_found, notices_death, refuses_forms,
+    reports_errors,
 };
 use crate::harness::{Outcome, Update};
 use crate::wire::Party;
@@ -22,7 +23,7 @@ pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
     ("client.comes-to-an-end", comes_to_an_end),
     ("client.answers-extensions", answers_extensions),
     ("client.method-not-found", method_not_found),
-    ("client.ignores-notifications", ignores_notifications),
+    ("client.ignores-notifications", ignores_the_unknown),
     ("client.unknown-values", survives),
     ("client.undeclared-questions", questions),
     ("client.unknown-completions", ignores_notifications),

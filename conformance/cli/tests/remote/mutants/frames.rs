@@ -163,6 +163,24 @@ pub const TABLE: &[Mutant] = &[
             pass(frame)
         }),
     ),
+    // Sound: the ids of its requests are its own.
+    Mutant::new(
+        "asks with the ids of its client",
+        &[],
+        Fault::to_server(|frame| {
+            let id = match frame.opcode {
+                Opcode::BINARY => serde_json::from_slice::<Value>(&frame.payload).ok(),
+                _ => None,
+            };
+            match id.map(|asked| asked["id"].clone()) {
+                Some(id) => {
+                    let asks = json!({"jsonrpc": "2.0", "id": id, "method": "_mutant/ask"});
+                    vec![Act::Back(of_server(&asks)), Act::Pass(frame)]
+                }
+                None => pass(frame),
+            }
+        }),
+    ),
     Mutant::new(
         "ends at a fragment",
         &["remote.websocket-fragments"],
