@@ -102,13 +102,13 @@ fn asking_words(conn: &Conn) -> Outcome<Vec<&'static str>> {
 }
 
 /// Makes the agent ask on a connection that declares these capabilities. Yields the ends of the turns.
-fn tempted(cx: &mut Cx, capabilities: Value) -> Outcome<(&mut Conn, Vec<Reply>)> {
+fn tempted(cx: &mut Cx, capabilities: Value) -> Outcome<(&mut Conn, Vec<(&'static str, Reply)>)> {
     let conn = cx.with(&Caps::These(capabilities))?;
     let session = conn.session()?;
     let mut ends = Vec::new();
     for word in asking_words(conn)? {
         let request = conn.begin(&session, word)?;
-        ends.push(conn.turn_reply(request)?);
+        ends.push((word, conn.turn_reply(request)?));
     }
     Ok((conn, ends))
 }
@@ -137,10 +137,13 @@ fn failed_turn(end: &Reply) -> bool {
 
 fn fallback(cx: &mut Cx) -> Outcome {
     let (conn, ends) = tempted(cx, json!({}))?;
-    match ends.iter().find(|end| failed_turn(end)) {
-        Some(end) => Err(conn.at(
+    conn.word(&["form"])?;
+    // What needs a URL may fail: "it must use another safe flow or fail the operation".
+    let failed = |(word, end): &&(&str, Reply)| *word == "form" && failed_turn(end);
+    match ends.iter().find(failed) {
+        Some((_, end)) => Err(conn.at(
             end.index,
-            "expected the turn to go on without a question, got an error",
+            "expected the turn of `form` to go on without a question, got an error",
         )),
         None => Ok(()),
     }

@@ -193,6 +193,10 @@ fn new_message_ids(cx: &mut Cx) -> Outcome {
     if ids.iter().any(BTreeSet::is_empty) {
         return skip("the agent gives its messages no `messageId`");
     }
+    // Messages of v2 may be changed at any time, so that only a turn without one of its own is wrong.
+    if conn.version() == Version::V2 && !ids[1].is_subset(&ids[0]) {
+        return Ok(());
+    }
     match ids[0].intersection(&ids[1]).next() {
         Some(id) => {
             let reason = format!(

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::passive::{absolute, items, repeated, text, unique, watch};
+use super::working_directory::directory;
 use super::{Check, NamedCheck};
 use crate::harness::{Capability, Conn, Cx, Outcome, fail};
 use crate::passive::{RuleResult, View, violation};
@@ -123,15 +124,26 @@ fn filter(cx: &mut Cx) -> Outcome {
         let reason = format!("expected {session} among the sessions of {cwd}, got {got}");
         return Err(conn.at(conn.mark() - 1, reason));
     }
+    // The other session had no turn, so that it may be in no list: another list shows whether there is a filter.
+    let elsewhere = directory(conn, "elsewhere")?;
+    let elsewhere = elsewhere.to_string_lossy();
+    if listed(conn, Some(&elsewhere))?.iter().any(is_it) {
+        let reason = format!("expected sessions of {elsewhere} alone, got {session} of {cwd}");
+        return Err(conn.at(conn.mark() - 1, reason));
+    }
     Ok(())
 }
 
 fn empty(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     conn.needs(Capability::LIST)?;
-    let nowhere = conn.env.folder.join("no-such-directory");
-    let all = listed(conn, Some(&nowhere.to_string_lossy()))?;
-    if all.is_empty() {
+    let nowhere = directory(conn, "without-sessions")?;
+    let nowhere = nowhere.to_string_lossy();
+    let page = conn.result("session/list", json!({"cwd": nowhere}))?;
+    if !page.get("sessions").is_some_and(Value::is_array) {
+        return Err(conn.at(conn.mark() - 1, "expected an empty `sessions`, got none"));
+    }
+    if listed(conn, Some(&nowhere))?.is_empty() {
         return Ok(());
     }
     Err(conn.at(

@@ -1,6 +1,6 @@
 //! Sessions that exist already: load, resume, close, delete.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::conversation::Conversation;
 use super::{Check, NamedCheck};
@@ -15,6 +15,8 @@ pub(super) const CHECKS: &[NamedCheck] = &[
     ("session-load.answers-last", Run(load_answers_last)),
     ("session-load.resume-is-silent", Run(resume_is_silent)),
     ("session-load.close-cancels", Run(close_cancels)),
+    ("session-load.delete-answers", Run(delete_answers)),
+    ("session-load.delete-twice", Run(delete_twice)),
     ("session-load.delete-unlists", Run(delete_unlists)),
 ];
 
@@ -195,12 +197,48 @@ fn close_cancels(cx: &mut Cx) -> Outcome {
     }
 }
 
+/// Deletes a session that had a turn, after closing it, for the page leaves open what the deletion of
+/// an active session does. Yields its id, the place of the answer and the result.
+fn deleted(conn: &mut Conn) -> Outcome<(String, usize, Value)> {
+    conn.needs(Capability::DELETE)?;
+    let session = talked(conn)?;
+    let params = json!({"sessionId": session});
+    let closes = conn.can(Capability::CLOSE);
+    // Whether it is closed is another row's question.
+    let is_active = !closes || conn.call("session/close", params.clone())?.answer.is_err();
+    let reply = conn.call("session/delete", params)?;
+    match reply.answer {
+        Ok(result) => Ok((session, reply.index, result)),
+        Err(_) if is_active => {
+            skip("the agent deletes no active session, which it may refuse, and closes none")
+        }
+        Err(_) => Err(conn.at(
+            reply.index,
+            "expected a result of session/delete for a closed session, got an error",
+        )),
+    }
+}
+
+fn delete_answers(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let (_, place, result) = deleted(conn)?;
+    match result.as_object() {
+        Some(members) if members.keys().all(|name| name == "_meta") => Ok(()),
+        _ => Err(conn.at(place, "expected an empty object, got another result")),
+    }
+}
+
+fn delete_twice(cx: &mut Cx) -> Outcome {
+    let conn = cx.ready()?;
+    let (session, ..) = deleted(conn)?;
+    conn.result("session/delete", json!({"sessionId": session}))
+        .map(drop)
+}
+
 fn delete_unlists(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
-    conn.needs(Capability::DELETE)?;
     conn.needs(Capability::LIST)?;
-    let session = talked(conn)?;
-    conn.result("session/delete", json!({"sessionId": session}))?;
+    let (session, ..) = deleted(conn)?;
     let listed = super::session_list::listed(conn, None)?;
     if listed
         .iter()

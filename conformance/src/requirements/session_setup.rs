@@ -2,7 +2,7 @@
 
 use super::passive::{repeated, text, watch_all};
 use super::{Check, NamedCheck};
-use crate::harness::{Cx, Outcome};
+use crate::harness::{Conn, Cx, Outcome, Turn};
 use crate::passive::{Asked, RuleResult, View, violation};
 use crate::wire::{Party, is_output};
 
@@ -87,11 +87,28 @@ fn independent(cx: &mut Cx) -> Outcome {
         let strange = strange && !children.contains(&update.session);
         within && strange && is_output(update.kind)
     });
-    match strays {
-        Some(update) => Err(conn.at(
+    if let Some(update) = strays {
+        return Err(conn.at(
             update.index,
             "expected updates of the two sessions, got one of another",
-        )),
-        None => Ok(()),
+        ));
     }
+    let has_output = |conn: &Conn, turn: &Turn| {
+        let mut updates = conn.recording().updates();
+        updates.any(|update| {
+            let within = turn.request < update.index && update.index < turn.end;
+            within && update.session == quick && is_output(update.kind)
+        })
+    };
+    if !has_output(conn, &turn) {
+        // Nothing may be all that it says to this prompt.
+        let alone = conn.prompt(&quick, "hello")?;
+        if has_output(conn, &alone) {
+            return Err(conn.at(
+                turn.end,
+                "expected output of the turn in its own session while another one works, got none",
+            ));
+        }
+    }
+    Ok(())
 }

@@ -50,10 +50,16 @@ fn inside_roots(view: &View<'_>) -> RuleResult {
     Ok(1)
 }
 
-/// A path without `.` and `..`, which need not exist here.
+/// A path without `.` and `..`, which need not exist here. In one of Windows, which may be judged on another
+/// system, there are two separators, and case does not count.
 fn plain(path: &str) -> PathBuf {
+    let drive = path.get(1..3).filter(|root| [":\\", ":/"].contains(root));
+    let path = match drive.is_some() || path.starts_with("\\\\") {
+        true => path.replace('\\', "/").to_lowercase(),
+        false => path.to_owned(),
+    };
     let mut plain = PathBuf::new();
-    for part in Path::new(path).components() {
+    for part in Path::new(&path).components() {
         match part {
             Component::ParentDir => drop(plain.pop()),
             Component::CurDir => {}
@@ -67,7 +73,7 @@ fn plain(path: &str) -> PathBuf {
 const WORDS: [&str; 2] = ["terminal", "tool"];
 
 /// Creates a directory for a session in that of the suite.
-fn directory(conn: &Conn, name: &str) -> Outcome<PathBuf> {
+pub(super) fn directory(conn: &Conn, name: &str) -> Outcome<PathBuf> {
     let path = conn.env.folder.join(name);
     match std::fs::create_dir_all(&path) {
         Ok(()) => Ok(path),
@@ -216,5 +222,8 @@ mod tests {
         let is_inside = |path: &str| plain(path).starts_with(plain("/work/./session/"));
         assert!(is_inside("/work/session") && is_inside("/work/session/a/../b"));
         assert!(!is_inside("/work/sessions") && !is_inside("/work/session/../b"));
+        let is_inside = |path: &str| plain(path).starts_with(plain(r"C:\Work"));
+        assert!(is_inside(r"C:\Work\src\a.rs") && is_inside("c:/work/a"));
+        assert!(!is_inside(r"C:\Works") && !is_inside(r"C:\Work\..\b") && !is_inside(r"D:\Work"));
     }
 }

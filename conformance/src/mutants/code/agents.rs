@@ -18,6 +18,10 @@ pub(super) const FUNCTIONS: &[(&str, Filter)] = &[
     ("works_in_its_first_session", works_in_its_first_session),
     ("reads_beside_the_session", reads_beside_the_session),
     ("shares_mcp_servers", shares_mcp_servers),
+    ("deletes_no_active_session", deletes_no_active_session),
+    ("lists_all_that_had_a_turn", lists_all_that_had_a_turn),
+    ("answers_in_the_other_session", answers_in_the_other_session),
+    ("patches_its_first_message", patches_its_first_message),
     ("one_huge_page", one_huge_page),
     ("one_prompt_a_session", one_prompt_a_session),
     ("cancellation_lasts", cancellation_lasts),
@@ -70,6 +74,74 @@ fn forgets_the_user_between_processes(tap: &mut Tap<'_>, it: Passing) {
             .kept(&format!("created {}", it.at("/sessionId")))
             .is_null();
     tap.lose(&it, is_lost);
+}
+
+/// A session must be closed before it is deleted, which an agent may demand.
+fn deletes_no_active_session(tap: &mut Tap<'_>, it: Passing) {
+    let created = it
+        .value
+        .pointer("/result/sessionId")
+        .and_then(Value::as_str);
+    if let Some(id) = created.filter(|_| it.succeeds("session/new")) {
+        *tap.kept(&format!("active {id}")) = json!(true);
+    }
+    let active = format!("active {}", it.at("/sessionId"));
+    if it.succeeds("session/close") {
+        *tap.kept(&active) = Value::Null;
+        let meta = json!({"conformance.example/deletable": true});
+        return tap.edit(it, true, |value| value["result"]["_meta"] = meta);
+    }
+    let is_active = it.asks("session/delete") && !tap.kept(&active).is_null();
+    tap.refuse(&it, is_active, ErrorCode::INVALID_REQUEST);
+}
+
+/// The list of a directory without sessions is that of another one.
+fn lists_all_that_had_a_turn(tap: &mut Tap<'_>, it: Passing) {
+    let is_elsewhere = it.at("/cwd").ends_with("elsewhere");
+    let listed = it.value.pointer("/result/sessions").cloned();
+    let listed = listed.filter(|_| it.succeeds("session/list"));
+    if let Some(listed) = listed.filter(|_| !is_elsewhere)
+        && listed.as_array().is_some_and(|listed| !listed.is_empty())
+    {
+        *tap.kept("listed") = listed;
+    }
+    let all = tap.kept("listed").clone();
+    let hit = it.succeeds("session/list") && is_elsewhere && all.is_array();
+    tap.edit(it, hit, |value| value["result"]["sessions"] = all);
+}
+
+/// While the prompt `slow` is worked on, answers to others name its session.
+fn answers_in_the_other_session(tap: &mut Tap<'_>, it: Passing) {
+    let is_slow = it.asks("session/prompt") && it.prompt() == "slow";
+    if is_slow || it.asks("session/cancel") || it.asks("session/new") {
+        *tap.kept("slow") = match is_slow {
+            true => it.params["sessionId"].clone(),
+            false => Value::Null,
+        };
+    }
+    let slow = tap.kept("slow").clone();
+    let text = it.at("/update/content/text").to_owned();
+    let hit = it.updates("agent_message_chunk") && text.starts_with("Hello") && slow.is_string();
+    tap.edit(it, hit, |value| value["params"]["sessionId"] = slow);
+}
+
+/// In v2: the message of an earlier turn gets other metadata in the next one, as updates may have it.
+fn patches_its_first_message(tap: &mut Tap<'_>, it: Passing) {
+    let session = it.at("/sessionId").to_owned();
+    let first = format!("message {session}");
+    let id = it.params.pointer("/update/messageId").cloned();
+    if let Some(id) = id.filter(|_| it.updates("agent_message_chunk")) {
+        let known = tap.kept(&first).clone();
+        if known.is_null() {
+            *tap.kept(&first) = id;
+        } else if known != id {
+            let meta = json!({"conformance.example/seen": true});
+            let patch =
+                json!({"sessionUpdate": "agent_message", "messageId": known, "_meta": meta});
+            tap.update(&session, &patch);
+        }
+    }
+    tap.forward(&it);
 }
 
 /// Commands run in the directory of the first session.
