@@ -602,6 +602,26 @@ fn a_session_that_an_update_announces_is_known() {
     assert_eq!(rows("another"), ["session-setup.known-session"]);
 }
 
+#[test]
+fn the_values_of_an_option_of_an_extension_are_its_own() {
+    let rows = |kind: &str, value: Value| {
+        let mut talk = Talk::new(Version::V2);
+        talk.client(json!({"id": 1, "method": "session/new", "params": {"cwd": "/"}}));
+        let low = json!({"value": "low", "name": "Low"});
+        let option = json!({"configId": "dial", "name": "Dial", "type": kind,
+            "currentValue": value, "options": [low, low]});
+        let result = json!({"sessionId": "s", "configOptions": [option], "availableCommands": []});
+        talk.agent(json!({"id": 1, "result": result}));
+        talk.broken()
+    };
+    for value in [json!("high"), json!(3), json!(true)] {
+        assert_eq!(rows("_dial", value), [""; 0]);
+    }
+    let own = ["config-options.default", "config-options.values"];
+    let found = rows("select", json!("high"));
+    assert!(own.iter().all(|row| found.contains(row)), "{found:?}");
+}
+
 /// JSON-RPC allows it, and so does v1.
 #[test]
 fn a_request_of_v2_has_no_null_as_its_id() {

@@ -65,15 +65,20 @@ fn options<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Value> {
     state.flat_map(|state| items(state, "/configOptions"))
 }
 
+/// Whether an option is of a type of the protocol; what one of another type has is its own.
+fn is_known(option: &&Value) -> bool {
+    text(option, "/type").is_none_or(|kind| matches!(kind, "select" | "boolean"))
+}
+
 fn default_value(view: &View<'_>) -> RuleResult {
     let mut seen = 0;
-    for option in options(view) {
+    for option in options(view).filter(is_known) {
         seen += 1;
         let id = id_of(option).unwrap_or_default();
         let good = match option.get("currentValue") {
             Some(Value::String(value)) => offered(option).any(|offered| offered == value),
             Some(Value::Bool(_)) => text(option, "/type") == Some("boolean"),
-            _ => text(option, "/type").is_none_or(|kind| kind.starts_with('_')),
+            _ => text(option, "/type").is_none(),
         };
         if !good {
             let value = named(option.get("currentValue"));
@@ -151,7 +156,8 @@ fn no_undeclared_boolean(cx: &mut Cx) -> Outcome {
 /// A select option with a value that is not its current one, if it offers another that may be
 /// selected. Models are set to what they are, unless `all` options are allowed.
 fn select(state: &Value, all: bool) -> Option<(String, String)> {
-    let another = items(state, "/configOptions").find_map(|option| {
+    let known = || items(state, "/configOptions").filter(is_known);
+    let another = known().find_map(|option| {
         let current = text(option, "/currentValue")?;
         let may_select = |value: &&str| {
             let is_free = !chooses_model(option) && !bypasses(option, value);
@@ -161,7 +167,7 @@ fn select(state: &Value, all: bool) -> Option<(String, String)> {
         Some((id_of(option)?.to_owned(), value.to_owned()))
     });
     another.or_else(|| {
-        items(state, "/configOptions").find_map(|option| {
+        known().find_map(|option| {
             let current = text(option, "/currentValue")?;
             Some((id_of(option)?.to_owned(), current.to_owned()))
         })
@@ -272,7 +278,8 @@ fn set_unknown(cx: &mut Cx) -> Outcome {
 
 fn values(view: &View<'_>) -> RuleResult {
     let mut seen = 0;
-    for option in options(view).filter(|option| option.get("options").is_some()) {
+    let lists = options(view).filter(is_known);
+    for option in lists.filter(|option| option.get("options").is_some()) {
         seen += 1;
         let id = id_of(option).unwrap_or_default();
         let mut groups = items(option, "/options").filter(|entry| entry.get("options").is_some());

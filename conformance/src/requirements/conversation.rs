@@ -63,8 +63,10 @@ impl Conversation {
                     }
                 }
             };
-            // A whole message replaces what was reported of it, unless it leaves the content out.
-            if is_whole && update.body.get("content").is_some_and(Value::is_array) {
+            // A whole message replaces what was reported of it, or clears it by `null`, unless it leaves the
+            // content out.
+            let replaced = update.body.get("content").filter(|_| is_whole);
+            if replaced.is_some_and(|content| content.is_array() || content.is_null()) {
                 message.text.clear();
             }
             message.text.extend(texts(update.body));
@@ -84,15 +86,20 @@ impl Conversation {
     }
 
     /// Returns whether an update tells a part of this conversation again: a user's message, a tool call,
-    /// or text that the agent has said.
+    /// or text that the agent has said. Messages keep their ids, and tool calls may have new ones.
     pub(super) fn has(&self, kind: &str, update: &Value) -> bool {
         let said = squeezed(&texts(update).collect::<String>());
         match kind {
             "agent_message" | "agent_message_chunk" => {
                 !said.is_empty() && squeezed(&self.agent).contains(&said)
             }
-            "agent_thought" | "agent_thought_chunk" => false,
-            _ => true,
+            kind if kind.starts_with("tool_call") => !self.calls.is_empty(),
+            kind if kind.starts_with("user_message") => {
+                let id = text(update, "/messageId");
+                let is_known = |id: &str| self.messages.iter().any(|known| known == id);
+                self.messages.is_empty() || id.is_none_or(is_known)
+            }
+            _ => false,
         }
     }
 
@@ -242,6 +249,10 @@ mod tests {
         assert!(live.has("agent_message", &whole));
         assert!(live.has("user_message_chunk", &update("the")));
         assert!(live.has("tool_call", &json!({"toolCallId": "b"})));
+        let own = |id: &str| live.has("user_message", &json!({"messageId": id}));
+        assert!(own("id of the prompt") && !own("of another client"));
+        let silent = said("the prompt", "an answer", &[]);
+        assert!(!silent.has("tool_call", &json!({"toolCallId": "b"})));
     }
 
     #[test]
