@@ -67,6 +67,7 @@ const OTHERS: &[Other] = &[
             "section-5.5",
             "section-5.5.1",
             "section-5.5.2",
+            "section-7.3",
             "section-8.1",
             "section-10.2",
             "section-10.4",

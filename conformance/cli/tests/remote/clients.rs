@@ -362,6 +362,20 @@ async fn broken_clients_fail_what_they_break_and_nothing_else() {
             broken.name
         );
     }
+    // One that is still running when time is over has ended nothing.
+    for (scenario, id) in [
+        ("remote-http", "client.remote-delete"),
+        ("remote-websocket", "client.remote-websocket-close"),
+    ] {
+        let mut played = scenarios[scenario].clone();
+        played.exit = None;
+        let requests = &mut played.remote.requests;
+        requests.retain(|asked| asked.method != "DELETE");
+        played.remote.closed = false;
+        let row = of_remote(Version::V1).find(|row| row.id == id).unwrap();
+        let verdict = Verdict::from(row.check(&played));
+        assert!(matches!(verdict, Verdict::Inconclusive(_)), "{verdict:?}");
+    }
     let proven: BTreeSet<_> = BROKEN
         .iter()
         .flat_map(|broken| broken.breaks)

@@ -1,4 +1,4 @@
-//! The events of a stream, as plainly or as roughly as the format permits.
+//! The events of a stream, plainly or with much of what the format permits.
 
 use serde_json::Value;
 
@@ -14,7 +14,8 @@ pub(super) fn encode(number: u64, message: &Value, is_rough: bool) -> Vec<u8> {
         ": a comment\r\n\r\n".to_owned(),
         "retry: 50\r\n\r\n".to_owned(),
         format!("id: {number}\r\n\r\n"),
-        "data:\r\n\r\n".to_owned(),
+        // Without data it is no event; an empty `data` would be one without a message.
+        "event: message\r\n\r\n".to_owned(),
         format!(
             "event: message\r\nid: {number}\r\nunknown: field\r\ndata: {{\r\ndata:{rest}\r\n\r\n"
         ),

@@ -34,7 +34,7 @@ use crate::{Error, Result};
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     pub(super) is_websocket: bool,
-    /// Events come with all that the format permits, byte by byte.
+    /// Events come with much of what the format permits, byte by byte.
     pub(super) is_rough: bool,
     /// The stream of the session ends in the middle of the turn.
     pub(super) cuts: bool,
