@@ -74,7 +74,7 @@ fn independent(cx: &mut Cx) -> Outcome {
     let running = conn.begin_slow(&slow)?;
     let turn = conn.prompt(&quick, "hello");
     conn.cancel(&slow);
-    conn.finish(running)?;
+    conn.turn_reply(running)?;
     let turn = turn?;
     let announced = conn.recording().updates_of("subagent_update");
     let children: Vec<_> = announced

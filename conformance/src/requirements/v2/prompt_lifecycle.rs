@@ -158,11 +158,11 @@ fn silent_after_cancel(cx: &mut Cx) -> Outcome {
     let session = conn.session()?;
     let request = conn.begin_slow(&session)?;
     conn.cancel(&session);
-    let turn = conn.finish(request)?;
+    let end = conn.turn_reply(request)?.index;
     let quiet = conn.env.quiet;
     conn.settle()?;
     conn.listen(quiet);
-    let late = conn.since(turn.end).find_map(|(index, entry)| {
+    let late = conn.since(end).find_map(|(index, entry)| {
         let mut late = entry.findings_by(Party::Agent, &[FindingKind::LateUpdate]);
         Some((index, late.next()?.message.clone()))
     });

@@ -206,6 +206,7 @@ fn is_no_permission(cx: &mut Cx, outcome: Value) -> Outcome {
     let id = conn.id_of(asked);
     let result = json!({"outcome": outcome});
     conn.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
-    let turn = conn.finish(request)?;
-    did_not_run(conn, asked, turn.end)
+    // The work may fail for want of a permission.
+    let end = conn.turn_reply(request)?.index;
+    did_not_run(conn, asked, end)
 }
