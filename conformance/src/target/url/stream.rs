@@ -20,9 +20,6 @@ use crate::transport::{EventParser, Item};
 /// How long nothing comes on a stream that has caught up.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// How often that is looked at: a session whose agent goes on working never catches up.
-const LOOKS: usize = 50;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Opening,
@@ -72,9 +69,10 @@ impl Stream {
         let _ = timeout(limit, state.wait_for(|state| *state != State::Opening)).await;
     }
 
-    /// Waits until nothing has come for a while, at most ten seconds.
+    /// Waits until nothing has come for a while. The caller limits it: a session whose agent goes on working never
+    /// catches up.
     pub(super) async fn caught_up(&self) {
-        for _ in 0..LOOKS {
+        loop {
             let before = self.pieces.load(Ordering::Acquire);
             tokio::time::sleep(IDLE).await;
             if self.pieces.load(Ordering::Acquire) == before {
