@@ -11,6 +11,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value};
 use serde::Serialize;
 
+use super::document::Outcome;
 use super::escape;
 use super::tally::Tally;
 use crate::requirements::Tier;
@@ -68,14 +69,14 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_global("tiers", Value::from(Serde(Tier::ALL)));
     environment.add_global(
         "outcomes",
-        Value::from([
-            "fail",
-            "pass",
-            "inconclusive",
-            "blocked",
-            "skip",
-            "excluded",
-        ]),
+        Value::from(Serde([
+            Outcome::Fail,
+            Outcome::Pass,
+            Outcome::Inconclusive,
+            Outcome::Blocked,
+            Outcome::Skip,
+            Outcome::Excluded,
+        ])),
     );
     environment.add_filter("block", |text: &str, language: &str| {
         Value::from_safe_string(escape::block(text, language))
