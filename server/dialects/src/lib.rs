@@ -46,7 +46,7 @@ impl Dialect {
     /// message.
     ///
     /// An `initialize` whose `protocolVersion` is a number is that of ACP. Otter's clients that send one
-    /// cannot be told from clients of ACP. `initialize` never selects [`OtterHttpAcp`](Self::OtterHttpAcp), whose
+    /// cannot be distinguished from clients of ACP. `initialize` never selects [`OtterHttpAcp`](Self::OtterHttpAcp), whose
     /// own is the same as Otter's or ACP's.
     #[must_use]
     pub fn detect(first: &[u8]) -> Option<Self> {

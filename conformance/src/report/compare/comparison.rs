@@ -89,7 +89,7 @@ pub struct Difference {
     /// The requirement, as the first report has it.
     #[serde(flatten)]
     pub requirement: Listed,
-    /// What became of it.
+    /// How its verdict has changed.
     pub change: Change,
     /// Its verdict; `None` where it is absent.
     pub cells: Vec<Option<Cell>>,
@@ -128,7 +128,7 @@ pub struct Cell {
 pub struct Absent {
     /// The subject's label.
     pub label: String,
-    /// What became of them: [`Change::New`] where it is the first report, [`Change::Removed`] where
+    /// How the table has changed: [`Change::New`] where it is the first report, [`Change::Removed`] where
     /// it is the last, else [`Change::Other`].
     pub change: Change,
     /// Requirements that other reports have.

@@ -78,7 +78,7 @@ pub(super) struct Open {
     /// Capabilities that the client declares besides all others.
     #[serde(default)]
     pub(super) with: Map<String, Value>,
-    /// What becomes of commands in the client's terminals.
+    /// How commands in the client's terminals behave.
     #[serde(default)]
     pub(super) terminals: Terminals,
 }
