@@ -1,0 +1,1 @@
+//! Undo and redo of what turns changed in files.
