@@ -86,7 +86,7 @@ pub use session::{
 };
 pub use turn::{
     Child, CommandOutput, Decision, Elicitation, Exit, FormValues, NewToolCall, Terminal, ToolCall,
-    Turn, UrlElicitation,
+    Turn, UrlElicitation, text_of,
 };
 
 /// Serves one client on standard input and output until it closes its side, with sessions in

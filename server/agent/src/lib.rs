@@ -3,5 +3,14 @@
 //!
 //! Each part works alone with any [`Handler`](acp_server::Handler).
 
+mod agent;
 pub mod commands;
+mod context;
+pub mod model;
+mod tool;
+pub mod tools;
 pub mod undo;
+
+pub use agent::{Agent, Mode};
+pub use context::Context;
+pub use tool::{BeforeChange, Call, Output, Risk, Tool, ToolError, ToolOutcome, ToolSet};

@@ -3,8 +3,7 @@
 use super::{Events, Received, Session};
 use crate::Result;
 
-/// Reads the events of a session from the first to the last that there was at the start, a page
-/// at a time.
+/// Reads the events of a session up to the last that there was at the start, a page at a time.
 ///
 /// An agent rebuilds the context of its model from it after a restart:
 ///
@@ -36,12 +35,12 @@ pub struct History {
 }
 
 impl History {
-    pub(super) fn new(session: Session) -> Self {
+    pub(super) fn new(session: Session, after: u64) -> Self {
         let last = session.last_event();
         Self {
-            events: Events::new(session, 0),
+            events: Events::new(session, after),
             last,
-            next: 1,
+            next: after + 1,
         }
     }
 

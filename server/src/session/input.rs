@@ -71,7 +71,7 @@ impl Input {
     /// Returns the text blocks, with line feeds between them.
     #[must_use]
     pub fn text(&self) -> String {
-        crate::turn::text(&self.blocks)
+        crate::turn::text_of(&self.blocks)
     }
 
     /// Returns `_meta`, such as a trace context.

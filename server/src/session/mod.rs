@@ -404,7 +404,13 @@ impl Session {
     /// Reads the events from the first to the last that there is now.
     #[must_use]
     pub fn history(&self) -> History {
-        History::new(self.clone())
+        self.history_after(0)
+    }
+
+    /// Reads the events after one, to the last that there is now.
+    #[must_use]
+    pub fn history_after(&self, event: u64) -> History {
+        History::new(self.clone(), event)
     }
 
     /// Waits until the session is closed, deleted, or out of memory because nobody used it. This

@@ -55,6 +55,12 @@ impl NewToolCall {
         self
     }
 
+    /// Sets the name of the tool, as the model knows it. Clients may display it.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.call.name = Some(name.into());
+        self
+    }
+
     /// Sets the input of the tool. Permission rules find commands in the members `command` and
     /// `args`, and paths in `path`.
     pub fn raw_input(mut self, input: impl Into<Json>) -> Self {

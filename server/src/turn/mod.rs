@@ -123,7 +123,7 @@ impl Turn {
     /// Returns the text blocks of the prompt, with line feeds between them.
     #[must_use]
     pub fn prompt_text(&self) -> String {
-        text(self.prompt())
+        text_of(self.prompt())
     }
 
     /// Returns the session.
@@ -465,7 +465,8 @@ impl Turn {
 }
 
 /// Returns the text blocks, with line feeds between them.
-pub(crate) fn text(blocks: &[ContentBlock]) -> String {
+#[must_use]
+pub fn text_of(blocks: &[ContentBlock]) -> String {
     let texts: Vec<&str> = blocks
         .iter()
         .filter_map(|block| match block {

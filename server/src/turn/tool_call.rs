@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use acp_sdk::Json;
 use acp_sdk::v1::{
     Content, ContentBlock, SessionId, SessionUpdate, Terminal as TerminalContent, TextContent,
     ToolCall as Announcement, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate,
@@ -146,6 +147,11 @@ impl ToolCall {
         self.add(ToolCallContent::Terminal(content)).await
     }
 
+    /// Sets the output of the tool as the model receives it. It is sent with the end of the call.
+    pub fn set_raw_output(&mut self, output: impl Into<Json>) {
+        self.call.raw_output = Some(output.into());
+    }
+
     /// Changes other members: title, locations, raw input and output. The id is set to this
     /// call's.
     ///
@@ -206,6 +212,7 @@ impl ToolCall {
 
     async fn end(mut self, status: ToolCallStatus, text: String) -> Result<()> {
         let mut change = self.change().with_status(status);
+        change.raw_output = self.call.raw_output.take();
         let has_text = !text.is_empty();
         if has_text {
             self.call.content.push(text_content(text));

@@ -1,0 +1,206 @@
+//! An agent: a model, tools, and the loop between them.
+
+mod compaction;
+mod mode;
+mod steps;
+
+use std::sync::Arc;
+
+use acp_sdk::v1::{
+    PromptCapabilities, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelect,
+    SessionConfigSelectOption, SessionConfigSelectOptions, StopReason,
+};
+use acp_server::{AgentInfo, Handler, HandlerResult, Opening, Settings, Turn};
+
+pub use mode::Mode;
+
+use crate::context::Context;
+use crate::model::{Model, Prices, Retry};
+use crate::tool::{BeforeChange, Tool, ToolSet};
+
+/// The config option that selects the model.
+const MODEL: &str = "model";
+
+/// An agent that answers prompts with a model and tools. It is a [`Handler`].
+///
+/// ```no_run
+/// use acp_agent::{Agent, model::Scripted, tools};
+///
+/// # async fn example() -> acp_sdk::Result<()> {
+/// let agent = Agent::new(Scripted::demo())
+///     .instructions("You are a careful programmer.")
+///     .tools(tools::files());
+/// acp_server::serve_stdio(agent).await
+/// # }
+/// ```
+pub struct Agent {
+    info: AgentInfo,
+    models: Vec<Arc<dyn Model>>,
+    instructions: String,
+    tools: ToolSet,
+    mode: Mode,
+    most_steps: u32,
+    retry: Retry,
+    prices: Prices,
+    undo: Option<Arc<dyn BeforeChange>>,
+}
+
+impl Agent {
+    /// Creates an agent with a model, without tools.
+    #[must_use]
+    pub fn new(model: impl Model) -> Self {
+        let prompt = PromptCapabilities::new()
+            .with_image(true)
+            .with_embedded_context(true);
+        let info = AgentInfo::new("acp-agent", env!("CARGO_PKG_VERSION"));
+        Self {
+            info: info.title("ACP agent").prompt(prompt).steering(),
+            models: vec![Arc::new(model)],
+            instructions: String::new(),
+            tools: ToolSet::new(),
+            mode: Mode::default(),
+            most_steps: 100,
+            retry: Retry::default(),
+            prices: Prices::default(),
+            undo: None,
+        }
+    }
+
+    /// Changes what the agent tells clients about itself.
+    #[must_use]
+    pub fn info(mut self, change: impl FnOnce(AgentInfo) -> AgentInfo) -> Self {
+        self.info = change(self.info);
+        self
+    }
+
+    /// Adds a model that users can select in place of the first one.
+    #[must_use]
+    pub fn or_model(mut self, model: impl Model) -> Self {
+        self.models.push(Arc::new(model));
+        self
+    }
+
+    /// Sets what the model is told before each conversation.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = instructions.into();
+        self
+    }
+
+    /// Adds a tool, in place of one with the same name.
+    #[must_use]
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.tools.add(tool);
+        self
+    }
+
+    /// Adds tools.
+    #[must_use]
+    pub fn tools(self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        tools.into_iter().fold(self, Self::tool)
+    }
+
+    /// Leaves out the tools that are not named.
+    ///
+    /// # Errors
+    ///
+    /// If a name is that of no tool.
+    pub fn allowed_tools(mut self, names: &[String]) -> Result<Self, String> {
+        if let Some(unknown) = names.iter().find(|name| self.tools.get(name).is_none()) {
+            let known = self
+                .tools
+                .iter()
+                .map(|tool| tool.definition().name.as_str());
+            let known = known.collect::<Vec<_>>().join(", ");
+            return Err(format!("there is no tool {unknown:?}; there are: {known}"));
+        }
+        self.tools.keep(names);
+        Ok(self)
+    }
+
+    /// Sets the mode that sessions begin in (default: [`Mode::Ask`]).
+    #[must_use]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Sets how many requests a turn makes to the model (default: 100). A turn with more ends with the stop
+    /// reason `max_turn_requests`.
+    #[must_use]
+    pub fn max_steps(mut self, steps: u32) -> Self {
+        self.most_steps = steps;
+        self
+    }
+
+    /// Sets how often a request is made again after a temporary failure.
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Sets what tokens cost.
+    #[must_use]
+    pub fn prices(mut self, prices: Prices) -> Self {
+        self.prices = prices;
+        self
+    }
+
+    /// Sets what is told before a tool changes a file with [`Call::write_file`](crate::Call::write_file).
+    #[must_use]
+    pub fn before_change(mut self, undo: impl BeforeChange + 'static) -> Self {
+        self.undo = Some(Arc::new(undo));
+        self
+    }
+
+    fn settings(&self) -> Settings {
+        let settings = Settings::new().modes(self.mode.state());
+        let names = self.models.iter().map(|model| model.name());
+        let options: Vec<_> = names
+            .map(|name| SessionConfigSelectOption::new(name, name))
+            .collect();
+        let [first, _, ..] = &*self.models else {
+            return settings;
+        };
+        let options = SessionConfigSelectOptions::Ungrouped(options);
+        let select = SessionConfigSelect::new(first.name(), options);
+        let option = SessionConfigOption::new(MODEL, "Model", select)
+            .with_category(SessionConfigOptionCategory::Model);
+        settings.option(option)
+    }
+
+    /// Returns the model that the user has selected.
+    fn model(&self, settings: &Settings) -> &Arc<dyn Model> {
+        let selected = settings.selected(MODEL);
+        let mut models = self.models.iter();
+        let found = models.find(|model| Some(model.name()) == selected);
+        found.unwrap_or(&self.models[0])
+    }
+}
+
+impl Handler for Agent {
+    type State = Context;
+
+    async fn prompt(&self, context: &mut Context, turn: Turn) -> HandlerResult<StopReason> {
+        steps::run(self, context, turn).await
+    }
+
+    fn info(&self) -> AgentInfo {
+        self.info.clone()
+    }
+
+    async fn open(&self, context: &mut Context, opening: &Opening) -> HandlerResult<Settings> {
+        context.catch_up(&opening.session).await?;
+        Ok(self.settings())
+    }
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent")
+            .field("tools", &self.tools)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}

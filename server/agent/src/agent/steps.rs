@@ -1,0 +1,194 @@
+//! A turn: requests to the model and calls of tools, until the model has nothing more to do.
+
+use std::sync::Arc;
+
+use acp_sdk::Meta;
+use acp_sdk::v1::{
+    ContentBlock, ContentChunk, SessionUpdate, StopReason, TextContent, UsageUpdate,
+};
+use acp_server::{HandlerError, HandlerResult, Turn};
+use futures_util::StreamExt;
+use serde_json::json;
+
+use super::{Agent, Mode, compaction};
+use crate::context::Context;
+use crate::model::{Delta, ErrorKind, Model, ModelError, Request, Stopped, Tokens, ToolUse};
+use crate::tool::Run;
+
+/// What an answer has, apart from what was shown.
+#[derive(Default)]
+struct Answered {
+    uses: Vec<ToolUse>,
+    tokens: Tokens,
+    stopped: Option<Stopped>,
+}
+
+/// Why a request was not answered.
+pub(super) enum Unanswered {
+    Model(ModelError),
+    Server(acp_server::Error),
+}
+
+impl From<acp_server::Error> for Unanswered {
+    fn from(error: acp_server::Error) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl From<Unanswered> for HandlerError {
+    fn from(error: Unanswered) -> Self {
+        match error {
+            Unanswered::Model(error) => Self::internal(error.to_string()),
+            Unanswered::Server(error) => error.into(),
+        }
+    }
+}
+
+/// Runs a turn.
+///
+/// # Errors
+///
+/// Why the model did not answer, or what the session fails with.
+pub(super) async fn run(
+    agent: &Agent,
+    context: &mut Context,
+    turn: Turn,
+) -> HandlerResult<StopReason> {
+    let turn = Arc::new(turn);
+    let mut tokens = Tokens::default();
+    let mut compacted = false;
+    for _ in 0..agent.most_steps {
+        // What the user has said meanwhile; it is in the log from then on.
+        while turn.steered_now().await?.is_some() {}
+        context.catch_up(turn.session()).await?;
+        // The user may change both while the turn runs.
+        let settings = turn.session().settings();
+        let mode = settings.mode().and_then(Mode::from_id).unwrap_or_default();
+        let model = agent.model(&settings).as_ref();
+        if compaction::is_due(context, model) {
+            compaction::compact(agent, context, &turn, model).await?;
+        }
+        let request = Request {
+            instructions: agent.instructions.clone(),
+            messages: context.messages(),
+            tools: agent.tools.offered(mode),
+        };
+        let answered = match answer(agent, &turn, model, &request).await {
+            Ok(answered) => answered,
+            Err(Unanswered::Model(error)) if error.kind == ErrorKind::TooLong && !compacted => {
+                compacted = true;
+                compaction::compact(agent, context, &turn, model).await?;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        tokens += answered.tokens;
+        report(agent, context, &turn, model, answered.tokens).await?;
+        turn.set_answer(usage(tokens));
+        match answered.stopped {
+            Some(Stopped::MaxTokens) if answered.uses.is_empty() => {
+                return Ok(StopReason::MaxTokens);
+            }
+            Some(Stopped::Refusal) => return Ok(StopReason::Refusal),
+            _ => {}
+        }
+        if answered.uses.is_empty() {
+            if turn.steered_now().await?.is_some() {
+                continue;
+            }
+            return Ok(StopReason::EndTurn);
+        }
+        let run = Run {
+            turn: &turn,
+            mode,
+            tools: &agent.tools,
+            undo: agent.undo.clone(),
+        };
+        run.all(answered.uses).await?;
+    }
+    Ok(StopReason::MaxTurnRequests)
+}
+
+/// Asks the model, and shows its answer while it comes.
+async fn answer(
+    agent: &Agent,
+    turn: &Turn,
+    model: &dyn Model,
+    request: &Request,
+) -> Result<Answered, Unanswered> {
+    let waits = async |error: &ModelError, wait: std::time::Duration| {
+        let seconds = wait.as_secs();
+        tracing::warn!(%error, seconds, "a request to a model is made again");
+    };
+    let asked = agent.retry.answer(model, request, waits);
+    let mut stream = tokio::select! {
+        biased;
+        () = turn.cancelled() => return Err(acp_server::Error::Cancelled.into()),
+        answer = asked => answer.map_err(Unanswered::Model)?,
+    };
+    let mut answered = Answered::default();
+    loop {
+        let delta = tokio::select! {
+            biased;
+            () = turn.cancelled() => return Err(acp_server::Error::Cancelled.into()),
+            delta = stream.next() => delta,
+        };
+        match delta.transpose().map_err(Unanswered::Model)? {
+            None => return Ok(answered),
+            Some(Delta::Text(text)) => turn.send_text(text).await?,
+            Some(Delta::Thought(text)) => turn.send_thought(text).await?,
+            Some(Delta::Signature(signature)) => sign(turn, &signature).await?,
+            Some(Delta::ToolUse(used)) => answered.uses.push(used),
+            Some(Delta::Tokens(tokens)) => answered.tokens += tokens,
+            Some(Delta::Stopped(stopped)) => answered.stopped = Some(stopped),
+        }
+    }
+}
+
+/// Keeps the provider's signature with the thought.
+async fn sign(turn: &Turn, signature: &str) -> acp_server::Result<()> {
+    let meta = Meta::new().with("acp-sdk", &json!({ "signature": signature }));
+    let chunk = ContentChunk::new(ContentBlock::Text(TextContent::new(""))).with_meta(meta);
+    turn.send(SessionUpdate::AgentThoughtChunk(chunk)).await
+}
+
+/// Reports the tokens of the conversation, and what the session has cost.
+async fn report(
+    agent: &Agent,
+    context: &Context,
+    turn: &Turn,
+    model: &dyn Model,
+    tokens: Tokens,
+) -> acp_server::Result<()> {
+    if tokens == Tokens::default() {
+        return Ok(());
+    }
+    let used = tokens.input.saturating_add(tokens.output);
+    let mut usage = UsageUpdate::new(used, model.context_window());
+    let before = context.cost();
+    usage.cost = match agent.prices.cost(model.name(), tokens) {
+        Some(mut cost) => {
+            if let Some(before) = before.filter(|before| before.currency == cost.currency) {
+                cost.amount += before.amount;
+            }
+            Some(cost)
+        }
+        None => before.cloned(),
+    };
+    turn.report_usage(usage).await
+}
+
+/// The tokens of a turn, as a member of the answer of its prompt.
+fn usage(tokens: Tokens) -> Option<acp_sdk::Json> {
+    if tokens == Tokens::default() {
+        return None;
+    }
+    let usage = json!({"usage": {
+        "totalTokens": tokens.input + tokens.output,
+        "inputTokens": tokens.input,
+        "outputTokens": tokens.output,
+        "cachedReadTokens": tokens.cached,
+        "thoughtTokens": tokens.thought,
+    }});
+    acp_sdk::Json::new(&usage).ok()
+}

@@ -1,0 +1,135 @@
+//! The tools for files, search and commands, on this machine.
+
+use acp_agent::model::Scripted;
+use acp_agent::{Agent, Output, tools};
+use serde_json::{Value, json};
+
+use super::{User, model, outputs, prompt, server};
+
+/// Calls tools one after the other in a folder with some files, and returns what the model receives.
+async fn call(user: &User, calls: &[(&str, Value)]) -> (tempfile::TempDir, Vec<Output>) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.txt"), "one\ntwo\nthree\n").unwrap();
+    std::fs::create_dir(folder.path().join("src")).unwrap();
+    std::fs::write(folder.path().join("src/lib.rs"), "fn main() {}\n").unwrap();
+    std::fs::write(folder.path().join(".gitignore"), "target\n").unwrap();
+    std::fs::create_dir(folder.path().join("target")).unwrap();
+    std::fs::write(folder.path().join("target/x.rs"), "fn main() {}\n").unwrap();
+    let steps = calls
+        .iter()
+        .map(|(name, arguments)| vec![Scripted::tool(name, arguments.clone())]);
+    let (model, requests) = model(steps);
+    let server = server(Agent::new(model).tools(tools::all()), user).build();
+    let session = server
+        .create_session(folder.path().to_str().unwrap())
+        .await
+        .unwrap();
+    prompt(&session, "go").await;
+    server.shutdown().await;
+    (folder, outputs(&requests))
+}
+
+#[tokio::test]
+async fn files_are_read_written_and_edited() {
+    let user = User::who("allow");
+    let (folder, outputs) = call(
+        &user,
+        &[
+            ("read", json!({"path": "a.txt", "line": 2, "limit": 1})),
+            (
+                "edit",
+                json!({"path": "a.txt", "old_text": "two", "new_text": "2"}),
+            ),
+            ("write", json!({"path": "b.txt", "content": "new"})),
+            ("read", json!({"path": "missing.txt"})),
+            ("read", json!({"path": "../../etc/passwd"})),
+        ],
+    )
+    .await;
+    assert_eq!(outputs[0].text(), "two\n");
+    let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!(read("a.txt"), "one\n2\nthree\n");
+    assert_eq!(read("b.txt"), "new");
+    assert_eq!(user.asked(), 2);
+    assert!(outputs[3].is_error && outputs[4].is_error, "{outputs:?}");
+}
+
+#[tokio::test]
+async fn what_the_user_does_not_allow_changes_nothing() {
+    let user = User::who("reject");
+    let (folder, outputs) = call(
+        &user,
+        &[
+            ("write", json!({"path": "a.txt", "content": "new"})),
+            ("shell", json!({"command": "touch made"})),
+        ],
+    )
+    .await;
+    let text = std::fs::read_to_string(folder.path().join("a.txt")).unwrap();
+    assert_eq!(text, "one\ntwo\nthree\n");
+    assert!(!folder.path().join("made").exists());
+    for output in outputs {
+        assert!(
+            output.is_error && output.text().contains("does not allow"),
+            "{output:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn files_and_lines_are_found_without_those_that_are_ignored() {
+    let (_, outputs) = call(
+        &User::who("reject"),
+        &[
+            ("list", json!({})),
+            ("glob", json!({"pattern": "**/*.rs"})),
+            ("grep", json!({"pattern": "t[wh]"})),
+            ("grep", json!({"pattern": "main", "glob": "*.rs"})),
+            ("grep", json!({"pattern": "("})),
+            ("list", json!({"path": "/"})),
+            ("glob", json!({"pattern": "*.none"})),
+        ],
+    )
+    .await;
+    let texts: Vec<_> = outputs.iter().map(Output::text).collect();
+    assert_eq!(texts[0], ".gitignore\na.txt\nsrc/\ntarget/");
+    assert_eq!(texts[1], "src/lib.rs");
+    assert_eq!(texts[2], "a.txt:2:two\na.txt:3:three");
+    assert_eq!(texts[3], "src/lib.rs:1:fn main() {}");
+    assert!(outputs[4].is_error && outputs[5].is_error, "{texts:?}");
+    assert_eq!(texts[6], "Nothing was found.");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_command_returns_its_output_and_how_it_ended() {
+    let (_, outputs) = call(
+        &User::who("allow"),
+        &[
+            ("shell", json!({"command": "cat a.txt | head -1"})),
+            ("shell", json!({"command": "echo bad >&2; exit 3"})),
+            (
+                "shell",
+                json!({"command": "echo begun; sleep 60", "timeout": 1}),
+            ),
+        ],
+    )
+    .await;
+    assert_eq!(outputs[0].text(), "one\n\n[exit code 0]");
+    assert!(outputs[1].is_error && outputs[1].text().contains("bad\n\n[exit code 3]"));
+    assert!(
+        outputs[2].text().contains("killed after 1 s"),
+        "{:?}",
+        outputs[2]
+    );
+}
+
+#[tokio::test]
+async fn a_question_needs_a_client_that_asks_it() {
+    let (_, outputs) = call(
+        &User::who("allow"),
+        &[("ask", json!({"question": "Which?"}))],
+    )
+    .await;
+    assert!(outputs[0].text().contains("cannot ask"), "{outputs:?}");
+}
