@@ -54,7 +54,6 @@ pub(super) async fn run(
     context: &mut Context,
     turn: Turn,
 ) -> HandlerResult<StopReason> {
-    let turn = Arc::new(turn);
     let mut tokens = Tokens::default();
     let mut compacted = false;
     for _ in 0..agent.most_steps {

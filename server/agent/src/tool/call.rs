@@ -17,7 +17,7 @@ use super::output::{Output, ToolError, ToolOutcome};
 pub struct Call(Arc<Inner>);
 
 struct Inner {
-    turn: Arc<Turn>,
+    turn: Turn,
     /// `None` when the call has ended.
     shown: Mutex<Option<ToolCall>>,
     /// Whether the user need not be asked any more.
@@ -29,7 +29,7 @@ struct Inner {
 
 impl Call {
     pub(crate) fn new(
-        turn: Arc<Turn>,
+        turn: Turn,
         shown: ToolCall,
         permitted: bool,
         undo: Option<Arc<dyn BeforeChange>>,

@@ -66,7 +66,7 @@ impl FromIterator<Tool> for ToolSet {
 
 /// What the calls of a turn share.
 pub(crate) struct Run<'a> {
-    pub(crate) turn: &'a Arc<Turn>,
+    pub(crate) turn: &'a Turn,
     pub(crate) mode: Mode,
     pub(crate) tools: &'a ToolSet,
     pub(crate) undo: Option<Arc<dyn BeforeChange>>,
