@@ -13,9 +13,9 @@ pub use crate::process::sweep::{kill_marked, with_mark};
 pub use crate::process::tokens::withhold;
 pub use crate::process::why_not;
 pub use crate::prompt_id::new as new_prompt_id;
-pub use crate::reconnect::{SessionGap, is_lost_request};
+pub use crate::reconnect::{Backoff, SessionGap, is_lost_request};
 #[cfg(feature = "remote")]
-pub use crate::remote::{PersistentConnection, download_client};
+pub use crate::remote::{PersistentConnection, download_client, http_client};
 pub use crate::session::separator;
 pub use crate::steering::{SteeringMethod, is_steered};
 #[cfg(feature = "v2")]

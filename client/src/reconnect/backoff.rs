@@ -8,7 +8,7 @@ use super::settings::Reconnect;
 
 /// The waits after one lost connection.
 #[derive(Debug)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     settings: Reconnect,
     wait: Duration,
     /// When the first attempt failed.
@@ -18,7 +18,8 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    pub(crate) fn new(settings: Reconnect) -> Self {
+    /// Creates the waits of a connection that is open.
+    pub fn new(settings: Reconnect) -> Self {
         Self {
             settings,
             wait: settings.first_wait,
@@ -28,19 +29,19 @@ impl Backoff {
     }
 
     /// Records that a connection was opened. The waits stay long until it has proved stable.
-    pub(crate) fn opened(&mut self) {
+    pub fn opened(&mut self) {
         self.opened = Some(Instant::now());
     }
 
     /// Resets the waits and the time limit after a success.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         *self = Self::new(self.settings);
     }
 
     /// Returns the wait after a failed attempt, at least `least`; `None` after the limit.
     ///
     /// A connection that ends sooner than `max_wait` counts as a failed attempt.
-    pub(crate) fn next(&mut self, least: Duration) -> Option<Duration> {
+    pub fn next(&mut self, least: Duration) -> Option<Duration> {
         let max_wait = self.settings.max_wait;
         // Later attempts say nothing of how long that connection lasted.
         if let Some(opened) = self.opened.take()

@@ -19,7 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::watch;
 
-pub(crate) use self::backoff::Backoff;
+pub use self::backoff::Backoff;
 pub(crate) use self::bridge::Bridge;
 pub(crate) use self::own::{OWN, is_restart, mark};
 pub use self::own::{SessionGap, is_lost_request};

@@ -61,7 +61,6 @@ pub use self::token::Token;
 /// Returns an HTTP client for downloads, which trusts the system's certificate authorities and
 /// follows no redirect from HTTPS to HTTP.
 pub fn download_client() -> Result<reqwest::Client, RemoteError> {
-    let tls = tls::config(&tls::Trust::System, &["h2", "http/1.1"])?;
     let redirects = reqwest::redirect::Policy::custom(|redirect| {
         let was_encrypted = redirect
             .previous()
@@ -75,9 +74,16 @@ pub fn download_client() -> Result<reqwest::Client, RemoteError> {
         }
         redirect.follow()
     });
+    http_client(|client| client.redirect(redirects))
+}
+
+/// Returns an HTTP client with these settings, which trusts the system's certificate authorities.
+pub fn http_client(
+    set: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+) -> Result<reqwest::Client, RemoteError> {
+    let tls = tls::config(&tls::Trust::System, &["h2", "http/1.1"])?;
     let client = reqwest::Client::builder().tls_backend_preconfigured(tls);
-    let client = client.redirect(redirects);
-    client.build().map_err(|error| RemoteError::Option {
+    set(client).build().map_err(|error| RemoteError::Option {
         what: "HTTP".to_owned(),
         reason: error.to_string(),
     })
