@@ -1,0 +1,60 @@
+//! Servers behind URLs, over streamable HTTP.
+
+use std::collections::HashMap;
+
+use ::http::{HeaderName, HeaderValue};
+use acp_client::internal::http_client;
+use acp_sdk::v1::McpServerHttp;
+use reqwest::redirect::Policy;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+
+use crate::Options;
+use crate::connection::OpenError;
+
+/// Maximum number of redirects of a request.
+const MAX_REDIRECTS: usize = 10;
+
+/// Returns the transport of a server. Requests have the headers that the client set; a redirect is
+/// followed on the same origin only, because they may be secret.
+pub(crate) fn transport(
+    server: &McpServerHttp,
+    options: &Options,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, OpenError> {
+    let mut headers = HashMap::new();
+    for header in &server.headers {
+        let name = HeaderName::from_bytes(header.name.as_bytes());
+        let value = HeaderValue::from_str(&header.value);
+        let (Ok(name), Ok(mut value)) = (name, value) else {
+            let name = &header.name;
+            return Err(OpenError::is_final(format!(
+                "has an invalid header `{}`",
+                name.escape_debug()
+            )));
+        };
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    let redirects = Policy::custom(|redirect| {
+        let first = redirect.previous().first();
+        let is_same = first.is_some_and(|first| first.origin() == redirect.url().origin());
+        let keeps_body = matches!(redirect.status().as_u16(), 307 | 308);
+        match is_same && keeps_body && redirect.previous().len() <= MAX_REDIRECTS {
+            true => redirect.follow(),
+            false => redirect.stop(),
+        }
+    });
+    let client = http_client(|client| {
+        client
+            .connect_timeout(options.start_timeout)
+            // A connection whose last response was not read to its end delays the next request.
+            .pool_max_idle_per_host(0)
+            .redirect(redirects)
+    });
+    let client = client.map_err(|error| OpenError::is_final(error.to_string()))?;
+    let config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str())
+        .custom_headers(headers)
+        .max_sse_event_size(options.max_message_bytes)
+        .max_json_response_size(options.max_message_bytes);
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
