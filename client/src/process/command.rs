@@ -49,6 +49,7 @@ pub struct AgentCommand {
     pub(super) on_stderr: Option<OnStderr>,
     pub(super) grace: Grace,
     leave_detached: bool,
+    end_with_host: bool,
     pub(crate) sandbox: Option<Sandbox>,
     pub(crate) restart: Option<Reconnect>,
 }
@@ -124,6 +125,7 @@ impl AgentCommand {
             },
             restart: None,
             leave_detached: false,
+            end_with_host: false,
             sandbox: None,
         }
     }
@@ -190,6 +192,16 @@ impl AgentCommand {
         self
     }
 
+    /// Ends the agent's process group also when this process is killed by `SIGKILL`: `SIGTERM` follows the end of
+    /// its input after 2 s, and `SIGKILL` after another 2 s.
+    ///
+    /// On Unix, by a process of the shell `sh` that waits for the end of this one. On other systems
+    /// the agent only gets the end of its input.
+    pub fn end_with_host(mut self) -> Self {
+        self.end_with_host = true;
+        self
+    }
+
     /// Confines the agent and the processes that it starts: they write where the sandbox permits it only.
     ///
     /// A login in the terminal ([`Client::authenticate`](crate::Client::authenticate)) is not confined.
@@ -249,7 +261,7 @@ impl AgentCommand {
             self.on_stderr,
             self.grace,
             &line,
-            self.leave_detached,
+            (self.leave_detached, self.end_with_host),
             self.sandbox.as_ref(),
         );
         started.map_err(|error| Error::Spawn {

@@ -9,13 +9,14 @@
 //! only after that of all descendants, and its process groups on Unix reap the leader too early.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sandbox::Sandbox;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 
-use super::{Exit, tokens};
+use super::{Exit, orphans, tokens};
 
 /// A request to terminate a process.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +82,14 @@ impl Group {
             watcher,
         };
         Ok((group, streams))
+    }
+
+    /// Ends the group also when this process is killed. On Unix.
+    pub(crate) fn end_with_host(&self) {
+        if let (true, Some(id)) = (cfg!(unix), self.leader.id) {
+            self.leader.ends_with_host.store(true, Ordering::Relaxed);
+            orphans::watch(id);
+        }
     }
 
     /// Returns the process id of the leader.
@@ -150,6 +159,7 @@ struct Leader {
     /// `None` once it was reaped.
     child: Mutex<Option<Child>>,
     id: Option<u32>,
+    ends_with_host: AtomicBool,
 }
 
 impl Leader {
@@ -157,6 +167,7 @@ impl Leader {
         Self {
             id: child.id(),
             child: Mutex::new(Some(child)),
+            ends_with_host: AtomicBool::new(false),
         }
     }
 
@@ -182,6 +193,9 @@ impl Leader {
     fn end(&self) {
         if let Some(mut child) = self.lock().take() {
             platform::request(self.id, &mut child, Request::Kill);
+            if let (true, Some(id)) = (self.ends_with_host.load(Ordering::Relaxed), self.id) {
+                orphans::forget(id);
+            }
             // tokio reaps a leader that is still dying in the background.
             let _ = child.try_wait();
         }

@@ -3,7 +3,8 @@
 //! Guarantees: standard error is always drained, and its end is kept for error messages in bounded
 //! memory. The agent leads its own process group. [`AgentProcess::shutdown`] closes its input and then
 //! sends `SIGTERM`; the rest of the group is killed afterwards, or when the value is dropped.
-//! Descendants that have left the group are found by a mark (Linux), see `sweep`.
+//! Descendants that have left the group are found by a mark (Linux), see `sweep`. On request, the group ends also
+//! when this process is killed, see `orphans`.
 
 mod command;
 mod connector;
@@ -11,6 +12,7 @@ mod exit;
 pub(crate) mod group;
 mod lines;
 pub(crate) mod memory;
+mod orphans;
 pub(crate) mod pipe;
 pub(crate) mod sweep;
 mod tail;
@@ -84,7 +86,7 @@ impl AgentProcess {
         on_stderr: Option<OnStderr>,
         grace: Grace,
         line: &CommandLine,
-        leave_detached: bool,
+        (leave_detached, end_with_host): (bool, bool),
         sandbox: Option<&Sandbox>,
     ) -> std::io::Result<Self> {
         let mark = (!leave_detached).then(Mark::new);
@@ -92,6 +94,9 @@ impl AgentProcess {
             mark.put(command);
         }
         let (group, streams) = Group::spawn(command, sandbox)?;
+        if end_with_host {
+            group.end_with_host();
+        }
         let stderr = Stderr::default();
         let exit = group.exit().clone();
         let reader = tokio::spawn(drain_stderr(

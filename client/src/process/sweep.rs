@@ -17,7 +17,7 @@
 //! - A control group needs a subtree that is delegated to the user, which containers and many services do
 //!   not have, so the sweep would stay for them. A child enters its group before `exec` only by
 //!   `CLONE_INTO_CGROUP` or code between `fork` and `exec`, which are `unsafe`.
-//! - A guard process for each needs a separate program, which a library does not have.
+//! - A guard process for each would have to find the marks in `/proc`, which a shell does slowly.
 //!
 //! A scan reads two small files of each process of the system, on a thread that only `terminal/release` and
 //! the shutdown wait for.
@@ -25,7 +25,7 @@
 //! Survivors: a process that has cleared or overwritten its environment and outlived its parent; one of
 //! another user (`sudo`); one that a service started on request (containers, `systemd-run`). On other
 //! systems than Linux, all processes that have left the process group. When the host is killed with
-//! `SIGKILL`, all processes, including the process group.
+//! `SIGKILL`, all processes, including the process group unless it ends with the host (`orphans`).
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsString;

@@ -17,7 +17,8 @@ pub(crate) fn start(
     let mut command = AgentCommand::new(&server.command)
         .args(&server.args)
         .current_dir(&origin.cwd)
-        .shutdown_grace(eof, terminate);
+        .shutdown_grace(eof, terminate)
+        .end_with_host();
     for name in &options.withheld_env {
         command = command.env_remove(name);
     }
