@@ -1,6 +1,5 @@
 //! A turn: requests to the model and calls of tools, until the model has nothing more to do.
 
-use std::sync::Arc;
 
 use acp_sdk::Meta;
 use acp_sdk::v1::{
