@@ -9,6 +9,7 @@ mod context;
 pub mod model;
 mod tool;
 pub mod tools;
+mod confined;
 pub mod undo;
 
 pub use agent::{Agent, Mode};
