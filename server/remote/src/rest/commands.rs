@@ -57,8 +57,24 @@ pub(super) struct Command {
     description: String,
     /// What follows the name: one text, if the command takes any.
     args: Vec<Argument>,
-    /// The name that the agent announces.
+    /// `project`, `user` or `builtin`, where the agent says who has defined it; otherwise the name that
+    /// the agent announces.
     source: String,
+}
+
+/// What an agent says of a command in `_meta["acp-sdk"]`.
+#[derive(Debug, Default, Deserialize)]
+struct Origin {
+    source: Option<String>,
+    /// `shell`: the agent splits what follows the name as a shell does.
+    arguments: Option<String>,
+}
+
+impl Origin {
+    fn of(command: &AvailableCommand) -> Self {
+        let ours = command.meta.as_ref().and_then(|meta| meta.get("acp-sdk"));
+        ours.unwrap_or_default()
+    }
 }
 
 /// What follows the name of a command.
@@ -74,7 +90,7 @@ pub(super) struct Argument {
 pub(super) struct Invocation {
     #[schema(value_type = String, required = true)]
     session_id: Option<String>,
-    /// Follow the name, each after a blank.
+    /// Follow the name, each after a blank; in quotes where they need them and the agent takes them off.
     #[schema(value_type = Vec<String>)]
     args: Option<Value>,
     /// Follow as `name=value`, each after a blank.
@@ -137,10 +153,10 @@ pub(super) async fn invoke_command(
     let Path(name) = name.map_err(|_| unknown())?;
     let settings = session.settings();
     let mut commands = settings.available_commands().iter();
-    if !commands.any(|command| command.name == name) {
+    let Some(command) = commands.find(|command| command.name == name) else {
         return Err(unknown().name(name));
-    }
-    let rendered = render(&name, &args, &kwargs);
+    };
+    let rendered = render(command, &args, &kwargs);
     let queued = prompt(&session, rendered.clone(), None).await?;
     let invoked = Invoked {
         message_id: queued.prompt.message_id().to_string(),
@@ -177,7 +193,8 @@ impl Rest {
 }
 
 /// The command with its input as the user would type it.
-fn render(name: &str, args: &[Value], kwargs: &Map<String, Value>) -> String {
+fn render(command: &AvailableCommand, args: &[Value], kwargs: &Map<String, Value>) -> String {
+    let splits = Origin::of(command).arguments.as_deref() == Some("shell");
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -186,15 +203,28 @@ fn render(name: &str, args: &[Value], kwargs: &Map<String, Value>) -> String {
     let kwargs = kwargs
         .iter()
         .map(|(key, value)| format!("{key}={}", text(value)));
-    let mut rendered = format!("/{name}");
+    let mut rendered = format!("/{}", command.name);
     for word in args.chain(kwargs) {
         rendered.push(' ');
-        rendered.push_str(&word);
+        match splits {
+            true => rendered.push_str(&quoted(word)),
+            false => rendered.push_str(&word),
+        }
     }
     rendered
 }
 
-fn shown(command: AvailableCommand, source: &str) -> Command {
+/// The word that a shell reads as this text.
+fn quoted(word: String) -> String {
+    let special = |c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '\\');
+    match word.is_empty() || word.contains(special) {
+        true => format!("'{}'", word.replace('\'', r"'\''")),
+        false => word,
+    }
+}
+
+fn shown(command: AvailableCommand, agent: &str) -> Command {
+    let source = Origin::of(&command).source;
     let args = match command.input {
         Some(AvailableCommandInput::Unstructured(input)) => vec![Argument {
             name: "input".to_owned(),
@@ -206,26 +236,55 @@ fn shown(command: AvailableCommand, source: &str) -> Command {
         name: command.name,
         description: command.description,
         args,
-        source: source.to_owned(),
+        source: source.unwrap_or_else(|| agent.to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use acp_sdk::Meta;
     use serde_json::json;
 
     use super::*;
 
+    fn command(ours: &Value) -> AvailableCommand {
+        AvailableCommand::new("sum", "Sums").with_meta(Meta::new().with("acp-sdk", ours))
+    }
+
     #[test]
     fn a_command_is_rendered_as_it_would_be_typed() {
-        let render = |args: Value, kwargs: Value| {
-            render("sum", args.as_array().unwrap(), kwargs.as_object().unwrap())
+        let render = |ours: Value, args: Value, kwargs: Value| {
+            let command = command(&ours);
+            render(
+                &command,
+                args.as_array().unwrap(),
+                kwargs.as_object().unwrap(),
+            )
         };
-        assert_eq!(render(json!([]), json!({})), "/sum");
+        assert_eq!(render(json!({}), json!([]), json!({})), "/sum");
         assert_eq!(
-            render(json!(["a b", 1, true]), json!({ "n": [1] })),
+            render(json!(1), json!(["a b", 1, true]), json!({ "n": [1] })),
             "/sum a b 1 true n=[1]"
         );
-        assert_eq!(render(json!([]), json!({ "x": "y" })), "/sum x=y");
+        assert_eq!(
+            render(json!({}), json!([]), json!({ "x": "y" })),
+            "/sum x=y"
+        );
+        assert_eq!(
+            render(
+                json!({ "arguments": "shell" }),
+                json!(["a b", "it's", "", 1, "c"]),
+                json!({ "x": "y z" })
+            ),
+            r"/sum 'a b' 'it'\''s' '' 1 c 'x=y z'"
+        );
+    }
+
+    #[test]
+    fn the_source_of_a_command_is_what_the_agent_says() {
+        let source = |ours: Value| shown(command(&ours), "agent").source;
+        assert_eq!(source(json!({ "source": "project" })), "project");
+        assert_eq!(source(json!({})), "agent");
+        assert_eq!(source(json!({ "source": 1 })), "agent");
     }
 }
