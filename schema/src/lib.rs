@@ -58,7 +58,7 @@ pub const V1_UNSTABLE: &str = include_str!("../v1.unstable.json");
 /// The overlay with the extension methods of this project (`_acp-sdk/...`), for every version.
 pub const EXTENSIONS: &str = include_str!("../extensions.json");
 
-/// The documents of other systems' protocols by name, from which `acp-server-dialects` is generated.
+/// The documents of other systems' protocols by name, from which `acp-dialects` is generated.
 pub const DIALECTS: [(&str, &str); 3] = [
     ("chimera", include_str!("../dialects/chimera.json")),
     ("otter-acp", include_str!("../dialects/otter-acp.json")),

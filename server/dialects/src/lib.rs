@@ -12,7 +12,7 @@
 //! # }
 //! ```
 //!
-//! Types, traits and typed callers of each dialect are generated from its document in `acp-schema`.
+//! Types, traits and typed callers of each dialect are those of `acp-dialects`.
 //! `docs/dialects.md` has the design, and what each system's text says line by line.
 
 mod call;

@@ -1,11 +1,11 @@
 //! Chimera's methods in terms of sessions.
 
+use acp_dialects::chimera::*;
 use acp_sdk::service::Service;
 use acp_sdk::{HandlerResult, Peer};
 use acp_server::{Server, usage};
 
 use super::encode::Notifications;
-use super::protocol::*;
 use crate::feeds::{Feeds, absolute};
 use crate::message;
 

@@ -1,13 +1,13 @@
 //! Steps of a session as notifications of Chimera.
 
+use acp_dialects::chimera::{
+    ClientHandle, MessageChunkNotification, ThoughtChunkNotification, ToolCallCompleteNotification,
+    ToolCallStartNotification,
+};
 use acp_sdk::v1::{PermissionOption, SessionId};
 use acp_server::Session;
 use acp_server::event::{Event, QuestionId};
 
-use super::protocol::{
-    ClientHandle, MessageChunkNotification, ThoughtChunkNotification, ToolCallCompleteNotification,
-    ToolCallStartNotification,
-};
 use crate::call;
 use crate::feed::Encode;
 use crate::fold::Step;

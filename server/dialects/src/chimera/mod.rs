@@ -2,10 +2,6 @@
 
 mod agent;
 mod encode;
-#[allow(missing_docs, unreachable_pub, reason = "generated")]
-mod protocol {
-    include!(concat!(env!("OUT_DIR"), "/chimera.rs"));
-}
 
+pub use acp_dialects::chimera::*;
 pub use agent::Chimera;
-pub use protocol::*;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use acp_dialects::otter_acp::*;
 use acp_sdk::service::Service;
 use acp_sdk::v1::{SessionId, StopReason};
 use acp_sdk::{HandlerError, HandlerResult, Peer};
@@ -11,7 +12,6 @@ use acp_server::{InitialSettings, Phase, Server, Session};
 
 use super::encode::{Updates, question, reply};
 use super::failure::{failed, invalid, not_initialized, refused};
-use super::protocol::*;
 use crate::feed::{Feed, Resumed};
 use crate::feeds::{Feeds, absolute};
 use crate::{message, permission};

@@ -1,14 +1,14 @@
 //! Steps of a session as updates of Otter.
 
+use acp_dialects::otter_acp::{
+    ClientHandle, MessageChunk, PermissionReply, PermissionRequest, SessionNotification,
+    SessionUpdate, TextContent, ToolCall, ToolResult, TurnEnd, UsageUpdate,
+};
 use acp_sdk::Json;
 use acp_sdk::v1::{self, SessionId, StopReason};
 use acp_server::Session;
 use acp_server::event::{Event, QuestionId, TokenUsage};
 
-use super::protocol::{
-    ClientHandle, MessageChunk, PermissionReply, PermissionRequest, SessionNotification,
-    SessionUpdate, TextContent, ToolCall, ToolResult, TurnEnd, UsageUpdate,
-};
 use crate::call;
 use crate::feed::Encode;
 use crate::fold::Step;
@@ -136,7 +136,7 @@ pub(super) fn reply(reply: &PermissionReply) -> Option<Reply> {
         PermissionReply::Allow | PermissionReply::Approve => Some(Reply::Allow),
         PermissionReply::Always => Some(Reply::Always),
         PermissionReply::Deny => Some(Reply::Deny),
-        PermissionReply::Unknown(_) => None,
+        _ => None,
     }
 }
 

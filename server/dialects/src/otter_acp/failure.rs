@@ -1,8 +1,7 @@
 //! Errors in the form of Otter.
 
+use acp_dialects::otter_acp::{AgentError, ErrorCode, error_codes};
 use acp_sdk::{HandlerError, Json, RpcError};
-
-use super::protocol::{AgentError, ErrorCode, error_codes};
 
 /// Returns an error of a session or an agent as Otter's clients know it. Its data names no place in a
 /// program.

@@ -3,10 +3,6 @@
 mod agent;
 mod encode;
 mod failure;
-#[allow(missing_docs, unreachable_pub, reason = "generated")]
-mod protocol {
-    include!(concat!(env!("OUT_DIR"), "/otter-acp.rs"));
-}
 
+pub use acp_dialects::otter_acp::*;
 pub use agent::OtterAcp;
-pub use protocol::*;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use acp_dialects::otter_http_acp::*;
 use acp_sdk::service::Service;
 use acp_sdk::v1::StopReason;
 use acp_sdk::{ErrorCode, HandlerError, HandlerResult, Peer};
@@ -9,7 +10,6 @@ use acp_server::store::{Pages, SessionRecord, StoreError};
 use acp_server::{Phase, Server, Session};
 
 use super::encode::{Notifications, Source, Update, encode};
-use super::protocol::*;
 use crate::feeds::{Feeds, absolute};
 use crate::fold::Fold;
 use crate::message;

@@ -1,15 +1,15 @@
 //! Events of a session as notifications with the payloads of server-sent events.
 
+use acp_dialects::otter_http_acp::{
+    ClientHandle, ErrorNotification, EventPayload, TextDeltaNotification, ToolCallNotification,
+    ToolResultNotification, TurnEndNotification,
+};
 use acp_sdk::Json;
 use acp_sdk::v1::{PermissionOption, SessionId};
 use acp_server::Session;
 use acp_server::event::{Event, EventBody, QuestionId};
 use acp_server::internal::clock;
 
-use super::protocol::{
-    ClientHandle, ErrorNotification, EventPayload, TextDeltaNotification, ToolCallNotification,
-    ToolResultNotification, TurnEndNotification,
-};
 use crate::feed::Encode;
 use crate::fold::Step;
 use crate::permission::{self, Reply};

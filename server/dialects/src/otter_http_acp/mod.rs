@@ -2,10 +2,6 @@
 
 mod agent;
 mod encode;
-#[allow(missing_docs, unreachable_pub, reason = "generated")]
-mod protocol {
-    include!(concat!(env!("OUT_DIR"), "/otter-http-acp.rs"));
-}
 
+pub use acp_dialects::otter_http_acp::*;
 pub use agent::OtterHttpAcp;
-pub use protocol::*;
