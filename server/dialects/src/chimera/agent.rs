@@ -38,7 +38,7 @@ impl Chimera {
         let Some(turn) = turn else {
             return Ok(());
         };
-        let mut update = UsageUpdateNotification::new(session.id().clone());
+        let mut update = UsageUpdateNotification::new().with_session_id(session.id().clone());
         update.total_cost = turn.costs.get(DOLLARS);
         update.input_tokens = turn.tokens.input_tokens;
         update.output_tokens = turn.tokens.output_tokens;
@@ -76,8 +76,10 @@ impl Agent for Chimera {
         let ended = message::run(&feed, ctx, req.message).await?;
         self.report_usage(ctx.client(), feed.session(), ended.last_event)
             .await?;
-        let stop = ended.stop.as_str();
-        Ok(SendMessageResponse::new(req.session_id, ended.output, stop))
+        Ok(SendMessageResponse::new()
+            .with_session_id(req.session_id)
+            .with_text(ended.output)
+            .with_stop_reason(ended.stop.as_str()))
     }
 
     async fn fork_session(

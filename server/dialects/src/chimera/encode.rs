@@ -34,20 +34,25 @@ impl Encode for Notifications {
     fn encode(&self, session: &SessionId, (): &(), step: Step) -> Option<Update> {
         let session = session.clone();
         Some(match step {
-            Step::Text(text) => Update::Text(MessageChunkNotification::new(session, text)),
-            Step::Thought(text) => Update::Thought(ThoughtChunkNotification::new(session, text)),
+            Step::Text(text) => {
+                Update::Text(MessageChunkNotification::new(text).with_session_id(session))
+            }
+            Step::Thought(text) => {
+                Update::Thought(ThoughtChunkNotification::new(text).with_session_id(session))
+            }
             Step::CallStarted(started) => {
-                let id = started.tool_call_id.as_str();
-                let kind = call::kind(started.kind.as_ref());
-                let mut update = ToolCallStartNotification::new(session, id, started.title, kind);
-                update.raw_input = started.raw_input.map(|input| input.get().to_owned());
+                let update = ToolCallStartNotification::new(started.tool_call_id.as_str())
+                    .with_session_id(session)
+                    .with_tool_kind(call::kind(started.kind.as_ref()))
+                    .with_title(started.title)
+                    .with_raw_input(started.raw_input.map(|input| input.get().to_owned()));
                 Update::Started(update)
             }
             Step::CallEnded(ended) => {
-                let is_error = !call::has_succeeded(&ended);
-                let id = ended.tool_call_id.as_str();
-                let mut update = ToolCallCompleteNotification::new(session, id, is_error);
-                update.output = call::output(&ended);
+                let update = ToolCallCompleteNotification::new(ended.tool_call_id.as_str())
+                    .with_session_id(session)
+                    .with_is_error(!call::has_succeeded(&ended))
+                    .with_output(call::output(&ended));
                 Update::Completed(update)
             }
             Step::PermissionAsked(question, request) => Update::Refused(question, request.options),
