@@ -78,7 +78,9 @@ pub use crate::permission::{
     Ask, Asker, Decision, PermissionRequest, Permissions, Policy, Reason, Remember, Rule, RuleId,
     RuleSource, Rules, RulesError,
 };
-pub use crate::process::{AgentCommand, AgentInput, AgentOutput, AgentProcess, Exit};
+pub use crate::process::{
+    AgentCommand, AgentInput, AgentOutput, AgentProcess, Exit, ForeignAgent, ProcessEnd,
+};
 pub use crate::reconnect::{ConnectionState, Reconnect};
 pub use crate::session::{
     Answered, ChildConversations, ChildInfo, ChildUpdate, ConfigValue, ConversationStep, Event,

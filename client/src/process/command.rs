@@ -9,8 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use acp_sandbox::Sandbox;
+use tokio::io::DuplexStream;
 use tokio::process::Command;
 
+use super::adapter::{Adapter, ForeignAgent};
 use super::{AgentInput, AgentOutput, AgentProcess, LONGEST_COMMAND};
 use crate::error::{Error, Result};
 use crate::reconnect::Reconnect;
@@ -50,6 +52,7 @@ pub struct AgentCommand {
     pub(super) grace: Grace,
     leave_detached: bool,
     end_with_host: bool,
+    adapter: Option<Adapter>,
     pub(crate) sandbox: Option<Sandbox>,
     pub(crate) restart: Option<Reconnect>,
 }
@@ -126,6 +129,7 @@ impl AgentCommand {
             restart: None,
             leave_detached: false,
             end_with_host: false,
+            adapter: None,
             sandbox: None,
         }
     }
@@ -212,6 +216,24 @@ impl AgentCommand {
         self
     }
 
+    /// Sets what translates between the protocol of the agent and ACP (default: none; the agent speaks
+    /// ACP).
+    ///
+    /// The future of `adapter` runs as a task, once for each start of the agent. The pair `(reader, writer)`
+    /// connects it with the client of ACP. It must write out what the agent sent and drop the pair when
+    /// the agent's output ends, and close the agent's input when the client has closed its side. Adapters
+    /// are in the crate `acp-client-dialects`.
+    pub fn adapter<F>(
+        mut self,
+        adapter: impl Fn(ForeignAgent, (DuplexStream, DuplexStream)) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.adapter = Some(Adapter::new(adapter));
+        self
+    }
+
     /// Sets how an agent that exits while its [`Client`](crate::Client) is open is restarted.
     ///
     /// The default is no restart. Sessions are continued after the last event if the agent numbers its
@@ -264,10 +286,14 @@ impl AgentCommand {
             (self.leave_detached, self.end_with_host),
             self.sandbox.as_ref(),
         );
-        started.map_err(|error| Error::Spawn {
+        let mut process = started.map_err(|error| Error::Spawn {
             command: one_line(&name, LONGEST_COMMAND),
             reason: why_not(&line.program, line.cwd.as_deref(), &error),
-        })
+        })?;
+        if let Some(adapter) = &self.adapter {
+            process.adapt(adapter);
+        }
+        Ok(process)
     }
 
     /// Starts the agent and takes its standard output and input.

@@ -11,10 +11,12 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use acp_sandbox::Sandbox;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::{Exit, orphans, tokens};
 
@@ -107,9 +109,38 @@ impl Group {
         self.leader.request(request);
     }
 
+    /// Returns what terminates the group: by `SIGTERM`, after `grace` by `SIGKILL`.
+    pub(super) fn process_end(&self, grace: Duration) -> ProcessEnd {
+        ProcessEnd {
+            leader: self.leader.clone(),
+            exit: self.exit.clone(),
+            grace,
+        }
+    }
+
     /// Kills the rest of the group and reaps the leader.
     pub(crate) fn end(&self) {
         self.leader.end();
+    }
+}
+
+/// Terminates the process of an agent. Does not own the process.
+#[derive(Debug, Clone)]
+pub struct ProcessEnd {
+    leader: Arc<Leader>,
+    exit: ExitWatch,
+    grace: Duration,
+}
+
+impl ProcessEnd {
+    /// Sends `SIGTERM` to the process group, and `SIGKILL` if the agent has not exited after the second
+    /// timeout of [`AgentCommand::shutdown_grace`](crate::AgentCommand::shutdown_grace).
+    pub async fn terminate(&self) {
+        self.leader.request(Request::Terminate);
+        let mut exit = self.exit.clone();
+        if timeout(self.grace, exit.seen()).await.is_err() {
+            self.leader.request(Request::Kill);
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! Descendants that have left the group are found by a mark (Linux), see `sweep`. On request, the group ends also
 //! when this process is killed, see `orphans`.
 
+mod adapter;
 mod command;
 mod connector;
 mod exit;
@@ -30,12 +31,15 @@ use tokio::process::{ChildStderr, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use self::adapter::Adapter;
+pub use self::adapter::ForeignAgent;
 pub use self::command::AgentCommand;
 pub use self::command::why_not;
 use self::command::{Callback, Grace, OnStderr};
 pub(crate) use self::command::{CommandLine, confined};
 pub(crate) use self::connector::{CurrentProcess, ProcessConnector};
 pub use self::exit::Exit;
+pub use self::group::ProcessEnd;
 use self::group::{ExitWatch, Group, Request};
 use self::memory::ProcessTree;
 pub use self::pipe::{AgentInput, AgentOutput};
@@ -120,6 +124,19 @@ impl AgentProcess {
         })
     }
 
+    /// Puts an adapter before the streams.
+    fn adapt(&mut self, adapter: &Adapter) {
+        if let Some((output, input)) = self.take_streams() {
+            let agent = ForeignAgent {
+                output,
+                input,
+                end: self.group.process_end(self.grace.terminate),
+            };
+            let (output, input) = adapter.start(agent);
+            (self.stdout, self.stdin) = (Some(output), Some(input));
+        }
+    }
+
     /// Returns the command line for messages, up to 200 characters.
     #[must_use]
     pub fn command(&self) -> &str {
@@ -193,10 +210,10 @@ impl AgentProcess {
     /// Sends `SIGTERM`, then `SIGKILL` after the timeout. On Linux, kills descendants outside the process
     /// group.
     pub async fn terminate(&self) -> Exit {
-        self.group.request(Request::Terminate);
-        if timeout(self.grace.terminate, self.exited()).await.is_err() {
-            self.group.request(Request::Kill);
-        }
+        self.group
+            .process_end(self.grace.terminate)
+            .terminate()
+            .await;
         self.end().await
     }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::process::{ChildStdin, ChildStdout};
 
 use super::group::ExitWatch;
@@ -95,10 +95,17 @@ fn read_now(_: &impl Pipe, _: &mut [u8]) -> Option<usize> {
     None
 }
 
-/// The standard output of an agent.
+/// The standard output of an agent, or of its [adapter](crate::AgentCommand::adapter).
 ///
 /// It ends when the agent exits, even if a child of the agent keeps the pipe open.
-pub struct AgentOutput {
+pub struct AgentOutput(Output);
+
+enum Output {
+    Process(ProcessOutput),
+    Adapter(DuplexStream),
+}
+
+struct ProcessOutput {
     pipe: ChildStdout,
     exited: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
     /// After the exit: the maximum number of remaining bytes of the agent itself.
@@ -113,13 +120,17 @@ impl std::fmt::Debug for AgentOutput {
 
 impl AgentOutput {
     pub(crate) fn new(pipe: ChildStdout, mut exit: ExitWatch) -> Self {
-        Self {
+        Self(Output::Process(ProcessOutput {
             pipe,
             exited: Box::pin(async move {
                 exit.seen().await;
             }),
             left: None,
-        }
+        }))
+    }
+
+    pub(super) fn adapted(stream: DuplexStream) -> Self {
+        Self(Output::Adapter(stream))
     }
 }
 
@@ -129,18 +140,30 @@ impl AsyncRead for AgentOutput {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        if this.left.is_none() {
-            if let ready @ Poll::Ready(_) = Pin::new(&mut this.pipe).poll_read(cx, buffer) {
+        match &mut self.0 {
+            Output::Process(output) => output.poll_read(cx, buffer),
+            Output::Adapter(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl ProcessOutput {
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.left.is_none() {
+            if let ready @ Poll::Ready(_) = Pin::new(&mut self.pipe).poll_read(cx, buffer) {
                 return ready;
             }
-            ready!(this.exited.as_mut().poll(cx));
-            this.left = Some(LARGEST_PIPE);
+            ready!(self.exited.as_mut().poll(cx));
+            self.left = Some(LARGEST_PIPE);
         }
-        if let Some(left) = &mut this.left
+        if let Some(left) = &mut self.left
             && *left > 0
         {
-            let bytes = read_now(&this.pipe, buffer.initialize_unfilled()).unwrap_or(0);
+            let bytes = read_now(&self.pipe, buffer.initialize_unfilled()).unwrap_or(0);
             buffer.advance(bytes);
             *left = left.saturating_sub(bytes);
         }
@@ -148,18 +171,31 @@ impl AsyncRead for AgentOutput {
     }
 }
 
-/// The standard input of an agent. Shutting it down or dropping it closes the pipe.
+/// The standard input of an agent, or of its [adapter](crate::AgentCommand::adapter). Shutting it down or
+/// dropping it closes the pipe.
 #[derive(Debug)]
-pub struct AgentInput(Option<ChildStdin>);
+pub struct AgentInput(Option<Input>);
+
+#[derive(Debug)]
+enum Input {
+    Process(ChildStdin),
+    Adapter(DuplexStream),
+}
 
 impl AgentInput {
     pub(crate) fn new(pipe: ChildStdin) -> Self {
-        Self(Some(pipe))
+        Self(Some(Input::Process(pipe)))
     }
 
-    fn pipe(&mut self) -> io::Result<Pin<&mut ChildStdin>> {
-        let pipe = self.0.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok(Pin::new(pipe))
+    pub(super) fn adapted(stream: DuplexStream) -> Self {
+        Self(Some(Input::Adapter(stream)))
+    }
+
+    fn stream(&mut self) -> io::Result<Pin<&mut (dyn AsyncWrite + Unpin)>> {
+        match self.0.as_mut().ok_or(io::ErrorKind::BrokenPipe)? {
+            Input::Process(pipe) => Ok(Pin::new(pipe)),
+            Input::Adapter(stream) => Ok(Pin::new(stream)),
+        }
     }
 }
 
@@ -169,11 +205,11 @@ impl AsyncWrite for AgentInput {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.pipe()?.poll_write(cx, bytes)
+        self.stream()?.poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.pipe()?.poll_flush(cx)
+        self.stream()?.poll_flush(cx)
     }
 
     /// Closes the descriptor, because pipes have no shutdown.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use acp_client::{AgentCommand, Client, Error, Turn};
+use tokio::io::AsyncWriteExt as _;
 
 use crate::agent::within;
 use crate::script::script;
@@ -49,6 +50,51 @@ async fn an_agent_that_dies_fails_the_call_that_is_pending() {
     // Later calls fail likewise.
     let later = within(client.new_session("/")).await.unwrap_err();
     assert!(matches!(later, Error::AgentExited { .. }), "{later}");
+}
+
+/// An agent behind an adapter that copies bytes, and terminates it if `ends` says so.
+fn adapted(text: &str, ends: bool) -> AgentCommand {
+    agent(text).adapter(move |agent, (mut from_client, mut to_client)| async move {
+        let (mut output, mut input, end) = agent.into_parts();
+        let sent = async {
+            let _ = tokio::io::copy(&mut from_client, &mut input).await;
+            let _ = input.shutdown().await;
+        };
+        let received = async {
+            let _ = tokio::io::copy(&mut output, &mut to_client).await;
+            let _ = to_client.shutdown().await;
+        };
+        let terminated = async {
+            if ends {
+                end.terminate().await;
+            }
+        };
+        tokio::join!(sent, received, terminated);
+    })
+}
+
+#[tokio::test]
+async fn an_adapter_stands_between_client_and_agent() {
+    let agent = adapted(
+        "start; prompt; say hello; end end_turn; cat >/dev/null; exit 6",
+        false,
+    );
+    let client = within(Client::builder().spawn(agent)).await.unwrap();
+    let session = within(client.new_session("/")).await.unwrap();
+    let turn = session.prompt("hi").await.unwrap();
+    assert_eq!(within(turn.outcome()).await.unwrap().text, "hello");
+    let exit = within(client.shutdown()).await.unwrap();
+    assert_eq!(exit.code, Some(6), "the end of its input has arrived");
+}
+
+#[tokio::test]
+async fn an_adapter_can_terminate_its_agent() {
+    let spawning = Client::builder().spawn(adapted("cat >/dev/null", true));
+    let error = within(spawning).await.unwrap_err();
+    assert!(
+        error.to_string().contains("was ended by SIGTERM"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
