@@ -457,7 +457,17 @@ impl Server {
     ///
     /// Resource not found; the handler's error, or that of the store.
     pub async fn fork_session(&self, source: &SessionId) -> HandlerResult<Session> {
-        self.core().fork_whole(source.clone()).await
+        self.core().fork_detached(source.clone(), None).await
+    }
+
+    /// As [`fork_session`](Self::fork_session) with the events up to this number; a number beyond the last
+    /// one means all.
+    ///
+    /// # Errors
+    ///
+    /// As [`fork_session`](Self::fork_session).
+    pub async fn fork_session_at(&self, source: &SessionId, last: u64) -> HandlerResult<Session> {
+        self.core().fork_detached(source.clone(), Some(last)).await
     }
 
     /// Returns a session, and opens it if it is not in memory.

@@ -246,13 +246,17 @@ impl ServerCore {
         }
     }
 
-    /// Copies a session with all of its events, without a client.
-    pub(super) async fn fork_whole(self: &Arc<Self>, source: SessionId) -> HandlerResult<Session> {
+    /// Copies a session with its events, all or up to this one, without a client.
+    pub(super) async fn fork_detached(
+        self: &Arc<Self>,
+        source: SessionId,
+        up_to: Option<u64>,
+    ) -> HandlerResult<Session> {
         let forked = self.finish(|core| async move {
             let id = new_id()?;
             let _locked = core.sessions.lock(&id).await;
             let opening = OpeningClient::default();
-            let (session, _) = core.fork(&source, &id, None, None, opening).await?;
+            let (session, _) = core.fork(&source, &id, up_to, None, opening).await?;
             core.unload_later(&session);
             Ok(session)
         });
