@@ -65,6 +65,8 @@ pub use crate::jsonrpc::{ErrorCode, RequestId, RpcError};
 pub use crate::peer::Peer;
 pub use crate::service::Context;
 pub use crate::transcript::{Recording, Transcript};
+#[cfg(feature = "stdio")]
+pub use crate::transport::FirstMessage;
 pub use crate::transport::{
     ChannelTransport, Framing, MessageTransport, Transport, channel, duplex,
 };

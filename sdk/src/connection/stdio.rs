@@ -12,7 +12,7 @@ use super::sigterm::Sigterm;
 #[cfg(unix)]
 use crate::error::CloseReason;
 use crate::error::{Error, Result};
-use crate::transport::{self, Transport};
+use crate::transport::{self, FirstMessage, Transport};
 use crate::version::IntoAgent;
 
 impl ConnectionBuilder {
@@ -119,7 +119,7 @@ pub fn stdio() -> Result<Transport> {
 /// # Errors
 ///
 /// [`Error::Io`] when one of them is closed or cannot be used, and when reading fails.
-pub async fn peek_stdio() -> Result<Option<Vec<u8>>> {
+pub async fn peek_stdio() -> Result<Option<FirstMessage>> {
     let peeked = transport::peek_stdio().await;
     peeked.map_err(|error| Error::io("read the first message on standard input", error))
 }

@@ -26,6 +26,8 @@ pub(crate) use framing::{Frame, FrameDecoder, with_headers};
 pub use message::{MessageTransport, Transport};
 pub(crate) use message::{Reader, TransportKind, Writer};
 pub(crate) use oversized::Oversized;
+#[cfg(feature = "stdio")]
+pub use peek::FirstMessage;
 #[cfg(feature = "sockets")]
 pub use socket::{Listener, RunningListener, connect_tcp, serve_tcp};
 #[cfg(all(feature = "sockets", unix))]

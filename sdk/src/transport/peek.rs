@@ -10,6 +10,16 @@ use super::message::{Reader, Transport, TransportKind};
 /// The longest first message that is returned, and what is read ahead at most.
 const LONGEST: usize = 1 << 20;
 
+/// The first message of a peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FirstMessage {
+    /// The framing that was detected.
+    pub framing: Framing,
+    /// The text, which may be no JSON.
+    pub text: Vec<u8>,
+}
+
 impl Transport {
     /// Reads the first message. The returned transport begins with it again.
     ///
@@ -19,7 +29,7 @@ impl Transport {
     /// # Errors
     ///
     /// When reading fails.
-    pub(super) async fn peek(self) -> io::Result<(Option<Vec<u8>>, Self)> {
+    pub(super) async fn peek(self) -> io::Result<(Option<FirstMessage>, Self)> {
         let TransportKind::Stream { reader, writer } = self.0 else {
             return Ok((None, self));
         };
@@ -28,7 +38,7 @@ impl Transport {
     }
 }
 
-async fn peek(mut reader: Reader) -> io::Result<(Option<Vec<u8>>, Reader)> {
+async fn peek(mut reader: Reader) -> io::Result<(Option<FirstMessage>, Reader)> {
     let mut frames = FrameDecoder::new(Framing::Auto, LONGEST);
     let mut ahead = Vec::new();
     let first = loop {
@@ -49,6 +59,8 @@ async fn peek(mut reader: Reader) -> io::Result<(Option<Vec<u8>>, Reader)> {
         ahead.extend_from_slice(room.get(..bytes).unwrap_or_default());
         frames.filled(bytes);
     };
+    let framing = frames.framing();
+    let first = first.map(|text| FirstMessage { framing, text });
     Ok((first, Box::pin(Cursor::new(ahead).chain(reader))))
 }
 
@@ -56,7 +68,7 @@ async fn peek(mut reader: Reader) -> io::Result<(Option<Vec<u8>>, Reader)> {
 mod tests {
     use super::*;
 
-    async fn peeked(input: &[u8]) -> (Option<String>, Vec<u8>) {
+    async fn peeked(input: &[u8]) -> (Option<(Framing, String)>, Vec<u8>) {
         let transport = Transport::stream(Cursor::new(input.to_vec()), tokio::io::sink());
         let (first, transport) = transport.peek().await.unwrap();
         let TransportKind::Stream { mut reader, .. } = transport.0 else {
@@ -64,20 +76,30 @@ mod tests {
         };
         let mut rest = Vec::new();
         reader.read_to_end(&mut rest).await.unwrap();
-        (first.map(|text| String::from_utf8(text).unwrap()), rest)
+        let first = first.map(|first| (first.framing, String::from_utf8(first.text).unwrap()));
+        (first, rest)
     }
 
     #[tokio::test]
     async fn the_first_message_is_read_and_stays() {
         for (input, first) in [
-            ("{\"a\":1}\n{\"b\":2}\n", Some("{\"a\":1}")),
-            ("\n  {\"a\":1}", Some("{\"a\":1}")),
-            ("Content-Length: 2\r\n\r\n{}Content-Length: 3", Some("{}")),
-            ("no message\n{}\n", Some("no message")),
+            (
+                "{\"a\":1}\n{\"b\":2}\n",
+                Some((Framing::Lines, "{\"a\":1}")),
+            ),
+            ("\n  {\"a\":1}", Some((Framing::Lines, "{\"a\":1}"))),
+            (
+                "Content-Length: 2\r\n\r\n{}Content-Length: 3",
+                Some((Framing::ContentLength, "{}")),
+            ),
+            ("no message\n{}\n", Some((Framing::Auto, "no message"))),
             ("", None),
         ] {
             let (peeked, rest) = peeked(input.as_bytes()).await;
-            assert_eq!(peeked.as_deref(), first, "{input:?}");
+            let peeked = peeked
+                .as_ref()
+                .map(|(framing, text)| (*framing, text.as_str()));
+            assert_eq!(peeked, first, "{input:?}");
             assert_eq!(rest, input.as_bytes(), "{input:?}");
         }
     }

@@ -18,6 +18,7 @@ use super::blocking::{BlockingReader, BlockingWriter};
 use super::message::Transport;
 #[cfg(unix)]
 use super::message::{Reader, TransportKind, Writer};
+use super::peek::FirstMessage;
 
 /// What has become of standard input and output.
 enum State {
@@ -52,7 +53,7 @@ pub(crate) fn stdio() -> io::Result<Transport> {
 }
 
 /// Takes them over, reads the first message, and leaves it for [`stdio`].
-pub(crate) async fn peek_stdio() -> io::Result<Option<Vec<u8>>> {
+pub(crate) async fn peek_stdio() -> io::Result<Option<FirstMessage>> {
     let (first, transport) = stdio()?.peek().await?;
     *lock() = State::Peeked(transport);
     Ok(first)

@@ -346,7 +346,7 @@ async fn first_client() -> Result<ClientCapabilities, Failure> {
     }
     let first = acp_sdk::peek_stdio().await?;
     // Anything else is answered by the server, and the agent can do without.
-    let read = first.and_then(|text| serde_json::from_slice::<First>(&text).ok());
+    let read = first.and_then(|first| serde_json::from_slice::<First>(&first.text).ok());
     let Params {
         client_capabilities,
         capabilities,

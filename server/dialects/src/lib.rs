@@ -62,7 +62,7 @@ impl Dialect {
 /// As [`acp_sdk::peek_stdio`].
 pub async fn detect_stdio() -> acp_sdk::Result<Option<Dialect>> {
     let first = acp_sdk::peek_stdio().await?;
-    Ok(first.as_deref().and_then(Dialect::detect))
+    Ok(first.and_then(|first| Dialect::detect(&first.text)))
 }
 
 /// Serves one client of a dialect on standard input and output until it closes its side, then
