@@ -59,8 +59,9 @@ pub const V1_UNSTABLE: &str = include_str!("../v1.unstable.json");
 pub const EXTENSIONS: &str = include_str!("../extensions.json");
 
 /// The documents of other systems' protocols by name, from which `acp-dialects` is generated.
-pub const DIALECTS: [(&str, &str); 3] = [
+pub const DIALECTS: [(&str, &str); 4] = [
     ("chimera", include_str!("../dialects/chimera.json")),
+    ("openoxide", include_str!("../dialects/openoxide.json")),
     ("otter-acp", include_str!("../dialects/otter-acp.json")),
     (
         "otter-http-acp",

@@ -19,6 +19,11 @@ dialect!(
     "chimera.rs"
 );
 dialect!(
+    /// The protocol of OpenOxide's ACP server.
+    openoxide,
+    "openoxide.rs"
+);
+dialect!(
     /// The protocol of Otter's ACP server.
     otter_acp,
     "otter-acp.rs"

@@ -131,6 +131,9 @@ pub enum Dialect {
     Auto,
     /// Chimera's ACP client
     Chimera,
+    /// OpenOxide's ACP server, with `Content-Length` headers
+    #[value(name = "openoxide")]
+    OpenOxide,
     /// Otter's ACP server
     OtterAcp,
     /// The JSON-RPC methods of Otter's HTTP server
@@ -143,6 +146,7 @@ impl Dialect {
         Ok(Some(match self {
             Self::Auto => return acp_server_dialects::detect_stdio().await,
             Self::Chimera => acp_server_dialects::Dialect::Chimera,
+            Self::OpenOxide => acp_server_dialects::Dialect::OpenOxide,
             Self::OtterAcp => acp_server_dialects::Dialect::OtterAcp,
             Self::OtterHttpAcp => acp_server_dialects::Dialect::OtterHttpAcp,
         }))

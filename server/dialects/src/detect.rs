@@ -1,7 +1,7 @@
-//! The protocol of a client, by its first message.
+//! The protocol of a client, by its first message and the framing of that.
 
-use acp_sdk::Json;
 use acp_sdk::v1;
+use acp_sdk::{Framing, Json};
 use serde::Deserialize;
 
 use crate::Dialect;
@@ -16,8 +16,11 @@ struct First {
     params: Option<Json>,
 }
 
-pub(crate) fn detect(first: &[u8]) -> Option<Dialect> {
-    let First { method, params } = serde_json::from_slice(first).ok()?;
+pub(crate) fn detect(framing: Framing, text: &[u8]) -> Option<Dialect> {
+    if framing == Framing::ContentLength {
+        return Some(Dialect::OpenOxide);
+    }
+    let First { method, params } = serde_json::from_slice(text).ok()?;
     if method == "initialize" {
         let params = params.as_ref().map_or("{}", Json::get);
         let request = acp_sdk::json::from_str::<InitializeRequest>(params);
@@ -72,7 +75,12 @@ mod tests {
             ("no JSON".to_owned(), None),
             ("[]".to_owned(), None),
         ] {
-            assert_eq!(Dialect::detect(first.as_bytes()), expected, "{first}");
+            for framing in [Framing::Lines, Framing::Auto] {
+                let found = Dialect::detect(framing, first.as_bytes());
+                assert_eq!(found, expected, "{first}");
+            }
+            let framed = Dialect::detect(Framing::ContentLength, first.as_bytes());
+            assert_eq!(framed, Some(Dialect::OpenOxide), "{first}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use acp_sdk::v1::{MessageId, SessionId};
+use acp_sdk::v1::{ContentBlock, MessageId, SessionId};
 use acp_server::event::Event;
 use acp_server::{Events, Received, Result, Session};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -30,6 +30,11 @@ pub(crate) trait Encode: Send + 'static {
         source: &Self::Source,
         step: Step,
     ) -> Option<Self::Update>;
+
+    /// Returns the agent's answer in a turn that has ended. Default: its last message.
+    fn output(&self, fold: &Fold) -> String {
+        fold.output()
+    }
 
     /// Sends the message with the number `id` in its session. Waits while the client does not read.
     ///
@@ -78,7 +83,7 @@ struct Progress {
 
 /// A request that waits for the end of a turn.
 struct Waiting {
-    /// Receives the agent's last message when the turn's last event was sent.
+    /// Receives the agent's answer when the turn's last event was sent.
     output: oneshot::Sender<String>,
     /// Completes when the request is answered.
     answered: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -148,7 +153,7 @@ impl Feed {
         progress.borrow().passed
     }
 
-    /// Queues a message of the user, and returns the prompt with what receives the agent's last message
+    /// Queues a message of the user, and returns the prompt with what receives the agent's answer
     /// when the turn's last event was sent. Nothing of a later turn is sent before `answered` completes.
     ///
     /// # Errors
@@ -156,12 +161,12 @@ impl Feed {
     /// As [`Session::prompt`].
     pub(crate) fn prompt(
         &self,
-        text: String,
+        content: Vec<ContentBlock>,
         answered: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(acp_server::PromptHandle, oneshot::Receiver<String>)> {
         // Held until the request is entered: the turn may end at once.
         let mut waiting = self.waiting.lock();
-        let prompt = self.session.prompt(vec![text.into()])?;
+        let prompt = self.session.prompt(content)?;
         let (output, receiver) = oneshot::channel();
         let answered = Box::pin(answered);
         waiting.retain(|_, old| !old.output.is_closed());
@@ -382,12 +387,12 @@ impl<E: Encode> Sender<E> {
             .send_modify(|progress| progress.passed = progress.passed.max(number));
     }
 
-    /// Gives the request that waits for the turn its output, and returns what completes when the request
+    /// Gives the request that waits for the turn its answer, and returns what completes when the request
     /// is answered.
     fn end_turn(&mut self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
         let message = self.fold.message()?;
         let Waiting { output, answered } = self.waiting.lock().remove(message)?;
-        let is_waiting = output.send(self.fold.output()).is_ok();
+        let is_waiting = output.send(self.encoder.output(&self.fold)).is_ok();
         is_waiting.then_some(answered)
     }
 

@@ -96,6 +96,11 @@ impl Feeds {
         }
     }
 
+    /// Ends the feed of a session.
+    pub(crate) fn remove(&self, id: &SessionId) {
+        self.table().remove(id);
+    }
+
     fn table(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Feed>>> {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,9 +1,11 @@
 //! Events of a session as steps, the same for all dialects.
 
+use std::borrow::Cow;
+
 use acp_sdk::conversation::{Conversation, ItemKind, Role, is_final};
 use acp_sdk::v1::{
-    ContentBlock, MessageId, RequestPermissionRequest, SessionUpdate, StopReason, ToolCall,
-    ToolCallId, UsageUpdate,
+    AvailableCommand, ContentBlock, MessageId, Plan, RequestPermissionRequest, SessionUpdate,
+    StopReason, ToolCall, ToolCallId, UsageUpdate,
 };
 use acp_server::event::{Event, EventBody, QuestionId, TokenUsage, TurnEvent};
 
@@ -23,6 +25,10 @@ pub(crate) enum Step {
     /// As the call is at its end.
     CallEnded(ToolCall),
     Usage(UsageUpdate),
+    /// The whole plan.
+    Plan(Plan),
+    /// The slash commands, which have changed.
+    Commands(Vec<AvailableCommand>),
     /// Tokens of the turn, which ends.
     Tokens(TokenUsage),
     PermissionAsked(QuestionId, RequestPermissionRequest),
@@ -48,12 +54,20 @@ impl Fold {
 
     /// Returns the text of the agent's last message in the turn.
     pub(crate) fn output(&self) -> String {
-        let mut latest = self.turn.items().rev();
-        let message = latest.find_map(|item| match &item.kind {
-            ItemKind::Message(message) if message.role == Role::Agent => Some(message),
+        let mut messages = self.messages().rev();
+        messages.next().map(Cow::into_owned).unwrap_or_default()
+    }
+
+    /// Returns the text of all messages of the agent in the turn.
+    pub(crate) fn text(&self) -> String {
+        self.messages().collect()
+    }
+
+    fn messages(&self) -> impl DoubleEndedIterator<Item = Cow<'_, str>> {
+        self.turn.items().filter_map(|item| match &item.kind {
+            ItemKind::Message(message) if message.role == Role::Agent => Some(message.text()),
             _ => None,
-        });
-        message.map_or_else(String::new, |message| message.text().into_owned())
+        })
     }
 
     /// Takes the next event in, and returns its steps, [`MOST_STEPS`] at most.
@@ -82,6 +96,10 @@ impl Fold {
             SessionUpdate::AgentMessageChunk(chunk) => text(chunk.content, Step::Text),
             SessionUpdate::AgentThoughtChunk(chunk) => text(chunk.content, Step::Thought),
             SessionUpdate::UsageUpdate(usage) => vec![Step::Usage(usage)],
+            SessionUpdate::Plan(plan) => vec![Step::Plan(plan)],
+            SessionUpdate::AvailableCommandsUpdate(update) => {
+                vec![Step::Commands(update.available_commands)]
+            }
             _ => {
                 let now = call.as_ref().and_then(|id| self.call(id));
                 let (Some(before), Some(now)) = (before, now) else {

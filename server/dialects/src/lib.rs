@@ -22,11 +22,12 @@ mod feed;
 mod feeds;
 mod fold;
 mod message;
+pub mod openoxide;
 pub mod otter_acp;
 pub mod otter_http_acp;
 mod permission;
 
-use acp_sdk::ConnectionBuilder;
+use acp_sdk::{ConnectionBuilder, Framing};
 use acp_server::Server;
 
 /// A protocol of another system.
@@ -35,6 +36,8 @@ use acp_server::Server;
 pub enum Dialect {
     /// Chimera's ACP client.
     Chimera,
+    /// OpenOxide's ACP server.
+    OpenOxide,
     /// Otter's ACP server.
     OtterAcp,
     /// The JSON-RPC methods of Otter's HTTP server.
@@ -45,12 +48,13 @@ impl Dialect {
     /// Returns the dialect of a client by its first message; `None` for ACP, and if no protocol has the
     /// message.
     ///
+    /// `Content-Length` headers are those of [`OpenOxide`](Self::OpenOxide), whatever the message is.
     /// An `initialize` whose `protocolVersion` is a number is that of ACP. Otter's clients that send one
     /// cannot be distinguished from clients of ACP. `initialize` never selects [`OtterHttpAcp`](Self::OtterHttpAcp), whose
     /// own is the same as Otter's or ACP's.
     #[must_use]
-    pub fn detect(first: &[u8]) -> Option<Self> {
-        detect::detect(first)
+    pub fn detect(framing: Framing, text: &[u8]) -> Option<Self> {
+        detect::detect(framing, text)
     }
 }
 
@@ -62,7 +66,7 @@ impl Dialect {
 /// As [`acp_sdk::peek_stdio`].
 pub async fn detect_stdio() -> acp_sdk::Result<Option<Dialect>> {
     let first = acp_sdk::peek_stdio().await?;
-    Ok(first.and_then(|first| Dialect::detect(&first.text)))
+    Ok(first.and_then(|first| Dialect::detect(first.framing, &first.text)))
 }
 
 /// Serves one client of a dialect on standard input and output until it closes its side, then
@@ -80,6 +84,13 @@ pub async fn serve_stdio(
         Dialect::Chimera => {
             let agent = chimera::Chimera::new(server.clone());
             connection.serve_stdio::<chimera::Chimera, _>(agent).await
+        }
+        Dialect::OpenOxide => {
+            let agent = openoxide::OpenOxide::new(server.clone());
+            connection
+                .framing(Framing::ContentLength)
+                .serve_stdio::<openoxide::OpenOxide, _>(agent)
+                .await
         }
         Dialect::OtterAcp => {
             let agent = otter_acp::OtterAcp::new(server.clone());

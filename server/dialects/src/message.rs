@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acp_sdk::v1::StopReason;
+use acp_sdk::v1::{ContentBlock, StopReason};
 use acp_sdk::{Context, HandlerError, HandlerResult};
 
 use crate::feed::Feed;
@@ -13,7 +13,7 @@ const FAILED_TURN: Duration = Duration::from_secs(5);
 /// The end of a message's turn, whose updates were sent.
 pub(crate) struct Ended {
     pub(crate) stop: StopReason,
-    /// The agent's last message.
+    /// The agent's answer, as the dialect has it.
     pub(crate) output: String,
     /// The turn's last event; 0 if it never began.
     pub(crate) last_event: u64,
@@ -25,8 +25,12 @@ pub(crate) struct Ended {
 /// # Errors
 ///
 /// The handler's, or why the message was refused.
-pub(crate) async fn run(feed: &Feed, ctx: &Context, text: String) -> HandlerResult<Ended> {
-    let (mut prompt, output) = feed.prompt(text, ctx.answered())?;
+pub(crate) async fn run(
+    feed: &Feed,
+    ctx: &Context,
+    content: Vec<ContentBlock>,
+) -> HandlerResult<Ended> {
+    let (mut prompt, output) = feed.prompt(content, ctx.answered())?;
     tokio::select! {
         biased;
         // The client has gone.

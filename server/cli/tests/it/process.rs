@@ -13,6 +13,14 @@ fn answers(lines: &str) -> Vec<Value> {
 
 /// The same with further arguments.
 fn answers_with(arguments: &[&str], lines: &str) -> Vec<Value> {
+    output_with(arguments, lines)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// What it writes as text.
+fn output_with(arguments: &[&str], input: &str) -> String {
     let mut agent = Command::new(env!("CARGO_BIN_EXE_acp-server"))
         .args(["--store", "memory"])
         .args(arguments)
@@ -24,7 +32,7 @@ fn answers_with(arguments: &[&str], lines: &str) -> Vec<Value> {
         .stdin
         .take()
         .unwrap()
-        .write_all(lines.as_bytes())
+        .write_all(input.as_bytes())
         .unwrap();
     let mut output = String::new();
     agent
@@ -35,9 +43,6 @@ fn answers_with(arguments: &[&str], lines: &str) -> Vec<Value> {
         .unwrap();
     assert!(agent.wait().unwrap().success());
     output
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
 }
 
 #[test]
@@ -94,6 +99,15 @@ fn the_dialect_of_a_client_is_detected() {
     let acp = first(r#"{"protocolVersion":1}"#, "auto");
     assert_eq!(acp["protocolVersion"], 1);
     assert!(acp["serverInfo"].is_null(), "{acp}");
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
+    let framed = format!("Content-Length: {}\r\n\r\n{body}", body.len());
+    for dialect in ["openoxide", "auto"] {
+        let output = output_with(&["--dialect", dialect], &framed);
+        let (header, body) = output.split_once("\r\n\r\n").unwrap();
+        assert_eq!(header, format!("Content-Length: {}", body.len()));
+        let answer: Value = serde_json::from_str(body).unwrap();
+        assert_eq!(answer["result"]["session_fork"], true);
+    }
     let create =
         r#"{"jsonrpc":"2.0","id":1,"method":"session/create","params":{"working_dir":"."}}"#;
     let created = answers_with(&["--dialect", "auto"], &format!("{create}\n"));

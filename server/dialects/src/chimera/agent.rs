@@ -73,7 +73,7 @@ impl Agent for Chimera {
     ) -> HandlerResult<SendMessageResponse> {
         let encoder = Notifications(ctx.client().clone());
         let feed = self.0.open(&req.session_id, encoder).await?;
-        let ended = message::run(&feed, ctx, req.message).await?;
+        let ended = message::run(&feed, ctx, vec![req.message.into()]).await?;
         self.report_usage(ctx.client(), feed.session(), ended.last_event)
             .await?;
         Ok(SendMessageResponse::new()

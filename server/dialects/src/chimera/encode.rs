@@ -58,6 +58,7 @@ impl Encode for Notifications {
             Step::PermissionAsked(question, request) => Update::Refused(question, request.options),
             // The handler of the message sends what the turn has used.
             Step::Usage(_) | Step::Tokens(_) => return None,
+            Step::Plan(_) | Step::Commands(_) => return None,
             Step::TurnStarted | Step::Cancelled(_) | Step::TurnEnded(..) => return None,
         })
     }

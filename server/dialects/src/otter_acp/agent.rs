@@ -239,7 +239,7 @@ impl Agent for OtterAcp {
         req: MessageRequest,
     ) -> HandlerResult<MessageResponse> {
         let feed = self.open(ctx, &req.session_id).await?;
-        let ended = message::run(&feed, ctx, req.message).await;
+        let ended = message::run(&feed, ctx, vec![req.message.into()]).await;
         let ended = ended.map_err(failed)?;
         let stop = ended.stop.as_str();
         let mut response = MessageResponse::new(req.session_id, stop, ended.output);

@@ -29,6 +29,7 @@ impl Encode for Updates {
             Step::Text(text) => chunk(text).into(),
             // `thinking` is not among the capabilities.
             Step::Thought(_) => return None,
+            Step::Plan(_) | Step::Commands(_) => return None,
             Step::CallStarted(call) => {
                 let tool = tool(call.name.as_deref(), call.kind.as_ref());
                 let id = call.tool_call_id.as_str();

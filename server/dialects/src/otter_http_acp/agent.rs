@@ -140,7 +140,7 @@ impl Agent for OtterHttpAcp {
     async fn turn(&self, ctx: &AgentContext, req: TurnRequest) -> HandlerResult<TurnResponse> {
         let encoder = Notifications(ctx.client().clone());
         let feed = self.0.open(&req.session_id, encoder).await?;
-        let ended = message::run(&feed, ctx, req.prompt).await?;
+        let ended = message::run(&feed, ctx, vec![req.prompt.into()]).await?;
         let status = match ended.stop == StopReason::Cancelled {
             true => "cancelled",
             false => "completed",

@@ -72,6 +72,7 @@ pub(super) fn encode(session: &SessionId, source: &Source, step: Step) -> Option
         }
         Step::TurnStarted | Step::Thought(_) | Step::Cancelled(_) => return None,
         Step::Usage(_) | Step::Tokens(_) => return None,
+        Step::Plan(_) | Step::Commands(_) => return None,
     };
     let metadata = source.metadata.clone();
     let mut payload = EventPayload::new(session.clone(), source.id.as_str(), name, metadata);

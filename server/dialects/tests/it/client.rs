@@ -1,10 +1,12 @@
-//! A client that writes and reads lines.
+//! A client that writes and reads messages, as lines or with headers.
 
 use std::time::Duration;
 
-use acp_sdk::{ConnectionBuilder, IntoAgent};
+use acp_sdk::{ConnectionBuilder, Framing, IntoAgent};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream,
+};
 
 /// Time for the next message: what is missing must not hang.
 pub const LONGEST: Duration = Duration::from_secs(30);
@@ -12,27 +14,40 @@ pub const LONGEST: Duration = Duration::from_secs(30);
 pub struct Client {
     stream: BufReader<DuplexStream>,
     id: u64,
-    /// All lines, as `> sent` and `< received`.
+    framing: Framing,
+    /// All messages, as `> sent` and `< received`.
     pub lines: Vec<String>,
 }
 
 impl Client {
     pub fn of<A: IntoAgent<A>>(agent: A) -> Self {
+        Self::framed(agent, Framing::Lines)
+    }
+
+    pub fn framed<A: IntoAgent<A>>(agent: A, framing: Framing) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let connection = ConnectionBuilder::new();
+        let connection = ConnectionBuilder::new().framing(framing);
         let connection = connection.agent::<A, _>(agent, tokio::io::split(theirs));
         tokio::spawn(connection);
         Self {
             stream: BufReader::new(ours),
             id: 0,
+            framing,
             lines: Vec::new(),
         }
     }
 
     pub async fn write(&mut self, line: &str) {
         self.lines.push(format!("> {line}"));
-        let line = format!("{line}\n");
-        self.stream.write_all(line.as_bytes()).await.unwrap();
+        let text = match self.framing {
+            Framing::ContentLength => format!("Content-Length: {}\r\n\r\n{line}", line.len()),
+            _ => format!("{line}\n"),
+        };
+        self.write_raw(&text).await;
+    }
+
+    pub async fn write_raw(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).await.unwrap();
     }
 
     /// Sends a request, and returns its id.
@@ -45,12 +60,23 @@ impl Client {
     }
 
     pub async fn next(&mut self) -> Value {
-        let mut line = String::new();
-        let read = self.stream.read_line(&mut line);
-        let read = tokio::time::timeout(LONGEST, read).await;
-        read.expect("no further message").unwrap();
+        let read = tokio::time::timeout(LONGEST, self.read());
+        let line = read.await.expect("no further message").unwrap();
         self.lines.push(format!("< {}", line.trim_end()));
         serde_json::from_str(&line).unwrap()
+    }
+
+    async fn read(&mut self) -> std::io::Result<String> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).await?;
+        if self.framing != Framing::ContentLength {
+            return Ok(line);
+        }
+        let length = line.trim_end().strip_prefix("Content-Length: ").unwrap();
+        let mut body = vec![0; 2 + length.parse::<usize>().unwrap()];
+        self.stream.read_exact(&mut body).await?;
+        let body = String::from_utf8(body).unwrap();
+        Ok(body.strip_prefix("\r\n").unwrap().to_owned())
     }
 
     /// Returns the answer to a request, and the notifications before it.

@@ -10,6 +10,7 @@
 mod chimera;
 mod client;
 mod document;
+mod openoxide;
 mod otter;
 mod otter_http;
 mod script;

@@ -1,10 +1,11 @@
 //! An agent that does what the words of a prompt say.
 
 use acp_sdk::v1::{
-    ContentBlock, Cost, PermissionOption, PermissionOptionKind, SessionConfigOption,
-    SessionConfigOptionCategory, SessionConfigSelect, SessionConfigSelectOption,
-    SessionConfigSelectOptions, SessionMode, SessionModeState, SessionUpdate, StopReason, ToolCall,
-    ToolCallStatus, ToolCallUpdate, ToolKind, UsageUpdate,
+    AvailableCommand, ContentBlock, Cost, PermissionOption, PermissionOptionKind, PlanEntry,
+    PlanEntryPriority, PlanEntryStatus, SessionConfigOption, SessionConfigOptionCategory,
+    SessionConfigSelect, SessionConfigSelectOption, SessionConfigSelectOptions, SessionMode,
+    SessionModeState, SessionUpdate, StopReason, ToolCall, ToolCallStatus, ToolCallUpdate,
+    ToolKind, UsageUpdate,
 };
 use acp_sdk::{HandlerResult, Json};
 use acp_server::event::{Event, EventBody};
@@ -73,6 +74,21 @@ impl Handler for Script {
             }
             "tool" => tool(&turn, rest).await?,
             "ask" => ask(&turn, rest).await?,
+            "plan" => {
+                let entry = |content: &str, status| {
+                    PlanEntry::new(content, PlanEntryPriority::High, status)
+                };
+                turn.set_plan(vec![
+                    entry("Read", PlanEntryStatus::Completed),
+                    entry("Write", PlanEntryStatus::Pending),
+                ])
+                .await?;
+            }
+            "commands" => {
+                let commands = [AvailableCommand::new("review", "Reviews changes")];
+                turn.set_commands(commands.to_vec()).await?;
+            }
+            "files" => files(&turn).await?,
             "usage" => {
                 let usage = UsageUpdate::new(1_000_u64, 200_000_u64);
                 turn.report_usage(usage.with_cost(Cost::new(0.5, "USD")))
@@ -107,6 +123,34 @@ impl Handler for Script {
         }
         Ok(StopReason::EndTurn)
     }
+}
+
+/// Reads, changes and creates files, runs a command, retrieves a page.
+async fn files(turn: &Turn) -> HandlerResult<()> {
+    let read = turn.tool_call("Read", ToolKind::Read).location("/w/a");
+    read.await?.complete("one").await?;
+    let edit = turn.tool_call("Edit", ToolKind::Edit).location("/w/a");
+    let edit = edit.diff("/w/a", Some("one\ntwo\n"), "one\n2\n").await?;
+    edit.complete("").await?;
+    let create = turn.tool_call("Create", ToolKind::Edit);
+    create
+        .diff("/w/b", None, "new\n")
+        .await?
+        .fail("disk full")
+        .await?;
+    let create = turn.tool_call("Create", ToolKind::Edit);
+    create
+        .diff("/w/c", None, "new\n")
+        .await?
+        .complete("")
+        .await?;
+    let run = turn.tool_call("Run", ToolKind::Execute);
+    let run = run.raw_input(json!({ "command": "echo", "args": ["a b"] }));
+    run.await?.complete("\u{1b}[1ma b").await?;
+    let fetch = turn.tool_call("Fetch", ToolKind::Fetch);
+    let fetch = fetch.raw_input(json!({ "url": "https://example.com" }));
+    fetch.await?.complete("Example").await?;
+    Ok(())
 }
 
 async fn tool(turn: &Turn, what: &str) -> HandlerResult<()> {

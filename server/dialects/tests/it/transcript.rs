@@ -7,6 +7,7 @@ use acp_server_dialects::otter_http_acp::OtterHttpAcp;
 use serde_json::{Value, json};
 
 use crate::client::Client;
+use crate::openoxide::{client_of, prompt};
 use crate::script::Script;
 
 /// Compares the lines of a conversation with a fixture; with `UPDATE_FIXTURES` set it is written.
@@ -54,6 +55,38 @@ async fn chimera() {
         "chimera",
         &client.lines,
         &[(&id, "session-1"), (&copy, "session-2")],
+    );
+}
+
+#[tokio::test]
+async fn openoxide() {
+    let mut client = client_of(&Server::new(Script));
+    client.result("initialize", json!({})).await;
+    let (created, _) = client
+        .result("session/new", json!({ "working_dir": "/w" }))
+        .await;
+    let id = created["session_id"].clone();
+    for text in ["say Hel|lo", "plan", "files", "commands", "/review"] {
+        client.result("session/prompt", prompt(&id, text)).await;
+    }
+    client.error("session/prompt", prompt(&id, "fail")).await;
+    client.send("session/prompt", prompt(&id, "hold A")).await;
+    client.next().await;
+    let cancel = json!({ "jsonrpc": "2.0", "method": "$/cancelRequest", "params": { "id": 9 } });
+    client.write(&cancel.to_string()).await;
+    client.next().await;
+    let (forked, _) = client
+        .result("session/fork", json!({ "session_id": id, "event_id": 5 }))
+        .await;
+    let copy = forked["session_id"].as_str().unwrap().to_owned();
+    client
+        .result("session/delete", json!({ "session_id": copy }))
+        .await;
+    let lines = client.lines.iter().map(|line| without_times(line));
+    compare(
+        "openoxide",
+        &lines.collect::<Vec<_>>(),
+        &[(id.as_str().unwrap(), "session-1"), (&copy, "session-2")],
     );
 }
 
@@ -115,7 +148,7 @@ async fn otter_http_acp() {
 /// Replaces the values of members that are times.
 fn without_times(line: &str) -> String {
     let mut line = line.to_owned();
-    for member in ["ts", "started_at", "updated_at"] {
+    for member in ["ts", "started_at", "time", "updated_at"] {
         let before = format!("\"{member}\":\"");
         let mut parts = line.split(&before);
         let mut masked = parts.next().unwrap().to_owned();
