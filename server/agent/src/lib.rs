@@ -5,13 +5,15 @@
 
 mod agent;
 pub mod commands;
+mod confined;
 mod context;
+mod delegate;
 pub mod model;
 mod tool;
 pub mod tools;
-mod confined;
 pub mod undo;
 
-pub use agent::{Agent, Mode};
+pub use agent::{Agent, AgentState, Mode};
 pub use context::Context;
+pub use delegate::{DelegateTo, delegate};
 pub use tool::{BeforeChange, Call, Output, Risk, Tool, ToolError, ToolOutcome, ToolSet};

@@ -88,10 +88,10 @@ pub struct Serve {
     #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["name", "resume", "resume_recent"])]
     pub dialect: Option<Dialect>,
     /// Name of the session that the first session/new creates
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["resume", "resume_recent"])]
+    #[arg(long, short, value_name = "NAME", conflicts_with_all = ["resume", "resume_recent"])]
     pub name: Option<String>,
     /// Name of the session that the first session/new opens again
-    #[arg(long, value_name = "NAME", conflicts_with = "resume_recent")]
+    #[arg(long, short, value_name = "NAME", conflicts_with = "resume_recent")]
     pub resume: Option<String>,
     /// The first session/new opens the most recent session of its directory again
     #[arg(long)]

@@ -21,7 +21,8 @@ mod turns;
 mod upkeep;
 mod usage;
 
-pub use args::Args;
+pub use args::{Args, LocalTools, Serve};
+pub use store::StoreArgs;
 
 use std::error::Error;
 use std::io::Write as _;
@@ -32,7 +33,7 @@ use acp_sdk::ConnectionBuilder;
 
 use acp_reference_agent::Reference;
 use acp_server::{Handler, Limits, NextSession, Policies, Server};
-use args::{Command, Serve, Sessions, SessionsCommand};
+use args::{Command, Sessions, SessionsCommand};
 use log::Log;
 use sessions::Format;
 
@@ -54,6 +55,35 @@ pub fn main(args: Args) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failed(&failure, log),
     }
+}
+
+/// Serves an agent on standard input and output as `acp-server` serves the reference agent, and returns the exit
+/// code: for commands of other agents. `agent` makes it; a failure of [`usage_error`] has exit code 2.
+#[must_use]
+pub fn serve_agent<H: Handler>(
+    args: Serve,
+    agent: impl FnOnce() -> Result<H, Failure>,
+) -> ExitCode {
+    let log = match Log::start(&args.log) {
+        Ok(log) => log,
+        Err(failure) => return failed(&failure, None),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let served = runtime
+        .map_err(Failure::from)
+        .and_then(|runtime| runtime.block_on(async { serve_handler(agent()?, args).await }));
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failed(&failure, Some(log)),
+    }
+}
+
+/// Returns an error of whoever started the command.
+#[must_use]
+pub fn usage_error(message: impl Into<String>) -> Failure {
+    Box::new(usage::UsageError(message.into()))
 }
 
 async fn run(args: Args, log: Option<&Log>) -> Result<(), Failure> {
@@ -120,8 +150,11 @@ fn failed(failure: &Failure, log: Option<Log>) -> ExitCode {
 
 /// Writes a line to standard error, for the user of a command.
 fn note(text: &str) {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let program = std::path::Path::new(&program).file_stem();
+    let program = program.map_or("acp-server".into(), |name| name.to_string_lossy());
     // `eprintln!` would panic where nobody listens.
-    let _ = writeln!(std::io::stderr(), "acp-server: {text}");
+    let _ = writeln!(std::io::stderr(), "{program}: {text}");
 }
 
 async fn serve(args: Serve) -> Result<(), Failure> {

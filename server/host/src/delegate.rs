@@ -12,12 +12,12 @@ use acp_client::{
 };
 use acp_sdk::conversation::is_final;
 use acp_sdk::v1::{
-    ContentChunk, RequestPermissionOutcome, SessionUpdate, ToolCall, ToolCallContent, ToolCallId,
-    ToolCallUpdate,
+    ContentChunk, RequestPermissionOutcome, SessionId, SessionUpdate, ToolCall, ToolCallContent,
+    ToolCallId, ToolCallUpdate,
 };
 
 use acp_server::internal::session::{Ask, Reply};
-use acp_server::{Error, Result, Turn};
+use acp_server::{Child, Error, Result, Turn};
 
 /// Tool calls of another agent that are remembered; of more, the session sees nothing.
 const MOST_CALLS: usize = 10_000;
@@ -66,9 +66,41 @@ pub trait Delegate {
     ) -> impl Future<Output = Result<Outcome>> + Send
     where
         F: Future<Output = acp_client::Result<acp_client::Client>> + Send;
+
+    /// As [`delegate_with`](Self::delegate_with), in a child session with a title for people: the text and the
+    /// tool calls of the other agent are the child's, and not those of the session.
+    ///
+    /// # Errors
+    ///
+    /// As [`delegate`](Self::delegate), and [`Turn::child`].
+    fn delegate_to_child<F>(
+        &self,
+        title: impl Into<String> + Send,
+        connect: impl FnOnce(ClientBuilder) -> F + Send,
+        task: impl Into<String> + Send,
+    ) -> impl Future<Output = Result<Outcome>> + Send
+    where
+        F: Future<Output = acp_client::Result<acp_client::Client>> + Send;
 }
 
 impl Delegate for Turn {
+    async fn delegate_to_child<F>(
+        &self,
+        title: impl Into<String> + Send,
+        connect: impl FnOnce(ClientBuilder) -> F + Send,
+        task: impl Into<String> + Send,
+    ) -> Result<Outcome>
+    where
+        F: Future<Output = acp_client::Result<acp_client::Client>> + Send,
+    {
+        let task = task.into();
+        let child = self.child(title).await?;
+        child.send_task(task.as_str()).await?;
+        let outcome = run(self, Some(&child), connect, task).await?;
+        child.end(outcome.stop_reason.clone()).await?;
+        Ok(outcome)
+    }
+
     async fn delegate_with<F>(
         &self,
         connect: impl FnOnce(ClientBuilder) -> F + Send,
@@ -77,45 +109,61 @@ impl Delegate for Turn {
     where
         F: Future<Output = acp_client::Result<acp_client::Client>> + Send,
     {
-        let delegation = Arc::new(Delegation::new(self.clone()));
-        let to_user = ToUser(delegation.clone());
-        let builder = acp_client::Client::builder().permissions(to_user);
-        let opened = async {
-            let client = connect(builder).await?;
-            let session = client.new_session(self.session().cwd()).await?;
-            let turn = session.prompt(task).await?;
-            Ok::<_, acp_client::Error>((client, turn))
-        };
-        // Dropped while it starts, the agent is killed.
-        let (client, mut turn) = tokio::select! {
+        run(self, None, connect, task).await
+    }
+}
+
+/// Has a task done in a turn, or in a child session of it.
+async fn run<F>(
+    here: &Turn,
+    child: Option<&Child>,
+    connect: impl FnOnce(ClientBuilder) -> F + Send,
+    task: impl Into<Prompt> + Send,
+) -> Result<Outcome>
+where
+    F: Future<Output = acp_client::Result<acp_client::Client>> + Send,
+{
+    let delegation = Arc::new(Delegation::new(here.clone(), child));
+    let to_user = ToUser(delegation.clone());
+    let builder = acp_client::Client::builder().permissions(to_user);
+    let opened = async {
+        let client = connect(builder).await?;
+        let session = client.new_session(here.session().cwd()).await?;
+        let turn = session.prompt(task).await?;
+        Ok::<_, acp_client::Error>((client, turn))
+    };
+    // Dropped while it starts, the agent is killed.
+    let (client, mut turn) = tokio::select! {
+        biased;
+        () = here.cancelled() => return Err(Error::Cancelled),
+        opened = opened => opened.map_err(delegated)?,
+    };
+    let mut is_cancelled = false;
+    loop {
+        let event = tokio::select! {
             biased;
-            () = self.cancelled() => return Err(Error::Cancelled),
-            opened = opened => opened.map_err(delegated)?,
+            () = here.cancelled(), if !is_cancelled => {
+                is_cancelled = true;
+                turn.cancel();
+                continue;
+            }
+            event = turn.next() => event,
         };
-        let mut is_cancelled = false;
-        loop {
-            let event = tokio::select! {
-                biased;
-                () = self.cancelled(), if !is_cancelled => {
-                    is_cancelled = true;
-                    turn.cancel();
-                    continue;
-                }
-                event = turn.next() => event,
-            };
-            let Some(event) = event else { break };
-            if let Event::Update(update) = event.event
-                && let Some(update) = delegation.translate(update)
-            {
-                self.send(update).await?;
+        let Some(event) = event else { break };
+        if let Event::Update(update) = event.event
+            && let Some(update) = delegation.translate(update)
+        {
+            match child {
+                Some(child) => child.send(update).await?,
+                None => here.send(update).await?,
             }
         }
-        let outcome = turn.outcome().await.map_err(delegated);
-        delegation.end();
-        // The agent has a while to end by itself, for which nobody needs to wait.
-        tokio::spawn(async move { client.shutdown().await });
-        outcome
     }
+    let outcome = turn.outcome().await.map_err(delegated);
+    delegation.end();
+    // The agent has a while to end by itself, for which nobody needs to wait.
+    tokio::spawn(async move { client.shutdown().await });
+    outcome
 }
 
 fn delegated(error: acp_client::Error) -> Error {
@@ -125,6 +173,8 @@ fn delegated(error: acp_client::Error) -> Error {
 /// What one task of another agent is in the turn. Dropped, the tool calls that are open have failed.
 struct Delegation {
     turn: Turn,
+    /// The child session that does it.
+    child: Option<SessionId>,
     /// What the other agent's ids begin with here.
     prefix: String,
     /// The other agent's tool calls, and whether they are open.
@@ -132,9 +182,10 @@ struct Delegation {
 }
 
 impl Delegation {
-    fn new(turn: Turn) -> Self {
+    fn new(turn: Turn, child: Option<&Child>) -> Self {
         Self {
             prefix: turn.next_id("delegate"),
+            child: child.map(|child| child.id().clone()),
             turn,
             calls: Mutex::default(),
         }
@@ -199,8 +250,11 @@ impl Delegation {
         Some(false)
     }
 
-    /// Fails what is open.
+    /// Fails what is open. A child session does so by itself.
     fn end(&self) {
+        if self.child.is_some() {
+            return;
+        }
         let calls = std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner));
         for (id, _) in calls.into_iter().filter(|(_, is_open)| *is_open) {
             self.turn.fail_tool_call(&id);
@@ -237,7 +291,8 @@ impl Permissions for ToUser {
     async fn decide(&self, question: &PermissionRequest) -> acp_client::Decision {
         let turn = &self.0.turn;
         let mut request = question.complete();
-        request.session_id = turn.session().id().clone();
+        let session = self.0.child.as_ref().unwrap_or(turn.session().id());
+        request.session_id = session.clone();
         let call = &mut request.tool_call;
         call.tool_call_id = self.0.id(&call.tool_call_id);
         if let Some(content) = &mut call.content {

@@ -1,6 +1,7 @@
 //! An agent: a model, tools, and the loop between them.
 
 mod compaction;
+mod mcp;
 mod mode;
 mod steps;
 
@@ -10,7 +11,7 @@ use acp_sdk::v1::{
     PromptCapabilities, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelect,
     SessionConfigSelectOption, SessionConfigSelectOptions, StopReason,
 };
-use acp_server::{AgentInfo, Handler, HandlerResult, Opening, Settings, Turn};
+use acp_server::{AgentInfo, Handler, HandlerResult, Opening, Session, Settings, Turn};
 
 pub use mode::Mode;
 
@@ -43,6 +44,16 @@ pub struct Agent {
     retry: Retry,
     prices: Prices,
     undo: Option<Arc<dyn BeforeChange>>,
+    servers: acp_server_mcp::Options,
+    allowed: Option<Vec<String>>,
+}
+
+/// What an agent keeps of an open session.
+#[derive(Debug, Default)]
+pub struct AgentState {
+    context: Context,
+    /// The MCP servers of the client.
+    servers: acp_server_mcp::Servers,
 }
 
 impl Agent {
@@ -54,7 +65,7 @@ impl Agent {
             .with_embedded_context(true);
         let info = AgentInfo::new("acp-agent", env!("CARGO_PKG_VERSION"));
         Self {
-            info: info.title("ACP agent").prompt(prompt).steering(),
+            info: acp_server_mcp::advertise(info.title("ACP agent").prompt(prompt).steering()),
             models: vec![Arc::new(model)],
             instructions: String::new(),
             tools: ToolSet::new(),
@@ -63,6 +74,8 @@ impl Agent {
             retry: Retry::default(),
             prices: Prices::default(),
             undo: None,
+            servers: acp_server_mcp::Options::default(),
+            allowed: None,
         }
     }
 
@@ -100,22 +113,27 @@ impl Agent {
         tools.into_iter().fold(self, Self::tool)
     }
 
-    /// Leaves out the tools that are not named.
+    /// Leaves out the tools that are not named, those of MCP servers included.
     ///
     /// # Errors
     ///
-    /// If a name is that of no tool.
-    pub fn allowed_tools(mut self, names: &[String]) -> Result<Self, String> {
-        if let Some(unknown) = names.iter().find(|name| self.tools.get(name).is_none()) {
-            let known = self
-                .tools
-                .iter()
-                .map(|tool| tool.definition().name.as_str());
-            let known = known.collect::<Vec<_>>().join(", ");
+    /// If a name is that of no tool. Those of MCP servers, `SERVER__TOOL`, are known in a session only.
+    pub fn allowed_tools(mut self, names: Vec<String>) -> Result<Self, String> {
+        let is_unknown = |name: &&String| self.tools.get(name).is_none() && !name.contains("__");
+        if let Some(unknown) = names.iter().find(is_unknown) {
+            let known = self.tools.names();
             return Err(format!("there is no tool {unknown:?}; there are: {known}"));
         }
-        self.tools.keep(names);
+        self.tools.keep(&names);
+        self.allowed = Some(names);
         Ok(self)
+    }
+
+    /// Sets how MCP servers of clients are started and called.
+    #[must_use]
+    pub fn mcp(mut self, options: acp_server_mcp::Options) -> Self {
+        self.servers = options;
+        self
     }
 
     /// Sets the mode that sessions begin in (default: [`Mode::Ask`]).
@@ -155,19 +173,16 @@ impl Agent {
     }
 
     fn settings(&self) -> Settings {
-        let settings = Settings::new().modes(self.mode.state());
+        let first = self.models[0].name();
         let names = self.models.iter().map(|model| model.name());
         let options: Vec<_> = names
             .map(|name| SessionConfigSelectOption::new(name, name))
             .collect();
-        let [first, _, ..] = &*self.models else {
-            return settings;
-        };
         let options = SessionConfigSelectOptions::Ungrouped(options);
-        let select = SessionConfigSelect::new(first.name(), options);
-        let option = SessionConfigOption::new(MODEL, "Model", select)
-            .with_category(SessionConfigOptionCategory::Model);
-        settings.option(option)
+        let option =
+            SessionConfigOption::new(MODEL, "Model", SessionConfigSelect::new(first, options))
+                .with_category(SessionConfigOptionCategory::Model);
+        Settings::new().modes(self.mode.state()).option(option)
     }
 
     /// Returns the model that the user has selected.
@@ -180,19 +195,25 @@ impl Agent {
 }
 
 impl Handler for Agent {
-    type State = Context;
+    type State = AgentState;
 
-    async fn prompt(&self, context: &mut Context, turn: Turn) -> HandlerResult<StopReason> {
-        steps::run(self, context, turn).await
+    async fn prompt(&self, state: &mut AgentState, turn: Turn) -> HandlerResult<StopReason> {
+        steps::run(self, state, turn).await
     }
 
     fn info(&self) -> AgentInfo {
         self.info.clone()
     }
 
-    async fn open(&self, context: &mut Context, opening: &Opening) -> HandlerResult<Settings> {
-        context.catch_up(&opening.session).await?;
+    async fn open(&self, state: &mut AgentState, opening: &Opening) -> HandlerResult<Settings> {
+        let session = &opening.session;
+        state.context.catch_up(session).await?;
+        state.servers = acp_server_mcp::Servers::connect(session, &self.servers).await;
         Ok(self.settings())
+    }
+
+    async fn close(&self, state: AgentState, _: &Session) {
+        state.servers.close().await;
     }
 }
 

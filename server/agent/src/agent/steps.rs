@@ -1,6 +1,5 @@
 //! A turn: requests to the model and calls of tools, until the model has nothing more to do.
 
-
 use acp_sdk::Meta;
 use acp_sdk::v1::{
     ContentBlock, ContentChunk, SessionUpdate, StopReason, TextContent, UsageUpdate,
@@ -9,7 +8,7 @@ use acp_server::{HandlerError, HandlerResult, Turn};
 use futures_util::StreamExt;
 use serde_json::json;
 
-use super::{Agent, Mode, compaction};
+use super::{Agent, AgentState, Mode, compaction};
 use crate::context::Context;
 use crate::model::{Delta, ErrorKind, Model, ModelError, Request, Stopped, Tokens, ToolUse};
 use crate::tool::Run;
@@ -50,9 +49,10 @@ impl From<Unanswered> for HandlerError {
 /// Why the model did not answer, or what the session fails with.
 pub(super) async fn run(
     agent: &Agent,
-    context: &mut Context,
+    state: &mut AgentState,
     turn: Turn,
 ) -> HandlerResult<StopReason> {
+    let AgentState { context, servers } = state;
     let mut tokens = Tokens::default();
     let mut compacted = false;
     for _ in 0..agent.most_steps {
@@ -66,10 +66,11 @@ pub(super) async fn run(
         if compaction::is_due(context, model) {
             compaction::compact(agent, context, &turn, model).await?;
         }
+        let tools = agent.tools_with(servers);
         let request = Request {
             instructions: agent.instructions.clone(),
             messages: context.messages(),
-            tools: agent.tools.offered(mode),
+            tools: tools.offered(mode),
         };
         let answered = match answer(agent, &turn, model, &request).await {
             Ok(answered) => answered,
@@ -99,7 +100,7 @@ pub(super) async fn run(
         let run = Run {
             turn: &turn,
             mode,
-            tools: &agent.tools,
+            tools: &tools,
             undo: agent.undo.clone(),
         };
         run.all(answered.uses).await?;

@@ -139,11 +139,10 @@ impl Tool {
     where
         F: Future<Output = ToolOutcome> + Send + 'static,
     {
-        let name = definition.name.as_str();
-        let is_valid = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         assert!(
-            (1..=64).contains(&name.len()) && name.chars().all(is_valid),
-            "a tool is called {name:?}: a name has 1 to 64 letters, digits, `_` and `-`"
+            is_name(&definition.name),
+            "a tool is called {:?}: a name has {NAMES}",
+            definition.name
         );
         Self {
             definition,
@@ -219,6 +218,15 @@ impl Tool {
     pub fn risk_of(&self) -> Risk {
         self.risk
     }
+}
+
+/// What names of tools are made of.
+pub(crate) const NAMES: &str = "1 to 64 letters, digits, `_` and `-`";
+
+/// Returns whether models accept the name of a tool.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    (1..=64).contains(&name.len()) && name.chars().all(is_valid)
 }
 
 /// The JSON Schema of a type, without what models have no use for.

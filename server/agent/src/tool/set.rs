@@ -49,6 +49,12 @@ impl ToolSet {
         self.0.iter()
     }
 
+    /// Returns the names, for people and models.
+    pub(crate) fn names(&self) -> String {
+        let names = self.iter().map(|tool| tool.definition.name.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    }
+
     /// Returns what the model may call in a mode.
     pub(crate) fn offered(&self, mode: Mode) -> Vec<Definition> {
         let tools = self.iter().filter(|tool| mode.offers(tool.risk));
@@ -134,8 +140,7 @@ impl Run<'_> {
                 return finish(&call, Err(ToolError::Failed(reason)), 0).await;
             }
             None => {
-                let names = self.tools.iter().map(|tool| tool.definition.name.as_str());
-                let names = names.collect::<Vec<_>>().join(", ");
+                let names = self.tools.names();
                 let reason = format!("there is no tool `{}`; there are: {names}", used.name);
                 return finish(&call, Err(ToolError::Failed(reason)), 0).await;
             }
