@@ -495,6 +495,242 @@ runtime::string_enum!(SteerRefusal {
     ..Unknown
 });
 
+/// `_acp-sdk/session/undo` restores the files that the newest turn has changed.
+///
+/// For agents that advertise `session.undo`. The conversation stays as it is. Fails while a
+/// turn is running, and when there is nothing to undo.
+///
+/// Handled by [`AgentExtension::undo_session`], sent by [`AgentHandleExt::undo_session`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UndoSessionRequest {
+    /// Session whose files are restored.
+    pub session_id: SessionId,
+    /// Whether files that somebody else has changed since are overwritten, and those that
+    /// cannot be restored are left out. Default: no file is touched then.
+    pub force: Option<bool>,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl UndoSessionRequest {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(session_id: impl Into<SessionId>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            force: None,
+            meta: None,
+        }
+    }
+
+    /// Sets [`force`](Self::force).
+    #[must_use]
+    pub fn with_force(mut self, force: impl Into<Option<bool>>) -> Self {
+        self.force = force.into();
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(UndoSessionRequest {
+    session_id "sessionId": SessionId = required,
+    force "force": Option<bool> = optional,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Response to `_acp-sdk/session/undo`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndoSessionResponse(pub TurnRestoration);
+
+runtime::wrapper!(UndoSessionResponse, TurnRestoration, members);
+
+/// `_acp-sdk/session/redo` restores the files that the latest undo has replaced.
+///
+/// For agents that advertise `session.undo`. The next turn ends the possibility. Fails
+/// while a turn is running, and when there is nothing to redo.
+///
+/// Handled by [`AgentExtension::redo_session`], sent by [`AgentHandleExt::redo_session`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RedoSessionRequest {
+    /// Session whose files are restored.
+    pub session_id: SessionId,
+    /// Whether files that somebody else has changed since are overwritten, and those that
+    /// cannot be restored are left out. Default: no file is touched then.
+    pub force: Option<bool>,
+    /// Extension data outside the protocol; receivers ignore unknown keys.
+    pub meta: Option<Meta>,
+}
+
+impl RedoSessionRequest {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(session_id: impl Into<SessionId>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            force: None,
+            meta: None,
+        }
+    }
+
+    /// Sets [`force`](Self::force).
+    #[must_use]
+    pub fn with_force(mut self, force: impl Into<Option<bool>>) -> Self {
+        self.force = force.into();
+        self
+    }
+
+    /// Sets [`meta`](Self::meta).
+    #[must_use]
+    pub fn with_meta<M>(mut self, meta: impl IntoOption<Meta, M>) -> Self {
+        self.meta = meta.into_option();
+        self
+    }
+}
+
+runtime::members!(RedoSessionRequest {
+    session_id "sessionId": SessionId = required,
+    force "force": Option<bool> = optional,
+    meta "_meta": Option<Meta> = optional + or_default,
+});
+
+/// Response to `_acp-sdk/session/redo`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedoSessionResponse(pub TurnRestoration);
+
+runtime::wrapper!(RedoSessionResponse, TurnRestoration, members);
+
+/// Result of undoing or redoing a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TurnRestoration {
+    /// Turn that was undone or redone, as the agent names it.
+    pub turn: Option<String>,
+    /// Whether the turn counts as undone or redone now. If not, the request can be repeated,
+    /// also with `force`.
+    pub applied: bool,
+    /// Files of the turn, in the order in which it changed them.
+    pub files: Vec<RestoredFile>,
+    /// Number of turns that can be undone now.
+    pub undoable: u64,
+    /// Number of turns that can be redone now.
+    pub redoable: u64,
+}
+
+impl TurnRestoration {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(
+        applied: bool,
+        files: Vec<RestoredFile>,
+        undoable: u64,
+        redoable: u64,
+    ) -> Self {
+        Self {
+            turn: None,
+            applied,
+            files,
+            undoable,
+            redoable,
+        }
+    }
+
+    /// Sets [`turn`](Self::turn).
+    #[must_use]
+    pub fn with_turn<M>(mut self, turn: impl IntoOption<String, M>) -> Self {
+        self.turn = turn.into_option();
+        self
+    }
+}
+
+runtime::members!(TurnRestoration {
+    turn "turn": Option<String> = optional,
+    applied "applied": bool = required,
+    files "files": Vec<RestoredFile> = required,
+    undoable "undoable": u64 = required,
+    redoable "redoable": u64 = required,
+});
+
+/// File of a turn that was undone or redone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RestoredFile {
+    /// Absolute path of the file.
+    pub path: String,
+    /// What happened to the file.
+    pub outcome: RestorationOutcome,
+    /// Reason why it was not restored, for people.
+    pub reason: Option<String>,
+}
+
+impl RestoredFile {
+    /// Creates the value from its required fields.
+    #[must_use]
+    pub fn new(path: impl Into<String>, outcome: impl Into<RestorationOutcome>) -> Self {
+        Self {
+            path: path.into(),
+            outcome: outcome.into(),
+            reason: None,
+        }
+    }
+
+    /// Sets [`reason`](Self::reason).
+    #[must_use]
+    pub fn with_reason<M>(mut self, reason: impl IntoOption<String, M>) -> Self {
+        self.reason = reason.into_option();
+        self
+    }
+}
+
+runtime::members!(RestoredFile {
+    path "path": String = required,
+    outcome "outcome": RestorationOutcome = required,
+    reason "reason": Option<String> = optional,
+});
+
+/// What happened to a file of a turn that was undone or redone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RestorationOutcome {
+    /// It is what it was.
+    Restored,
+    /// It does not exist, as before.
+    Removed,
+    /// It was that already.
+    Unchanged,
+    /// It was restored over a change of somebody else, which the opposite request brings back.
+    Overwritten,
+    /// Somebody else has changed it since, so it was not touched.
+    Conflict,
+    /// The agent keeps no former content of it, so it was not touched.
+    Left,
+    /// It could not be restored.
+    Failed,
+    /// It was not touched because of another file.
+    Pending,
+    /// Any other value, unchanged.
+    Unknown(String),
+}
+
+runtime::string_enum!(RestorationOutcome {
+    Restored = "restored",
+    Removed = "removed",
+    Unchanged = "unchanged",
+    Overwritten = "overwritten",
+    Conflict = "conflict",
+    Left = "left",
+    Failed = "failed",
+    Pending = "pending",
+    ..Unknown
+});
+
 /// `_acp-sdk/session/prompt_result` waits for the answer to an earlier prompt, such as one
 /// of a lost connection.
 ///
@@ -612,6 +848,18 @@ impl Params for SteerSessionRequest {
     }
 }
 
+impl Params for UndoSessionRequest {
+    fn session_id(&self) -> Option<&str> {
+        Some(self.session_id.as_ref())
+    }
+}
+
+impl Params for RedoSessionRequest {
+    fn session_id(&self) -> Option<&str> {
+        Some(self.session_id.as_ref())
+    }
+}
+
 impl Params for PromptResultRequest {
     fn session_id(&self) -> Option<&str> {
         Some(self.session_id.as_ref())
@@ -683,6 +931,36 @@ pub mod methods {
         type Result = super::SteerSessionResponse;
     }
 
+    /// `_acp-sdk/session/undo` restores the files that the newest turn has changed.
+    ///
+    /// For agents that advertise `session.undo`. The conversation stays as it is. Fails while a
+    /// turn is running, and when there is nothing to undo.
+    ///
+    /// Method `_acp-sdk/session/undo`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct UndoSession;
+
+    impl runtime::Method for UndoSession {
+        const NAME: &'static str = "_acp-sdk/session/undo";
+        type Params = super::UndoSessionRequest;
+        type Result = super::UndoSessionResponse;
+    }
+
+    /// `_acp-sdk/session/redo` restores the files that the latest undo has replaced.
+    ///
+    /// For agents that advertise `session.undo`. The next turn ends the possibility. Fails
+    /// while a turn is running, and when there is nothing to redo.
+    ///
+    /// Method `_acp-sdk/session/redo`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct RedoSession;
+
+    impl runtime::Method for RedoSession {
+        const NAME: &'static str = "_acp-sdk/session/redo";
+        type Params = super::RedoSessionRequest;
+        type Result = super::RedoSessionResponse;
+    }
+
     /// `_acp-sdk/session/prompt_result` waits for the answer to an earlier prompt, such as one
     /// of a lost connection.
     ///
@@ -751,6 +1029,36 @@ pub trait AgentExtension: Send + Sync + 'static {
         runtime::unsupported::<methods::SteerSession>()
     }
 
+    /// `_acp-sdk/session/undo` restores the files that the newest turn has changed.
+    ///
+    /// For agents that advertise `session.undo`. The conversation stays as it is. Fails while a
+    /// turn is running, and when there is nothing to undo.
+    ///
+    /// Method `_acp-sdk/session/undo`.
+    fn undo_session(
+        &self,
+        ctx: &AgentContext,
+        req: UndoSessionRequest,
+    ) -> impl Future<Output = runtime::HandlerResult<UndoSessionResponse>> + Send {
+        let _ = (ctx, req);
+        runtime::unsupported::<methods::UndoSession>()
+    }
+
+    /// `_acp-sdk/session/redo` restores the files that the latest undo has replaced.
+    ///
+    /// For agents that advertise `session.undo`. The next turn ends the possibility. Fails
+    /// while a turn is running, and when there is nothing to redo.
+    ///
+    /// Method `_acp-sdk/session/redo`.
+    fn redo_session(
+        &self,
+        ctx: &AgentContext,
+        req: RedoSessionRequest,
+    ) -> impl Future<Output = runtime::HandlerResult<RedoSessionResponse>> + Send {
+        let _ = (ctx, req);
+        runtime::unsupported::<methods::RedoSession>()
+    }
+
     /// `_acp-sdk/session/prompt_result` waits for the answer to an earlier prompt, such as one
     /// of a lost connection.
     ///
@@ -814,6 +1122,34 @@ pub trait AgentHandleExt {
         req: SteerSessionRequest,
     ) -> impl Future<Output = runtime::Result<SteerSessionResponse>> + Send;
 
+    /// `_acp-sdk/session/undo` restores the files that the newest turn has changed.
+    ///
+    /// For agents that advertise `session.undo`. The conversation stays as it is. Fails while a
+    /// turn is running, and when there is nothing to undo.
+    ///
+    /// Method `_acp-sdk/session/undo`.
+    ///
+    /// # Errors
+    /// Fails when the peer answers with an error or the connection closes.
+    fn undo_session(
+        &self,
+        req: UndoSessionRequest,
+    ) -> impl Future<Output = runtime::Result<UndoSessionResponse>> + Send;
+
+    /// `_acp-sdk/session/redo` restores the files that the latest undo has replaced.
+    ///
+    /// For agents that advertise `session.undo`. The next turn ends the possibility. Fails
+    /// while a turn is running, and when there is nothing to redo.
+    ///
+    /// Method `_acp-sdk/session/redo`.
+    ///
+    /// # Errors
+    /// Fails when the peer answers with an error or the connection closes.
+    fn redo_session(
+        &self,
+        req: RedoSessionRequest,
+    ) -> impl Future<Output = runtime::Result<RedoSessionResponse>> + Send;
+
     /// `_acp-sdk/session/prompt_result` waits for the answer to an earlier prompt, such as one
     /// of a lost connection.
     ///
@@ -850,6 +1186,20 @@ impl AgentHandleExt for AgentHandle {
         req: SteerSessionRequest,
     ) -> runtime::Result<SteerSessionResponse> {
         self.peer().call::<methods::SteerSession>(&req).await
+    }
+
+    async fn undo_session(
+        &self,
+        req: UndoSessionRequest,
+    ) -> runtime::Result<UndoSessionResponse> {
+        self.peer().call::<methods::UndoSession>(&req).await
+    }
+
+    async fn redo_session(
+        &self,
+        req: RedoSessionRequest,
+    ) -> runtime::Result<RedoSessionResponse> {
+        self.peer().call::<methods::RedoSession>(&req).await
     }
 
     async fn prompt_result(
@@ -914,6 +1264,20 @@ impl<T: AgentExtension> Service for AgentExtensionService<T> {
                 request
                     .answer(move |ctx, params| async move {
                         T::steer_session(&handler, &AgentContext::new(ctx), params).await
+                    })
+            }
+            "_acp-sdk/session/undo" => {
+                let handler = Arc::clone(&self.handler);
+                request
+                    .answer(move |ctx, params| async move {
+                        T::undo_session(&handler, &AgentContext::new(ctx), params).await
+                    })
+            }
+            "_acp-sdk/session/redo" => {
+                let handler = Arc::clone(&self.handler);
+                request
+                    .answer(move |ctx, params| async move {
+                        T::redo_session(&handler, &AgentContext::new(ctx), params).await
                     })
             }
             "_acp-sdk/session/prompt_result" => {
@@ -1093,6 +1457,17 @@ pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
             },
         },
         runtime::MethodMasking {
+            method: "_acp-sdk/session/redo",
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<RedoSessionRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<RedoSessionResponse as runtime::Described>::descriptor],
+            },
+        },
+        runtime::MethodMasking {
             method: "_acp-sdk/session/resume",
             params: runtime::PayloadMasking {
                 visible: runtime::Visible::Members,
@@ -1138,6 +1513,17 @@ pub static MASKING: runtime::MaskingRules = runtime::MaskingRules {
                 types: &[<SteerSessionResponse as runtime::Described>::descriptor],
             },
         },
+        runtime::MethodMasking {
+            method: "_acp-sdk/session/undo",
+            params: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<UndoSessionRequest as runtime::Described>::descriptor],
+            },
+            result: runtime::PayloadMasking {
+                visible: runtime::Visible::Members,
+                types: &[<UndoSessionResponse as runtime::Described>::descriptor],
+            },
+        },
     ],
 };
 
@@ -1149,6 +1535,15 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             scope: runtime::Scope::Session,
             access: runtime::AccessRight::Reader,
             retry: runtime::Retry::Safe,
+            joins: runtime::Attachment::Keeps,
+            login: None,
+            capability: None,
+        },
+        runtime::MethodFacts {
+            name: "_acp-sdk/session/redo",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
             capability: None,
@@ -1176,6 +1571,15 @@ pub static AGENT_METHODS: runtime::MethodTable = runtime::MethodTable::new(
             scope: runtime::Scope::Session,
             access: runtime::AccessRight::Session,
             retry: runtime::Retry::Keyed,
+            joins: runtime::Attachment::Keeps,
+            login: None,
+            capability: None,
+        },
+        runtime::MethodFacts {
+            name: "_acp-sdk/session/undo",
+            scope: runtime::Scope::Session,
+            access: runtime::AccessRight::Session,
+            retry: runtime::Retry::Never,
             joins: runtime::Attachment::Keeps,
             login: None,
             capability: None,

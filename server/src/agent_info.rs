@@ -37,6 +37,8 @@ pub struct AgentInfo {
     /// Whether turns take input while they run: the handler calls [`Turn::steered`](crate::Turn::steered)
     /// (default: no).
     pub steering: bool,
+    /// Whether turns can be undone and redone, by [`Handler::undo`](crate::Handler::undo) (default: no).
+    pub undo: bool,
     /// Whether users can log out (default: if there are methods to authenticate).
     pub logout: Option<bool>,
     /// `_meta` of the capabilities (default: none). The member `acp-sdk` is the server's.
@@ -57,6 +59,7 @@ impl AgentInfo {
             auth_methods: Vec::new(),
             auth_required: false,
             steering: false,
+            undo: false,
             logout: None,
             meta: None,
             test_prompts: Vec::new(),
@@ -113,6 +116,13 @@ impl AgentInfo {
     #[must_use]
     pub fn steering(mut self) -> Self {
         self.steering = true;
+        self
+    }
+
+    /// Declares that turns can be undone and redone, by [`Handler::undo`](crate::Handler::undo).
+    #[must_use]
+    pub fn undo(mut self) -> Self {
+        self.undo = true;
         self
     }
 

@@ -3,11 +3,16 @@
 use std::any::Any;
 use std::pin::Pin;
 
+use acp_sdk::extensions::TurnRestoration;
+use acp_sdk::extensions::methods::{RedoSession, UndoSession};
+use acp_sdk::runtime::Method as _;
 use acp_sdk::v1::StopReason;
 use acp_sdk::{Context, HandlerError, HandlerResult, Json};
 
 use crate::store::SessionRecord;
-use crate::{AgentInfo, Login, Opening, Session, Settings, SettingsChange, Turn};
+use crate::{
+    AgentInfo, Login, Opening, Session, Settings, SettingsChange, Turn, UndoDirection, UndoRequest,
+};
 
 /// An agent: what it does with a prompt.
 ///
@@ -100,6 +105,26 @@ pub trait Handler: Send + Sync + 'static {
         async { Ok(()) }
     }
 
+    /// Undoes or redoes what a turn changed in files. Called only if [`info`](Self::info)
+    /// [declares](AgentInfo::undo) it, also while a turn is running.
+    ///
+    /// # Errors
+    ///
+    /// Becomes the error of the request: -32600 while a turn is running and when there is nothing to
+    /// restore.
+    fn undo(
+        &self,
+        session: &Session,
+        request: UndoRequest,
+    ) -> impl Future<Output = HandlerResult<TurnRestoration>> + Send {
+        let _ = session;
+        let error = HandlerError::method_not_found(match request.direction {
+            UndoDirection::Undo => UndoSession::NAME,
+            UndoDirection::Redo => RedoSession::NAME,
+        });
+        async { Err(error) }
+    }
+
     /// Authenticates the user of one client with a method of [`info`](Self::info). The user can be asked for
     /// something meanwhile.
     ///
@@ -178,6 +203,12 @@ pub(crate) trait AnyHandler: Send + Sync {
         change: &'a SettingsChange,
     ) -> BoxFuture<'a, HandlerResult<()>>;
 
+    fn undo<'a>(
+        &'a self,
+        session: &'a Session,
+        request: UndoRequest,
+    ) -> BoxFuture<'a, HandlerResult<TurnRestoration>>;
+
     fn authenticate<'a>(&'a self, login: &'a Login) -> BoxFuture<'a, HandlerResult<()>>;
 
     fn logout(&self) -> BoxFuture<'_, HandlerResult<()>>;
@@ -242,6 +273,14 @@ impl<H: Handler> AnyHandler for H {
         change: &'a SettingsChange,
     ) -> BoxFuture<'a, HandlerResult<()>> {
         Box::pin(Handler::settings_change(self, session, change))
+    }
+
+    fn undo<'a>(
+        &'a self,
+        session: &'a Session,
+        request: UndoRequest,
+    ) -> BoxFuture<'a, HandlerResult<TurnRestoration>> {
+        Box::pin(Handler::undo(self, session, request))
     }
 
     fn authenticate<'a>(&'a self, login: &'a Login) -> BoxFuture<'a, HandlerResult<()>> {

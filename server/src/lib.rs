@@ -82,7 +82,7 @@ pub use server::{Link, NextSession, Server, ServerBuilder, Statistics, StoredSes
 pub use session::{
     DecidePermissions, DecidedPermission, Events, History, InitialSettings, Input, Opening,
     OpeningKind, PendingPermission, Phase, PromptHandle, Received, Session, Settings,
-    SettingsChange, Steered,
+    SettingsChange, Steered, UndoDirection, UndoRequest,
 };
 pub use turn::{
     Child, CommandOutput, Decision, Elicitation, Exit, FormValues, NewToolCall, Terminal, ToolCall,

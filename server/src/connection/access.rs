@@ -216,6 +216,8 @@ mod tests {
             ("_acp-sdk/session/state", true),
             ("_acp-sdk/session/prompt_result", true),
             ("$/cancel_request", true),
+            ("_acp-sdk/session/undo", false),
+            ("_acp-sdk/session/redo", false),
             ("session/new", false),
             ("session/prompt", false),
             ("session/cancel", false),

@@ -1,11 +1,14 @@
-//! Methods of our own: `_acp-sdk/session/resume`, `state`, `prompt_result` and `steer`, and `session/fork`,
-//! a proposal that the protocol's version 1 does not contain yet.
+//! Methods of our own, `_acp-sdk/session/…`, and `session/fork`, a proposal that the protocol's version 1
+//! does not contain yet.
 
-use acp_sdk::extensions::methods::{PromptResult, ResumeEvents, SessionState, SteerSession};
+use acp_sdk::extensions::methods::{
+    PromptResult, RedoSession, ResumeEvents, SessionState, SteerSession, UndoSession,
+};
 use acp_sdk::extensions::{
-    PromptResultRequest, PromptResultResponse, ResumeEventsRequest, ResumeEventsResponse,
-    SessionStateRequest, SessionStateResponse, SteerFallback, SteerSessionRequest,
-    SteerSessionResponse,
+    PromptResultRequest, PromptResultResponse, RedoSessionRequest, RedoSessionResponse,
+    ResumeEventsRequest, ResumeEventsResponse, SessionStateRequest, SessionStateResponse,
+    SteerFallback, SteerSessionRequest, SteerSessionResponse, TurnRestoration, UndoSessionRequest,
+    UndoSessionResponse,
 };
 use acp_sdk::runtime::Method;
 use acp_sdk::v1::{AgentContext, SessionId};
@@ -18,7 +21,7 @@ use super::requests;
 use super::v1::{ServerConnection, refused, store_failed};
 use crate::server::Joining;
 use crate::session::{Input, Steered, Steering};
-use crate::{AgentInfo, Session};
+use crate::{AgentInfo, Session, UndoDirection, UndoRequest};
 
 /// Returns what `agentCapabilities._meta` advertises, with that of the handler.
 pub(super) fn advertised(info: &AgentInfo) -> Meta {
@@ -30,6 +33,9 @@ pub(super) fn advertised(info: &AgentInfo) -> Meta {
     });
     if info.steering {
         ours["session"]["steer"] = true.into();
+    }
+    if info.undo {
+        ours["session"]["undo"] = true.into();
     }
     let meta = info.meta.clone().unwrap_or_default();
     meta.with("acp-sdk", &ours)
@@ -73,6 +79,22 @@ pub(super) async fn request(
         SteerSession::NAME => {
             let steer = |params| steer(connection, ctx, params);
             answered::<SteerSession, _>(params, steer).await
+        }
+        UndoSession::NAME => {
+            let undo = |params: UndoSessionRequest| async move {
+                let (session, force) = (params.session_id, params.force);
+                let restored = restore(connection, &session, UndoDirection::Undo, force);
+                restored.await.map(UndoSessionResponse)
+            };
+            answered::<UndoSession, _>(params, undo).await
+        }
+        RedoSession::NAME => {
+            let redo = |params: RedoSessionRequest| async move {
+                let (session, force) = (params.session_id, params.force);
+                let restored = restore(connection, &session, UndoDirection::Redo, force);
+                restored.await.map(RedoSessionResponse)
+            };
+            answered::<RedoSession, _>(params, redo).await
         }
         "session/fork" => fork(connection, ctx, params).await,
         _ => return None,
@@ -203,6 +225,17 @@ async fn steer(
         Steered::Refused(reason) => response = response.with_reason(reason),
     }
     Ok(response)
+}
+
+async fn restore(
+    connection: &ServerConnection,
+    session: &SessionId,
+    direction: UndoDirection,
+    force: Option<bool>,
+) -> HandlerResult<TurnRestoration> {
+    let (session, _) = connection.attached(session).await?;
+    let request = UndoRequest::new(direction).with_force(force.unwrap_or_default());
+    session.undo(request).await
 }
 
 #[derive(Deserialize)]

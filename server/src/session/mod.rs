@@ -17,6 +17,7 @@ pub(crate) mod runner;
 mod settings;
 mod steering;
 mod turns;
+mod undo;
 mod updates;
 
 pub use audit::Answerer;
@@ -39,6 +40,7 @@ pub use settings::current_value;
 pub use settings::{Settings, SettingsChange};
 pub(crate) use steering::Steering;
 pub(crate) use turns::TurnEvents;
+pub use undo::{UndoDirection, UndoRequest};
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;

@@ -10,6 +10,7 @@ mod resuming;
 mod room;
 mod state;
 mod steering;
+mod undoing;
 
 use acp_sdk::v1::*;
 use acp_sdk::{Json, RunningConnection};
