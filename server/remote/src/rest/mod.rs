@@ -30,6 +30,7 @@ mod stream;
 mod summary;
 mod transcript;
 mod turns;
+mod undo;
 mod usage;
 mod wanted;
 

@@ -3,6 +3,7 @@
 //! Those of Otter's code (`/session…`) and those that Otter's document adds (`/sessions…`) are over the
 //! same operations.
 
+use acp_server::UndoDirection;
 use utoipa::openapi::HttpMethod::{Delete, Get, Post};
 use utoipa::openapi::Required::{False, True};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -17,6 +18,7 @@ use super::turns::{AcceptedMessage, AcceptedTurn, CancelQuery, Message, NewTurn}
 use super::wanted::{KeyHeader, PromptHeaders, WaitQuery};
 use super::{
     agent, approve, commands, cost, events, runs, sessions, share, short, steer, transcript, turns,
+    undo,
 };
 use crate::health::Health;
 
@@ -115,6 +117,16 @@ pub(super) fn all() -> Vec<Route> {
             .answers::<steer::SteeredTurn>(202, "It is a prompt that waits")
             .refuses(400, "`missing_prompt`, or no JSON object")
             .refuses(409, "`no_turn`, `turn_ended`, `cancelled` or `not_supported`: it was not used"),
+        restore("/sessions/{id}/undo", UndoDirection::Undo).about(
+            "sessions",
+            "undo_turn",
+            "Restores the files that the newest turn has changed. The conversation stays as it is.",
+        ),
+        restore("/sessions/{id}/redo", UndoDirection::Redo).about(
+            "sessions",
+            "redo_turn",
+            "Restores the files that the latest undo has replaced.",
+        ),
         cancel("/sessions/{id}/cancel").about("sessions", "cancel_turn", CANCEL),
         Route::new(Post, "/sessions/{id}/close", Right::WriteSession, turns::close_session)
             .about(
@@ -220,6 +232,18 @@ fn cancel(path: &'static str) -> Route {
         .answers_nothing(204, "The turns will end with the stop reason `cancelled`")
         .refuses(400, "`invalid_query`")
         .refuses(403, "`forbidden`: `all` needs the server's token")
+}
+
+fn restore(path: &'static str, direction: UndoDirection) -> Route {
+    let handler = move |rest, caller, id, how| undo::restore(direction, rest, caller, id, how);
+    Route::new(Post, path, Right::WriteSession, handler)
+        .body::<undo::Restoring>(False)
+        .answers::<undo::Restored>(200, "What happened to the files")
+        .answers::<undo::Restored>(
+            409,
+            "`not_applied`: what stands in the way; or `not_possible`: there is nothing to restore or a turn \
+             is running, or `not_supported`",
+        )
 }
 
 /// A route that takes a prompt for a session.

@@ -11,6 +11,7 @@ mod routes;
 mod runs;
 mod steer;
 mod transcript;
+mod undo;
 mod wait;
 
 use acp_reference_agent::Reference;

@@ -87,6 +87,8 @@ async fn unknown_sessions_routes_and_methods_are_refused_in_json() {
         ("DELETE", "/sessions/none"),
         ("POST", "/sessions/none/turns"),
         ("POST", "/sessions/none/steer"),
+        ("POST", "/sessions/none/undo"),
+        ("POST", "/sessions/none/redo"),
         ("POST", "/sessions/none/cancel"),
         ("GET", "/sessions/none/events"),
         ("GET", "/sessions/none/transcript"),
