@@ -25,6 +25,7 @@ fn has_test(workspace: &Path, package: &str, module: &str, test: &str) -> bool {
         "conformance" => &["conformance", "conformance/cli"],
         "server" => &[
             "server",
+            "server/agent",
             "server/cli",
             "server/dialects",
             "server/host",

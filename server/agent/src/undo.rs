@@ -1,1 +1,0 @@
-//! Undo and redo of what turns changed in files.
