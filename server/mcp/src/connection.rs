@@ -11,13 +11,13 @@ use rmcp::model::{
 };
 use rmcp::service::{ClientInitializeError, Peer, RunningService, ServiceError};
 use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::streamable_http_client::HttpStatusError;
 use rmcp::{RoleClient, ServiceExt as _};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
+use crate::http::{self, FaultKind};
 use crate::wire::{Lines, Watched, Wire};
-use crate::{McpTool, Options, http, stdio};
+use crate::{McpTool, Options, stdio};
 
 /// Time for a server over stdio to read a message.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -114,12 +114,9 @@ impl<'a> Connection<'a> {
                 self.service = Some(service);
                 Ok(())
             }
-            Ok(Err(error)) => Err(OpenError {
-                is_final: is_refused(&error),
-                reason: match self.reason().await {
-                    Some(reason) => reason,
-                    None => format!("failed to initialize: {error}"),
-                },
+            Ok(Err(error)) => Err(match self.reason().await {
+                Some(reason) => OpenError::is_final(reason),
+                None => initialize_error(&error),
             }),
             Err(_) => {
                 let after = options.start_timeout;
@@ -267,19 +264,20 @@ fn config(origin: &Origin, options: &Options) -> ClientConfig {
     ClientConfig::new(capabilities, Implementation::new(name, version))
 }
 
-/// Returns whether the server has refused this client, by an answer or a status of HTTP.
-fn is_refused(error: &ClientInitializeError) -> bool {
-    let source = match error {
-        ClientInitializeError::TransportError { error, .. } => error.error.as_ref(),
-        ClientInitializeError::ConnectionClosed(_) => return true,
-        _ => return !matches!(error, ClientInitializeError::Cancelled),
-    };
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(source);
-    while let Some(current) = source {
-        if let Some(status) = current.downcast_ref::<HttpStatusError>() {
-            return (400..500).contains(&status.status) && status.status != 429;
+/// Returns why a connection could not be initialized.
+fn initialize_error(error: &ClientInitializeError) -> OpenError {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => {
+            let fault = http::fault(error);
+            OpenError {
+                reason: fault.reason,
+                is_final: fault.kind == FaultKind::Refused,
+            }
         }
-        source = current.source();
+        ClientInitializeError::ConnectionClosed(_) => OpenError {
+            reason: "closed the connection before it was initialized".to_owned(),
+            is_final: false,
+        },
+        other => OpenError::is_final(format!("failed to initialize: {other}")),
     }
-    error.is_authorization_required()
 }

@@ -1,16 +1,20 @@
 //! Servers behind URLs, over streamable HTTP.
 
 use std::collections::HashMap;
+use std::error::Error as _;
 
 use ::http::{HeaderName, HeaderValue};
 use acp_client::internal::http_client;
 use acp_sdk::v1::McpServerHttp;
 use reqwest::redirect::Policy;
-use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
+use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 
 use crate::Options;
 use crate::connection::OpenError;
+use crate::wire::SendError;
 
 /// Maximum number of redirects of a request.
 const MAX_REDIRECTS: usize = 10;
@@ -57,4 +61,63 @@ pub(crate) fn transport(
         .max_sse_event_size(options.max_message_bytes)
         .max_json_response_size(options.max_message_bytes);
     Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+/// Why a message could not be sent.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// Follows the server's name.
+    pub(crate) reason: String,
+    pub(crate) kind: FaultKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FaultKind {
+    /// There is no connection to the server.
+    Unreachable,
+    /// The server does not accept this client.
+    Refused,
+    /// Other messages may be accepted.
+    Other,
+}
+
+/// Returns why a message could not be sent. A reason never has the URL, which may have a secret.
+pub(crate) fn fault(error: &DynamicTransportError) -> Fault {
+    type Sent = SendError<StreamableHttpError<reqwest::Error>>;
+    use FaultKind::{Other, Refused, Unreachable};
+    let Some(SendError::Transport(sent)) = error.error.downcast_ref::<Sent>() else {
+        let reason = format!("cannot be sent a message: {}", error.error);
+        return Fault {
+            reason,
+            kind: Other,
+        };
+    };
+    let (reason, kind) = match sent {
+        StreamableHttpError::Client(error) => {
+            let kind = match error.is_connect() {
+                true => Unreachable,
+                false => Other,
+            };
+            let mut reason = "cannot be reached".to_owned();
+            let mut source = error.source();
+            while let Some(current) = source {
+                reason = format!("{reason}: {current}");
+                source = current.source();
+            }
+            (reason, kind)
+        }
+        StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
+            let reason = "requires authorization, by a header that the client sets";
+            (reason.to_owned(), Refused)
+        }
+        // The text begins with the status.
+        StreamableHttpError::UnexpectedServerResponse(text) => {
+            let is_refused = text.starts_with("HTTP 4") && !text.starts_with("HTTP 429");
+            let kind = if is_refused { Refused } else { Other };
+            let text = text.trim_end_matches([':', ' ']);
+            (format!("sent an unexpected response: {text}"), kind)
+        }
+        other => (format!("cannot be used: {other}"), Other),
+    };
+    Fault { reason, kind }
 }

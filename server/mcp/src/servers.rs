@@ -20,6 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::connection::{Live, Origin};
+use crate::http::{self, FaultKind};
 use crate::supervisor::{Entry, ServerState, ServerStatus, supervise};
 use crate::wire::{OnProgress, Progress};
 use crate::{CallError, CallOutput, McpTool, Options};
@@ -248,6 +249,15 @@ impl Servers {
             () = live.wire.ended.cancelled() => Err(ServiceError::TransportClosed),
             () = &mut expired => return Err(CallError::TimedOut { server, tool, after }),
         };
+        let fault = match &response {
+            Err(ServiceError::TransportSend(error)) => Some(http::fault(error)),
+            _ => None,
+        };
+        if let Some(fault) = &fault
+            && fault.kind == FaultKind::Unreachable
+        {
+            live.wire.fail(&*fault.reason);
+        }
         match response {
             Ok(ServerResult::CallToolResult(result)) => {
                 Ok(CallOutput::new(result, shared.options.max_result_bytes))
@@ -289,7 +299,7 @@ impl Servers {
             Err(error) => Err(CallError::Failed {
                 server,
                 tool,
-                reason: error.to_string(),
+                reason: fault.map_or_else(|| error.to_string(), |fault| fault.reason),
             }),
         }
     }

@@ -129,12 +129,12 @@ pub(crate) async fn supervise(
     let (mut attempt, mut was_ready) = (0, false);
     loop {
         let mut connection = Connection::new(options);
-        let opened = Instant::now();
+        let mut opened = None;
         let ended = tokio::select! {
             biased;
             () = stop.cancelled() => None,
             error = serve(&mut connection, entry, server, origin, || {
-                was_ready = true;
+                (was_ready, opened) = (true, Some(Instant::now()));
                 if let Some(backoff) = &mut backoff {
                     backoff.opened();
                 }
@@ -147,7 +147,8 @@ pub(crate) async fn supervise(
         // A program that never worked is not started over and over.
         let is_final = error.is_final && !was_ready;
         let restart = options.restart.filter(|_| !is_final);
-        if restart.is_some_and(|restart| opened.elapsed() >= restart.max_wait) {
+        let lived = opened.map(|opened| opened.elapsed()).unwrap_or_default();
+        if restart.is_some_and(|restart| lived >= restart.max_wait) {
             attempt = 0;
         }
         attempt += 1;

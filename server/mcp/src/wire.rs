@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of requests of a server that it has not read the answers of.
-const MAX_UNANSWERED: usize = 64;
+const MAX_UNANSWERED: usize = 1024;
 
 /// Progress of a call.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,6 +172,12 @@ impl<T> Watched<T> {
             wire,
             write_timeout,
         }
+    }
+}
+
+impl<T> Drop for Watched<T> {
+    fn drop(&mut self) {
+        self.wire.ended.cancel();
     }
 }
 
@@ -327,6 +333,23 @@ mod tests {
             }
             Poll::Ready(Ok(()))
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_read_is_a_fault() {
+        use rmcp::model::{ClientRequest, PingRequest};
+        use rmcp::transport::async_rw::AsyncRwTransport;
+        let (pipe, _unread) = tokio::io::duplex(8);
+        let (reader, writer) = tokio::io::split(pipe);
+        let wire = Arc::new(Wire::default());
+        let transport = AsyncRwTransport::new_client(reader, writer);
+        let limit = Duration::from_secs(30);
+        let mut transport = Watched::new(transport, wire.clone(), Some(limit));
+        let request = ClientRequest::PingRequest(PingRequest::default());
+        let sent = transport.send(JsonRpcMessage::request(request, RequestId::Number(1)));
+        assert!(matches!(sent.await, Err(SendError::NotRead)));
+        assert_eq!(wire.fault().as_deref(), Some("did not read its input"));
+        assert!(transport.receive().await.is_none());
     }
 
     #[tokio::test]
