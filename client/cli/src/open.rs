@@ -2,11 +2,12 @@
 
 use acp_sdk::v1::Implementation;
 
-use super::args::AgentArgs;
+use super::args::{AgentArgs, Dialect};
 use super::launch::Launch;
 use super::opening::Failure;
 use acp_client::AgentCommand;
 use acp_client::{Client, ClientBuilder};
+use acp_client_dialects::Chimera;
 
 /// Returns a builder whose `clientInfo` is `acp`.
 pub(super) fn builder() -> ClientBuilder {
@@ -34,8 +35,12 @@ pub(super) async fn client(
         Some(url) => remote(url, args, builder).await,
         None => {
             let launch = Launch::of(args).map_err(Failure::Usage)?;
-            let command = launch.prepared().map_err(Failure::Usage)?;
-            Ok(builder.spawn(prepare(command)).await?)
+            let command = prepare(launch.prepared().map_err(Failure::Usage)?);
+            let command = match args.dialect {
+                Some(Dialect::Chimera) => Chimera::new().adapt(command),
+                None => command,
+            };
+            Ok(builder.spawn(command).await?)
         }
     }
 }

@@ -154,11 +154,12 @@ pub(super) fn gap(gap: Gap) -> &'static str {
 
 /// Returns a line about tokens and cost.
 pub(super) fn usage(usage: &UsageUpdate) -> String {
-    let mut line = format!("usage: {} of {} tokens", usage.used, usage.size);
-    if let Some(cost) = cost(usage.cost.as_ref()) {
-        let _ = write!(line, ", {cost}");
-    }
-    line
+    let cost = cost(usage.cost.as_ref());
+    // An agent may know the cost only.
+    let has_context = usage.size > 0 || cost.is_none();
+    let context = has_context.then(|| format!("{} of {} tokens", usage.used, usage.size));
+    let parts: Vec<_> = [context, cost].into_iter().flatten().collect();
+    format!("usage: {}", parts.join(", "))
 }
 
 /// Returns a cost with its currency, if there is one.
@@ -316,6 +317,8 @@ mod tests {
         assert_eq!(usage(&free), "usage: 10 of 100 tokens");
         let priced = plain.with_cost(Cost::new(0.25, "EUR"));
         assert_eq!(usage(&priced), "usage: 10 of 100 tokens, 0.25 EUR");
+        let only_priced = UsageUpdate::new(0, 0).with_cost(Cost::new(0.5, "USD"));
+        assert_eq!(usage(&only_priced), "usage: 0.5 USD");
         for (exact, shown) in [
             (0.000_280_000_000_000_000_03, "0.00028"),
             (0.1 + 0.2, "0.3"),

@@ -8,6 +8,12 @@ use clap::error::ErrorKind;
 use crate::agents::Agents;
 use crate::launch::Launch;
 
+/// The protocol of another system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Dialect {
+    Chimera,
+}
+
 /// The agent of a command.
 #[derive(Debug, Clone, clap::Args)]
 #[group(skip)]
@@ -41,6 +47,11 @@ pub(crate) struct AgentArgs {
     /// may answer with version 1
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub(crate) protocol_version: u8,
+
+    /// Speak another system's protocol with the agent. `chimera`: the agent is made for Chimera's ACP
+    /// client; it asks for no permissions, and a cancelled turn ends its process
+    #[arg(long, value_name = "NAME", conflicts_with = "url")]
+    pub(crate) dialect: Option<Dialect>,
 
     /// Use the agent of `acp chat --demo`.
     #[arg(skip)]
@@ -98,6 +109,11 @@ impl AgentArgs {
 
     /// Validates the arguments as [`settle`](Self::settle) does, and requires an agent process on this machine.
     pub(super) fn settle_local(&mut self) -> Result<(), (ErrorKind, String)> {
+        if self.dialect.is_some() {
+            let message =
+                "--dialect cannot be used here: messages are recorded as the agent sends them";
+            return Err((ErrorKind::ArgumentConflict, message.to_owned()));
+        }
         if self.remote.url.is_some() {
             let message = "--url cannot be used here: only an agent on standard input and output \
                 can be recorded";

@@ -17,9 +17,9 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-pub(super) use self::agent::AgentArgs;
 #[cfg(feature = "remote")]
 pub(super) use self::agent::RemoteArgs;
+pub(super) use self::agent::{AgentArgs, Dialect};
 pub(super) use self::agents::{AgentsArgs, AgentsCommand, InstallArgs, ListFormat};
 pub(super) use self::chat::{ChatArgs, UndoIn};
 pub(super) use self::control::NamedArgs;

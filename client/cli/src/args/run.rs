@@ -177,7 +177,9 @@ Agents:
   NAME is a configured agent; `acp agents` lists them and the files that they
   come from. With --agents FILE it may be an agent of that file, with the
   directory, the sandbox and the settings that stand there. A command line
-  after `--` is run without a shell.
+  after `--` is run without a shell. With --dialect chimera the agent is one for
+  Chimera's ACP client. It asks for nothing, so its tool calls count as not
+  allowed without --approve-all or --rules.
 
 Permissions:
   One decision for everything: tool calls that the agent asks about, and files
