@@ -3,6 +3,8 @@
 //! The log is the only copy: what a turn has sent is there for the next request, and so it is after a
 //! cancelled turn, a restart, a fork, or the death of the process in the middle of a tool.
 
+use std::collections::VecDeque;
+
 use acp_sdk::conversation::is_final;
 use acp_sdk::v1::{
     CompactionStatus, ContentBlock, ContentChunk, Cost, MessageId, SessionUpdate, TextContent,
@@ -10,6 +12,7 @@ use acp_sdk::v1::{
 };
 use acp_server::event::{Event, EventBody};
 use acp_server::{Received, Session, text_of};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::model::{Message, Thought, ToolResult, ToolUse};
@@ -29,7 +32,19 @@ pub struct Context {
     used: u64,
     /// Cost of the session so far.
     cost: Option<Cost>,
+    kept: Kept,
 }
+
+/// What is kept in the session's data, because no event has it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Kept {
+    /// What the model is told in place of messages of the user, by their ids, the oldest first.
+    told: VecDeque<(MessageId, String)>,
+}
+
+/// Bytes of the texts in a session's data. A message whose text is left out is told as the user wrote it.
+const MOST_TOLD: usize = 512 << 10;
 
 #[derive(Debug)]
 enum Entry {
@@ -64,6 +79,10 @@ impl Context {
     ///
     /// As [`Events::next`](acp_server::Events::next).
     pub async fn catch_up(&mut self, session: &Session) -> acp_server::Result<()> {
+        if self.after == 0 {
+            // Data of another kind is another handler's.
+            self.kept = session.data_as().ok().flatten().unwrap_or_default();
+        }
         let mut history = session.history_after(self.after);
         while let Some(received) = history.next().await? {
             match received {
@@ -83,14 +102,52 @@ impl Context {
         Ok(())
     }
 
+    /// Tells the model a text in place of the newest message of the user, also after a restart.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::set_data_from`].
+    pub fn tell_instead(&mut self, session: &Session, text: String) -> acp_server::Result<()> {
+        let mut newest = self.entries.iter().rev();
+        let newest = newest.find_map(|entry| match entry {
+            Entry::User { message, .. } => message.clone(),
+            Entry::Agent(_) => None,
+        });
+        let Some(message) = newest else { return Ok(()) };
+        let told = &mut self.kept.told;
+        told.push_back((message, text));
+        let mut bytes: usize = told.iter().map(|(_, text)| text.len()).sum();
+        while bytes > MOST_TOLD
+            && let Some((_, oldest)) = told.pop_front()
+        {
+            bytes -= oldest.len();
+        }
+        session.set_data_from(&self.kept)
+    }
+
+    /// Returns what the model is told of a message of the user.
+    fn told(&self, message: Option<&MessageId>, content: &[ContentBlock]) -> Vec<ContentBlock> {
+        let mut told = self.kept.told.iter();
+        let text = told
+            .find(|(id, _)| Some(id) == message)
+            .map(|(_, text)| text);
+        let Some(text) = text else {
+            return content.to_vec();
+        };
+        let others = content.iter();
+        let others = others.filter(|block| !matches!(block, ContentBlock::Text(_)));
+        let text = ContentBlock::Text(TextContent::new(text.as_str()));
+        std::iter::once(text).chain(others.cloned()).collect()
+    }
+
     /// Returns the messages for a model. A call without a result has one that says so.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         let mut messages = Vec::with_capacity(self.entries.len());
         for entry in &self.entries {
             match entry {
-                Entry::User { content, .. } => messages.push(Message::User {
-                    content: content.clone(),
+                Entry::User { message, content } => messages.push(Message::User {
+                    content: self.told(message.as_ref(), content),
                 }),
                 Entry::Agent(Answered {
                     thought,

@@ -16,4 +16,4 @@ pub mod undo;
 pub use agent::{Agent, AgentState, Mode};
 pub use context::Context;
 pub use delegate::{DelegateTo, delegate};
-pub use tool::{BeforeChange, Call, Output, Risk, Tool, ToolError, ToolOutcome, ToolSet};
+pub use tool::{Call, Output, Risk, Tool, ToolError, ToolOutcome, ToolSet};

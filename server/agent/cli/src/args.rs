@@ -27,41 +27,41 @@ or writing failed, 2 for wrong usage and a configuration that is not valid."#;
 // It is for people whose client may have neither files nor terminals.
 #[command(mut_arg("local_tools", |tools| tools.default_value("fallback")))]
 #[command(mut_arg("store", |store| store.help("File that keeps the sessions, or `memory` to forget \
-    them at the end")))]
-pub struct Args {
+    them at the end [default: acp-agent/sessions.db in the user's data folder]")))]
+pub(crate) struct Args {
     /// Write a configuration to be edited, unless there is one, and end
     #[arg(long)]
-    pub init: bool,
+    pub(crate) init: bool,
     /// Configuration [default: acp-agent/config.toml in the user's configuration folder]
     #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
     /// What the agent is.
     #[command(flatten)]
-    pub agent: AgentArgs,
+    pub(crate) agent: AgentArgs,
     /// Whether it is confined.
     #[command(flatten)]
-    pub sandbox: SandboxArgs,
+    pub(crate) sandbox: SandboxArgs,
     /// How it is served.
     #[command(flatten)]
-    pub serve: Serve,
+    pub(crate) serve: Serve,
 }
 
 /// What the agent is.
 #[derive(Debug, ClapArgs)]
-pub struct AgentArgs {
+pub(crate) struct AgentArgs {
     /// Role of the configuration: its instructions, tools, model and mode
     #[arg(long, value_name = "TAG")]
-    pub role: Option<String>,
+    pub(crate) role: Option<String>,
     /// Tools that the agent has, separated by commas; those of MCP servers are SERVER__TOOL
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub allowed_tools: Option<Vec<String>>,
+    pub(crate) allowed_tools: Option<Vec<String>>,
     /// Requests to the model in a turn [default: 100]
     #[arg(long, value_name = "COUNT")]
-    pub max_steps: Option<u32>,
+    pub(crate) max_steps: Option<u32>,
     /// Record what the model is asked and answers in this new file
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
-    pub record: Option<PathBuf>,
+    pub(crate) record: Option<PathBuf>,
     /// Answer as this recording does, in place of the models
     #[arg(long, value_name = "FILE")]
-    pub replay: Option<PathBuf>,
+    pub(crate) replay: Option<PathBuf>,
 }

@@ -16,63 +16,63 @@ const EXAMPLE: &str = include_str!("config.toml");
 /// A configuration.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub(crate) struct Config {
     /// Of the agent in all roles, in place of those that it has.
-    pub instructions: Option<String>,
+    pub(crate) instructions: Option<String>,
     /// Requests to the model in a turn.
-    pub max_steps: Option<u32>,
+    pub(crate) max_steps: Option<u32>,
     /// The first one is that of new sessions.
-    pub models: Vec<ModelConfig>,
+    pub(crate) models: Vec<ModelConfig>,
     /// By the tags that `--role` takes.
-    pub roles: BTreeMap<String, Role>,
+    pub(crate) roles: BTreeMap<String, Role>,
     /// Other agents, as tools.
-    pub agents: Vec<DelegateTo>,
+    pub(crate) agents: Vec<DelegateTo>,
 }
 
 /// A model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ModelConfig {
+pub(crate) struct ModelConfig {
     /// What users select it by.
-    pub name: String,
+    pub(crate) name: String,
     /// The API of its provider.
-    pub api: Api,
+    pub(crate) api: Api,
     /// What the provider calls it.
-    pub model: String,
+    pub(crate) model: String,
     /// The server, in place of the provider's.
     #[serde(default)]
-    pub url: Option<String>,
+    pub(crate) url: Option<String>,
     /// The environment variable that has the key.
     #[serde(default)]
-    pub key_env: Option<String>,
+    pub(crate) key_env: Option<String>,
     /// Tokens of a request and its answer together.
     #[serde(default)]
-    pub context_window: Option<u64>,
+    pub(crate) context_window: Option<u64>,
     /// Tokens of an answer.
     #[serde(default)]
-    pub max_tokens: Option<u32>,
+    pub(crate) max_tokens: Option<u32>,
     /// What its tokens cost.
     #[serde(default)]
-    pub price: Option<Price>,
+    pub(crate) price: Option<Price>,
 }
 
 /// What the agent is for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Role {
+pub(crate) struct Role {
     /// Added to the instructions.
-    pub instructions: String,
+    pub(crate) instructions: String,
     /// The tools that it has; all without them.
-    pub tools: Option<Vec<String>>,
+    pub(crate) tools: Option<Vec<String>>,
     /// The model of new sessions.
-    pub model: Option<String>,
+    pub(crate) model: Option<String>,
     /// The mode of new sessions.
-    pub mode: Option<String>,
+    pub(crate) mode: Option<String>,
 }
 
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
+pub(crate) enum ConfigError {
     /// The file cannot be read or written.
     #[error("{}: {error}", .path.display())]
     File {
@@ -90,7 +90,7 @@ pub enum ConfigError {
         error: toml::de::Error,
     },
     /// There is no folder for it.
-    #[error("the user has no home folder; name the configuration with --config FILE")]
+    #[error("the user has no home folder; set HOME")]
     NoHome,
 }
 
@@ -100,7 +100,7 @@ impl Config {
     /// # Errors
     ///
     /// If it cannot be read, or is not valid.
-    pub fn find(path: Option<&Path>) -> Result<Self, ConfigError> {
+    pub(crate) fn find(path: Option<&Path>) -> Result<Self, ConfigError> {
         let (path, is_named) = match path {
             Some(path) => (path.to_owned(), true),
             None => match default_path() {
@@ -124,7 +124,7 @@ impl Config {
 /// # Errors
 ///
 /// If it exists or cannot be written.
-pub fn init(path: Option<&Path>) -> Result<PathBuf, ConfigError> {
+pub(crate) fn init(path: Option<&Path>) -> Result<PathBuf, ConfigError> {
     let path = path.map_or_else(default_path, |path| Ok(path.to_owned()))?;
     let write = || {
         if let Some(folder) = path.parent() {
@@ -137,6 +137,16 @@ pub fn init(path: Option<&Path>) -> Result<PathBuf, ConfigError> {
         Ok(()) => Ok(path),
         Err(error) => Err(ConfigError::File { path, error }),
     }
+}
+
+/// Returns the folder for sessions and for undo.
+///
+/// # Errors
+///
+/// If the user has no home folder.
+pub(crate) fn data_folder() -> Result<PathBuf, ConfigError> {
+    let folders = etcetera::choose_base_strategy().map_err(|_| ConfigError::NoHome)?;
+    Ok(folders.data_dir().join("acp-agent"))
 }
 
 fn default_path() -> Result<PathBuf, ConfigError> {

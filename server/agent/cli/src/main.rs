@@ -30,13 +30,19 @@ fn main() -> ExitCode {
     let Args {
         config,
         agent,
-        serve,
+        mut serve,
         ..
     } = args;
+    let data = match config::data_folder() {
+        Ok(data) => data,
+        Err(error) => return said(&error.to_string(), ExitCode::from(2)),
+    };
+    let store = serve.store.store.take();
+    serve.store.store = Some(store.unwrap_or_else(|| data.join("sessions.db")));
     acp_server_cli::serve_agent(serve, || {
         let config = Config::find(config.as_deref());
         let config = config.map_err(|error| acp_server_cli::usage_error(error.to_string()))?;
-        assemble::agent(config, agent).map_err(acp_server_cli::usage_error)
+        assemble::agent(config, agent, &data).map_err(acp_server_cli::usage_error)
     })
 }
 

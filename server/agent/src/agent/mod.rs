@@ -5,19 +5,27 @@ mod mcp;
 mod mode;
 mod steps;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use acp_sdk::extensions::TurnRestoration;
 use acp_sdk::v1::{
     PromptCapabilities, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelect,
     SessionConfigSelectOption, SessionConfigSelectOptions, StopReason,
 };
-use acp_server::{AgentInfo, Handler, HandlerResult, Opening, Session, Settings, Turn};
+use acp_server::store::SessionRecord;
+use acp_server::{
+    AgentInfo, Handler, HandlerError, HandlerResult, Opening, Session, Settings, Turn, UndoRequest,
+};
+use tokio::sync::watch::Receiver;
 
 pub use mode::Mode;
 
+use crate::commands::Commands;
 use crate::context::Context;
 use crate::model::{Model, Prices, Retry};
-use crate::tool::{BeforeChange, Tool, ToolSet};
+use crate::tool::{Tool, ToolSet};
+use crate::undo::Journals;
 
 /// The config option that selects the model.
 const MODEL: &str = "model";
@@ -43,7 +51,9 @@ pub struct Agent {
     most_steps: u32,
     retry: Retry,
     prices: Prices,
-    undo: Option<Arc<dyn BeforeChange>>,
+    journals: Option<Journals>,
+    /// The folders of the user's commands; `None` without commands.
+    commands: Option<Vec<PathBuf>>,
     servers: acp_server_mcp::Options,
     allowed: Option<Vec<String>>,
 }
@@ -54,6 +64,7 @@ pub struct AgentState {
     context: Context,
     /// The MCP servers of the client.
     servers: acp_server_mcp::Servers,
+    commands: Option<Receiver<Arc<Commands>>>,
 }
 
 impl Agent {
@@ -73,7 +84,8 @@ impl Agent {
             most_steps: 100,
             retry: Retry::default(),
             prices: Prices::default(),
-            undo: None,
+            journals: None,
+            commands: None,
             servers: acp_server_mcp::Options::default(),
             allowed: None,
         }
@@ -165,10 +177,19 @@ impl Agent {
         self
     }
 
-    /// Sets what is told before a tool changes a file with [`Call::write_file`](crate::Call::write_file).
+    /// Lets users undo what turns change in files with [`Call::write_file`](crate::Call::write_file).
     #[must_use]
-    pub fn before_change(mut self, undo: impl BeforeChange + 'static) -> Self {
-        self.undo = Some(Arc::new(undo));
+    pub fn undo(mut self, journals: Journals) -> Self {
+        self.info = self.info.undo();
+        self.journals = Some(journals);
+        self
+    }
+
+    /// Reads slash commands from files of the project, and from these folders of the user, such as
+    /// [`user_folders`](crate::commands::user_folders).
+    #[must_use]
+    pub fn commands(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.commands = Some(folders.into_iter().collect());
         self
     }
 
@@ -209,11 +230,40 @@ impl Handler for Agent {
         let session = &opening.session;
         state.context.catch_up(session).await?;
         state.servers = acp_server_mcp::Servers::connect(session, &self.servers).await;
-        Ok(self.settings())
+        let settings = self.settings();
+        let Some(folders) = &self.commands else {
+            return Ok(settings);
+        };
+        let commands = Commands::load(session.cwd(), folders.clone()).await;
+        let settings = settings.commands(commands.available());
+        state.commands = Some(commands.watch(session));
+        Ok(settings)
     }
 
-    async fn close(&self, state: AgentState, _: &Session) {
+    async fn close(&self, state: AgentState, session: &Session) {
         state.servers.close().await;
+        if let Some(journals) = &self.journals {
+            journals.close(session).await;
+        }
+    }
+
+    async fn deleted(&self, session: &SessionRecord) {
+        if let Some(journals) = &self.journals
+            && let Err(error) = journals.delete(session).await
+        {
+            tracing::warn!(session = %session.id, %error, "the undo journal of a deleted session is left");
+        }
+    }
+
+    async fn undo(
+        &self,
+        session: &Session,
+        request: UndoRequest,
+    ) -> HandlerResult<TurnRestoration> {
+        match &self.journals {
+            Some(journals) => journals.undo(session, request).await,
+            None => Err(HandlerError::internal("the agent keeps no undo journal")),
+        }
     }
 }
 

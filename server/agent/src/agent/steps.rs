@@ -1,5 +1,7 @@
 //! A turn: requests to the model and calls of tools, until the model has nothing more to do.
 
+use std::sync::Arc;
+
 use acp_sdk::Meta;
 use acp_sdk::v1::{
     ContentBlock, ContentChunk, SessionUpdate, StopReason, TextContent, UsageUpdate,
@@ -7,11 +9,12 @@ use acp_sdk::v1::{
 use acp_server::{HandlerError, HandlerResult, Turn};
 use futures_util::StreamExt;
 use serde_json::json;
+use tokio::sync::Mutex;
 
 use super::{Agent, AgentState, Mode, compaction};
 use crate::context::Context;
 use crate::model::{Delta, ErrorKind, Model, ModelError, Request, Stopped, Tokens, ToolUse};
-use crate::tool::Run;
+use crate::tool::{Run, SharedJournal};
 
 /// What an answer has, apart from what was shown.
 #[derive(Default)]
@@ -52,7 +55,43 @@ pub(super) async fn run(
     state: &mut AgentState,
     turn: Turn,
 ) -> HandlerResult<StopReason> {
-    let AgentState { context, servers } = state;
+    state.context.catch_up(turn.session()).await?;
+    expand(state, &turn)?;
+    let journal = match &agent.journals {
+        Some(journals) => Some(Arc::new(Mutex::new(journals.begin(&turn).await?))),
+        None => None,
+    };
+    let ended = steps(agent, state, &turn, journal.clone()).await;
+    // A call that goes on has it; then the turn ends in the journal when the call does.
+    if let Some(journal) = journal.and_then(Arc::into_inner) {
+        journal.into_inner().end().await?;
+    }
+    ended
+}
+
+/// Has a slash command mean its text.
+fn expand(state: &mut AgentState, turn: &Turn) -> HandlerResult<()> {
+    let Some(commands) = &state.commands else {
+        return Ok(());
+    };
+    let commands = commands.borrow().clone();
+    if let Some(expanded) = commands.expand(turn.prompt())? {
+        let text = acp_server::text_of(&expanded.prompt);
+        state.context.tell_instead(turn.session(), text)?;
+    }
+    Ok(())
+}
+
+/// Asks the model and runs tools until there is nothing more to do.
+async fn steps(
+    agent: &Agent,
+    state: &mut AgentState,
+    turn: &Turn,
+    journal: Option<SharedJournal>,
+) -> HandlerResult<StopReason> {
+    let AgentState {
+        context, servers, ..
+    } = state;
     let mut tokens = Tokens::default();
     let mut compacted = false;
     for _ in 0..agent.most_steps {
@@ -64,7 +103,7 @@ pub(super) async fn run(
         let mode = settings.mode().and_then(Mode::from_id).unwrap_or_default();
         let model = agent.model(&settings).as_ref();
         if compaction::is_due(context, model) {
-            compaction::compact(agent, context, &turn, model).await?;
+            compaction::compact(agent, context, turn, model).await?;
         }
         let tools = agent.tools_with(servers);
         let request = Request {
@@ -72,36 +111,36 @@ pub(super) async fn run(
             messages: context.messages(),
             tools: tools.offered(mode),
         };
-        let answered = match answer(agent, &turn, model, &request).await {
+        let answered = match answer(agent, turn, model, &request).await {
             Ok(answered) => answered,
             Err(Unanswered::Model(error)) if error.kind == ErrorKind::TooLong && !compacted => {
                 compacted = true;
-                compaction::compact(agent, context, &turn, model).await?;
+                compaction::compact(agent, context, turn, model).await?;
                 continue;
             }
             Err(error) => return Err(error.into()),
         };
         tokens += answered.tokens;
-        report(agent, context, &turn, model, answered.tokens).await?;
+        report(agent, context, turn, model, answered.tokens).await?;
         turn.set_answer(usage(tokens));
+        let is_done = answered.uses.is_empty();
         match answered.stopped {
-            Some(Stopped::MaxTokens) if answered.uses.is_empty() => {
-                return Ok(StopReason::MaxTokens);
-            }
+            Some(Stopped::MaxTokens) if is_done => return Ok(StopReason::MaxTokens),
             Some(Stopped::Refusal) => return Ok(StopReason::Refusal),
             _ => {}
         }
-        if answered.uses.is_empty() {
-            if turn.steered_now().await?.is_some() {
-                continue;
+        if is_done {
+            // The user may have said something more.
+            if turn.steered_now().await?.is_none() {
+                return Ok(StopReason::EndTurn);
             }
-            return Ok(StopReason::EndTurn);
+            continue;
         }
         let run = Run {
-            turn: &turn,
+            turn,
             mode,
             tools: &tools,
-            undo: agent.undo.clone(),
+            undo: journal.clone(),
         };
         run.all(answered.uses).await?;
     }

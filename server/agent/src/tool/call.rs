@@ -8,9 +8,12 @@ use acp_server::{Session, Terminal, ToolCall, Turn};
 use tokio::sync::Mutex;
 
 use crate::tools::existing;
+use crate::undo::TurnJournal;
 
-use super::BeforeChange;
 use super::output::{Output, ToolError, ToolOutcome};
+
+/// The journal of a turn, for all of its calls.
+pub(crate) type SharedJournal = Arc<Mutex<TurnJournal>>;
 
 /// A call of a tool: the turn it belongs to, what the user sees of it, and whether it may go on.
 #[derive(Clone)]
@@ -24,7 +27,7 @@ struct Inner {
     permitted: AtomicBool,
     /// The time that was spent on questions does not count for the timeout.
     asking: tokio::sync::watch::Sender<bool>,
-    undo: Option<Arc<dyn BeforeChange>>,
+    undo: Option<SharedJournal>,
 }
 
 impl Call {
@@ -32,7 +35,7 @@ impl Call {
         turn: Turn,
         shown: ToolCall,
         permitted: bool,
-        undo: Option<Arc<dyn BeforeChange>>,
+        undo: Option<SharedJournal>,
     ) -> Self {
         Self(Arc::new(Inner {
             turn,
@@ -145,7 +148,8 @@ impl Call {
         }
         if let Some(undo) = &self.0.undo {
             let path = self.session().resolve(path);
-            undo.before_change(&self.0.turn, &path).await?;
+            let kept = undo.lock().await.before_change(&path).await;
+            kept.map_err(|error| ToolError::failed(format!("{path} was not written: {error}")))?;
         }
         Ok(self.0.turn.write_file(path, new).await?)
     }

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_sdk::v1::ToolKind;
-use acp_server::Turn;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use call::Call;
+pub(crate) use call::SharedJournal;
 pub use output::{Output, ToolError, ToolOutcome};
 pub(crate) use set::Run;
 pub use set::ToolSet;
@@ -36,20 +36,6 @@ pub enum Risk {
 
 type Running = Pin<Box<dyn Future<Output = ToolOutcome> + Send>>;
 type Function = dyn Fn(Value, Call) -> Running + Send + Sync;
-
-/// Is told before a file is changed, such as by a journal for undo.
-pub trait BeforeChange: Send + Sync {
-    /// Keeps what is needed to restore the file with this absolute path.
-    ///
-    /// # Errors
-    ///
-    /// The file is not changed then.
-    fn before_change<'a>(
-        &'a self,
-        turn: &'a Turn,
-        path: &'a str,
-    ) -> Pin<Box<dyn Future<Output = ToolOutcome<()>> + Send + 'a>>;
-}
 
 /// How a call is shown before it runs.
 #[derive(Clone, Debug, Default)]

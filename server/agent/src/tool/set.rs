@@ -1,14 +1,14 @@
 //! The tools of an agent, and the calls of one answer.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 
 use acp_sdk::Json;
 use acp_server::Turn;
 use futures_util::{FutureExt, StreamExt};
 use tokio::time::{Instant, sleep};
 
-use super::{BeforeChange, Call, Output, Risk, Tool, ToolError, ToolOutcome};
+use super::call::SharedJournal;
+use super::{Call, Output, Risk, Tool, ToolError, ToolOutcome};
 use crate::agent::Mode;
 use crate::model::{Definition, ToolUse};
 
@@ -75,7 +75,7 @@ pub(crate) struct Run<'a> {
     pub(crate) turn: &'a Turn,
     pub(crate) mode: Mode,
     pub(crate) tools: &'a ToolSet,
-    pub(crate) undo: Option<Arc<dyn BeforeChange>>,
+    pub(crate) undo: Option<SharedJournal>,
 }
 
 impl Run<'_> {
