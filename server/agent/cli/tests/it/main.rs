@@ -189,7 +189,7 @@ fn a_killed_tool_is_interrupted_and_the_session_is_resumed_by_its_name() {
     let mut agent = Agent::start(home.path(), &["-n", "work"]);
     let session = agent.session(project.path());
     agent.prompt(&session, "remember this");
-    let shell = r#"shell {"command": "touch began; sleep 600"}"#;
+    let shell = r#"shell {"command": "touch began; sleep 20"}"#;
     agent.begin("session/prompt", prompt(&session, shell));
     loop {
         let message = agent.next();
