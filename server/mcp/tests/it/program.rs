@@ -164,7 +164,7 @@ impl Server {
                     "null",
                     "",
                 ] {
-                    println!("{noise}");
+                    writeln!(std::io::stdout(), "{noise}").unwrap();
                 }
                 "heard".to_owned()
             }
