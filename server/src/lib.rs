@@ -37,6 +37,7 @@
 //! |---|---|
 //! | `acp-server-remote` | HTTP, server-sent events and WebSocket, REST, a web page |
 //! | `acp-server-host` | any stdio agent as a [`Handler`]; other agents inside of a turn |
+//! | `acp-server-mcp` | the MCP servers of a session, connected and supervised |
 //! | `acp-reference-agent` | an agent without a model, which uses each part of the protocol |
 //! | `acp-server-cli` | the command `acp-server` |
 //! | `acp-store-tests` | tests of a [`store::Store`] |

@@ -75,3 +75,8 @@ pub use wire::Progress;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Compiles the example of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/mcp.md")]
+struct Guide;

@@ -277,7 +277,7 @@ impl Session {
     }
 
     /// Returns the MCP servers that the client wants the agent to use. Connecting to them is the
-    /// handler's work.
+    /// handler's work, for which there is the crate `acp-server-mcp`.
     #[must_use]
     pub fn mcp_servers(&self) -> Vec<McpServer> {
         self.state().environment.mcp_servers.clone()
