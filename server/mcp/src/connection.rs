@@ -167,13 +167,17 @@ impl<'a> Connection<'a> {
 
     /// Closes the connection, then ends the process in steps.
     pub(crate) async fn close(mut self) {
-        let (eof, terminate) = self.options.shutdown_grace;
-        if let Some(mut service) = self.service.take() {
-            // A server that does not read, or does not answer the end of an HTTP session, is not waited for.
-            let _ = timeout(eof + terminate, service.close()).await;
-        }
-        if let Some(mut process) = self.process.take() {
-            process.shutdown().await;
+        let (eof, _) = self.options.shutdown_grace;
+        let closed = match self.service.take() {
+            Some(mut service) => timeout(eof, service.close()).await.is_ok(),
+            None => true,
+        };
+        // One that does not read keeps its input from being closed. The same time limits the end of an
+        // HTTP session.
+        match self.process.take() {
+            Some(mut process) if closed => drop(process.shutdown().await),
+            Some(process) => drop(process.terminate().await),
+            None => {}
         }
     }
 }
