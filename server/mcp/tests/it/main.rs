@@ -13,4 +13,5 @@ mod ending;
 mod faults;
 mod http;
 mod program;
+mod session;
 mod support;

@@ -18,9 +18,11 @@ fn scripted_server() {
             _ => {}
         }
         Server::default().run(mode == "silent");
-        // Only a signal ends it.
-        while mode == "deaf" {
-            std::thread::park();
+        if mode == "deaf" {
+            // Only a signal ends it.
+            loop {
+                std::thread::park();
+            }
         }
         std::process::exit(0);
     }
@@ -31,7 +33,7 @@ fn fail(reason: &str) -> ! {
     std::process::exit(3)
 }
 
-fn send(message: &Value) {
+fn send(message: &impl std::fmt::Display) {
     let mut output = std::io::stdout().lock();
     let written = writeln!(output, "{message}").and_then(|()| output.flush());
     if written.is_err() {
@@ -164,7 +166,7 @@ impl Server {
                     "null",
                     "",
                 ] {
-                    writeln!(std::io::stdout(), "{noise}").unwrap();
+                    send(&noise);
                 }
                 "heard".to_owned()
             }
