@@ -129,6 +129,9 @@ pub enum Error {
         "no requirement, area or tier is called {0}; `acp-conformance list` prints all requirements"
     )]
     NoRequirement(String),
+    /// No protocol of another system has such a name.
+    #[error("no dialect is called {0}; the names are those of the files in schema/dialects")]
+    NoDialect(String),
     /// What is to be said instead of a word of a command that does not have it.
     #[error("the client's command has no word {0}, which --without-terminals replaces")]
     NoWord(String),

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 
 use crate::progress::Progress;
@@ -32,6 +33,9 @@ use acp_conformance::{Error, Result};
 /// A recording is judged by the version of the protocol that its `initialize` agrees on,
 /// and by version 1 where it has none, which is then said. In version 2 the entries of a
 /// batch are judged one by one.
+///
+/// With --dialect, a recording of another system's protocol is judged by the document of that
+/// protocol: requests, results by the method of their request, notifications and errors.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files, and folders to search for *.jsonl and *.ndjson
@@ -43,6 +47,11 @@ pub(crate) struct Args {
     /// The version of the protocol to judge by, 1, or 2 for the draft, whatever `initialize` says
     #[arg(long, value_name = "N", value_parser = crate::version)]
     protocol: Option<Version>,
+    /// Judge by the protocol of another system instead: by its document in schema/dialects alone, so that
+    /// what breaks that is an error. See docs/dialects.md
+    #[arg(long, value_name = "NAME", conflicts_with = "protocol",
+        value_parser = PossibleValuesParser::new(Schemas::dialects()))]
+    dialect: Option<String>,
     /// Whose errors decide the verdict; both parties' by default
     #[arg(long, value_name = "PARTY")]
     side: Option<Target>,
@@ -99,7 +108,10 @@ pub(crate) enum Entry<'a> {
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let files = transcript::files(&args.paths)?;
-    let schemas = Schemas::given(args.protocol)?;
+    let schemas = match &args.dialect {
+        Some(name) => Schemas::dialect(name)?,
+        None => Schemas::given(args.protocol)?,
+    };
     let size = |path: &PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
     let mut run = Run {
         args,
@@ -280,9 +292,17 @@ pub(crate) fn is_assumed(summary: Summary) -> bool {
 
 /// The version that messages were judged by, unless there was nothing to judge.
 pub(crate) fn spoken(summary: Summary) -> String {
-    let Some(Spoken { version, basis }) = summary.protocol else {
+    let Some(Spoken {
+        version,
+        dialect,
+        basis,
+    }) = summary.protocol
+    else {
         return String::new();
     };
+    if let Some(dialect) = dialect {
+        return format!(", dialect {dialect}");
+    }
     match (summary.messages(), basis) {
         (0, _) => String::new(),
         (_, Basis::Given | Basis::Agreed) => format!(", version {version}"),

@@ -65,6 +65,21 @@ impl Diagnostic {
             finding,
         }
     }
+
+    /// The diagnostic of a finding about a protocol that has a schema and no requirements.
+    #[must_use]
+    pub(super) fn of_schema(finding: Finding) -> Self {
+        let level = match finding.rule {
+            _ if finding.excuse.is_some() => Level::Note,
+            FindingKind::TooLong | FindingKind::Lost => Level::Warning,
+            _ => Level::Error,
+        };
+        Self {
+            level,
+            requirement: None,
+            finding,
+        }
+    }
 }
 
 /// The rows of a version that findings break.

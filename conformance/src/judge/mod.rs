@@ -7,7 +7,7 @@
 //! against the agent.
 //!
 //! The version of the protocol is the one that was agreed on in `initialize`, unless one is
-//! given.
+//! given. The protocol of another system, a dialect, is judged by its schema alone.
 //!
 //! What is held is the open requests and the state of the sessions, bounded.
 
@@ -113,8 +113,10 @@ impl Judge {
         for finding in findings {
             self.found(finding, each);
         }
+        let dialect = self.dialect();
         self.summary.protocol = Some(Spoken {
-            version: self.agreement.number(),
+            version: dialect.map_or(self.agreement.number(), |_| 0),
+            dialect,
             basis: self.agreement.basis(),
         });
         self.summary
@@ -124,13 +126,23 @@ impl Judge {
         self.agreement.schema().version()
     }
 
+    /// The protocol, if it is that of another system: its schema alone counts then.
+    fn dialect(&self) -> Option<&'static str> {
+        self.agreement.schema().dialect_name()
+    }
+
     /// A connection whose beginning was not seen has requests that were not seen either.
     fn begin(&mut self, from: Party, value: &Value) {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
         let method = value.get("method").and_then(Value::as_str);
-        if (from, method) != (Party::Client, Some("initialize")) {
+        let is_beginning = match self.dialect() {
+            None => (from, method) == (Party::Client, Some("initialize")),
+            // Not each has `initialize`.
+            Some(_) => from == Party::Client && method.is_some(),
+        };
+        if !is_beginning {
             self.tracker.lost();
         }
     }
@@ -148,7 +160,7 @@ impl Judge {
         } = self.tracker.observe(from, self.place, value);
         self.summary.tally(from).count(judged);
         let schema = self.tracker.schema();
-        let supported = self.agreement.basis() != Basis::Unsupported;
+        let supported = self.dialect().is_none() && self.agreement.basis() != Basis::Unsupported;
         if supported {
             findings.extend(schema.custom_names(from, self.place, method.as_deref(), value));
         }
@@ -293,7 +305,10 @@ impl Judge {
         if self.from.is_some() && finding.rule == FindingKind::UnmatchedAnswer {
             return;
         }
-        let diagnostic = Diagnostic::new(self.version(), finding);
+        let diagnostic = match self.dialect() {
+            None => Diagnostic::new(self.version(), finding),
+            Some(_) => Diagnostic::of_schema(finding),
+        };
         self.summary.found(&diagnostic);
         each(diagnostic);
     }

@@ -43,13 +43,25 @@ impl Tally {
     }
 }
 
-/// The version of the protocol that messages were judged by.
+/// The protocol that messages were judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Spoken {
-    /// Its number.
+    /// The number of the version; 0 for a dialect.
+    #[serde(skip_serializing_if = "is_zero")]
     pub version: u64,
+    /// The name of the dialect, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<&'static str>,
     /// How it is known.
     pub basis: Basis,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde calls"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What a recording holds.

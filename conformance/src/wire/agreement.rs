@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use acp_schema::DIALECTS;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -29,6 +30,19 @@ impl Schemas {
             first: Arc::new(Schema::of(Version::V1)?),
             v2: Some(Arc::new(Schema::of(Version::V2)?)),
         })
+    }
+
+    /// The protocol of another system, whatever the traffic says: one of [`dialects`](Self::dialects).
+    ///
+    /// # Errors
+    /// [`Error::NoDialect`](crate::Error::NoDialect) for another name.
+    pub fn dialect(name: &str) -> Result<Self> {
+        Ok(Arc::new(Schema::dialect(name)?).into())
+    }
+
+    /// The names of the protocols of other systems.
+    pub fn dialects() -> impl Iterator<Item = &'static str> {
+        DIALECTS.into_iter().map(|(name, _)| name)
     }
 
     /// This version, or any if there is none.

@@ -3,19 +3,23 @@
 use std::collections::HashSet;
 
 use acp_schema::{
-    Checked, Document, Kind, Protocol, Side, V1_UNSTABLE, V2_UNSTABLE, Validator, Violation,
+    Checked, DIALECTS, Document, Kind, Protocol, Side, V1_UNSTABLE, V2_UNSTABLE, Validator,
+    Violation,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::unknown_fields::{Members, UnknownField};
 use super::{Excuse, Finding, FindingKind, Party, envelope, extensions, releases};
-use crate::Result;
+use crate::{Error, Result};
 
 /// The params of the request that negotiates the version.
 const INITIALIZE: &str = "InitializeRequest";
 
 /// Its members that version 1 has and version 2 does not.
 const OF_VERSION_1: [&str; 2] = ["clientCapabilities", "clientInfo"];
+
+/// The definition of the error object.
+const ERROR: &str = "Error";
 
 /// What the schema says about a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +94,7 @@ impl Version {
 #[derive(Debug)]
 pub struct Schema {
     version: Version,
+    dialect: Option<&'static str>,
     protocol: Protocol,
     validator: Validator,
     /// With the proposals: their names are the protocol's too, nobody's own.
@@ -112,9 +117,38 @@ impl Schema {
     /// # Errors
     /// Never for the documents as shipped.
     pub fn of(version: Version) -> Result<Self> {
-        let document = version.document()?;
-        let protocol = Protocol::from_document(&document)?;
-        let validator = Validator::new(&document)?;
+        Self::read(
+            version,
+            None,
+            &version.document()?,
+            &version.with_proposals()?,
+        )
+    }
+
+    /// The protocol of another system, by the name of its document in [`acp_schema::DIALECTS`].
+    ///
+    /// # Errors
+    /// [`Error::NoDialect`] for another name.
+    pub fn dialect(name: &str) -> Result<Self> {
+        let mut documents = DIALECTS.into_iter();
+        let document = documents.find(|(known, _)| *known == name);
+        let (name, text) = document.ok_or_else(|| Error::NoDialect(name.to_owned()))?;
+        let mut document = Document::parse(&format!("dialects/{name}.json"), text)?;
+        if document.def(ERROR).is_none() {
+            let error = error_object(&document).to_string();
+            document = document.overlay("error object", &error)?;
+        }
+        Self::read(Version::V1, Some(name), &document, &document)
+    }
+
+    fn read(
+        version: Version,
+        dialect: Option<&'static str>,
+        document: &Document,
+        proposals: &Document,
+    ) -> Result<Self> {
+        let protocol = Protocol::from_document(document)?;
+        let validator = Validator::new(document)?;
         let empty_results = protocol
             .methods()
             .filter_map(|method| match &method.kind {
@@ -124,17 +158,23 @@ impl Schema {
             .filter(|(_, result)| is_empty_object(result))
             .map(|(method, _)| (method.side, method.name.clone()))
             .collect();
-        let proposals = version.with_proposals()?;
-        let proposed = Protocol::from_document(&proposals)?;
+        let proposed = Protocol::from_document(proposals)?;
         let proposed = proposed.methods().map(|method| method.name.clone());
         Ok(Self {
             version,
+            dialect,
             proposed: proposed.collect(),
             protocol,
             validator,
             members: Members::of(proposals.value.get("$defs").unwrap_or(&Value::Null)),
             empty_results,
         })
+    }
+
+    /// The name of the dialect, if the protocol is none of ACP's.
+    #[must_use]
+    pub fn dialect_name(&self) -> Option<&'static str> {
+        self.dialect
     }
 
     /// The version of the protocol.
@@ -343,6 +383,18 @@ impl From<Checked> for Verdict {
             Checked::Unknown => Self::Unknown,
         }
     }
+}
+
+/// The error object of JSON-RPC for a document that has none, with the codes of the document if it lists them.
+fn error_object(document: &Document) -> Value {
+    let code = match document.def("ErrorCode") {
+        Some(_) => json!({ "$ref": "#/$defs/ErrorCode" }),
+        None => json!({ "type": "integer" }),
+    };
+    let properties = json!({ "code": code, "message": { "type": "string" } });
+    let required = ["code", "message"];
+    let object = json!({ "type": "object", "properties": properties, "required": required });
+    json!({ "$defs": { ERROR: object } })
 }
 
 fn is_empty_object(definition: &Value) -> bool {

@@ -137,7 +137,7 @@ impl Tracker {
                 found.method = Some(method.to_owned());
                 found.defects(&defects);
                 let judged = self.call(&mut found, method, params, false);
-                if method == "session/update" {
+                if method == "session/update" && !self.is_dialect() {
                     self.update(&mut found, params);
                 }
                 found.observed(Kind::Notification, judged)
@@ -253,7 +253,9 @@ impl Tracker {
                     found.add(FindingKind::UnsupportedVersion, at, &message);
                     Judged::Open
                 }
-                Some(open) if result.is_null() => match self.null_result(from, &open.method) {
+                Some(open) if result.is_null() && !self.is_dialect() => match self
+                    .null_result(from, &open.method)
+                {
                     Null::Documented => Judged::Valid,
                     Null::Tolerated => {
                         let message = "null; the schema requires an object here";
@@ -413,9 +415,15 @@ impl Tracker {
     /// Whether this answer to `initialize` chooses a version that has no schema here.
     fn agrees_on_unknown(&self, from: Party, open: &Open, result: &Value) -> bool {
         let chosen = result.get("protocolVersion").and_then(Value::as_u64);
-        from == Party::Agent
+        !self.is_dialect()
+            && from == Party::Agent
             && open.method == "initialize"
             && chosen.is_some_and(|chosen| Version::of_number(chosen).is_none())
+    }
+
+    /// Whether the protocol is that of another system, so that only its schema counts.
+    fn is_dialect(&self) -> bool {
+        self.schema.dialect_name().is_some()
     }
 
     fn null_result(&self, from: Party, method: &str) -> Null {

@@ -241,3 +241,36 @@ fn of_several_files_only_those_with_findings_are_listed() {
         "{all}"
     );
 }
+
+/// A message of Chimera's client, whose agent sends a number as text.
+const CHIMERA: &str = r#"{"dir":"c2a","msg":{"jsonrpc":"2.0","id":1,"method":"session/create","params":{"working_dir":"."}}}
+{"dir":"a2c","msg":{"jsonrpc":"2.0","id":1,"result":{"session_id":"s"}}}
+{"dir":"c2a","msg":{"jsonrpc":"2.0","id":2,"method":"session/sendMessage","params":{"session_id":"s","message":"hi"}}}
+{"dir":"a2c","msg":{"jsonrpc":"2.0","method":"agent/messageChunk","params":{"text":7}}}
+{"dir":"a2c","msg":{"jsonrpc":"2.0","id":2,"result":{}}}
+"#;
+
+#[test]
+fn a_dialect_is_judged_by_its_document() {
+    let folder = Folder::with(&[("chimera.jsonl", CHIMERA)]);
+    let ran = folder.check(&["--dialect", "chimera"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let expected =
+        "chimera.jsonl:4: error[schema] agent: agent/messageChunk at /params/text: 7 is not";
+    assert!(ran.stdout.contains(expected), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains(", dialect chimera: 1 error"),
+        "{}",
+        ran.stdout
+    );
+    let ran = folder.check(&["--dialect", "chimera", "--json"]);
+    let total: Value = serde_json::from_str(ran.stdout.lines().nth(1).unwrap()).unwrap();
+    let expected = serde_json::json!({ "dialect": "chimera", "basis": "given" });
+    assert_eq!(total["protocol"], expected);
+    let ran = folder.check(&["--dialect", "acp"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr.contains("chimera, otter-acp, otter-http-acp"),
+        "{ran:?}"
+    );
+}
