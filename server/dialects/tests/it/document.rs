@@ -11,8 +11,16 @@ fn every_test_that_the_document_names_exists() {
     for file in ["src/detect.rs", "src/permission.rs"] {
         tests += &fs::read_to_string(dialects.join(file)).unwrap();
     }
-    for file in fs::read_dir(dialects.join("tests/it")).unwrap() {
-        tests += &fs::read_to_string(file.unwrap().path()).unwrap();
+    for file in [
+        "client/cli/tests/it/dialect.rs",
+        "conformance/tests/it/dialects.rs",
+    ] {
+        tests += &fs::read_to_string(dialects.join("../..").join(file)).unwrap();
+    }
+    for folder in ["tests/it", "../../client/dialects/tests/it"] {
+        for file in fs::read_dir(dialects.join(folder)).unwrap() {
+            tests += &fs::read_to_string(file.unwrap().path()).unwrap();
+        }
     }
     // Names of tests are those in backticks that are sentences.
     let names = document.split('`').skip(1).step_by(2);
