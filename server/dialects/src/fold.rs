@@ -39,14 +39,35 @@ pub(crate) enum Step {
 }
 
 /// The turn that runs, folded from its events.
-#[derive(Default)]
 pub(crate) struct Fold {
     turn: Conversation,
     /// The user's message that the turn answers.
     message: Option<MessageId>,
+    /// The bytes that are kept of a turn.
+    limit: usize,
+}
+
+impl Default for Fold {
+    fn default() -> Self {
+        Self::with_limit(Conversation::DEFAULT_LIMIT)
+    }
 }
 
 impl Fold {
+    /// Creates a fold that keeps about `limit` bytes of a turn.
+    pub(crate) fn with_limit(limit: usize) -> Self {
+        Self {
+            turn: Conversation::with_limit(limit),
+            message: None,
+            limit,
+        }
+    }
+
+    /// Returns the bytes of the turn that are not kept.
+    pub(crate) fn omitted(&self) -> u64 {
+        self.turn.omitted().bytes
+    }
+
     /// Returns the user's message that the turn answers.
     pub(crate) fn message(&self) -> Option<&MessageId> {
         self.message.as_ref()
@@ -124,7 +145,7 @@ impl Fold {
     fn turn_event(&mut self, event: TurnEvent) -> Vec<Step> {
         match event {
             TurnEvent::TurnStarted { .. } => {
-                *self = Self::default();
+                *self = Self::with_limit(self.limit);
                 vec![Step::TurnStarted]
             }
             TurnEvent::PermissionAsked {

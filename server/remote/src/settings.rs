@@ -50,6 +50,8 @@ pub struct EndpointSettings {
     pub share_origins: Vec<Origin>,
     /// What sends them there (nothing: they are sent nowhere).
     pub share_by: Option<Arc<dyn SendTranscript>>,
+    /// Whether clients of OpenOxide are served at `POST /openoxide/prompt` (no).
+    pub openoxide: bool,
     /// How long a connection without streams and requests is kept (5 minutes).
     pub grace: Duration,
     /// Time between the signs of life on an idle stream or WebSocket (15 s).
@@ -78,6 +80,7 @@ impl Default for EndpointSettings {
             share_dir: None,
             share_origins: Vec::new(),
             share_by: None,
+            openoxide: false,
             grace: Duration::from_secs(300),
             keep_alive: Duration::from_secs(15),
             write_timeout: Duration::from_secs(60),

@@ -8,7 +8,8 @@ fn every_test_that_the_document_names_exists() {
     let dialects = Path::new(env!("CARGO_MANIFEST_DIR"));
     let document = fs::read_to_string(dialects.join("../../docs/dialects.md")).unwrap();
     let mut tests = fs::read_to_string(dialects.join("../cli/tests/it/process.rs")).unwrap();
-    for file in ["src/detect.rs", "src/permission.rs"] {
+    let http = "../remote/tests/it/rest/openoxide.rs";
+    for file in ["src/detect.rs", "src/permission.rs", http] {
         tests += &fs::read_to_string(dialects.join(file)).unwrap();
     }
     for file in [

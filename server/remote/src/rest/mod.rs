@@ -15,6 +15,7 @@ mod failure;
 mod histories;
 mod long_reads;
 mod openapi;
+mod openoxide;
 mod query;
 mod route;
 mod routes;
@@ -61,9 +62,11 @@ use super::{Agents, EndpointSettings, Tokens};
 /// ```
 pub fn rest(agents: impl Into<Agents>, settings: &EndpointSettings, tokens: Tokens) -> Router {
     let state = Rest::new(agents.into(), settings.clone(), tokens);
+    let dialects = settings.openoxide.then(openoxide::route);
     let mut document = openapi::base();
     let mount = |router, route: Route| route.mount(&state, router, &mut document);
-    let router = routes::all().into_iter().fold(Router::new(), mount);
+    let router = routes::all().into_iter().chain(dialects);
+    let router = router.fold(Router::new(), mount);
     router
         .with_state(state)
         .merge(openapi::route(document))

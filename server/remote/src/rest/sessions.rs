@@ -152,7 +152,7 @@ pub(super) async fn create_run(
     let waiting = rest.waiting(&caller, &wanted)?;
     let key = wanted.key.as_deref();
     let (session, is_new) = rest.create(&caller, new.cwd, key, &new.choices).await?;
-    match prompt(&session, text, key).await {
+    match prompt(&session, vec![text.into()], key).await {
         Ok(queued) => {
             let status = StatusCode::CREATED;
             let accepted = accepted(&queued, session.id(), status, status);

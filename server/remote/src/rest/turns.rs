@@ -1,6 +1,6 @@
 //! Prompts and their cancellation, in the forms of both sets of routes.
 
-use acp_sdk::v1::SessionId;
+use acp_sdk::v1::{ContentBlock, SessionId};
 use acp_server::internal::session::Refusal;
 use acp_server::{PromptHandle, Session};
 use axum::Json;
@@ -178,7 +178,7 @@ async fn submit(
     let text = text.ok_or_else(|| Failure::bad_request(missing))?;
     let is_stored = rest.in_memory(id).is_none();
     let session = rest.open(caller, id).await?;
-    let mut queued = prompt(&session, text, wanted.key.as_deref()).await?;
+    let mut queued = prompt(&session, vec![text.into()], wanted.key.as_deref()).await?;
     if is_stored {
         // An agent may say when it is opened that it has forgotten the conversation.
         queued.last_event_id = queued.last_event_id.min(record.last_event);
@@ -213,17 +213,17 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
 /// 409, 413, 422 or 503, depending on what refuses it; 500 when the log cannot be read.
 pub(super) async fn prompt(
     session: &Session,
-    text: String,
+    content: Vec<ContentBlock>,
     key: Option<&str>,
 ) -> Result<Queued, Failure> {
-    let (blocks, last) = (vec![text.into()], session.last_event());
+    let last = session.last_event();
     let prompt = match key {
-        None => session.try_prompt(blocks).map_err(refused)?,
+        None => session.try_prompt(content).map_err(refused)?,
         Some(key) => {
             let recalled = session.recall_names().await;
             recalled
                 .map_err(|error| Failure::internal("session_read_failed", error.to_string()))?;
-            session.try_prompt_once(key, blocks).map_err(refused)?
+            session.try_prompt_once(key, content).map_err(refused)?
         }
     };
     // The turn of one that was sent before may be far back.

@@ -3,12 +3,14 @@
 //! The `id` of an event is its number in the session's log, as at `/acp`.
 
 mod documented;
+mod openoxide;
 mod otter;
 mod reader;
 mod text;
 mod view;
 
 pub(super) use documented::DocumentedEvent;
+pub(super) use openoxide::whole;
 pub(super) use reader::Dialect;
 pub(super) use view::View;
 

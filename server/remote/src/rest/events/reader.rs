@@ -11,6 +11,7 @@ use acp_server::event::{EventBody, EventKind, TurnEvent};
 use acp_server::internal::session::ReceivedText;
 use acp_server::usage;
 use acp_server::{Events, Phase, PromptHandle, Result, Session};
+use acp_server_dialects::openoxide::TurnEvents;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use bytes::Bytes;
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::text::frame;
 use super::view::View;
-use super::{documented, otter};
+use super::{documented, openoxide, otter};
 use crate::access::Share;
 use crate::metrics::Open;
 use crate::rest::long_reads::Turns;
@@ -48,6 +49,8 @@ pub(in crate::rest) enum Dialect {
     Otter,
     /// Of Otter's document. Ends with the turns.
     Documented,
+    /// Of OpenOxide's text. For the turn of a prompt, which is cancelled with the stream.
+    OpenOxide,
 }
 
 impl<S: Sync> FromRequestParts<S> for Dialect {
@@ -72,9 +75,15 @@ pub(in crate::rest) struct EventReader {
     /// Whether the turns that ended up to `after` are an end for this reader, which has read them.
     ends_at_once: bool,
     view: View,
+    /// The turn in OpenOxide's vocabulary.
+    pub(super) openoxide: TurnEvents,
     dialect: Dialect,
     /// The prompt whose turn is to be read and has not begun.
     prompt: Option<PromptHandle>,
+    /// The prompt whose turn has begun, if it is cancelled with the stream.
+    running: Option<PromptHandle>,
+    /// Why the prompt had no turn.
+    pub(super) no_turn: Option<String>,
     /// The session's last event before it was opened for the prompt.
     opened_after: Option<u64>,
     /// Whether the stream ends with the first turn.
@@ -159,8 +168,11 @@ impl EventReader {
             at: start,
             ends_at_once: false,
             view: View::default(),
+            openoxide: TurnEvents::new(),
             dialect,
             prompt: None,
+            running: None,
+            no_turn: None,
             opened_after: None,
             is_of_turn: false,
             progress: Progress::Start,
@@ -181,7 +193,7 @@ impl EventReader {
     }
 
     /// Waits for the next piece of the stream; `None` at its end.
-    async fn next(&mut self) -> Option<Bytes> {
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
         if self.progress == Progress::Start {
             self.progress = Progress::Reading;
             return Some(Bytes::from_static(HELLO));
@@ -198,6 +210,9 @@ impl EventReader {
                             Some(turn) => {
                                 let before = turn.0.saturating_sub(1);
                                 self.after = self.opened_after.map_or(before, |at| at.min(before));
+                                if self.dialect == Dialect::OpenOxide {
+                                    self.running = Some(prompt);
+                                }
                             }
                             None => return self.without_turn(prompt).await,
                         }
@@ -244,6 +259,11 @@ impl EventReader {
         }
     }
 
+    /// Returns whether the server ends.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
     fn is_far_behind(&self) -> bool {
         self.session.last_event().saturating_sub(self.at) > FAR
     }
@@ -278,6 +298,7 @@ impl EventReader {
         let message_id = prompt.message_id().clone();
         let error = super::no_turn(&prompt.result().await);
         let data = json!({ "message_id": message_id, "error": error });
+        self.no_turn = Some(error);
         let mut said = frame(None, "error", &data).to_vec();
         if let Some(end) = self.end() {
             said.extend_from_slice(&end);
@@ -288,7 +309,7 @@ impl EventReader {
     /// Ends the stream; returns the last event, if the vocabulary has one.
     fn end(&mut self) -> Option<Bytes> {
         self.progress = Progress::End;
-        if self.dialect == Dialect::Otter {
+        if self.dialect != Dialect::Documented {
             return None;
         }
         let success = self.view.success == Some(true);
@@ -332,6 +353,10 @@ impl EventReader {
                 otter::encode(&self.view, &event, stored, turn)
             }
             Dialect::Documented => documented::encode(&self.view, &event, stored),
+            Dialect::OpenOxide => {
+                let session = &self.session;
+                return Ok(openoxide::encode(&mut self.openoxide, session, event));
+            }
         }))
     }
 
@@ -341,6 +366,16 @@ impl EventReader {
             && self.view.success.is_some()
             && self.at >= self.session.last_event()
             && matches!(self.session.phase(), Phase::Idle | Phase::Closed)
+    }
+}
+
+impl Drop for EventReader {
+    fn drop(&mut self) {
+        if self.dialect == Dialect::OpenOxide {
+            // Has no effect after the turn.
+            let prompts = [self.prompt.take(), self.running.take()];
+            prompts.iter().flatten().for_each(PromptHandle::cancel);
+        }
     }
 }
 

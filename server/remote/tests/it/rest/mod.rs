@@ -6,6 +6,7 @@ mod approve;
 mod commands;
 mod events;
 mod openapi;
+mod openoxide;
 mod refusals;
 mod routes;
 mod runs;
