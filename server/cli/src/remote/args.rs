@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use acp_server_remote::{Host, Origin};
-use clap::Args;
+use clap::{Args, ValueEnum as _};
 
+use super::super::args::Dialect;
 use super::super::hosted::AgentArgs;
 use super::super::keep::KeepArgs;
 use super::super::log::LogArgs;
@@ -146,6 +147,10 @@ pub struct RemoteServe {
     /// Server to which it may send them, such as `https://collector.example`; repeatable
     #[arg(long, value_name = "ORIGIN")]
     pub share_origin: Vec<Origin>,
+    /// Protocol of another system to serve besides: `openoxide` at POST /openoxide/prompt, or `auto`, every
+    /// protocol that has a route. The others are those of `acp-server` and `acp-server host`
+    #[arg(long, value_name = "NAME", value_parser = with_route)]
+    pub dialect: Option<Dialect>,
     /// Seconds that running turns may go on after SIGTERM before they are cancelled
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub drain: u64,
@@ -169,6 +174,25 @@ pub struct RemoteServe {
     /// The agent to serve instead of the reference agent.
     #[command(flatten)]
     pub agent: AgentArgs,
+}
+
+/// Returns the dialect with this name.
+///
+/// # Errors
+///
+/// For a name of none, and for a dialect without a route.
+fn with_route(name: &str) -> Result<Dialect, String> {
+    match Dialect::from_str(name, false) {
+        Ok(dialect @ (Dialect::Auto | Dialect::OpenOxide)) => Ok(dialect),
+        Ok(Dialect::OtterHttpAcp) => Err(
+            "the routes of Otter's HTTP server are those of REST, which need no option".to_owned(),
+        ),
+        Ok(Dialect::Chimera | Dialect::OtterAcp) => Err(format!(
+            "this protocol has no HTTP. Use `acp-server --dialect {name}`, or `acp-server host --dialect {name} -- \
+             COMMAND`"
+        )),
+        Err(_) => Err("expected `openoxide` or `auto`".to_owned()),
+    }
 }
 
 /// Stops servers: SIGTERM, and SIGKILL for one that does not end in its time.

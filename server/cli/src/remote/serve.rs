@@ -119,6 +119,7 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         .share_origins
         .clone_from(&args.share_origin);
     settings.endpoints.share_by = Some(Arc::new(Post));
+    settings.endpoints.openoxide = args.dialect.is_some();
     settings.listen.tls.clone_from(&tls);
     settings.drain = Duration::from_secs(args.drain);
     settings.shutdown_timeout = Duration::from_secs(args.shutdown_timeout);
@@ -186,6 +187,9 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         None => tracing::info!("named tokens: none; --tokens FILE has some"),
     }
     tracing::info!("endpoints: /acp, /rpc, REST (/openapi.json), /metrics, /healthz");
+    if args.dialect.is_some() {
+        tracing::info!("dialects: openoxide (/openoxide/prompt)");
+    }
     tracing::info!("page: {scheme}://{address}/");
     if let Some(path) = &token_file {
         tracing::info!("token: in {}", path.display());

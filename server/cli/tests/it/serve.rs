@@ -199,6 +199,8 @@ fn tokens_come_from_a_file_or_the_environment_and_are_not_announced() {
     let file = token_file(&user);
     let server = user.serve(&["--token-file", &file]);
     assert_eq!(server.get("/nothing", Some(TOKEN)).status, 404);
+    let answer = server.post("/openoxide/prompt", TOKEN, "{}");
+    assert!(answer.body.contains("\"not_found\""), "{}", answer.body);
     let known = user.announcement(server.port);
     assert_eq!(
         (known["auth"].as_str(), known.get("token")),
@@ -267,6 +269,18 @@ fn wrong_usage_ends_with_2_before_anything_is_bound() {
             "cannot read the token file /no",
         ),
         (vec!["serve", "--cors", "*"], "expected an origin"),
+        (
+            vec!["serve", "--dialect", "otter-acp"],
+            "this protocol has no HTTP. Use `acp-server --dialect otter-acp`",
+        ),
+        (
+            vec!["serve", "--dialect", "otter-http-acp"],
+            "which need no option",
+        ),
+        (
+            vec!["serve", "--dialect", "lsp"],
+            "expected `openoxide` or `auto`",
+        ),
         (vec!["serve", "--allow-host", "a b"], "expected a host"),
         (vec!["serve", "--token", TOKEN], "--token"),
         (vec!["stop", "--port", "1", "--all"], "--all"),
@@ -484,7 +498,13 @@ fn a_server_without_run_folder_of_the_session_uses_the_state_folder() {
 fn requests_are_logged_without_what_is_secret_if_that_is_wanted() {
     let user = User::new();
     let file = token_file(&user);
-    let mut server = user.serve(&["--token-file", &file, "--log-requests"]);
+    let dialect = ["--dialect", "openoxide"];
+    let mut server =
+        user.serve(&[&["--token-file", &file, "--log-requests"][..], &dialect].concat());
+    let prompt = r#"{"session_id":"none","content":[{"type":"text","text":"ping"}]}"#;
+    let answer = server.post("/openoxide/prompt", TOKEN, prompt);
+    assert_eq!(answer.status, 404);
+    assert!(answer.body.contains("session_not_found"), "{}", answer.body);
     assert_eq!(server.get("/session/s?ticket=secret", None).status, 401);
     assert_eq!(server.get("/metrics", Some(TOKEN)).status, 200);
     server.says("path=\"/metrics\" status=200");
