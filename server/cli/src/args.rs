@@ -87,6 +87,14 @@ pub struct Serve {
     /// the first message
     #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["name", "resume", "resume_recent"])]
     pub dialect: Option<Dialect>,
+    /// Working directory of sessions whose client names none, and from which relative ones start [default:
+    /// that of the process]. Clients of ACP name one, so it needs --dialect
+    #[arg(long, value_name = "DIRECTORY", requires = "dialect")]
+    pub cwd: Option<PathBuf>,
+    /// Tools that may ask for permission, such as `Read,Grep,Bash`, in any case. A tool without a name has that
+    /// of its kind, such as `execute`. What others ask for is rejected; tools that do not ask are not affected
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub allowed_tools: Option<Vec<String>>,
     /// Name of the session that the first session/new creates
     #[arg(long, short, value_name = "NAME", conflicts_with_all = ["resume", "resume_recent"])]
     pub name: Option<String>,
@@ -242,4 +250,22 @@ pub enum SessionsCommand {
     /// Checks the store: database, numbers of events, and which sessions are open. Changes nothing;
     /// exit code 1 if something is wrong
     Check,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_needs_a_client_that_names_none() {
+        let parsed = |arguments: &[&str]| {
+            let arguments = [&["acp-server"], arguments].concat();
+            Args::try_parse_from(arguments).map_err(|error| error.to_string())
+        };
+        let error = parsed(&["--cwd", "/w"]).unwrap_err();
+        assert!(error.contains("--dialect <NAME>"), "{error}");
+        assert!(parsed(&["--cwd", "/w", "--dialect", "auto"]).is_ok());
+        let error = parsed(&["serve", "--cwd", "/w"]).unwrap_err();
+        assert!(error.contains("unexpected argument '--cwd'"), "{error}");
+    }
 }

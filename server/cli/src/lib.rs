@@ -2,6 +2,7 @@
 
 #[cfg(unix)]
 mod agent_user;
+mod allowed_tools;
 mod args;
 mod deliver;
 pub mod discovery;
@@ -171,7 +172,7 @@ async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure
     policies.cancel_deadline = Duration::from_secs(args.cancel_deadline);
     policies.local_tools = Some(args.local_tools.into());
     let server = Server::builder(handler).store(store).limits(limits);
-    let server = args.questions.apply(server, policies)?;
+    let server = args.questions.apply(server, policies, args.allowed_tools)?;
     let mut server = server.initial_settings(args.settings.settings());
     let next = match (args.name, args.resume) {
         (Some(name), _) => Some(NextSession::Named(name)),
@@ -190,7 +191,10 @@ async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure
     };
     let served = match dialect {
         None => server.serve_stdio_with(connection).await,
-        Some(dialect) => acp_server_dialects::serve_stdio(dialect, &server, connection).await,
+        Some(dialect) => {
+            let cwd = args.cwd.unwrap_or_else(|| ".".into());
+            acp_server_dialects::serve_stdio(dialect, &server, cwd, connection).await
+        }
     };
     Ok(served?)
 }

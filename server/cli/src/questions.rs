@@ -10,6 +10,7 @@ use acp_server_host::PermissionRules;
 use clap::{Args, ValueEnum};
 
 use super::Failure;
+use super::allowed_tools::AllowedTools;
 use super::usage::usage;
 
 /// Who answers.
@@ -37,7 +38,7 @@ pub enum Timeout {
 }
 
 impl QuestionArgs {
-    /// Sets rules and time limits, and these policies.
+    /// Sets rules and time limits, these policies, and the tools that may ask for permission (all).
     ///
     /// # Errors
     ///
@@ -46,6 +47,7 @@ impl QuestionArgs {
         &self,
         server: ServerBuilder,
         mut policies: Policies,
+        allowed_tools: Option<Vec<String>>,
     ) -> Result<ServerBuilder, Failure> {
         let seconds = self.permission_timeout;
         policies.question_timeout = (seconds > 0).then(|| Duration::from_secs(seconds));
@@ -54,10 +56,14 @@ impl QuestionArgs {
             Timeout::Cancel => OnTimeout::Cancel,
         };
         let server = server.policies(policies);
-        match self.rules.as_ref().map(Rules::read).transpose() {
-            Ok(Some(rules)) => Ok(server.permissions(PermissionRules::new(rules))),
-            Ok(None) => Ok(server),
-            Err(error) => usage(error.to_string()),
-        }
+        let rules = match self.rules.as_ref().map(Rules::read).transpose() {
+            Ok(rules) => rules.map(PermissionRules::new),
+            Err(error) => return usage(error.to_string()),
+        };
+        Ok(match (allowed_tools, rules) {
+            (Some(names), rules) => server.permissions(AllowedTools::new(names, rules)),
+            (None, Some(rules)) => server.permissions(rules),
+            (None, None) => server,
+        })
     }
 }

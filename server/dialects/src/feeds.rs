@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::SessionId;
@@ -10,23 +11,12 @@ use acp_server::{Server, Session};
 
 use crate::feed::{Encode, Feed};
 
-/// Returns a working directory as the runtime needs it, absolute.
-///
-/// # Errors
-///
-/// Invalid params, for an empty path.
-pub(crate) fn absolute(cwd: &str) -> HandlerResult<String> {
-    let path = std::path::absolute(cwd).map_err(|error| {
-        let reason = format!("no absolute path for the working directory {cwd:?}: {error}");
-        HandlerError::new(ErrorCode::INVALID_PARAMS, reason)
-    })?;
-    Ok(path.to_string_lossy().into_owned())
-}
-
 /// Feeds by session. They end with the connection.
 pub(crate) struct Feeds {
     server: Server,
     history: u64,
+    /// The directory of sessions whose client names none.
+    cwd: PathBuf,
     feeds: Mutex<HashMap<SessionId, Arc<Feed>>>,
 }
 
@@ -35,8 +25,32 @@ impl Feeds {
         Self {
             server,
             history,
+            cwd: PathBuf::from("."),
             feeds: Mutex::default(),
         }
+    }
+
+    /// Sets the directory of sessions whose client names none (that of the process).
+    pub(crate) fn set_cwd(&mut self, cwd: PathBuf) {
+        self.cwd = cwd;
+    }
+
+    /// Returns the working directory of a new session as the runtime needs it, absolute.
+    ///
+    /// # Errors
+    ///
+    /// Invalid params, for an empty path.
+    pub(crate) fn working_directory(&self, named: Option<&str>) -> HandlerResult<String> {
+        let path = match named {
+            Some("") => PathBuf::new(),
+            Some(named) => self.cwd.join(named),
+            None => self.cwd.clone(),
+        };
+        let path = std::path::absolute(&path).map_err(|error| {
+            let reason = format!("no absolute path for the working directory {path:?}: {error}");
+            HandlerError::new(ErrorCode::INVALID_PARAMS, reason)
+        })?;
+        Ok(path.to_string_lossy().into_owned())
     }
 
     pub(crate) fn server(&self) -> &Server {

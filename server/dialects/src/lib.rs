@@ -8,7 +8,7 @@
 //! # use acp_server::{Handler, Server};
 //! # async fn example(agent: impl Handler) -> acp_sdk::Result<()> {
 //! let connection = acp_sdk::ConnectionBuilder::new();
-//! acp_server_dialects::serve_stdio(acp_server_dialects::Dialect::OtterAcp, &Server::new(agent), connection).await
+//! acp_server_dialects::serve_stdio(acp_server_dialects::Dialect::OtterAcp, &Server::new(agent), ".", connection).await
 //! # }
 //! ```
 //!
@@ -26,6 +26,8 @@ pub mod openoxide;
 pub mod otter_acp;
 pub mod otter_http_acp;
 mod permission;
+
+use std::path::PathBuf;
 
 use acp_sdk::{ConnectionBuilder, Framing};
 use acp_server::Server;
@@ -70,7 +72,8 @@ pub async fn detect_stdio() -> acp_sdk::Result<Option<Dialect>> {
 }
 
 /// Serves one client of a dialect on standard input and output until it closes its side, then
-/// [shuts the server down](Server::shutdown).
+/// [shuts the server down](Server::shutdown). `cwd` is the working directory of sessions whose client names
+/// none, and from which relative ones start.
 ///
 /// # Errors
 ///
@@ -78,28 +81,30 @@ pub async fn detect_stdio() -> acp_sdk::Result<Option<Dialect>> {
 pub async fn serve_stdio(
     dialect: Dialect,
     server: &Server,
+    cwd: impl Into<PathBuf>,
     connection: ConnectionBuilder,
 ) -> acp_sdk::Result<()> {
+    let (client, cwd) = (server.clone(), cwd.into());
     let served = match dialect {
         Dialect::Chimera => {
-            let agent = chimera::Chimera::new(server.clone());
+            let agent = chimera::Chimera::new(client).with_cwd(cwd);
             connection.serve_stdio::<chimera::Chimera, _>(agent).await
         }
         Dialect::OpenOxide => {
-            let agent = openoxide::OpenOxide::new(server.clone());
+            let agent = openoxide::OpenOxide::new(client).with_cwd(cwd);
             connection
                 .framing(Framing::ContentLength)
                 .serve_stdio::<openoxide::OpenOxide, _>(agent)
                 .await
         }
         Dialect::OtterAcp => {
-            let agent = otter_acp::OtterAcp::new(server.clone());
+            let agent = otter_acp::OtterAcp::new(client).with_cwd(cwd);
             connection
                 .serve_stdio::<otter_acp::OtterAcp, _>(agent)
                 .await
         }
         Dialect::OtterHttpAcp => {
-            let agent = otter_http_acp::OtterHttpAcp::new(server.clone());
+            let agent = otter_http_acp::OtterHttpAcp::new(client).with_cwd(cwd);
             connection
                 .serve_stdio::<otter_http_acp::OtterHttpAcp, _>(agent)
                 .await

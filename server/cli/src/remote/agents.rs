@@ -129,7 +129,7 @@ impl StartedAgent {
         };
         let mut limits = Limits::default();
         args.keep.apply(&mut limits);
-        let server = args.questions.apply(server, Policies::default())?;
+        let server = args.questions.apply(server, Policies::default(), None)?;
         let server = server.store(self.store.open(false)?).limits(limits);
         Ok(server.initial_settings(self.settings.clone()).build())
     }

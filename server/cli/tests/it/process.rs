@@ -94,6 +94,24 @@ fn the_dialect_of_a_client_is_detected() {
     for dialect in ["otter-acp", "auto"] {
         assert_eq!(first("{}", dialect)["serverInfo"]["name"], "otter-acp");
     }
+    let lines = concat!(
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":2,"method":"session/new"}"#,
+        "\n",
+    );
+    let flags = [
+        "--dialect",
+        "otter-acp",
+        "--cwd",
+        "/w",
+        "--model",
+        "large",
+        "--allowed-tools",
+        "Read,Grep",
+    ];
+    let created = answers_with(&flags, lines).remove(1);
+    assert_eq!(created["result"]["cwd"], "/w", "{created}");
     let capabilities = &first("{}", "otter-http-acp")["agentCapabilities"];
     assert_eq!(capabilities["loadSession"], false);
     let acp = first(r#"{"protocolVersion":1}"#, "auto");

@@ -4,9 +4,10 @@ use acp_dialects::chimera::*;
 use acp_sdk::service::Service;
 use acp_sdk::{HandlerResult, Peer};
 use acp_server::{Server, usage};
+use std::path::PathBuf;
 
 use super::encode::Notifications;
-use crate::feeds::{Feeds, absolute};
+use crate::feeds::Feeds;
 use crate::message;
 
 /// The currency of costs.
@@ -25,6 +26,14 @@ impl Chimera {
     pub fn new(server: Server) -> Self {
         // The client has no method that replays.
         Self(Feeds::new(server, 0))
+    }
+
+    /// Sets the working directory of sessions whose client names none, and from which relative ones start
+    /// (that of the process).
+    #[must_use]
+    pub fn with_cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
+        self.0.set_cwd(cwd.into());
+        self
     }
 
     /// Sends what a turn has used, if that is known.
@@ -58,7 +67,7 @@ impl Agent for Chimera {
         ctx: &AgentContext,
         req: CreateSessionRequest,
     ) -> HandlerResult<CreateSessionResponse> {
-        let cwd = absolute(req.working_dir.as_deref().unwrap_or("."))?;
+        let cwd = self.0.working_directory(req.working_dir.as_deref())?;
         let session = self.0.server().create_session(cwd).await?;
         let id = session.id().clone();
         let encoder = Notifications(ctx.client().clone());

@@ -1,5 +1,7 @@
 //! OpenOxide's methods in terms of sessions.
 
+use std::path::PathBuf;
+
 use acp_sdk::service::Service;
 use acp_sdk::v1::ContentBlock;
 use acp_sdk::{ErrorCode, HandlerError, HandlerResult, Meta, Peer};
@@ -8,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::content::command;
 use super::encode::Events;
-use crate::feeds::{Feeds, absolute};
+use crate::feeds::Feeds;
 use crate::message;
 use acp_dialects::openoxide::*;
 
@@ -25,6 +27,14 @@ impl OpenOxide {
     pub fn new(server: Server) -> Self {
         // The client has no method that replays.
         Self(Feeds::new(server, 0))
+    }
+
+    /// Sets the working directory of sessions whose client names none, and from which relative ones start
+    /// (that of the process).
+    #[must_use]
+    pub fn with_cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
+        self.0.set_cwd(cwd.into());
+        self
     }
 }
 
@@ -47,7 +57,7 @@ impl Agent for OpenOxide {
         ctx: &AgentContext,
         req: NewSessionRequest,
     ) -> HandlerResult<NewSessionResponse> {
-        let cwd = absolute(req.working_dir.as_deref().unwrap_or("."))?;
+        let cwd = self.0.working_directory(req.working_dir.as_deref())?;
         let settings = settings(req.config.unwrap_or_default())?;
         let session = self.0.server().create_session(cwd).await?;
         if let Err(error) = session.begin_with(&settings).await {

@@ -1,5 +1,6 @@
 //! Otter's methods in terms of sessions.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +14,7 @@ use acp_server::{InitialSettings, Phase, Server, Session};
 use super::encode::{Updates, question, reply};
 use super::failure::{failed, invalid, not_initialized, refused};
 use crate::feed::{Feed, Resumed};
-use crate::feeds::{Feeds, absolute};
+use crate::feeds::Feeds;
 use crate::{message, permission};
 
 /// The version of clients of the text's first form.
@@ -50,6 +51,14 @@ impl OtterAcp {
             feeds: Feeds::new(server, history),
             is_initialized: AtomicBool::new(false),
         }
+    }
+
+    /// Sets the working directory of sessions whose client names none, and from which relative ones start
+    /// (that of the process).
+    #[must_use]
+    pub fn with_cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
+        self.feeds.set_cwd(cwd.into());
+        self
     }
 
     fn server(&self) -> &Server {
@@ -180,7 +189,7 @@ impl Agent for OtterAcp {
         req: NewSessionRequest,
     ) -> HandlerResult<NewSessionResponse> {
         self.initialized()?;
-        let cwd = absolute(req.cwd.as_deref().unwrap_or("."))?;
+        let cwd = self.feeds.working_directory(req.cwd.as_deref())?;
         let id = new_id()?;
         let created = self.server().create_session_once(id, cwd).await;
         let (session, _) = created.map_err(failed)?;

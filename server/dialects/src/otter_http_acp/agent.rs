@@ -1,6 +1,7 @@
 //! The methods of Otter's HTTP server in terms of sessions.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 
 use acp_dialects::otter_http_acp::*;
 use acp_sdk::service::Service;
@@ -10,7 +11,7 @@ use acp_server::store::{Pages, SessionRecord, StoreError};
 use acp_server::{Phase, Server, Session};
 
 use super::encode::{Notifications, Source, Update, encode};
-use crate::feeds::{Feeds, absolute};
+use crate::feeds::Feeds;
 use crate::fold::Fold;
 use crate::message;
 
@@ -42,6 +43,14 @@ impl OtterHttpAcp {
     pub fn new(server: Server) -> Self {
         // `session/get` reads the past, which is never sent again.
         Self(Feeds::new(server, 0))
+    }
+
+    /// Sets the working directory of sessions whose client names none, and from which relative ones start
+    /// (that of the process).
+    #[must_use]
+    pub fn with_cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
+        self.0.set_cwd(cwd.into());
+        self
     }
 
     fn summary(&self, record: SessionRecord) -> SessionSummary {
@@ -128,7 +137,7 @@ impl Agent for OtterHttpAcp {
             let reason = format!("session/new does not support `{field}`; leave it out");
             return Err(HandlerError::new(ErrorCode::INVALID_PARAMS, reason));
         }
-        let cwd = absolute(req.cwd.as_deref().unwrap_or("."))?;
+        let cwd = self.0.working_directory(req.cwd.as_deref())?;
         let session = self.0.server().create_session(cwd).await?;
         let id = session.id().clone();
         let response = NewSessionResponse::new(id, session.cwd(), SessionStatus::Idle);

@@ -9,7 +9,8 @@ fn every_test_that_the_document_names_exists() {
     let document = fs::read_to_string(dialects.join("../../docs/dialects.md")).unwrap();
     let mut tests = fs::read_to_string(dialects.join("../cli/tests/it/process.rs")).unwrap();
     let http = "../remote/tests/it/rest/openoxide.rs";
-    for file in ["src/detect.rs", "src/permission.rs", http] {
+    let tools = "../cli/src/allowed_tools.rs";
+    for file in ["src/detect.rs", "src/permission.rs", http, tools] {
         tests += &fs::read_to_string(dialects.join(file)).unwrap();
     }
     for file in [

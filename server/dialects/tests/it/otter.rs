@@ -523,6 +523,36 @@ async fn sessions_are_listed_loaded_and_forked() {
 }
 
 #[tokio::test]
+async fn sessions_begin_in_the_directory_and_with_the_model_of_the_flags() {
+    let with = |model: &str| {
+        let mut settings = acp_server::InitialSettings::default();
+        settings.model = Some(model.to_owned());
+        let server = Server::builder(Script).initial_settings(settings).build();
+        Client::of(OtterAcp::new(server).with_cwd("/w"))
+    };
+    let mut client = with("large");
+    client.result("initialize", json!({})).await;
+    for (cwd, expected) in [
+        (json!(null), "/w"),
+        (json!("a"), "/w/a"),
+        (json!("/b"), "/b"),
+    ] {
+        let (created, _) = client.result("session/new", json!({ "cwd": cwd })).await;
+        assert_eq!(created["cwd"], expected);
+        let (result, _) = say(&mut client, &created["sessionId"], "settings").await;
+        assert_eq!(result["output"], "Some(\"build\") Some(\"large\")");
+    }
+    let mut client = with("huge");
+    client.result("initialize", json!({})).await;
+    let error = client.error("session/new", json!({})).await;
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.contains("--model") && message.contains("large"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
 async fn mode_and_model_are_switched() {
     let (mut client, session) = started().await;
     let set = json!({ "sessionId": session, "mode": "plan" });
