@@ -11,6 +11,7 @@ mod delegate;
 pub mod model;
 mod tool;
 pub mod tools;
+pub mod inbox;
 pub mod undo;
 
 pub use agent::{Agent, AgentState, Mode};
