@@ -7,9 +7,10 @@ use acp_server_mcp::{CallError, Reconnect, ServerState};
 
 use crate::support::{arguments, call, connect, one, options, ready, scripted, state, text};
 
+/// Returns why a server has failed.
 fn reason(state: ServerState) -> String {
     match state {
-        ServerState::Failed { reason } | ServerState::Restarting { reason, .. } => reason,
+        ServerState::Failed { reason } => reason,
         other => panic!("{other:?}"),
     }
 }

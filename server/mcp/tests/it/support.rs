@@ -12,8 +12,9 @@ use tokio::time::timeout;
 
 use crate::program::MODE;
 
-/// A guard against a hanging test; nothing waits this long when all is well.
-pub const GUARD: Duration = Duration::from_secs(60);
+/// A guard against a hanging test; nothing waits this long when all is well. Less than the 60 s after which the
+/// scripted server, as a test, says that it is slow.
+pub const GUARD: Duration = Duration::from_secs(30);
 
 /// Returns the command of the scripted server.
 pub fn command() -> Vec<String> {
