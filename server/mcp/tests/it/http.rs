@@ -71,9 +71,10 @@ async fn answer(stream: TcpStream, seen: Arc<Mutex<Vec<String>>>) -> Option<()> 
     seen.lock().unwrap().push(what.to_owned());
     let result = match what {
         _ if path == "/moved" => return send(stream, "307 x\r\nLocation: /mcp", "").await,
-        _ if path == "/away" => {
-            let away = "307 x\r\nLocation: http://localhost:1/mcp";
-            return send(stream, away, "").await;
+        _ if path.starts_with("/away/") => {
+            let address = path.trim_start_matches("/away/");
+            let away = format!("307 x\r\nLocation: http://{address}/mcp");
+            return send(stream, &away, "").await;
         }
         _ if !head.contains("secret") => return send(stream, "403 Forbidden", "").await,
         "initialize" => json!({"protocolVersion": message["params"]["protocolVersion"],
@@ -139,10 +140,13 @@ async fn a_redirect_is_followed_on_the_same_origin_only() {
     let servers = server.connect(&[("X-Key", "secret")]).await;
     assert_eq!(text(&servers, "repeat", 3).await, "xxx");
     servers.close().await;
-    server.url = url.replace("/mcp", "/away");
+    let other = Server::start().await;
+    let address = other.url["http://".len()..].trim_end_matches("/mcp");
+    server.url = url.replace("/mcp", &format!("/away/{address}"));
     let servers = server.connect(&[("X-Key", "secret")]).await;
     let state = &servers.states()[0].state;
     assert!(!matches!(state, ServerState::Ready { .. }), "{state:?}");
+    assert!(other.requests.lock().unwrap().is_empty());
     servers.close().await;
 }
 
