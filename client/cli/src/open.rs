@@ -7,7 +7,6 @@ use super::launch::Launch;
 use super::opening::Failure;
 use acp_client::AgentCommand;
 use acp_client::{Client, ClientBuilder};
-use acp_client_dialects::Chimera;
 
 /// Returns a builder whose `clientInfo` is `acp`.
 pub(super) fn builder() -> ClientBuilder {
@@ -37,12 +36,29 @@ pub(super) async fn client(
             let launch = Launch::of(args).map_err(Failure::Usage)?;
             let command = prepare(launch.prepared().map_err(Failure::Usage)?);
             let command = match args.dialect {
-                Some(Dialect::Chimera) => Chimera::new().adapt(command),
+                Some(dialect) => adapted(command, dialect)?,
                 None => command,
             };
             Ok(builder.spawn(command).await?)
         }
     }
+}
+
+#[cfg(feature = "dialects")]
+fn adapted(command: AgentCommand, dialect: Dialect) -> Result<AgentCommand, Failure> {
+    use acp_client_dialects::Chimera;
+
+    Ok(match dialect {
+        Dialect::Chimera => Chimera::new().adapt(command),
+    })
+}
+
+/// Rejects a dialect: this build does not support it.
+#[cfg(not(feature = "dialects"))]
+fn adapted(_: AgentCommand, _: Dialect) -> Result<AgentCommand, Failure> {
+    let reason = "this acp was built without its feature `dialects`, which --dialect needs; build it with \
+        `--features dialects`";
+    Err(Failure::Usage(reason.to_owned()))
 }
 
 #[cfg(feature = "remote")]

@@ -35,6 +35,7 @@ mod chat;
 mod chat_prompt;
 mod chat_sessions;
 mod control;
+#[cfg(feature = "dialects")]
 mod dialect;
 mod errors;
 mod formats;
