@@ -8,13 +8,19 @@ pub mod commands;
 mod confined;
 mod context;
 mod delegate;
+pub mod inbox;
+pub mod inbox;
 pub mod model;
 mod tool;
 pub mod tools;
-pub mod inbox;
 pub mod undo;
 
 pub use agent::{Agent, AgentState, Mode};
 pub use context::Context;
 pub use delegate::{DelegateTo, delegate};
 pub use tool::{Call, Output, Risk, Tool, ToolError, ToolOutcome, ToolSet};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

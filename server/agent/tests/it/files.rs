@@ -133,3 +133,45 @@ async fn a_question_needs_a_client_that_asks_it() {
     .await;
     assert!(outputs[0].text().contains("cannot ask"), "{outputs:?}");
 }
+
+/// Edits the file, then allows what it is asked.
+#[derive(Clone, Debug)]
+struct Hasty(std::path::PathBuf);
+
+impl acp_server::DecidePermissions for Hasty {
+    fn decide<'a>(
+        &'a self,
+        session: &'a acp_server::Session,
+        request: &'a acp_sdk::v1::RequestPermissionRequest,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Option<acp_server::DecidedPermission>> + Send + 'a>>
+    {
+        std::fs::write(&self.0, "mine\n").unwrap();
+        Box::pin(async {
+            let user = User::who("allow");
+            acp_server::DecidePermissions::decide(&user, session, request).await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_changes_while_the_user_is_asked_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.txt");
+    std::fs::write(&path, "one\n").unwrap();
+    let edit = json!({"path": "a.txt", "old_text": "one", "new_text": "two"});
+    let (model, requests) = model([vec![Scripted::tool("edit", edit)]]);
+    let agent = Agent::new(model).tools(tools::all());
+    let server = server(agent, &User::who("allow")).permissions(Hasty(path.clone()));
+    let session = server
+        .build()
+        .create_session(folder.path().to_str().unwrap())
+        .await
+        .unwrap();
+    prompt(&session, "go").await;
+    assert!(
+        outputs(&requests)[0]
+            .text()
+            .contains("somebody else has changed it")
+    );
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine\n");
+}
