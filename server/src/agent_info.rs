@@ -2,6 +2,7 @@
 
 use acp_sdk::Meta;
 use acp_sdk::v1::{AuthMethod, Implementation, McpCapabilities, PromptCapabilities};
+use serde::{Deserialize, Serialize};
 
 /// What an agent advertises in `initialize`.
 ///
@@ -39,6 +40,12 @@ pub struct AgentInfo {
     pub steering: bool,
     /// Whether turns can be undone and redone, by [`Handler::undo`](crate::Handler::undo) (default: no).
     pub undo: bool,
+    /// The tools that the agent itself has (default: it does not tell). Clients find them in `initialize`,
+    /// in `agentCapabilities._meta["acp-sdk"].tools`.
+    pub tools: Option<Vec<ToolInfo>>,
+    /// Whether a prompt can limit its turn by `_meta["acp-sdk"]`: `maxSteps`, the requests to the model, and
+    /// `allowedTools`, the names of the tools that there are (default: no).
+    pub turn_limits: bool,
     /// Whether users can log out (default: if there are methods to authenticate).
     pub logout: Option<bool>,
     /// `_meta` of the capabilities (default: none). The member `acp-sdk` is the server's.
@@ -46,6 +53,15 @@ pub struct AgentInfo {
     /// Prompts by purpose, which `initialize` names in `_meta["acp-conformance"].prompts`, so that
     /// `acp-conformance` knows what to say to an agent that understands no English (default: none).
     pub test_prompts: Vec<(String, String)>,
+}
+
+/// A tool of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolInfo {
+    /// Its name for the model.
+    pub name: String,
+    /// What it does.
+    pub description: String,
 }
 
 impl AgentInfo {
@@ -60,10 +76,26 @@ impl AgentInfo {
             auth_required: false,
             steering: false,
             undo: false,
+            tools: None,
+            turn_limits: false,
             logout: None,
             meta: None,
             test_prompts: Vec::new(),
         }
+    }
+
+    /// Names the tools of the agent.
+    #[must_use]
+    pub fn tools(mut self, tools: impl IntoIterator<Item = ToolInfo>) -> Self {
+        self.tools = Some(tools.into_iter().collect());
+        self
+    }
+
+    /// Declares that prompts can limit their turns.
+    #[must_use]
+    pub fn turn_limits(mut self) -> Self {
+        self.turn_limits = true;
+        self
     }
 
     /// Sets the title that people read.

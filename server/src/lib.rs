@@ -69,7 +69,7 @@ pub mod usage;
 mod v2;
 
 pub use acp_sdk::{HandlerError, HandlerResult};
-pub use agent_info::AgentInfo;
+pub use agent_info::{AgentInfo, ToolInfo};
 pub use capability::Capability;
 pub use connection::{Access, ServerConnection};
 pub use error::{Error, Result};

@@ -9,7 +9,6 @@ mod confined;
 mod context;
 mod delegate;
 pub mod inbox;
-pub mod inbox;
 pub mod model;
 mod tool;
 pub mod tools;

@@ -16,8 +16,10 @@ use acp_server::internal::log_repeated;
 use acp_server::internal::raw_object::{RawObject, json_text};
 use acp_server::store::SessionRecord;
 use acp_server::{
-    AgentInfo, Handler, Login, Opening, OpeningKind, Session, Settings, SettingsChange, Turn,
+    AgentInfo, Handler, Login, Opening, OpeningKind, Session, Settings, SettingsChange, ToolInfo,
+    Turn,
 };
+use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::builder::{HostedAgentBuilder, Spec};
@@ -385,6 +387,20 @@ impl Handler for HostedAgent {
     }
 }
 
+/// What an agent of this project tells of itself.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Advertised {
+    tools: Option<Vec<ToolInfo>>,
+    session: AdvertisedSession,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct AdvertisedSession {
+    turn_limits: bool,
+}
+
 /// Returns what clients are announced: what the agent has announced, as far as this server passes it
 /// on.
 fn announced(process: &Process, spec: &Spec) -> AgentInfo {
@@ -402,5 +418,12 @@ fn announced(process: &Process, spec: &Spec) -> AgentInfo {
     info.logout = Some(capabilities.auth.logout.is_some());
     info.meta.clone_from(&capabilities.meta);
     info.steering = SteeringMethod::of(hello).is_some();
+    let ours = capabilities
+        .meta
+        .as_ref()
+        .and_then(|meta| meta.get("acp-sdk"));
+    let ours: Advertised = ours.unwrap_or_default();
+    info.tools = ours.tools;
+    info.turn_limits = ours.session.turn_limits;
     info
 }

@@ -37,6 +37,12 @@ pub(super) fn advertised(info: &AgentInfo) -> Meta {
     if info.undo {
         ours["session"]["undo"] = true.into();
     }
+    if info.turn_limits {
+        ours["session"]["turnLimits"] = true.into();
+    }
+    if let Some(tools) = &info.tools {
+        ours["tools"] = json!(tools);
+    }
     let meta = info.meta.clone().unwrap_or_default();
     meta.with("acp-sdk", &ours)
 }

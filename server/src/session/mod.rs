@@ -383,16 +383,17 @@ impl Session {
     /// [`Error::SessionClosed`](crate::Error::SessionClosed).
     pub fn prompt(&self, prompt: impl Into<Vec<ContentBlock>>) -> Result<PromptHandle> {
         let refused = |refusal: Refusal| refusal.error(self);
-        self.try_prompt(prompt).map_err(refused)
+        self.try_prompt(prompt, None).map_err(refused)
     }
 
-    /// As [`prompt`](Self::prompt), with the reason as a value.
+    /// As [`prompt`](Self::prompt), with `_meta` and the reason as a value.
     pub fn try_prompt(
         &self,
         prompt: impl Into<Vec<ContentBlock>>,
+        meta: Option<Meta>,
     ) -> Result<PromptHandle, Refusal> {
         let message = MessageId::from(self.next_id("message"));
-        let prompt = Prompt::new(prompt.into(), None, None).with_message(message.clone());
+        let prompt = Prompt::new(prompt.into(), meta, None).with_message(message.clone());
         let ticket = self.submit(prompt)?;
         Ok(PromptHandle::new(ticket, message))
     }

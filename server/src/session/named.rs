@@ -150,7 +150,7 @@ impl Session {
     ) -> Result<PromptHandle> {
         self.recall_names().await?;
         let refused = |refusal: Refusal| refusal.error(self);
-        self.try_prompt_once(name, prompt).map_err(refused)
+        self.try_prompt_once(name, prompt, None).map_err(refused)
     }
 
     /// As [`prompt_once`](Self::prompt_once) after [`recall_names`](Self::recall_names), with the
@@ -160,9 +160,10 @@ impl Session {
         &self,
         name: &str,
         prompt: impl Into<Vec<ContentBlock>>,
+        meta: Option<Meta>,
     ) -> Result<PromptHandle, Refusal> {
         let message = MessageId::from(self.next_id("message"));
-        let prompt = Prompt::new(prompt.into(), None, None).with_message(message.clone());
+        let prompt = Prompt::new(prompt.into(), meta, None).with_message(message.clone());
         let ticket = self.submit(prompt.once_as(name)?)?;
         let state = self.state();
         let known = state.queue.named().find(name);

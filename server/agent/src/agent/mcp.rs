@@ -13,8 +13,9 @@ use crate::{Call, Output, Risk, Tool, ToolError, ToolOutcome};
 const LONGEST: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 
 impl Agent {
-    /// Returns the tools of a session: the agent's own, and those that its MCP servers have now.
-    pub(super) fn tools_with(&self, servers: &Servers) -> ToolSet {
+    /// Returns the tools of a turn: the agent's own, and those that its MCP servers have now; those of a list
+    /// alone, if the turn has one.
+    pub(super) fn tools_with(&self, servers: &Servers, listed: Option<&[String]>) -> ToolSet {
         let mut tools = self.tools.clone();
         for tool in servers.tools() {
             let is_allowed = |allowed: &Vec<String>| allowed.contains(&tool.name);
@@ -22,6 +23,9 @@ impl Agent {
             if self.allowed.as_ref().is_none_or(is_allowed) && tools.get(&tool.name).is_none() {
                 tools.add(of(tool, servers));
             }
+        }
+        if let Some(listed) = listed {
+            tools.keep(listed);
         }
         tools
     }

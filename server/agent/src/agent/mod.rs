@@ -15,7 +15,8 @@ use acp_sdk::v1::{
 };
 use acp_server::store::SessionRecord;
 use acp_server::{
-    AgentInfo, Handler, HandlerError, HandlerResult, Opening, Session, Settings, Turn, UndoRequest,
+    AgentInfo, Handler, HandlerError, HandlerResult, Opening, Session, Settings, ToolInfo, Turn,
+    UndoRequest,
 };
 use tokio::sync::watch::Receiver;
 
@@ -23,7 +24,7 @@ pub use mode::Mode;
 
 use crate::commands::Commands;
 use crate::context::Context;
-use crate::model::{Model, Prices, Retry};
+use crate::model::{Definition, Model, Prices, Retry};
 use crate::tool::{Tool, ToolSet};
 use crate::undo::Journals;
 
@@ -223,7 +224,13 @@ impl Handler for Agent {
     }
 
     fn info(&self) -> AgentInfo {
-        self.info.clone()
+        let tools = self.tools.iter().map(|tool| {
+            let Definition {
+                name, description, ..
+            } = tool.definition().clone();
+            ToolInfo { name, description }
+        });
+        self.info.clone().tools(tools).turn_limits()
     }
 
     async fn open(&self, state: &mut AgentState, opening: &Opening) -> HandlerResult<Settings> {

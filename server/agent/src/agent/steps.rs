@@ -8,6 +8,7 @@ use acp_sdk::v1::{
 };
 use acp_server::{HandlerError, HandlerResult, Turn};
 use futures_util::StreamExt;
+use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Mutex;
 
@@ -22,6 +23,14 @@ struct Answered {
     uses: Vec<ToolUse>,
     tokens: Tokens,
     stopped: Option<Stopped>,
+}
+
+/// What the prompt limits; see [`acp_server::AgentInfo::turn_limits`].
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct TurnLimits {
+    max_steps: Option<u32>,
+    allowed_tools: Option<Vec<String>>,
 }
 
 /// Why a request was not answered.
@@ -92,9 +101,15 @@ async fn steps(
     let AgentState {
         context, servers, ..
     } = state;
+    let limits = turn.meta().and_then(|meta| meta.get("acp-sdk"));
+    let limits: TurnLimits = limits.unwrap_or_default();
+    let most = limits
+        .max_steps
+        .unwrap_or(agent.most_steps)
+        .min(agent.most_steps);
     let mut tokens = Tokens::default();
     let mut compacted = false;
-    for _ in 0..agent.most_steps {
+    for _ in 0..most {
         // What the user has said meanwhile; it is in the log from then on.
         while turn.steered_now().await?.is_some() {}
         context.catch_up(turn.session()).await?;
@@ -105,7 +120,7 @@ async fn steps(
         if compaction::is_due(context, model) {
             compaction::compact(agent, context, turn, model).await?;
         }
-        let tools = agent.tools_with(servers);
+        let tools = agent.tools_with(servers, limits.allowed_tools.as_deref());
         let request = Request {
             instructions: agent.instructions.clone(),
             messages: context.messages(),

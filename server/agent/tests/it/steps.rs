@@ -327,3 +327,28 @@ async fn a_long_conversation_is_compacted_and_goes_on() {
     assert!(summary.contains("They told a story."), "{summary}");
     assert_eq!(newest, "another");
 }
+
+#[tokio::test]
+async fn a_prompt_limits_its_turn() {
+    let (model, requests) =
+        model((0..5).map(|_| vec![Scripted::tool("add", json!({"a": 1, "b": 2}))]));
+    let other = Tool::new("other", "", |_: Add, _: Call| async { Ok("") });
+    let server = server(
+        Agent::new(model).tool(add()).tool(other),
+        &User::who("allow"),
+    )
+    .build();
+    let told = server.info().tools.clone().unwrap_or_default();
+    let told: Vec<_> = told.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(told, ["add", "other"]);
+    let session = server.create_session("/").await.unwrap();
+    let limits = json!({"maxSteps": 2, "allowedTools": ["add"]});
+    let limits = acp_sdk::Meta::new().with("acp-sdk", &limits);
+    let prompt = session.try_prompt(blocks("go"), Some(limits)).unwrap();
+    assert_eq!(
+        prompt.stop_reason().await.unwrap(),
+        StopReason::MaxTurnRequests
+    );
+    let requests = requests.lock().unwrap();
+    assert_eq!((requests.len(), requests[0].tools.len()), (2, 1));
+}

@@ -89,12 +89,21 @@ pub(super) struct AvailableModel {
     configured: bool,
 }
 
-/// The tools of the agent.
+/// Tools of agents.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ToolList {
-    /// Empty: agents of this protocol do not name their tools.
-    #[schema(value_type = Vec<Object>)]
-    tools: Vec<serde_json::Value>,
+    tools: Vec<ListedTool>,
+    /// The agents that do not tell which tools they have, as most do.
+    untold: Vec<String>,
+}
+
+/// A tool.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ListedTool {
+    name: String,
+    description: String,
+    /// The name of its agent at this server.
+    agent: String,
 }
 
 pub(super) async fn health(State(rest): State<Rest>) -> Json<Health> {
@@ -149,8 +158,21 @@ pub(super) async fn list_providers(
     Ok(Json(rest.models(&caller, &query).await?))
 }
 
-pub(super) async fn list_tools() -> Json<ToolList> {
-    Json(ToolList { tools: Vec::new() })
+pub(super) async fn list_tools(State(rest): State<Rest>) -> Json<ToolList> {
+    let (mut tools, mut untold) = (Vec::new(), Vec::new());
+    for agent in rest.agents().iter() {
+        let name = agent.name().to_owned();
+        let Some(told) = &agent.server().info().tools else {
+            untold.push(name);
+            continue;
+        };
+        tools.extend(told.iter().map(|tool| ListedTool {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            agent: name.clone(),
+        }));
+    }
+    Json(ToolList { tools, untold })
 }
 
 impl Rest {

@@ -157,7 +157,7 @@ pub(super) async fn invoke_command(
         return Err(unknown().name(name));
     };
     let rendered = render(command, &args, &kwargs);
-    let queued = prompt(&session, vec![rendered.clone().into()], None).await?;
+    let queued = prompt(&session, vec![rendered.clone().into()], None, None).await?;
     let invoked = Invoked {
         message_id: queued.prompt.message_id().to_string(),
         last_event_id: queued.last_event_id,

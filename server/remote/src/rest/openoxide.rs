@@ -78,7 +78,7 @@ async fn prompt(
     let place = events::place(&rest, &caller)?;
     rest.record(&id).await?;
     let session = rest.open(&caller, &id).await?;
-    let prompt = turns::prompt(&session, content, wanted.key.as_deref()).await?;
+    let prompt = turns::prompt(&session, content, wanted.key.as_deref(), None).await?;
     let reader = events::of_prompt(
         &rest,
         caller,

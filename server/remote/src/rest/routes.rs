@@ -86,7 +86,8 @@ pub(super) fn all() -> Vec<Route> {
             .refuses(
                 400,
                 "`missing_prompt`, `agent_not_found`, `invalid_working_dir`, `invalid_setting`, or no JSON object; \
-                 `unsupported_field` for `max_steps`, `allowed_tools` and `persist: false`",
+                 `unsupported_field` for `persist: false`, and for `max_steps` and `allowed_tools` \
+                 at agents that do not offer them",
             )
             .refuses(404, "`model_not_found`: the agent does not offer it"),
         Route::new(Get, "/sessions", Right::Read, sessions::list_sessions)
@@ -205,9 +206,9 @@ pub(super) fn all() -> Vec<Route> {
             .without_login()
             .answers::<agent::AgentList>(200, "The agents"),
         Route::new(Get, "/tools", Right::Read, agent::list_tools)
-            .about("agent", "list_tools", "Lists the tools of the agent.")
+            .about("agent", "list_tools", "Lists the tools of the agents.")
             .without_login()
-            .answers::<agent::ToolList>(200, "Always empty: agents of this protocol do not name their tools"),
+            .answers::<agent::ToolList>(200, "The tools of agents that name theirs, and the names of the others"),
         Route::new(Get, "/health", Right::Everybody, agent::health)
             .about("agent", "health", "Says that the server runs. Needs no token.")
             .without_login()

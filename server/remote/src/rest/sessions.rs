@@ -1,5 +1,6 @@
 //! The routes `/sessions…` of Otter's document, besides turns and events.
 
+use acp_sdk::Meta;
 use acp_server::event::StoredEvent;
 use acp_server::internal::clock;
 use acp_server::store::Pages;
@@ -40,12 +41,11 @@ pub(super) struct NewRun {
     /// The working directory, an absolute path. Default: that of the server.
     #[schema(pattern = "^/")]
     cwd: Option<String>,
-    // Not in the schema, because they are refused: agents of this protocol have no such limit and
-    // name no tools to choose from, and the store keeps every session.
-    #[schema(ignore)]
+    /// Requests to the model in the turn. Refused for agents that do not offer it.
     max_steps: Option<u64>,
-    #[schema(ignore)]
+    /// The tools that there are in the turn. Refused for agents that do not offer it.
     allowed_tools: Option<Vec<String>>,
+    // Not in the schema, because it is refused: the store keeps every session.
     #[schema(ignore)]
     persist: Option<bool>,
 }
@@ -57,6 +57,23 @@ pub(super) struct NewRun {
 pub(super) enum CreatedTurn {
     Ended(Box<EndedTurn>),
     Accepted(AcceptedTurn),
+}
+
+/// Limits of a turn, as agents that declare them take them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TurnLimits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_steps: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed_tools: Option<Vec<String>>,
+}
+
+impl TurnLimits {
+    fn meta(&self) -> Option<Meta> {
+        let is_limited = self.max_steps.is_some() || self.allowed_tools.is_some();
+        is_limited.then(|| Meta::new().with("acp-sdk", self))
+    }
 }
 
 /// Sessions.
@@ -140,19 +157,28 @@ pub(super) async fn create_run(
         .prompt
         .ok_or_else(|| Failure::bad_request("missing_prompt"))?;
     // What would be ignored must not seem to hold: a list of tools is a restriction.
+    let limits = TurnLimits {
+        max_steps: new.max_steps,
+        allowed_tools: new.allowed_tools,
+    };
+    let agent = rest.agent(new.choices.agent())?;
+    let takes_limits = agent.server().info().turn_limits;
     let unsupported = [
-        ("max_steps", new.max_steps.is_some()),
-        ("allowed_tools", new.allowed_tools.is_some()),
+        ("max_steps", limits.max_steps.is_some() && !takes_limits),
+        (
+            "allowed_tools",
+            limits.allowed_tools.is_some() && !takes_limits,
+        ),
         ("persist", new.persist == Some(false)),
     ];
     if let Some((field, _)) = unsupported.iter().find(|(_, is_asked)| *is_asked) {
-        let message = format!("`{field}` is not offered by agents of this protocol; leave it out");
+        let message = format!("`{field}` is not offered by this agent; leave it out");
         return Err(Failure::bad_request("unsupported_field").message(message));
     }
     let waiting = rest.waiting(&caller, &wanted)?;
     let key = wanted.key.as_deref();
     let (session, is_new) = rest.create(&caller, new.cwd, key, &new.choices).await?;
-    match prompt(&session, vec![text.into()], key).await {
+    match prompt(&session, vec![text.into()], key, limits.meta()).await {
         Ok(queued) => {
             let status = StatusCode::CREATED;
             let accepted = accepted(&queued, session.id(), status, status);

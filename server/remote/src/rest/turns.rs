@@ -1,5 +1,6 @@
 //! Prompts and their cancellation, in the forms of both sets of routes.
 
+use acp_sdk::Meta;
 use acp_sdk::v1::{ContentBlock, SessionId};
 use acp_server::internal::session::Refusal;
 use acp_server::{PromptHandle, Session};
@@ -178,7 +179,7 @@ async fn submit(
     let text = text.ok_or_else(|| Failure::bad_request(missing))?;
     let is_stored = rest.in_memory(id).is_none();
     let session = rest.open(caller, id).await?;
-    let mut queued = prompt(&session, vec![text.into()], wanted.key.as_deref()).await?;
+    let mut queued = prompt(&session, vec![text.into()], wanted.key.as_deref(), None).await?;
     if is_stored {
         // An agent may say when it is opened that it has forgotten the conversation.
         queued.last_event_id = queued.last_event_id.min(record.last_event);
@@ -215,15 +216,18 @@ pub(super) async fn prompt(
     session: &Session,
     content: Vec<ContentBlock>,
     key: Option<&str>,
+    meta: Option<Meta>,
 ) -> Result<Queued, Failure> {
     let last = session.last_event();
     let prompt = match key {
-        None => session.try_prompt(content).map_err(refused)?,
+        None => session.try_prompt(content, meta).map_err(refused)?,
         Some(key) => {
             let recalled = session.recall_names().await;
             recalled
                 .map_err(|error| Failure::internal("session_read_failed", error.to_string()))?;
-            session.try_prompt_once(key, content).map_err(refused)?
+            session
+                .try_prompt_once(key, content, meta)
+                .map_err(refused)?
         }
     };
     // The turn of one that was sent before may be far back.

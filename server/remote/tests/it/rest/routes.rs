@@ -397,7 +397,9 @@ async fn the_server_describes_itself_and_its_agent() {
         (&json!("acp-server"), &json!("small"))
     );
     assert!(info["cwd"].as_str().unwrap().starts_with('/'));
-    assert_eq!(site.get("/tools").await.json(), json!({ "tools": [] }));
+    let tools = site.get("/tools").await.json();
+    assert_eq!(tools["tools"], json!([]), "{tools}");
+    assert_eq!(tools["untold"].as_array().unwrap().len(), 1, "{tools}");
     let providers = site.get("/providers").await.json();
     let names: Vec<_> = providers["available"].as_array().unwrap().iter().collect();
     assert_eq!(names.len(), 2);
