@@ -9,6 +9,7 @@
 //! | `/rpc` | calls and subscriptions for simple clients ([`rpc()`], feature `rpc`) |
 //! | `/` | a web page that shows sessions, and prompts ([`page()`]); asks for a token itself |
 //! | `/session…`, `/sessions…`, `/runs…` and others | [`rest()`]: REST and server-sent events; `/openapi.json` describes them |
+//! | `/hooks/{name}` | webhooks, by a secret of their own ([`hooks()`]) |
 //! | `/metrics` | numbers for a monitoring system ([`Metrics`]) |
 //! | `/healthz` | `{"status":"ok", …}`, without a token |
 //!
@@ -25,6 +26,7 @@ mod bodies;
 mod caller;
 mod failure;
 mod health;
+mod hooks;
 mod listen;
 mod metrics;
 mod page;
@@ -42,6 +44,7 @@ pub use access::{
 };
 pub use agents::{Agents, AgentsError, ServedAgent};
 pub use bodies::BodyBudget;
+pub use hooks::{HookAnswer, HookCall, hooks};
 pub use listen::{ListenSettings, Secured, Tls, TlsError, TlsFiles, listen};
 pub use metrics::Metrics;
 pub use page::page;
@@ -62,6 +65,7 @@ pub mod internal {
 use axum::Router;
 
 use health::HEALTH;
+use hooks::HOOKS;
 use page::PAGE;
 
 /// Returns the endpoints of a server, or of several agents, without access control.

@@ -25,6 +25,8 @@ pub struct ServeSettings {
     pub access: AccessControl,
     /// Limits of the endpoints. Their `stop` is cancelled when the sessions have ended.
     pub endpoints: EndpointSettings,
+    /// Webhooks: the routes of [`hooks`](super::hooks()) (none).
+    pub hooks: Router,
     /// TLS, limits and timeouts of the listener.
     pub listen: ListenSettings,
     /// Called with each request that was answered (nothing). Must not block.
@@ -46,6 +48,7 @@ impl ServeSettings {
         Self {
             access,
             endpoints: EndpointSettings::default(),
+            hooks: Router::new(),
             listen: ListenSettings::default(),
             on_request: None,
             stop: CancellationToken::new(),
@@ -140,6 +143,7 @@ fn routes(agents: &Agents, settings: &ServeSettings) -> Router {
     let ServeSettings {
         access,
         endpoints,
+        hooks,
         on_request,
         ..
     } = settings;
@@ -148,6 +152,7 @@ fn routes(agents: &Agents, settings: &ServeSettings) -> Router {
         .merge(rest(agents.clone(), endpoints, tokens.clone()))
         .merge(ticket_route(tokens.clone()))
         .merge(page())
+        .merge(hooks.clone())
         .merge(endpoints.metrics.route(agents.clone()));
     #[cfg(feature = "rpc")]
     let routes = routes.merge(super::rpc(agents.clone(), endpoints));

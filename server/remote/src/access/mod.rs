@@ -6,7 +6,7 @@
 //! 2. Origin: absent, this server's own, or listed ([`Hosts`]), else 403. A preflight request of a
 //!    listed origin is answered here.
 //! 3. Token: `Authorization: Bearer TOKEN`, or `?ticket=TICKET` without that header, else 401.
-//!    [`HEALTH`] and [`PAGE`] need none.
+//!    [`HEALTH`] and [`PAGE`] need none; nor do calls below [`HOOKS`], which show a secret of their own.
 //! 4. Rate: requests of a token; requests without a valid token by address, else 429. The rate
 //!    applies to what needs no token, too.
 //!
@@ -44,7 +44,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::failure::Failure;
 use super::listen::Secured;
-use super::{HEALTH, PAGE};
+use super::{HEALTH, HOOKS, PAGE};
 use acp_server::Access;
 pub(super) use credentials::bearer;
 use hosts::Sender;
@@ -179,12 +179,16 @@ impl Gate {
     /// Checks token and rate, and adds what the token permits.
     fn admit(&self, mut request: Request) -> Result<Request, Failure> {
         let path = request.uri().path();
-        let is_public = HEALTH.contains(&path) || path == PAGE;
+        let is_public = match *request.method() {
+            Method::GET | Method::HEAD => HEALTH.contains(&path) || path == PAGE,
+            Method::POST => path.starts_with(HOOKS),
+            _ => false,
+        };
         let address = || {
             let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
             Holder::Address(peer.map(|peer| peer.0.ip()))
         };
-        if is_public && matches!(*request.method(), Method::GET | Method::HEAD) {
+        if is_public {
             self.count(address())?;
             return Ok(request);
         }

@@ -15,6 +15,7 @@ mod audit;
 mod chaos;
 #[cfg(unix)]
 mod container;
+mod hooks;
 mod http;
 mod listen;
 mod login;
