@@ -29,7 +29,9 @@ const UNREAD: Duration = Duration::from_secs(3600);
 ///
 /// The protocol has no cancellation. Cancelling a turn ends the agent's process, and with it all sessions
 /// and the connection of its client. An [`ExternalAgent`](acp_client::ExternalAgent) starts the agent again
-/// with its next call, an agent with [`AgentCommand::restart`] at once. No history is left then.
+/// with its next call, an agent with [`AgentCommand::restart`] at once. No history is left then. Other calls
+/// of the `ExternalAgent` fail with the process; [`max_concurrent(1)`](acp_client::ExternalAgent::max_concurrent)
+/// lets them wait before they use it.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Chimera {

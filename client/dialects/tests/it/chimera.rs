@@ -215,6 +215,28 @@ async fn notifications_between_messages_are_events_of_the_session() {
 }
 
 #[tokio::test]
+async fn a_notification_that_names_a_session_belongs_to_it() {
+    let named = json!({ "session_id": "s1", "text": "of the first" });
+    let answers = vec![
+        vec![result(json!({ "session_id": "s2" }))],
+        vec![
+            notification("agent/messageChunk", named),
+            chunk("of the second"),
+            result(json!({})),
+        ],
+    ];
+    let (client, first, _received) = session(answers).await;
+    let mut events = first.events();
+    let second = within(client.new_session("/")).await.unwrap();
+    assert_eq!(outcome(&second).await.text, "of the second");
+    let event = within(events.next()).await.unwrap().event;
+    let Event::Update(SessionUpdate::AgentMessageChunk(chunk)) = event else {
+        panic!("{event:?}");
+    };
+    assert_eq!(chunk.content, ContentBlock::from("of the first"));
+}
+
+#[tokio::test]
 async fn the_agent_gets_one_message_at_a_time() {
     let answers = vec![
         vec![result(json!({ "session_id": "s2" }))],
