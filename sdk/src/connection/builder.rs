@@ -14,6 +14,7 @@ use crate::version::{IntoAgent, IntoClient};
 
 pub(crate) struct Options {
     pub(crate) framing: Framing,
+    pub(crate) ends_at_invalid_header: bool,
     pub(crate) max_message_bytes: usize,
     pub(crate) high_water: usize,
     pub(crate) max_queued_bytes: usize,
@@ -77,6 +78,7 @@ impl ConnectionBuilder {
         Self {
             options: Options {
                 framing: Framing::Auto,
+                ends_at_invalid_header: false,
                 max_message_bytes: crate::limits::MAX_MESSAGE_BYTES,
                 high_water: 64 << 10,
                 max_queued_bytes: 8 << 20,
@@ -101,6 +103,13 @@ impl ConnectionBuilder {
     /// Sets the message framing of byte streams (default: detected from the first message).
     pub fn framing(mut self, framing: Framing) -> Self {
         self.options.framing = framing;
+        self
+    }
+
+    /// Ends the input at the first invalid header of [`Framing::ContentLength`], such as one with a bad length.
+    /// It is answered all the same. Default: the input goes on at the next header.
+    pub fn end_at_invalid_header(mut self) -> Self {
+        self.options.ends_at_invalid_header = true;
         self
     }
 

@@ -155,8 +155,13 @@ impl Stream {
             return Poll::Ready(Ok(false));
         }
         self.frames.filled(bytes);
+        let is_strict = dispatcher.shared.options.ends_at_invalid_header;
         while let Some(frame) = self.frames.next() {
+            let is_end = is_strict && matches!(frame, Frame::Bad(_));
             dispatcher.frame(frame, cx);
+            if is_end {
+                return Poll::Ready(Ok(false));
+            }
         }
         self.framing = self.frames.framing();
         Poll::Ready(Ok(true))
