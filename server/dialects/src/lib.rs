@@ -92,8 +92,7 @@ pub async fn serve_stdio(
         }
         Dialect::OpenOxide => {
             let agent = openoxide::OpenOxide::new(client).with_cwd(cwd);
-            connection
-                .framing(Framing::ContentLength)
+            openoxide::OpenOxide::connection(connection)
                 .serve_stdio::<openoxide::OpenOxide, _>(agent)
                 .await
         }

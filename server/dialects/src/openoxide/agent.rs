@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use acp_sdk::service::Service;
 use acp_sdk::v1::ContentBlock;
-use acp_sdk::{ErrorCode, HandlerError, HandlerResult, Meta, Peer};
+use acp_sdk::{ConnectionBuilder, ErrorCode, Framing, HandlerError, HandlerResult, Meta, Peer};
 use acp_server::{InitialSettings, Server, Session};
 use serde_json::{Map, Value};
 
@@ -15,8 +15,8 @@ use crate::message;
 use acp_dialects::openoxide::*;
 
 /// The agent's side of one connection with a client of OpenOxide's ACP server: hand it to
-/// [`ConnectionBuilder::agent`](acp_sdk::ConnectionBuilder::agent), with
-/// [`Framing::ContentLength`](acp_sdk::Framing::ContentLength). It serves the sessions of a [`Server`].
+/// [`ConnectionBuilder::agent`], with the [options](Self::connection) of its framing. It serves the sessions
+/// of a [`Server`].
 ///
 /// The client cannot be asked for permissions. Those that the server's rules do not decide are rejected.
 pub struct OpenOxide(Feeds);
@@ -27,6 +27,13 @@ impl OpenOxide {
     pub fn new(server: Server) -> Self {
         // The client has no method that replays.
         Self(Feeds::new(server, 0))
+    }
+
+    /// Sets the framing: `Content-Length` headers, of which an invalid one ends the connection.
+    pub fn connection(connection: ConnectionBuilder) -> ConnectionBuilder {
+        connection
+            .framing(Framing::ContentLength)
+            .end_at_invalid_header()
     }
 
     /// Sets the working directory of sessions whose client names none, and from which relative ones start

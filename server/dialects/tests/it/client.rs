@@ -21,12 +21,16 @@ pub struct Client {
 
 impl Client {
     pub fn of<A: IntoAgent<A>>(agent: A) -> Self {
-        Self::framed(agent, Framing::Lines)
+        Self::over(agent, Framing::Lines, ConnectionBuilder::new())
     }
 
-    pub fn framed<A: IntoAgent<A>>(agent: A, framing: Framing) -> Self {
+    /// The same with the framing of a connection.
+    pub fn over<A: IntoAgent<A>>(
+        agent: A,
+        framing: Framing,
+        connection: ConnectionBuilder,
+    ) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let connection = ConnectionBuilder::new().framing(framing);
         let connection = connection.agent::<A, _>(agent, tokio::io::split(theirs));
         tokio::spawn(connection);
         Self {
@@ -57,6 +61,14 @@ impl Client {
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         self.write(&request.to_string()).await;
         id
+    }
+
+    /// Waits until the other side has closed the connection.
+    pub async fn closed(&mut self) {
+        let mut line = String::new();
+        let read = self.stream.read_line(&mut line);
+        let read = tokio::time::timeout(LONGEST, read).await;
+        assert_eq!(read.expect("no end").unwrap(), 0, "{line}");
     }
 
     pub async fn next(&mut self) -> Value {

@@ -1,6 +1,6 @@
 //! OpenOxide's ACP server, rule by rule of its text; see `docs/dialects.md`.
 
-use acp_sdk::Framing;
+use acp_sdk::{ConnectionBuilder, Framing};
 use acp_server::Server;
 use acp_server_dialects::openoxide::OpenOxide;
 use serde_json::{Value, json};
@@ -9,7 +9,9 @@ use crate::client::Client;
 use crate::script::Script;
 
 pub fn client_of(server: &Server) -> Client {
-    Client::framed(OpenOxide::new(server.clone()), Framing::ContentLength)
+    let connection = OpenOxide::connection(ConnectionBuilder::new());
+    let agent = OpenOxide::new(server.clone());
+    Client::over(agent, Framing::ContentLength, connection)
 }
 
 async fn started_at(server: &Server) -> (Client, Value) {
@@ -354,7 +356,7 @@ async fn a_permission_that_nobody_can_give_is_rejected() {
 }
 
 #[tokio::test]
-async fn headers_frame_messages_and_a_bad_length_is_an_error() {
+async fn headers_frame_messages_and_failures_are_errors() {
     let (mut client, session) = started().await;
     let body = r#"{"jsonrpc":"2.0","id":"x","method":"initialize"}"#;
     let length = body.len();
@@ -362,19 +364,6 @@ async fn headers_frame_messages_and_a_bad_length_is_an_error() {
     let good = format!("content-LENGTH:{length}\r\nContent-Type: x\r\nX-Y: z\r\n\r\n{body}");
     client.write_raw(&good).await;
     assert_eq!(client.next().await["id"], "x");
-    for bad in [
-        "Content-Length: many\r\n\r\n",
-        "Content-Length: -1\r\n\r\n",
-        "X-Y: z\r\n\r\n",
-    ] {
-        client.write_raw(bad).await;
-        let error = client.next().await["error"].take();
-        assert_eq!(error["code"], -32700, "{error}");
-        let message = error["message"].as_str().unwrap();
-        assert!(message.contains("Content-Length"), "{message}");
-        client.write_raw(&good).await;
-        assert_eq!(client.next().await["id"], "x");
-    }
     let params = prompt(&session, "fail");
     let error = client.error("session/prompt", params).await;
     assert_eq!(error["message"], "no model answers");
@@ -383,4 +372,27 @@ async fn headers_frame_messages_and_a_bad_length_is_an_error() {
         -32601
     );
     assert_eq!(text(&mut client, &session, "say On").await, "On");
+}
+
+#[tokio::test]
+async fn a_bad_length_is_an_error_and_the_end() {
+    let server = Server::new(Script);
+    for bad in [
+        "Content-Length: many\r\n\r\n",
+        "Content-Length: -1\r\n\r\n",
+        "X-Y: z\r\n\r\n",
+    ] {
+        let (mut client, session) = started_at(&server).await;
+        turn(&mut client, &session, "say A").await;
+        client.write_raw(bad).await;
+        let error = client.next().await["error"].take();
+        assert_eq!(error["code"], -32700, "{error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("Content-Length"), "{message}");
+        client.closed().await;
+        // The session stays.
+        let mut client = client_of(&server);
+        let said = text(&mut client, &session, "history").await;
+        assert_eq!(said, "say A, history");
+    }
 }
