@@ -160,7 +160,7 @@ impl Session {
         &self,
         name: &str,
         prompt: impl Into<Vec<ContentBlock>>,
-        meta: Option<Meta>,
+        meta: Option<acp_sdk::Meta>,
     ) -> Result<PromptHandle, Refusal> {
         let message = MessageId::from(self.next_id("message"));
         let prompt = Prompt::new(prompt.into(), meta, None).with_message(message.clone());

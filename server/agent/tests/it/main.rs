@@ -1,4 +1,5 @@
 //! Agents of the kit on a server, without a client.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod files;
 mod restart;

@@ -1,4 +1,5 @@
 //! The command `acp-agent`, over its standard input and output.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

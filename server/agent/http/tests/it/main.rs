@@ -1,4 +1,5 @@
 //! Models and `fetch` against servers of the test.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::{Arc, Mutex};
 
