@@ -25,7 +25,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time from the end of a server's output until it counts as still running.
 const EXIT_AFTER_EOF: Duration = Duration::from_secs(1);
 
-/// What servers are told of their session.
+/// The session information for servers.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) session_id: String,
@@ -142,7 +142,7 @@ impl<'a> Connection<'a> {
         reason.unwrap_or_else(|| "closed the connection".to_owned())
     }
 
-    /// Returns why a connection has ended, as far as this side knows.
+    /// Returns why a connection has ended; `None` if only the server knows.
     async fn reason(&self) -> Option<String> {
         if let Some(fault) = self.wire.fault() {
             return Some(self.with_stderr(fault).await);
@@ -248,7 +248,7 @@ impl Live {
     }
 }
 
-/// What `initialize` says of this side and the session.
+/// Returns the parameters of `initialize`, which describe the agent and the session.
 fn config(origin: &Origin, options: &Options) -> ClientConfig {
     let project = std::path::Path::new(&origin.cwd).file_name();
     let project = project.map(|name| name.to_string_lossy().into_owned());

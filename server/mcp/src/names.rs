@@ -1,7 +1,7 @@
 //! Names of tools that models accept.
 //!
-//! The name depends only on the names of the server and the tool, so that it never comes to mean another tool
-//! while the servers of a session change: rules and conversations refer to it.
+//! A name depends only on the names of server and tool. Rules and conversations refer to it, so it must mean the
+//! same tool when the servers of a session change.
 
 /// Maximum number of characters of a name.
 const LONGEST: usize = 64;

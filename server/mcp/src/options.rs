@@ -1,4 +1,4 @@
-//! Limits, timeouts, and what servers are told of the session.
+//! Limits, timeouts, and the session information for servers.
 
 use std::time::Duration;
 

@@ -40,7 +40,7 @@ impl CallOutput {
     }
 
     /// Returns the result as a text for models. Content that is no text is described by a line; structured
-    /// values stand for content that is absent. The last line says what was left out.
+    /// values replace absent content. The last line has the number of omitted bytes.
     #[must_use]
     pub fn text(&self) -> String {
         let mut lines: Vec<String> = self.content.iter().map(line).collect();
@@ -72,7 +72,7 @@ fn line(block: &ContentBlock) -> String {
     }
 }
 
-/// What a result may still have.
+/// The remaining capacity of a result.
 struct Room {
     limit: usize,
     omitted: usize,

@@ -23,7 +23,7 @@ pub struct McpTool {
     pub input_schema: Value,
     /// The JSON Schema of [`CallOutput::structured`](crate::CallOutput::structured), an object.
     pub output_schema: Option<Value>,
-    /// What the server says of the tool's effects.
+    /// Hints of the server on the tool's effects.
     pub annotations: ToolAnnotations,
 }
 

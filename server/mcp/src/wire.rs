@@ -1,4 +1,4 @@
-//! What happens on a connection before `rmcp` sees it: progress, limits, and the end.
+//! The layer between transport and `rmcp`: progress, limits, and the end of a connection.
 //!
 //! `rmcp` starts a task for each notification, so they overtake each other and responses. They are handled here
 //! instead, in the order of the server's messages and in bounded memory.
