@@ -57,7 +57,7 @@ async fn a_conversation_goes_on_after_a_restart_and_in_a_fork() {
     prompt(&session, "again").await;
     let fork = running.fork_session(&id).await.unwrap();
     prompt(&fork, "in the fork").await;
-    let after = after.lock().unwrap();
+    let after = after.lock().unwrap().clone();
     assert_eq!(after[0].messages[..5], told[..]);
     assert_eq!(after[1].messages[..5], told[..]);
     assert!(
