@@ -151,7 +151,7 @@ fn every_method_of_the_bundled_documents_has_facts() {
         let ours = protocol
             .methods()
             .filter(|method| method.name.starts_with("_acp-sdk/"));
-        assert_eq!(ours.count(), 5);
+        assert_eq!(ours.count(), 7);
     }
 }
 
