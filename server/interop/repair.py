@@ -193,6 +193,7 @@ def interrupted(case, phase, wanted, kills):
 
 def main():
     folder, agent, *apis = sys.argv[1:]
+    agent = os.path.abspath(agent)
     sys.path.insert(0, folder)
     import fake_llm
     fake_llm.plan = lambda *arguments: plan(fake_llm, *arguments)

@@ -270,7 +270,8 @@ fn a_dialect_is_judged_by_its_document() {
     let ran = folder.check(&["--dialect", "acp"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(
-        ran.stderr.contains("chimera, otter-acp, otter-http-acp"),
+        ran.stderr
+            .contains("chimera, openoxide, otter-acp, otter-http-acp"),
         "{ran:?}"
     );
 }

@@ -26,6 +26,8 @@ or writing failed, 2 for wrong usage and a configuration that is not valid."#;
 #[command(name = "acp-agent", version, after_help = TRY)]
 // It is for people whose client may have neither files nor terminals.
 #[command(mut_arg("local_tools", |tools| tools.default_value("fallback")))]
+#[command(mut_arg("allowed_tools", |tools| tools.help("Tools that the agent has, separated by commas; those of \
+    MCP servers are SERVER__TOOL")))]
 #[command(mut_arg("store", |store| store.help("File that keeps the sessions, or `memory` to forget \
     them at the end [default: acp-agent/sessions.db in the user's data folder]")))]
 pub(crate) struct Args {
@@ -52,9 +54,6 @@ pub(crate) struct AgentArgs {
     /// Role of the configuration: its instructions, tools, model and mode
     #[arg(long, value_name = "TAG")]
     pub(crate) role: Option<String>,
-    /// Tools that the agent has, separated by commas; those of MCP servers are SERVER__TOOL
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub(crate) allowed_tools: Option<Vec<String>>,
     /// Requests to the model in a turn [default: 100]
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_steps: Option<u32>,

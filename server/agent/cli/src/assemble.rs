@@ -25,7 +25,12 @@ const INSTRUCTIONS: &str = "You are a coding agent in a user's editor. Work in t
 /// # Errors
 ///
 /// What is wrong with the configuration or the arguments.
-pub(crate) fn agent(config: Config, args: AgentArgs, data: &Path) -> Result<Agent, String> {
+pub(crate) fn agent(
+    config: Config,
+    args: AgentArgs,
+    allowed_tools: Option<Vec<String>>,
+    data: &Path,
+) -> Result<Agent, String> {
     let role = role(&config, args.role.as_deref())?;
     let mut prices = Prices::default();
     for model in &config.models {
@@ -62,7 +67,7 @@ pub(crate) fn agent(config: Config, args: AgentArgs, data: &Path) -> Result<Agen
     if let Some(mode) = role.mode {
         agent = agent.mode(mode.parse::<Mode>()?);
     }
-    match args.allowed_tools.or(role.tools) {
+    match allowed_tools.or(role.tools) {
         Some(names) => agent.allowed_tools(names),
         None => Ok(agent),
     }

@@ -161,9 +161,10 @@ async fn a_file_that_changes_while_the_user_is_asked_is_not_written() {
     let edit = json!({"path": "a.txt", "old_text": "one", "new_text": "two"});
     let (model, requests) = model([vec![Scripted::tool("edit", edit)]]);
     let agent = Agent::new(model).tools(tools::all());
-    let server = server(agent, &User::who("allow")).permissions(Hasty(path.clone()));
+    let server = server(agent, &User::who("allow"))
+        .permissions(Hasty(path.clone()))
+        .build();
     let session = server
-        .build()
         .create_session(folder.path().to_str().unwrap())
         .await
         .unwrap();
