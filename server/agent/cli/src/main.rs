@@ -40,11 +40,13 @@ fn main() -> ExitCode {
     let store = serve.store.store.take();
     serve.store.store = Some(store.unwrap_or_else(|| data.join("sessions.db")));
     // A tool that there is not need not be refused.
+    let selected = serve.settings.model.clone();
     let allowed_tools = serve.allowed_tools.take();
     acp_server_cli::serve_agent(serve, || {
         let config = Config::find(config.as_deref());
         let config = config.map_err(|error| acp_server_cli::usage_error(error.to_string()))?;
-        assemble::agent(config, agent, allowed_tools, &data).map_err(acp_server_cli::usage_error)
+        assemble::agent(config, agent, selected.as_deref(), allowed_tools, &data)
+            .map_err(acp_server_cli::usage_error)
     })
 }
 

@@ -2,7 +2,9 @@
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::{Answer, Delta, ErrorKind, Message, Model, ModelError, Request, Tokens, ToolUse};
@@ -22,6 +24,8 @@ type Script = dyn Fn(usize, &Request) -> Result<Vec<Delta>, ModelError> + Send +
 pub struct Scripted {
     name: String,
     context_window: u64,
+    /// The time before each piece of an answer.
+    pace: Duration,
     asked: AtomicUsize,
     script: Box<Script>,
 }
@@ -34,6 +38,7 @@ impl Scripted {
         Self {
             name: "scripted".to_owned(),
             context_window: 128_000,
+            pace: Duration::ZERO,
             asked: AtomicUsize::new(0),
             script: Box::new(script),
         }
@@ -55,10 +60,13 @@ impl Scripted {
     }
 
     /// Creates a model for demonstrations: `TOOL {json}` in the newest message of the user calls that tool,
-    /// and any other text is repeated.
+    /// `slow` is answered for half a minute, and any other text is repeated.
     #[must_use]
     pub fn demo() -> Self {
-        Self::new(|_, request| Ok(demo(request)))
+        Self {
+            pace: Duration::from_millis(20),
+            ..Self::new(|_, request| Ok(demo(request)))
+        }
     }
 
     /// Sets the [name](Model::name); it is `scripted` otherwise.
@@ -111,6 +119,10 @@ fn demo(request: &Request) -> Vec<Delta> {
                 let arguments = serde_json::from_str(arguments).unwrap_or(json!({}));
                 return vec![tokens, Scripted::tool(name, arguments)];
             }
+            if name == "slow" {
+                let pieces = (0..1500).map(|piece| Delta::Text(format!("{piece} ")));
+                return pieces.collect();
+            }
             format!("You said: {said}")
         }
         _ => "There is nothing to answer.".to_owned(),
@@ -134,8 +146,16 @@ impl Model for Scripted {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let answer = (self.script)(number, request);
         Box::pin(async move {
-            let deltas = answer?.into_iter().map(Ok);
-            Ok(Box::pin(futures_util::stream::iter(deltas)) as Answer)
+            let deltas = futures_util::stream::iter(answer?.into_iter().map(Ok));
+            let pace = self.pace;
+            if pace.is_zero() {
+                return Ok(Box::pin(deltas) as Answer);
+            }
+            let paced = deltas.then(move |delta| async move {
+                tokio::time::sleep(pace).await;
+                delta
+            });
+            Ok(Box::pin(paced) as Answer)
         })
     }
 }

@@ -59,7 +59,15 @@ pub fn list() -> Tool {
         })
     })
     .kind(ToolKind::Search)
-    .shown(|list| format!("List {}", text_of(list, "path")), path)
+    .shown(
+        |list| {
+            format!(
+                "List {}",
+                list["path"].as_str().unwrap_or("the working directory")
+            )
+        },
+        path,
+    )
 }
 
 /// Returns the tool `glob`: the files whose paths fit a pattern. Files that the project ignores are left out.
