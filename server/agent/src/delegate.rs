@@ -89,7 +89,8 @@ async fn run(to: &DelegateTo, depth: u32, task: String, call: &Call) -> ToolOutc
         .ok_or_else(|| crate::ToolError::failed(format!("the agent {} has no command", to.name)))?;
     let mut command = AgentCommand::new(program)
         .args(arguments)
-        .env(DEPTH, (depth + 1).to_string());
+        .env(DEPTH, (depth + 1).to_string())
+        .end_with_host();
     if let Some(directory) = &to.workdir {
         command = command.current_dir(directory);
     }

@@ -5,17 +5,13 @@ use std::pin::Pin;
 use acp_client::Decision;
 use acp_sdk::v1::{RequestPermissionRequest, ToolKind};
 use acp_server::{DecidePermissions, DecidedPermission, Session};
-use acp_server_host::PermissionRules;
 
-/// Rejects what other tools ask for. The rules decide the rest, if there are any.
-pub(super) struct AllowedTools {
-    names: Vec<String>,
-    rules: Option<PermissionRules>,
-}
+/// Rejects what other tools ask for, and decides nothing else.
+pub(super) struct AllowedTools(Vec<String>);
 
 impl AllowedTools {
-    pub(super) fn new(names: Vec<String>, rules: Option<PermissionRules>) -> Self {
-        Self { names, rules }
+    pub(super) fn new(names: Vec<String>) -> Self {
+        Self(names)
     }
 
     /// Returns the rejection of a request whose tool is not listed. A tool without a name is its kind.
@@ -23,7 +19,7 @@ impl AllowedTools {
         let call = &request.tool_call;
         let kind = call.kind.as_ref().map_or("other", ToolKind::as_str);
         let tool = call.name.as_deref().unwrap_or(kind);
-        let mut names = self.names.iter();
+        let mut names = self.0.iter();
         let is_allowed = names.any(|name| name.trim().eq_ignore_ascii_case(tool));
         (!is_allowed).then(|| DecidedPermission {
             outcome: Decision::Reject.among(&request.options),
@@ -35,15 +31,10 @@ impl AllowedTools {
 impl DecidePermissions for AllowedTools {
     fn decide<'a>(
         &'a self,
-        session: &'a Session,
+        _: &'a Session,
         request: &'a RequestPermissionRequest,
     ) -> Pin<Box<dyn Future<Output = Option<DecidedPermission>> + Send + 'a>> {
-        Box::pin(async move {
-            if let Some(rejection) = self.rejection(request) {
-                return Some(rejection);
-            }
-            self.rules.as_ref()?.decide(session, request).await
-        })
+        Box::pin(std::future::ready(self.rejection(request)))
     }
 }
 
@@ -55,7 +46,7 @@ mod tests {
 
     #[test]
     fn what_other_tools_ask_for_is_rejected() {
-        let allowed = AllowedTools::new(vec!["Read".into(), " execute".into()], None);
+        let allowed = AllowedTools::new(vec!["Read".into(), " execute".into()]);
         let is_rejected = |name: Option<&str>, kind: Option<ToolKind>| {
             let mut call = ToolCallUpdate::new("call");
             (call.name, call.kind) = (name.map(str::to_owned), kind);

@@ -2,11 +2,15 @@
 //! serves.
 
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::time::Duration;
 
 use acp_client::Rules;
-use acp_server::{OnTimeout, Policies, ServerBuilder};
-use acp_server_host::PermissionRules;
+use acp_sdk::v1::{RequestPermissionOutcome, RequestPermissionRequest};
+use acp_server::{
+    DecidePermissions, DecidedPermission, OnTimeout, Policies, ServerBuilder, Session,
+};
+use acp_server_host::{PermissionRules, ProjectRules};
 use clap::{Args, ValueEnum};
 
 use super::Failure;
@@ -26,6 +30,10 @@ pub struct QuestionArgs {
     /// once, or the turn is cancelled. A form is cancelled in any case
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Timeout::Reject)]
     pub on_timeout: Timeout,
+    /// Folder of rules that remember, for each working directory, what was answered with "always". Commands of
+    /// agents set it; `--rules` goes before it.
+    #[arg(skip)]
+    pub project_rules: Option<PathBuf>,
 }
 
 /// What happens when nobody has answered in time.
@@ -38,7 +46,8 @@ pub enum Timeout {
 }
 
 impl QuestionArgs {
-    /// Sets rules and time limits, these policies, and the tools that may ask for permission (all).
+    /// Sets rules and time limits, these policies, and the tools that may ask for permission (all). With a
+    /// file of rules, nothing is remembered.
     ///
     /// # Errors
     ///
@@ -60,10 +69,56 @@ impl QuestionArgs {
             Ok(rules) => rules.map(PermissionRules::new),
             Err(error) => return usage(error.to_string()),
         };
-        Ok(match (allowed_tools, rules) {
-            (Some(names), rules) => server.permissions(AllowedTools::new(names, rules)),
-            (None, Some(rules)) => server.permissions(rules),
-            (None, None) => server,
+        let mut deciders = Deciders::default();
+        deciders.extend(allowed_tools.map(AllowedTools::new));
+        deciders.extend(rules);
+        // What a file of rules leaves to people, nothing that was remembered decides.
+        let of_projects = self.project_rules.as_ref().filter(|_| self.rules.is_none());
+        deciders.extend(of_projects.map(ProjectRules::new));
+        Ok(match deciders.0.is_empty() {
+            true => server,
+            false => server.permissions(deciders),
+        })
+    }
+}
+
+/// Decides as the first one that decides.
+#[derive(Default)]
+struct Deciders(Vec<Box<dyn DecidePermissions>>);
+
+impl Deciders {
+    fn extend<D: DecidePermissions>(&mut self, decider: Option<D>) {
+        self.0.extend(decider.map(|decider| Box::new(decider) as _));
+    }
+}
+
+impl DecidePermissions for Deciders {
+    fn decide<'a>(
+        &'a self,
+        session: &'a Session,
+        request: &'a RequestPermissionRequest,
+    ) -> Pin<Box<dyn Future<Output = Option<DecidedPermission>> + Send + 'a>> {
+        Box::pin(async {
+            for decider in &self.0 {
+                let decided = decider.decide(session, request).await;
+                if decided.is_some() {
+                    return decided;
+                }
+            }
+            None
+        })
+    }
+
+    fn answered<'a>(
+        &'a self,
+        session: &'a Session,
+        request: &'a RequestPermissionRequest,
+        outcome: &'a RequestPermissionOutcome,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(async {
+            for decider in &self.0 {
+                decider.answered(session, request, outcome).await;
+            }
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use acp_client::{Decision, PermissionRequest, Permissions, Reason, Remember, Rules};
-use acp_sdk::v1::RequestPermissionRequest;
+use acp_sdk::v1::{RequestPermissionOutcome, RequestPermissionRequest};
 use acp_server::{DecidePermissions, DecidedPermission, Session};
 
 /// Decides permission requests by [`Rules`], for [`ServerBuilder::permissions`](acp_server::ServerBuilder::permissions).
@@ -42,8 +42,34 @@ impl PermissionRules {
     /// Takes rules. Their fallback is not used, and they remember nothing.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
-        Self(rules.fallback(Undecided).remember(Remember::No))
+        Self::remembering(rules.remember(Remember::No))
     }
+
+    /// Takes rules that remember what clients answer with "always", as
+    /// [`Rules::remember`](acp_client::Rules::remember) says. Their fallback is not used.
+    #[must_use]
+    pub fn remembering(rules: Rules) -> Self {
+        Self(rules.fallback(Undecided))
+    }
+}
+
+/// The fallback of the rules: what a client has answered.
+struct Answered(Decision);
+
+impl Permissions for Answered {
+    async fn decide(&self, _: &PermissionRequest) -> Decision {
+        self.0.clone()
+    }
+
+    fn asks_person(&self) -> bool {
+        true
+    }
+}
+
+fn question(session: &Session, request: &RequestPermissionRequest) -> PermissionRequest {
+    let mut question = PermissionRequest::new(request.clone());
+    question.cwd = Some(session.cwd().into());
+    question
 }
 
 impl DecidePermissions for PermissionRules {
@@ -53,8 +79,7 @@ impl DecidePermissions for PermissionRules {
         request: &'a RequestPermissionRequest,
     ) -> Pin<Box<dyn Future<Output = Option<DecidedPermission>> + Send + 'a>> {
         Box::pin(async {
-            let mut question = PermissionRequest::new(request.clone());
-            question.cwd = Some(session.cwd().into());
+            let question = question(session, request);
             let (decision, reason) = self.0.decide_with_reason(&question).await;
             if decision == Decision::Cancelled {
                 return None;
@@ -64,6 +89,25 @@ impl DecidePermissions for PermissionRules {
                 .map_or_else(|| "a rule".to_owned(), Reason::to_string);
             let outcome = decision.among(&request.options);
             Some(DecidedPermission { outcome, by })
+        })
+    }
+
+    fn answered<'a>(
+        &'a self,
+        session: &'a Session,
+        request: &'a RequestPermissionRequest,
+        outcome: &'a RequestPermissionOutcome,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(async {
+            let RequestPermissionOutcome::Selected(chosen) = outcome else {
+                return;
+            };
+            let given = Answered(Decision::Option(chosen.option_id.clone()));
+            let rules = self.0.clone().fallback(given);
+            let (_, reason) = rules.decide_with_reason(&question(session, request)).await;
+            if let Some(Reason::NotRemembered(reason)) = reason {
+                tracing::warn!(session = %session.id(), reason, "an answer is not remembered");
+            }
         })
     }
 }

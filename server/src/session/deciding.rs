@@ -36,6 +36,18 @@ pub trait DecidePermissions: Send + Sync + 'static {
         session: &'a Session,
         request: &'a RequestPermissionRequest,
     ) -> Pin<Box<dyn Future<Output = Option<DecidedPermission>> + Send + 'a>>;
+
+    /// Is told how a request was answered that it did not decide, such as to remember "always". The turn goes
+    /// on when the future completes.
+    fn answered<'a>(
+        &'a self,
+        session: &'a Session,
+        request: &'a RequestPermissionRequest,
+        outcome: &'a RequestPermissionOutcome,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        let _ = (session, request, outcome);
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// A decision without a person.
@@ -85,6 +97,28 @@ impl Session {
             ask.check(&reply).is_ok().then_some(decided)
         })
         .await
+    }
+
+    /// Returns the request whose answer the server's rules are told, if there are rules.
+    pub(crate) fn undecided(&self, ask: &Ask) -> Option<RequestPermissionRequest> {
+        match (ask, &self.core().permissions) {
+            (Ask::Permission(request), Some(_)) => Some(request.clone()),
+            _ => None,
+        }
+    }
+
+    /// Tells the server's rules how clients have answered.
+    pub(crate) async fn tell_rules(
+        &self,
+        request: Option<RequestPermissionRequest>,
+        reply: &Reply,
+    ) {
+        if let (Some(request), Reply::Permission(outcome)) = (request, reply)
+            && let Some(rules) = &self.core().permissions
+        {
+            let request = self.completed(&request).await;
+            rules.answered(self, &request, outcome).await;
+        }
     }
 
     /// Waits for the reply to a question, or for the time after which it is answered in place of a

@@ -179,13 +179,16 @@ impl Session {
             let write = |appender: &mut Appender<'_>| self.write_decided(appender, ask, decided);
             return self.append_outside(write).await;
         }
+        let undecided = self.undecided(&ask);
         let asked = self.append_outside(|appender| self.write_question(appender, ask, None));
         let (withdrawn, reply) = asked.await?;
-        tokio::select! {
+        let reply = tokio::select! {
             biased;
-            reply = self.reply_in_time(&withdrawn, reply) => reply.map(|(reply, _)| reply),
-            () = self.closed() => Err(Error::Cancelled),
-        }
+            reply = self.reply_in_time(&withdrawn, reply) => reply?.0,
+            () = self.closed() => return Err(Error::Cancelled),
+        };
+        self.tell_rules(undecided, &reply).await;
+        Ok(reply)
     }
 
     /// Appends a question under the log's lock. It is withdrawn when the first part of the result is

@@ -19,16 +19,19 @@ pub(super) async fn ask(core: &Arc<TurnCore>, ask: Ask) -> Result<Reply> {
     if let Some(decided) = decided {
         return core.append_decided(ask, decided).await;
     }
+    let undecided = core.session.undecided(&ask);
     let (withdrawn, reply) = core.append_question(ask).await?;
-    tokio::select! {
+    let reply = tokio::select! {
         biased;
-        () = core.cancel.cancelled() => Err(Error::Cancelled),
+        () = core.cancel.cancelled() => return Err(Error::Cancelled),
         reply = core.session.reply_in_time(&withdrawn, reply) => {
             let (reply, cancels) = reply?;
             if cancels {
                 core.cancel.cancel();
             }
-            Ok(reply)
+            reply
         }
-    }
+    };
+    core.session.tell_rules(undecided, &reply).await;
+    Ok(reply)
 }

@@ -89,6 +89,9 @@ pub(crate) fn agent(
         .undo(Journals::new(data.join("undo")))
         .tools(tools::all())
         .tool(fetch());
+    if let Some(tokens) = config.max_turn_tokens {
+        agent = agent.max_turn_tokens(tokens);
+    }
     if is_scripted {
         let prompts = TEST_PROMPTS.into_iter();
         agent = agent

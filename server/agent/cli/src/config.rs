@@ -21,6 +21,8 @@ pub(crate) struct Config {
     pub(crate) instructions: Option<String>,
     /// Requests to the model in a turn.
     pub(crate) max_steps: Option<u32>,
+    /// Tokens of all requests and answers of a turn.
+    pub(crate) max_turn_tokens: Option<u64>,
     /// The first one is that of new sessions.
     pub(crate) models: Vec<ModelConfig>,
     /// By the tags that `--role` takes.

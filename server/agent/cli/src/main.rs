@@ -39,6 +39,7 @@ fn main() -> ExitCode {
     };
     let store = serve.store.store.take();
     serve.store.store = Some(store.unwrap_or_else(|| data.join("sessions.db")));
+    serve.questions.project_rules = Some(data.join("rules"));
     // A tool that there is not need not be refused.
     let selected = serve.settings.model.clone();
     let allowed_tools = serve.allowed_tools.take();

@@ -50,6 +50,7 @@ pub struct Agent {
     tools: ToolSet,
     mode: Mode,
     most_steps: u32,
+    most_tokens: Option<u64>,
     retry: Retry,
     prices: Prices,
     journals: Option<Journals>,
@@ -83,6 +84,7 @@ impl Agent {
             tools: ToolSet::new(),
             mode: Mode::default(),
             most_steps: 100,
+            most_tokens: None,
             retry: Retry::default(),
             prices: Prices::default(),
             journals: None,
@@ -161,6 +163,14 @@ impl Agent {
     #[must_use]
     pub fn max_steps(mut self, steps: u32) -> Self {
         self.most_steps = steps;
+        self
+    }
+
+    /// Sets how many tokens the requests and answers of a turn may have together (default: any number). A turn
+    /// that has had more makes no further request, and ends with the stop reason `max_tokens`.
+    #[must_use]
+    pub fn max_turn_tokens(mut self, tokens: u64) -> Self {
+        self.most_tokens = Some(tokens);
         self
     }
 

@@ -139,6 +139,10 @@ async fn steps(
         report(agent, context, turn, model, answered.tokens).await?;
         turn.set_answer(usage(tokens));
         let is_done = answered.uses.is_empty();
+        let spent = tokens.input.saturating_add(tokens.output);
+        if !is_done && agent.most_tokens.is_some_and(|most| spent > most) {
+            return Ok(StopReason::MaxTokens);
+        }
         match answered.stopped {
             Some(Stopped::MaxTokens) if is_done => return Ok(StopReason::MaxTokens),
             Some(Stopped::Refusal) => return Ok(StopReason::Refusal),

@@ -352,3 +352,23 @@ async fn a_prompt_limits_its_turn() {
     let requests = requests.lock().unwrap();
     assert_eq!((requests.len(), requests[0].tools.len()), (2, 1));
 }
+
+#[tokio::test]
+async fn a_turn_has_as_many_tokens_as_it_may() {
+    let tokens = Delta::Tokens(Tokens {
+        input: 60,
+        ..Tokens::default()
+    });
+    let add_again = || {
+        vec![
+            tokens.clone(),
+            Scripted::tool("add", json!({"a": 1, "b": 2})),
+        ]
+    };
+    let (model, requests) = model((0..5).map(|_| add_again()));
+    let agent = Agent::new(model).tool(add()).max_turn_tokens(100);
+    let server = server(agent, &User::who("allow")).build();
+    let session = server.create_session("/").await.unwrap();
+    assert_eq!(prompt(&session, "go").await, StopReason::MaxTokens);
+    assert_eq!(requests.lock().unwrap().len(), 2);
+}

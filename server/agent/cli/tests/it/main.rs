@@ -201,12 +201,11 @@ fn a_killed_tool_is_interrupted_and_the_session_is_resumed_by_its_name() {
     }
     drop(agent);
 
-    let mut agent = Agent::start(home.path(), &["-r", "work"]);
-    let (answer, _) = agent.request(
-        "session/new",
-        json!({"cwd": project.path(), "mcpServers": []}),
-    );
-    assert_eq!(answer["result"]["sessionId"], session.as_str(), "{answer}");
+    for again in [&["--resume-recent"][..], &["-r", "work"]] {
+        let mut agent = Agent::start(home.path(), again);
+        assert_eq!(agent.session(project.path()), session, "{again:?}");
+    }
+    let mut agent = Agent::start(home.path(), &[]);
     let load = json!({"sessionId": session, "cwd": project.path(), "mcpServers": []});
     let (answer, replay) = agent.request("session/load", load);
     assert!(answer["error"].is_null(), "{answer}");
@@ -219,6 +218,40 @@ fn a_killed_tool_is_interrupted_and_the_session_is_resumed_by_its_name() {
     assert!(failed, "the call has ended: {updates:?}");
     let (answer, _) = agent.prompt(&session, "go on");
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+}
+
+#[test]
+fn an_answer_for_ever_counts_in_later_sessions_of_the_project() {
+    let (home, project) = folders();
+    let touch = r#"shell {"command": "touch made"}"#;
+    let made = project.path().join("made");
+    let asked = |messages: &[Value]| {
+        let asked = |message: &&Value| message["method"] == "session/request_permission";
+        messages.iter().filter(asked).count()
+    };
+    let mut agent = Agent::start(home.path(), &[]);
+    agent.option = "always";
+    let session = agent.session(project.path());
+    let (_, before) = agent.prompt(&session, touch);
+    assert_eq!((asked(&before), made.exists()), (1, true));
+    drop(agent);
+
+    std::fs::remove_file(&made).unwrap();
+    let mut agent = Agent::start(home.path(), &[]);
+    agent.option = "reject";
+    let session = agent.session(project.path());
+    let (_, before) = agent.prompt(&session, touch);
+    assert_eq!((asked(&before), made.exists()), (0, true), "{before:?}");
+    let (_, before) = agent.prompt(&session, r#"shell {"command": "touch other"}"#);
+    assert_eq!(asked(&before), 1, "another command is another question");
+    // In another project nothing was allowed.
+    let other = tempfile::tempdir().unwrap();
+    let session = agent.session(other.path());
+    let (_, before) = agent.prompt(&session, touch);
+    assert_eq!(
+        (asked(&before), other.path().join("made").exists()),
+        (1, false)
+    );
 }
 
 #[test]
