@@ -98,7 +98,7 @@ impl DecidePermissions for Deciders {
         session: &'a Session,
         request: &'a RequestPermissionRequest,
     ) -> Pin<Box<dyn Future<Output = Option<DecidedPermission>> + Send + 'a>> {
-        Box::pin(async {
+        Box::pin(async move {
             for decider in &self.0 {
                 let decided = decider.decide(session, request).await;
                 if decided.is_some() {
@@ -115,7 +115,7 @@ impl DecidePermissions for Deciders {
         request: &'a RequestPermissionRequest,
         outcome: &'a RequestPermissionOutcome,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        Box::pin(async {
+        Box::pin(async move {
             for decider in &self.0 {
                 decider.answered(session, request, outcome).await;
             }

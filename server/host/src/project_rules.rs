@@ -88,7 +88,7 @@ impl DecidePermissions for ProjectRules {
         session: &'a Session,
         request: &'a RequestPermissionRequest,
     ) -> Pin<Box<dyn Future<Output = Option<DecidedPermission>> + Send + 'a>> {
-        Box::pin(async {
+        Box::pin(async move {
             let rules = self.rules(session, false).await?;
             rules.decide(session, request).await
         })
@@ -100,7 +100,7 @@ impl DecidePermissions for ProjectRules {
         request: &'a RequestPermissionRequest,
         outcome: &'a RequestPermissionOutcome,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        Box::pin(async {
+        Box::pin(async move {
             if is_always(request, outcome)
                 && let Some(rules) = self.rules(session, true).await
             {

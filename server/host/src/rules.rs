@@ -78,7 +78,7 @@ impl DecidePermissions for PermissionRules {
         session: &'a Session,
         request: &'a RequestPermissionRequest,
     ) -> Pin<Box<dyn Future<Output = Option<DecidedPermission>> + Send + 'a>> {
-        Box::pin(async {
+        Box::pin(async move {
             let question = question(session, request);
             let (decision, reason) = self.0.decide_with_reason(&question).await;
             if decision == Decision::Cancelled {
@@ -98,7 +98,7 @@ impl DecidePermissions for PermissionRules {
         request: &'a RequestPermissionRequest,
         outcome: &'a RequestPermissionOutcome,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
-        Box::pin(async {
+        Box::pin(async move {
             let RequestPermissionOutcome::Selected(chosen) = outcome else {
                 return;
             };
