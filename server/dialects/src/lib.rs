@@ -15,6 +15,34 @@
 //! Types, traits and typed callers of each dialect are those of `acp-dialects`.
 //! `docs/dialects.md` has the design, and what each system's text says line by line.
 
+/// Makes a bridge the agent of its dialect, whose generated items are in scope.
+macro_rules! agent {
+    ($bridge:ident) => {
+        impl ::acp_sdk::IntoAgent<Self> for $bridge {
+            type Client = ClientHandle;
+
+            fn into_dispatch(self) -> impl ::acp_sdk::service::Service {
+                AgentService::new(self)
+            }
+
+            fn into_service(
+                self,
+            ) -> (
+                impl ::acp_sdk::service::Service,
+                impl FnOnce(::acp_sdk::Peer) -> ClientHandle,
+            ) {
+                (AgentService::new(self), ClientHandle::new)
+            }
+        }
+
+        impl ::std::fmt::Debug for $bridge {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.debug_struct(stringify!($bridge)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
 mod call;
 pub mod chimera;
 mod detect;

@@ -1,8 +1,7 @@
 //! Chimera's methods in terms of sessions.
 
 use acp_dialects::chimera::*;
-use acp_sdk::service::Service;
-use acp_sdk::{HandlerResult, Peer};
+use acp_sdk::HandlerResult;
 use acp_server::{Server, usage};
 use std::path::PathBuf;
 
@@ -103,20 +102,4 @@ impl Agent for Chimera {
     }
 }
 
-impl acp_sdk::IntoAgent<Self> for Chimera {
-    type Client = ClientHandle;
-
-    fn into_dispatch(self) -> impl Service {
-        AgentService::new(self)
-    }
-
-    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> ClientHandle) {
-        (AgentService::new(self), ClientHandle::new)
-    }
-}
-
-impl std::fmt::Debug for Chimera {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Chimera").finish_non_exhaustive()
-    }
-}
+agent!(Chimera);

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use acp_sdk::service::Service;
 use acp_sdk::v1::ContentBlock;
-use acp_sdk::{ConnectionBuilder, ErrorCode, Framing, HandlerError, HandlerResult, Meta, Peer};
+use acp_sdk::{ConnectionBuilder, ErrorCode, Framing, HandlerError, HandlerResult, Meta};
 use acp_server::{InitialSettings, Server, Session};
 use serde_json::{Map, Value};
 
@@ -212,20 +211,4 @@ fn settings(config: Meta) -> HandlerResult<InitialSettings> {
     Ok(settings)
 }
 
-impl acp_sdk::IntoAgent<Self> for OpenOxide {
-    type Client = ClientHandle;
-
-    fn into_dispatch(self) -> impl Service {
-        AgentService::new(self)
-    }
-
-    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> ClientHandle) {
-        (AgentService::new(self), ClientHandle::new)
-    }
-}
-
-impl std::fmt::Debug for OpenOxide {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenOxide").finish_non_exhaustive()
-    }
-}
+agent!(OpenOxide);

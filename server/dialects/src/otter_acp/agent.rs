@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use acp_dialects::otter_acp::*;
-use acp_sdk::service::Service;
 use acp_sdk::v1::{SessionId, StopReason};
-use acp_sdk::{HandlerError, HandlerResult, Peer};
+use acp_sdk::{HandlerError, HandlerResult};
 use acp_server::store::SessionRecord;
 use acp_server::{InitialSettings, Phase, Server, Session};
 
@@ -324,23 +323,7 @@ impl Agent for OtterAcp {
     }
 }
 
-impl acp_sdk::IntoAgent<Self> for OtterAcp {
-    type Client = ClientHandle;
-
-    fn into_dispatch(self) -> impl Service {
-        AgentService::new(self)
-    }
-
-    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> ClientHandle) {
-        (AgentService::new(self), ClientHandle::new)
-    }
-}
-
-impl std::fmt::Debug for OtterAcp {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OtterAcp").finish_non_exhaustive()
-    }
-}
+agent!(OtterAcp);
 
 /// Returns an id as Otter's sessions have it.
 fn new_id() -> HandlerResult<SessionId> {

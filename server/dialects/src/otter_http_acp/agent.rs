@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use acp_dialects::otter_http_acp::*;
-use acp_sdk::service::Service;
 use acp_sdk::v1::StopReason;
-use acp_sdk::{ErrorCode, HandlerError, HandlerResult, Peer};
+use acp_sdk::{ErrorCode, HandlerError, HandlerResult};
 use acp_server::store::{Pages, SessionRecord, StoreError};
 use acp_server::{Phase, Server, Session};
 
@@ -204,20 +203,4 @@ impl Agent for OtterHttpAcp {
     }
 }
 
-impl acp_sdk::IntoAgent<Self> for OtterHttpAcp {
-    type Client = ClientHandle;
-
-    fn into_dispatch(self) -> impl Service {
-        AgentService::new(self)
-    }
-
-    fn into_service(self) -> (impl Service, impl FnOnce(Peer) -> ClientHandle) {
-        (AgentService::new(self), ClientHandle::new)
-    }
-}
-
-impl std::fmt::Debug for OtterHttpAcp {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OtterHttpAcp").finish_non_exhaustive()
-    }
-}
+agent!(OtterHttpAcp);
