@@ -5,10 +5,9 @@ use acp_sdk::v1::{
     SessionUpdate, TextContent,
 };
 use acp_server::Turn;
-use futures_util::StreamExt;
 
 use super::Agent;
-use super::steps::Unanswered;
+use super::asking::{Answering, Unanswered};
 use crate::context::Context;
 use crate::model::{Delta, ErrorKind, Message, Model, ModelError, Request};
 
@@ -72,20 +71,10 @@ async fn summarize(
         messages,
         tools: Vec::new(),
     };
-    let asked = agent.retry.answer(model, &request, async |_, _| {});
-    let mut stream = tokio::select! {
-        biased;
-        () = turn.cancelled() => return Err(acp_server::Error::Cancelled.into()),
-        answer = asked => answer.map_err(Unanswered::Model)?,
-    };
+    let mut answer = Answering::begin(agent, turn, model, &request).await?;
     let mut summary = String::new();
     loop {
-        let delta = tokio::select! {
-            biased;
-            () = turn.cancelled() => return Err(acp_server::Error::Cancelled.into()),
-            delta = stream.next() => delta,
-        };
-        match delta.transpose().map_err(Unanswered::Model)? {
+        match answer.next().await? {
             None => break,
             Some(Delta::Text(text)) => {
                 summary.push_str(&text);

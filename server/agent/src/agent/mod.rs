@@ -1,5 +1,6 @@
 //! An agent: a model, tools, and the loop between them.
 
+mod asking;
 mod compaction;
 mod mcp;
 mod mode;
@@ -24,7 +25,7 @@ pub use mode::Mode;
 
 use crate::commands::Commands;
 use crate::context::Context;
-use crate::model::{Definition, Model, Prices, Retry};
+use crate::model::{Model, Prices, Retry};
 use crate::tool::{Tool, ToolSet};
 use crate::undo::Journals;
 
@@ -234,11 +235,9 @@ impl Handler for Agent {
     }
 
     fn info(&self) -> AgentInfo {
-        let tools = self.tools.iter().map(|tool| {
-            let Definition {
-                name, description, ..
-            } = tool.definition().clone();
-            ToolInfo { name, description }
+        let tools = self.tools.iter().map(|tool| ToolInfo {
+            name: tool.definition().name.clone(),
+            description: tool.definition().description.clone(),
         });
         self.info.clone().tools(tools).turn_limits()
     }

@@ -6,15 +6,15 @@ use acp_sdk::Meta;
 use acp_sdk::v1::{
     ContentBlock, ContentChunk, SessionUpdate, StopReason, TextContent, UsageUpdate,
 };
-use acp_server::{HandlerError, HandlerResult, Turn};
-use futures_util::StreamExt;
+use acp_server::{HandlerResult, Turn};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Mutex;
 
+use super::asking::{Answering, Unanswered};
 use super::{Agent, AgentState, Mode, compaction};
 use crate::context::Context;
-use crate::model::{Delta, ErrorKind, Model, ModelError, Request, Stopped, Tokens, ToolUse};
+use crate::model::{Delta, ErrorKind, Model, Request, Stopped, Tokens, ToolUse};
 use crate::tool::{Run, SharedJournal};
 
 /// What an answer has, apart from what was shown.
@@ -33,27 +33,6 @@ struct TurnLimits {
     allowed_tools: Option<Vec<String>>,
 }
 
-/// Why a request was not answered.
-pub(super) enum Unanswered {
-    Model(ModelError),
-    Server(acp_server::Error),
-}
-
-impl From<acp_server::Error> for Unanswered {
-    fn from(error: acp_server::Error) -> Self {
-        Self::Server(error)
-    }
-}
-
-impl From<Unanswered> for HandlerError {
-    fn from(error: Unanswered) -> Self {
-        match error {
-            Unanswered::Model(error) => Self::internal(error.to_string()),
-            Unanswered::Server(error) => error.into(),
-        }
-    }
-}
-
 /// Runs a turn.
 ///
 /// # Errors
@@ -64,8 +43,7 @@ pub(super) async fn run(
     state: &mut AgentState,
     turn: Turn,
 ) -> HandlerResult<StopReason> {
-    state.context.catch_up(turn.session()).await?;
-    expand(state, &turn)?;
+    expand(state, &turn).await?;
     let journal = match &agent.journals {
         Some(journals) => Some(Arc::new(Mutex::new(journals.begin(&turn).await?))),
         None => None,
@@ -79,13 +57,15 @@ pub(super) async fn run(
 }
 
 /// Has a slash command mean its text.
-fn expand(state: &mut AgentState, turn: &Turn) -> HandlerResult<()> {
+async fn expand(state: &mut AgentState, turn: &Turn) -> HandlerResult<()> {
     let Some(commands) = &state.commands else {
         return Ok(());
     };
     let commands = commands.borrow().clone();
     if let Some(expanded) = commands.expand(turn.prompt())? {
         let text = acp_server::text_of(&expanded.prompt);
+        // The prompt is the newest message.
+        state.context.catch_up(turn.session()).await?;
         state.context.tell_instead(turn.session(), text)?;
     }
     Ok(())
@@ -173,24 +153,10 @@ async fn answer(
     model: &dyn Model,
     request: &Request,
 ) -> Result<Answered, Unanswered> {
-    let waits = async |error: &ModelError, wait: std::time::Duration| {
-        let seconds = wait.as_secs();
-        tracing::warn!(%error, seconds, "a request to a model is made again");
-    };
-    let asked = agent.retry.answer(model, request, waits);
-    let mut stream = tokio::select! {
-        biased;
-        () = turn.cancelled() => return Err(acp_server::Error::Cancelled.into()),
-        answer = asked => answer.map_err(Unanswered::Model)?,
-    };
+    let mut answer = Answering::begin(agent, turn, model, request).await?;
     let mut answered = Answered::default();
     loop {
-        let delta = tokio::select! {
-            biased;
-            () = turn.cancelled() => return Err(acp_server::Error::Cancelled.into()),
-            delta = stream.next() => delta,
-        };
-        match delta.transpose().map_err(Unanswered::Model)? {
+        match answer.next().await? {
             None => return Ok(answered),
             Some(Delta::Text(text)) => turn.send_text(text).await?,
             Some(Delta::Thought(text)) => turn.send_thought(text).await?,
