@@ -176,7 +176,8 @@ pub trait Handler: Send + Sync + 'static {
 /// The state of a session, of the type that its handler has.
 pub(crate) type HandlerState = Box<dyn Any + Send>;
 
-pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// A future in a box, of functions of traits that are used as `dyn`.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A [`Handler`] without its type, so that the rest of the crate is compiled once.
 pub(crate) trait AnyHandler: Send + Sync {

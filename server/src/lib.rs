@@ -73,7 +73,7 @@ pub use agent_info::{AgentInfo, ToolInfo};
 pub use capability::Capability;
 pub use connection::{Access, ServerConnection};
 pub use error::{Error, Result};
-pub use handler::Handler;
+pub use handler::{BoxFuture, Handler};
 pub use limits::{
     Limits, LocalLimits, LocalTools, LogLimits, OnDisconnect, OnTimeout, Policies, Retention,
     SecondPrompt,

@@ -1,10 +1,8 @@
 //! The tools that may ask for permission: the option `--allowed-tools`.
 
-use std::pin::Pin;
-
 use acp_client::Decision;
 use acp_sdk::v1::{RequestPermissionRequest, ToolKind};
-use acp_server::{DecidePermissions, DecidedPermission, Session};
+use acp_server::{BoxFuture, DecidePermissions, DecidedPermission, Session};
 
 /// Rejects what other tools ask for, and decides nothing else.
 pub(super) struct AllowedTools(Vec<String>);
@@ -33,7 +31,7 @@ impl DecidePermissions for AllowedTools {
         &'a self,
         _: &'a Session,
         request: &'a RequestPermissionRequest,
-    ) -> Pin<Box<dyn Future<Output = Option<DecidedPermission>> + Send + 'a>> {
+    ) -> BoxFuture<'a, Option<DecidedPermission>> {
         Box::pin(std::future::ready(self.rejection(request)))
     }
 }

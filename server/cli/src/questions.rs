@@ -2,13 +2,12 @@
 //! serves.
 
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::time::Duration;
 
 use acp_client::Rules;
 use acp_sdk::v1::{RequestPermissionOutcome, RequestPermissionRequest};
 use acp_server::{
-    DecidePermissions, DecidedPermission, OnTimeout, Policies, ServerBuilder, Session,
+    BoxFuture, DecidePermissions, DecidedPermission, OnTimeout, Policies, ServerBuilder, Session,
 };
 use acp_server_host::{PermissionRules, ProjectRules};
 use clap::{Args, ValueEnum};
@@ -97,7 +96,7 @@ impl DecidePermissions for Deciders {
         &'a self,
         session: &'a Session,
         request: &'a RequestPermissionRequest,
-    ) -> Pin<Box<dyn Future<Output = Option<DecidedPermission>> + Send + 'a>> {
+    ) -> BoxFuture<'a, Option<DecidedPermission>> {
         Box::pin(async move {
             for decider in &self.0 {
                 let decided = decider.decide(session, request).await;
@@ -114,7 +113,7 @@ impl DecidePermissions for Deciders {
         session: &'a Session,
         request: &'a RequestPermissionRequest,
         outcome: &'a RequestPermissionOutcome,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             for decider in &self.0 {
                 decider.answered(session, request, outcome).await;

@@ -2,11 +2,10 @@
 
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
-use std::pin::Pin;
 
 use acp_client::{Remember, Rules};
 use acp_sdk::v1::{PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest};
-use acp_server::{DecidePermissions, DecidedPermission, Session};
+use acp_server::{BoxFuture, DecidePermissions, DecidedPermission, Session};
 
 use super::PermissionRules;
 
@@ -87,7 +86,7 @@ impl DecidePermissions for ProjectRules {
         &'a self,
         session: &'a Session,
         request: &'a RequestPermissionRequest,
-    ) -> Pin<Box<dyn Future<Output = Option<DecidedPermission>> + Send + 'a>> {
+    ) -> BoxFuture<'a, Option<DecidedPermission>> {
         Box::pin(async move {
             let rules = self.rules(session, false).await?;
             rules.decide(session, request).await
@@ -99,7 +98,7 @@ impl DecidePermissions for ProjectRules {
         session: &'a Session,
         request: &'a RequestPermissionRequest,
         outcome: &'a RequestPermissionOutcome,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if is_always(request, outcome)
                 && let Some(rules) = self.rules(session, true).await

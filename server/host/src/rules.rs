@@ -1,10 +1,8 @@
 //! Permission rules of the client, for the questions of a server's sessions.
 
-use std::pin::Pin;
-
 use acp_client::{Decision, PermissionRequest, Permissions, Reason, Remember, Rules};
 use acp_sdk::v1::{RequestPermissionOutcome, RequestPermissionRequest};
-use acp_server::{DecidePermissions, DecidedPermission, Session};
+use acp_server::{BoxFuture, DecidePermissions, DecidedPermission, Session};
 
 /// Decides permission requests by [`Rules`], for [`ServerBuilder::permissions`](acp_server::ServerBuilder::permissions).
 /// What no rule decides, and what is unclear to a rule that denies, is for the clients.
@@ -77,7 +75,7 @@ impl DecidePermissions for PermissionRules {
         &'a self,
         session: &'a Session,
         request: &'a RequestPermissionRequest,
-    ) -> Pin<Box<dyn Future<Output = Option<DecidedPermission>> + Send + 'a>> {
+    ) -> BoxFuture<'a, Option<DecidedPermission>> {
         Box::pin(async move {
             let question = question(session, request);
             let (decision, reason) = self.0.decide_with_reason(&question).await;
@@ -97,7 +95,7 @@ impl DecidePermissions for PermissionRules {
         session: &'a Session,
         request: &'a RequestPermissionRequest,
         outcome: &'a RequestPermissionOutcome,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let RequestPermissionOutcome::Selected(chosen) = outcome else {
                 return;

@@ -1,8 +1,6 @@
 //! Questions that are answered in place of a person: by rules before anybody is asked, or when nobody
 //! has answered in time.
 
-use std::pin::Pin;
-
 use acp_sdk::conversation::Conversation;
 use acp_sdk::v1::{
     ElicitationAction, PermissionOption, PermissionOptionKind, RequestPermissionOutcome,
@@ -15,6 +13,7 @@ use super::questions::{Ask, Reply, Withdrawn, answered};
 use super::{ReceivedText, Session};
 use crate::Result;
 use crate::event::{EventBody, EventKind, QuestionId, TurnEvent};
+use crate::handler::BoxFuture;
 use crate::limits::OnTimeout;
 use crate::log::Appender;
 use crate::turn::push;
@@ -35,7 +34,7 @@ pub trait DecidePermissions: Send + Sync + 'static {
         &'a self,
         session: &'a Session,
         request: &'a RequestPermissionRequest,
-    ) -> Pin<Box<dyn Future<Output = Option<DecidedPermission>> + Send + 'a>>;
+    ) -> BoxFuture<'a, Option<DecidedPermission>>;
 
     /// Is told how a request was answered that it did not decide, such as to remember "always". The turn goes
     /// on when the future completes.
@@ -44,7 +43,7 @@ pub trait DecidePermissions: Send + Sync + 'static {
         session: &'a Session,
         request: &'a RequestPermissionRequest,
         outcome: &'a RequestPermissionOutcome,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    ) -> BoxFuture<'a, ()> {
         let _ = (session, request, outcome);
         Box::pin(std::future::ready(()))
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use acp_agent::commands::user_folders;
-use acp_agent::model::{Answer, Model, ModelError, Prices, Recorder, Replay, Request, Scripted};
+use acp_agent::model::{Model, Prices, Recorder, Replay, Scripted};
 use acp_agent::undo::Journals;
 use acp_agent::{Agent, Mode, delegate, tools};
 use acp_agent_http::{HttpModel, fetch};
@@ -115,57 +115,31 @@ fn role(config: &Config, tag: Option<&str>) -> Result<Role, String> {
     let Some(tag) = tag else {
         return Ok(Role::default());
     };
-    let role = config.roles.get(tag).ok_or_else(|| {
+    config.roles.get(tag).cloned().ok_or_else(|| {
         let known: Vec<_> = config.roles.keys().map(String::as_str).collect();
         let known = known.join(", ");
         format!("--role {tag}: the configuration has no such role; it has: {known}")
-    })?;
-    Ok(Role {
-        instructions: role.instructions.clone(),
-        tools: role.tools.clone(),
-        model: role.model.clone(),
-        mode: role.mode.clone(),
     })
 }
 
-/// A model of any kind.
-pub(crate) struct AnyModel(Arc<dyn Model>);
-
-impl Model for AnyModel {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn context_window(&self) -> u64 {
-        self.0.context_window()
-    }
-
-    fn answer<'a>(
-        &'a self,
-        request: &'a Request,
-    ) -> std::pin::Pin<Box<dyn Future<Output = Result<Answer, ModelError>> + Send + 'a>> {
-        self.0.answer(request)
-    }
-}
-
 /// Returns the models, that of new sessions first; the scripted one is the last.
-fn models(config: &Config, args: &AgentArgs) -> Result<Vec<AnyModel>, String> {
+fn models(config: &Config, args: &AgentArgs) -> Result<Vec<Arc<dyn Model>>, String> {
     if let Some(path) = &args.replay {
         let replay = Replay::open(path).map_err(|error| at("--replay", path, &error))?;
-        return Ok(vec![AnyModel(Arc::new(replay))]);
+        return Ok(vec![Arc::new(replay)]);
     }
-    let mut models = Vec::new();
+    let mut models: Vec<Arc<dyn Model>> = Vec::new();
     for model in &config.models {
-        models.push(AnyModel(Arc::new(http(model)?)));
+        models.push(Arc::new(http(model)?));
     }
-    models.push(AnyModel(Arc::new(Scripted::demo().named(SCRIPTED))));
+    models.push(Arc::new(Scripted::demo().named(SCRIPTED)));
     let Some(path) = &args.record else {
         return Ok(models);
     };
     // One recording is of one model.
     let first = models.into_iter().next().ok_or("there is no model")?;
     let recorder = Recorder::create(first, path).map_err(|error| at("--record", path, &error))?;
-    Ok(vec![AnyModel(Arc::new(recorder))])
+    Ok(vec![Arc::new(recorder)])
 }
 
 fn at(option: &str, path: &Path, error: &std::io::Error) -> String {

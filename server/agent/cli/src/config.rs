@@ -59,7 +59,7 @@ pub(crate) struct ModelConfig {
 }
 
 /// What the agent is for.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Role {
     /// Added to the instructions.

@@ -1,9 +1,9 @@
 //! A model of a provider.
 
-use std::pin::Pin;
 use std::time::Duration;
 
 use acp_agent::model::{Answer, Model, ModelError, Request};
+use acp_server::BoxFuture;
 use genai::adapter::AdapterKind;
 use genai::chat::ChatOptions;
 use genai::resolver::{AuthData, Endpoint};
@@ -186,10 +186,7 @@ impl Model for HttpModel {
         self.context_window
     }
 
-    fn answer<'a>(
-        &'a self,
-        request: &'a Request,
-    ) -> Pin<Box<dyn Future<Output = Result<Answer, ModelError>> + Send + 'a>> {
+    fn answer<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Answer, ModelError>> {
         Box::pin(async {
             let asked = request::chat(request);
             let target = self.target.clone();

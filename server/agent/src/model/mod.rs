@@ -8,7 +8,9 @@ mod retry;
 mod scripted;
 
 use std::pin::Pin;
+use std::sync::Arc;
 
+use acp_server::BoxFuture;
 use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 
@@ -38,10 +40,21 @@ pub trait Model: Send + Sync + 'static {
     /// # Errors
     ///
     /// Why the provider did not begin an answer. An answer that breaks off yields an error as its last item.
-    fn answer<'a>(
-        &'a self,
-        request: &'a Request,
-    ) -> Pin<Box<dyn Future<Output = Result<Answer, ModelError>> + Send + 'a>>;
+    fn answer<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Answer, ModelError>>;
+}
+
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn context_window(&self) -> u64 {
+        (**self).context_window()
+    }
+
+    fn answer<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Answer, ModelError>> {
+        (**self).answer(request)
+    }
 }
 
 /// The answer of a model, piece by piece.

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use acp_server::BoxFuture;
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
@@ -52,10 +52,7 @@ impl<M: Model> Model for Recorder<M> {
         self.model.context_window()
     }
 
-    fn answer<'a>(
-        &'a self,
-        request: &'a Request,
-    ) -> Pin<Box<dyn Future<Output = Result<Answer, ModelError>> + Send + 'a>> {
+    fn answer<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Answer, ModelError>> {
         Box::pin(async move {
             let answer = self.model.answer(request).await?;
             let exchange = Exchange {

@@ -1,9 +1,9 @@
 //! A model whose answers are written down, for demonstrations and tests.
 
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use acp_server::BoxFuture;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -139,10 +139,7 @@ impl Model for Scripted {
         self.context_window
     }
 
-    fn answer<'a>(
-        &'a self,
-        request: &'a Request,
-    ) -> Pin<Box<dyn Future<Output = Result<Answer, ModelError>> + Send + 'a>> {
+    fn answer<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Answer, ModelError>> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let answer = (self.script)(number, request);
         Box::pin(async move {

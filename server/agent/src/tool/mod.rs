@@ -6,11 +6,11 @@ mod set;
 
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use acp_sdk::v1::ToolKind;
+use acp_server::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -34,8 +34,7 @@ pub enum Risk {
     Acts,
 }
 
-type Running = Pin<Box<dyn Future<Output = ToolOutcome> + Send>>;
-type Function = dyn Fn(Value, Call) -> Running + Send + Sync;
+type Function = dyn Fn(Value, Call) -> BoxFuture<'static, ToolOutcome> + Send + Sync;
 
 /// How a call is shown before it runs.
 #[derive(Clone, Debug, Default)]
