@@ -8,6 +8,8 @@ mod option;
 mod patch;
 mod sanitizer;
 
+use std::fmt::Write as _;
+
 pub use self::age::age;
 pub use self::lines::{Line, Splitter};
 pub use self::option::option_value;
@@ -95,6 +97,18 @@ pub fn one_line(text: &str, most: usize) -> String {
         }
     }
     line
+}
+
+/// Adds the texts of what caused an error to a text: `text: cause: cause of it`.
+#[must_use]
+pub fn with_causes(mut text: String, error: &dyn std::error::Error) -> String {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        // Writing to a string cannot fail.
+        let _ = write!(text, ": {cause}");
+        source = cause.source();
+    }
+    text
 }
 
 /// Returns a command as a shell would take it: words that it would not read as one are in quotes.

@@ -68,18 +68,12 @@ pub(crate) fn client() -> Result<Client, String> {
 
 /// The error with its causes, without the address, which may have secrets.
 pub(crate) fn reason(error: &reqwest::Error) -> String {
-    let mut text = match (error.is_connect(), error.is_timeout()) {
+    let text = match (error.is_connect(), error.is_timeout()) {
         (true, _) => "no connection".to_owned(),
         (_, true) => "timed out".to_owned(),
         _ => "the exchange failed".to_owned(),
     };
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
+    acp_sdk::text::with_causes(text, error)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Servers behind URLs, over streamable HTTP.
 
 use std::collections::HashMap;
-use std::error::Error as _;
 
 use ::http::{HeaderName, HeaderValue};
 use acp_client::internal::http_client;
@@ -98,13 +97,8 @@ pub(crate) fn fault(error: &DynamicTransportError) -> Fault {
                 true => Unreachable,
                 false => Other,
             };
-            let mut reason = "cannot be reached".to_owned();
-            let mut source = error.source();
-            while let Some(current) = source {
-                reason = format!("{reason}: {current}");
-                source = current.source();
-            }
-            (reason, kind)
+            let reason = "cannot be reached".to_owned();
+            (acp_sdk::text::with_causes(reason, &error), kind)
         }
         StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
             let reason = "requires authorization, by a header that the client sets";

@@ -89,13 +89,6 @@ fn is_too_long(text: &str) -> bool {
 }
 
 /// Returns an error with what caused it: `reqwest` names the cause nowhere else.
-pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
+pub(crate) fn causes(error: &dyn Error) -> String {
+    acp_sdk::text::with_causes(error.to_string(), error)
 }

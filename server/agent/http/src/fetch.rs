@@ -35,8 +35,7 @@ pub fn fetch() -> Tool {
 
 async fn get(fetch: Fetch) -> ToolOutcome<String> {
     let failed = |error: reqwest::Error| ToolError::failed(crate::error::causes(&error));
-    let client = crate::client().redirect(reqwest::redirect::Policy::none());
-    let client = client.build().map_err(failed)?;
+    let client = crate::client(|client| client.redirect(reqwest::redirect::Policy::none()))?;
     let response = client.get(&fetch.url).send().await.map_err(failed)?;
     let status = response.status();
     if let Some(next) = response.headers().get("location")

@@ -24,11 +24,20 @@ pub use model::{Api, BuildError, HttpModel, HttpModelBuilder};
 
 use std::time::Duration;
 
-/// Returns a client for HTTP with the system's certificates.
-fn client() -> reqwest::ClientBuilder {
-    // Only the first of a process counts; any of them will do.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder()
-        .connect_timeout(Duration::from_secs(30))
-        .user_agent(concat!("acp-agent/", env!("CARGO_PKG_VERSION")))
+use acp_client::internal::http_client;
+use acp_client::remote::RemoteError;
+
+/// Returns a client for HTTP with these settings.
+///
+/// # Errors
+///
+/// If TLS cannot be set up.
+fn client(
+    set: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+) -> Result<reqwest::Client, RemoteError> {
+    http_client(|client| {
+        set(client
+            .connect_timeout(Duration::from_secs(30))
+            .user_agent(concat!("acp-agent/", env!("CARGO_PKG_VERSION"))))
+    })
 }

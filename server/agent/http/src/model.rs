@@ -149,8 +149,8 @@ impl HttpModelBuilder {
             reqwest::Url::parse(&url).map_err(|error| fail(format!("{url:?}: {error}")))?;
         // Paths are added to it.
         let url = format!("{}/", parsed.as_str().trim_end_matches('/'));
-        let http = crate::client().build();
-        let http = http.map_err(|error| fail(error::causes(&error)))?;
+        let http = crate::client(|client| client);
+        let http = http.map_err(|error| fail(error.to_string()))?;
         let client = Client::builder().with_reqwest(http).build();
         let client = client.map_err(|error| fail(error.to_string()))?;
         let mut options = ChatOptions::default()
