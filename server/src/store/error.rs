@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use acp_sdk::v1::SessionId;
 
+use super::SessionOwner;
+
 /// What kind of failure it is, for the caller's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -34,6 +36,7 @@ pub struct StoreError {
     kind: StoreErrorKind,
     message: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
+    owner: Option<Arc<str>>,
 }
 
 impl StoreError {
@@ -43,6 +46,7 @@ impl StoreError {
             kind,
             message: message.into(),
             source: None,
+            owner: None,
         }
     }
 
@@ -53,6 +57,19 @@ impl StoreError {
         self
     }
 
+    /// Sets the address of the node that has the session, for [`StoreErrorKind::InUse`].
+    #[must_use]
+    pub fn with_owner(mut self, address: impl Into<String>) -> Self {
+        self.owner = Some(address.into().into());
+        self
+    }
+
+    /// Returns the address of the node that has the session, if it is known.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
+    }
+
     /// Returns the kind.
     #[must_use]
     pub fn kind(&self) -> StoreErrorKind {
@@ -60,30 +77,54 @@ impl StoreError {
     }
 }
 
-/// The failures that every store has, in the same words.
+/// The failures that every store has, in the same words; for implementations of stores.
 impl StoreError {
-    pub(super) fn no_session(session: &SessionId) -> Self {
+    /// `NotFound`: there is no such session.
+    pub fn no_session(session: &SessionId) -> Self {
         let message = format!("there is no session {session}");
         Self::new(StoreErrorKind::NotFound, message)
     }
 
-    /// Another user of this store has a lease.
-    pub(super) fn in_use(session: &SessionId) -> Self {
+    /// `InUse`: another user of this instance has a lease.
+    pub fn in_use(session: &SessionId) -> Self {
         let message = format!("session {session} is open in this process. Close it first");
         Self::new(StoreErrorKind::InUse, message)
     }
 
-    pub(super) fn id_taken(session: &SessionId) -> Self {
+    /// `InUse`: another instance of the store has a lease.
+    pub fn in_use_by(session: &SessionId, owner: &SessionOwner) -> Self {
+        let seconds = owner.last_seen.as_secs();
+        let message = match &owner.address {
+            Some(address) => format!(
+                "session {session} is open in the node at {address}, which was seen {seconds} s ago. \
+                 Ask that node, or close the session there first"
+            ),
+            None => format!(
+                "session {session} is open in a node without an address, which was seen {seconds} s \
+                 ago. Close the session there first, or end that node"
+            ),
+        };
+        let error = Self::new(StoreErrorKind::InUse, message);
+        match &owner.address {
+            Some(address) => error.with_owner(address.as_str()),
+            None => error,
+        }
+    }
+
+    /// `Conflict`: another session has the id.
+    pub fn id_taken(session: &SessionId) -> Self {
         let message = format!("there is already a session {session}");
         Self::new(StoreErrorKind::Conflict, message)
     }
 
-    pub(super) fn name_taken(name: &str) -> Self {
+    /// `Conflict`: another session has the name.
+    pub fn name_taken(name: &str) -> Self {
         let message = format!("there is already a session named {name:?}");
         Self::new(StoreErrorKind::Conflict, message)
     }
 
-    pub(super) fn lost_lease(session: &SessionId) -> Self {
+    /// `LeaseLost`: the lease is no longer valid.
+    pub fn lost_lease(session: &SessionId) -> Self {
         let message = format!(
             "the lease of session {session} is no longer valid: the session was opened elsewhere, or \
              deleted. Load it again"
@@ -91,7 +132,8 @@ impl StoreError {
         Self::new(StoreErrorKind::LeaseLost, message)
     }
 
-    pub(super) fn gap(session: &SessionId, last: u64, first: u64) -> Self {
+    /// `Conflict`: the event `first` does not follow the event `last`.
+    pub fn gap(session: &SessionId, last: u64, first: u64) -> Self {
         let message = format!(
             "expected event {} of session {session}, got event {first}",
             last.saturating_add(1)
@@ -109,5 +151,25 @@ impl fmt::Display for StoreError {
 impl StdError for StoreError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.source.as_ref().map(|source| &**source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_session_in_use_names_its_owner() {
+        let address = Some("http://10.0.0.2:7000".to_owned());
+        let owner = SessionOwner::new(address, false, Duration::from_millis(4_200));
+        let error = StoreError::in_use_by(&"s".into(), &owner);
+        assert_eq!(error.owner(), Some("http://10.0.0.2:7000"));
+        let text = error.to_string();
+        assert!(text.contains("http://10.0.0.2:7000"), "{text}");
+        assert!(text.contains("4 s ago"), "{text}");
+        let owner = SessionOwner::new(None, false, Duration::ZERO);
+        assert_eq!(StoreError::in_use_by(&"s".into(), &owner).owner(), None);
     }
 }

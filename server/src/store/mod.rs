@@ -5,6 +5,7 @@
 
 mod error;
 mod memory;
+mod owner;
 mod reading;
 mod record;
 mod shared;
@@ -13,6 +14,7 @@ mod sqlite;
 
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
+pub use owner::SessionOwner;
 pub use reading::Records;
 pub use reading::{Page, Pages};
 pub use record::{RecordChange, SessionRecord};
@@ -29,6 +31,9 @@ use crate::event::Batch;
 /// The future of a store's operation.
 pub type StoreFuture<'a, T> =
     Pin<Box<dyn Future<Output = std::result::Result<T, StoreError>> + Send + 'a>>;
+
+/// The future of an event that concerns a whole store.
+pub type StoreEvent<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// The right to write to a session.
 ///
@@ -150,7 +155,8 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     ///
     /// `NotFound` when there is no such session; `InUse` while another process, or another
-    /// instance of the store, has a lease.
+    /// instance of the store, has a lease. Its [`owner`](StoreError::owner) is the address of that
+    /// instance, if it has one.
     fn acquire<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, (SessionRecord, Lease)>;
 
     /// Leases a session that nobody uses. Unlike [`acquire`](Self::acquire) it never ends the lease
@@ -240,6 +246,24 @@ pub trait Store: Send + Sync + 'static {
     fn keep_derived<'a>(&'a self, derived: Vec<(SessionId, String)>) -> StoreFuture<'a, ()> {
         drop(derived);
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Returns who has the valid lease of a session; `None` if nobody has one, or if there is no
+    /// such session. By default always `None`: the instances of the store have no addresses.
+    fn owner<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
+        let _ = session;
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Completes when the leases that this instance gave out have ended all together, because it
+    /// could not renew them. By default never.
+    ///
+    /// Every commit with one of them fails with `LeaseLost` from then on, but other nodes may not
+    /// have the sessions yet: the caller stops their turns first. Leases that are acquired after
+    /// that are valid. The caller calls it in a loop. An event between two calls completes the
+    /// second one at once; several before a call are one.
+    fn leases_lost(&self) -> StoreEvent<'_> {
+        Box::pin(std::future::pending())
     }
 
     /// Returns how much the store keeps. May inspect every session.

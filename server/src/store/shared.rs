@@ -5,7 +5,8 @@ use std::sync::Arc;
 use acp_sdk::v1::SessionId;
 
 use super::{
-    Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreError, StoreFuture, StoreUsage,
+    Commit, EventPage, Lease, ListQuery, SessionOwner, SessionRecord, Store, StoreError,
+    StoreEvent, StoreFuture, StoreUsage,
 };
 
 impl<S: Store + ?Sized> Store for Arc<S> {
@@ -72,6 +73,14 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         (**self).delete(session)
+    }
+
+    fn owner<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
+        (**self).owner(session)
+    }
+
+    fn leases_lost(&self) -> StoreEvent<'_> {
+        (**self).leases_lost()
     }
 
     fn usage(&self) -> StoreFuture<'_, StoreUsage> {

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
 use acp_server::store::{
-    Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreError, StoreErrorKind,
-    StoreFuture, StoreUsage,
+    Commit, EventPage, Lease, ListQuery, SessionOwner, SessionRecord, Store, StoreError,
+    StoreErrorKind, StoreEvent, StoreFuture, StoreUsage,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 /// A method of [`Store`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +27,7 @@ pub enum Operation {
     Delete,
     Derived,
     KeepDerived,
+    Owner,
     Usage,
 }
 
@@ -106,6 +107,7 @@ impl Gate {
 pub struct FaultyStore<S> {
     inner: S,
     state: Mutex<FaultState>,
+    lost: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -131,6 +133,7 @@ impl<S> FaultyStore<S> {
         Self {
             inner,
             state: Mutex::default(),
+            lost: Notify::new(),
         }
     }
 
@@ -179,6 +182,12 @@ impl<S> FaultyStore<S> {
             when,
             fault,
         });
+    }
+
+    /// Completes [`Store::leases_lost`], the call that waits or the next one. The store inside keeps
+    /// its leases: a test that needs them lost injects `LeaseLost` into commits.
+    pub fn lose_leases(&self) {
+        self.lost.notify_one();
     }
 
     /// Removes all faults that have not happened yet.
@@ -319,6 +328,19 @@ impl<S: Store> Store for FaultyStore<S> {
 
     fn keep_derived<'a>(&'a self, derived: Vec<(SessionId, String)>) -> StoreFuture<'a, ()> {
         self.call(Operation::KeepDerived, self.inner.keep_derived(derived))
+    }
+
+    fn owner<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
+        self.call(Operation::Owner, self.inner.owner(session))
+    }
+
+    fn leases_lost(&self) -> StoreEvent<'_> {
+        Box::pin(async move {
+            tokio::select! {
+                () = self.lost.notified() => {}
+                () = self.inner.leases_lost() => {}
+            }
+        })
     }
 
     fn usage(&self) -> StoreFuture<'_, StoreUsage> {

@@ -79,3 +79,16 @@ async fn calls_hang_are_late_or_wait_for_a_gate() {
     held.await.unwrap().unwrap();
     assert!(exists(&store, "3").await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn leases_are_lost_once_for_each_time_they_are_said_to_be() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let second = Duration::from_secs(1);
+    let is_lost = async || timeout(second, store.leases_lost()).await.is_ok();
+    assert!(!is_lost().await);
+    store.lose_leases();
+    assert!(is_lost().await, "an event before the call");
+    assert!(!is_lost().await, "one event, two calls");
+    assert_eq!(store.owner(&"1".into()).await.unwrap(), None);
+    assert_eq!(store.calls(), [Operation::Owner]);
+}
