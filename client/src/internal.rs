@@ -13,7 +13,11 @@ pub use crate::process::sweep::{kill_marked, with_mark};
 pub use crate::process::tokens::withhold;
 pub use crate::process::why_not;
 pub use crate::prompt_id::new as new_prompt_id;
-pub use crate::reconnect::{Backoff, SessionGap, is_lost_request};
+pub use crate::reconnect::envelope::{Envelope, Kind, attachment, login};
+pub use crate::reconnect::{
+    Backoff, Bridge, Closed, Connector, LinkReceiver, LinkSender, Received, SessionGap,
+    is_lost_request,
+};
 #[cfg(feature = "remote")]
 pub use crate::remote::{PersistentConnection, download_client, http_client};
 pub use crate::session::separator;

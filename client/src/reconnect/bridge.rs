@@ -24,7 +24,7 @@ const WAITING_BYTES: usize = 256 << 10;
 
 /// The task that forwards messages between `acp-sdk` and the agent.
 #[derive(Debug)]
-pub(crate) struct Bridge {
+pub struct Bridge {
     task: JoinHandle<()>,
     /// Cancelled when the client has closed the connection; disables reconnecting.
     closing: CancellationToken,
@@ -38,7 +38,7 @@ impl Bridge {
     /// # Errors
     ///
     /// Fails when the first connection cannot be opened.
-    pub(crate) async fn open<C: Connector>(
+    pub async fn open<C: Connector>(
         mut connector: C,
         state: watch::Sender<ConnectionState>,
     ) -> Result<(Self, ChannelTransport)> {
@@ -77,18 +77,18 @@ impl Bridge {
     }
 
     /// Returns the error with which the connection has ended; `None` while it is open.
-    pub(crate) fn failure(&self) -> Option<Error> {
+    pub fn failure(&self) -> Option<Error> {
         let failure = self.failure.lock();
         failure.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Disables reconnecting from now on.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.closing.cancel();
     }
 
     /// Waits until all messages are sent and the agent is notified of the end.
-    pub(crate) async fn closed(&self) {
+    pub async fn closed(&self) {
         self.close();
         self.done.cancelled().await;
     }

@@ -14,27 +14,35 @@ pub(super) const CANCEL_REQUEST: &str = "$/cancel_request";
 
 /// The members of a message that routing needs.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Envelope<'a> {
+pub struct Envelope<'a> {
     #[cfg(feature = "remote")]
     #[serde(borrow, default)]
     jsonrpc: Option<&'a RawValue>,
+    /// The id, as JSON.
     #[serde(borrow, default)]
-    pub(crate) id: Option<&'a RawValue>,
+    pub id: Option<&'a RawValue>,
+    /// The method.
     #[serde(borrow, default)]
-    pub(crate) method: Option<Cow<'a, str>>,
+    pub method: Option<Cow<'a, str>>,
+    /// The params.
     #[serde(borrow, default)]
-    pub(crate) params: Option<&'a RawValue>,
+    pub params: Option<&'a RawValue>,
+    /// The result.
     #[serde(borrow, default)]
-    pub(crate) result: Option<&'a RawValue>,
+    pub result: Option<&'a RawValue>,
+    /// The error.
     #[serde(borrow, default)]
-    pub(crate) error: Option<&'a RawValue>,
+    pub error: Option<&'a RawValue>,
 }
 
 /// The kind of a JSON-RPC message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A method and an id.
     Request,
+    /// A method without an id.
     Notification,
+    /// An id without a method.
     Answer,
     /// Not a JSON-RPC message.
     Other,
@@ -42,11 +50,12 @@ pub(crate) enum Kind {
 
 impl<'a> Envelope<'a> {
     /// Parses a message; all members are `None` if it is invalid.
-    pub(crate) fn read(message: &'a [u8]) -> Self {
+    pub fn read(message: &'a [u8]) -> Self {
         serde_json::from_slice(message).unwrap_or_default()
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    /// Returns the kind of the message.
+    pub fn kind(&self) -> Kind {
         match (&self.method, self.id) {
             (Some(_), Some(_)) => Kind::Request,
             (Some(_), None) => Kind::Notification,
@@ -63,12 +72,12 @@ impl<'a> Envelope<'a> {
     }
 
     /// Returns the id as JSON.
-    pub(crate) fn id(&self) -> Option<&'a str> {
+    pub fn id(&self) -> Option<&'a str> {
         self.id.map(RawValue::get)
     }
 
     /// Returns the `sessionId` of the params.
-    pub(crate) fn session(&self) -> Option<Cow<'a, str>> {
+    pub fn session(&self) -> Option<Cow<'a, str>> {
         session(self.params?)
     }
 
@@ -101,7 +110,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Returns the id of the request that this notification cancels, as JSON.
-    pub(super) fn cancelled_request(&self) -> Option<&'a str> {
+    pub fn cancelled_request(&self) -> Option<&'a str> {
         #[derive(Deserialize)]
         struct Cancelled<'a> {
             #[serde(borrow, rename = "requestId")]
@@ -115,7 +124,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Returns the `sessionId` of the result.
-    pub(crate) fn new_session(&self) -> Option<Cow<'a, str>> {
+    pub fn new_session(&self) -> Option<Cow<'a, str>> {
         session(self.result?)
     }
 
@@ -157,12 +166,12 @@ fn session(object: &RawValue) -> Option<Cow<'_, str>> {
 }
 
 /// Returns how a method changes the attachment of this connection to a session.
-pub(crate) fn attachment(method: &str) -> Attachment {
+pub fn attachment(method: &str) -> Attachment {
     facts::of_agent(method).map_or(Attachment::Keeps, |facts| facts.joins)
 }
 
 /// Returns whether a method logs the user in or out.
-pub(crate) fn login(method: &str) -> Option<Login> {
+pub fn login(method: &str) -> Option<Login> {
     facts::of_agent(method)?.login
 }
 

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 
 pub use self::backoff::Backoff;
-pub(crate) use self::bridge::Bridge;
+pub use self::bridge::Bridge;
 pub(crate) use self::own::{OWN, is_restart, mark};
 pub use self::own::{SessionGap, is_lost_request};
 pub(crate) use self::resume::{GAP, RESTARTED};
@@ -29,8 +29,10 @@ pub use self::state::ConnectionState;
 use crate::error::Error;
 
 /// Opens connections to one agent, at most one at a time.
-pub(crate) trait Connector: Send + 'static {
+pub trait Connector: Send + 'static {
+    /// Sends on a connection.
     type Sender: LinkSender;
+    /// Receives on it.
     type Receiver: LinkReceiver;
 
     /// Opens a connection, after shutting down the rest of the previous one.
@@ -63,7 +65,7 @@ pub(crate) trait Connector: Send + 'static {
 }
 
 /// Sends messages on one connection. Dropping it closes this side after sending queued messages.
-pub(crate) trait LinkSender: Send + Sync {
+pub trait LinkSender: Send + Sync {
     /// Sends a message after waiting for capacity. Sends nothing if the future is dropped.
     ///
     /// # Errors
@@ -73,7 +75,7 @@ pub(crate) trait LinkSender: Send + Sync {
 }
 
 /// Receives messages of one connection. Dropping it closes the connection.
-pub(crate) trait LinkReceiver: Send {
+pub trait LinkReceiver: Send {
     /// Receives the next message; `None` after the end of a connection that this side has closed.
     /// Loses nothing if the future is dropped.
     ///
@@ -98,32 +100,28 @@ pub(crate) trait LinkReceiver: Send {
 
 /// The error for sending on a closed connection.
 #[derive(Debug)]
-pub(crate) struct Closed;
+pub struct Closed;
 
 /// A message or a rejection received on a connection.
 #[derive(Debug)]
-pub(crate) enum Received {
+pub enum Received {
     /// A message of the agent: one JSON text, unchanged.
     Message(Bytes),
     /// A message of this client was rejected; the connection continues.
-    #[cfg_attr(
-        not(feature = "remote"),
-        expect(dead_code, reason = "only servers reject single messages")
-    )]
     Refused(Refused),
 }
 
 /// A message that the server rejected.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub struct Refused {
     /// The id of the request, as JSON; `None` if it was not a request.
-    pub(crate) request: Option<String>,
+    pub request: Option<String>,
     /// The reason.
-    pub(crate) error: Error,
+    pub error: Error,
     /// The JSON-RPC message in the rejection, if any.
-    pub(crate) body: Option<Bytes>,
+    pub body: Option<Bytes>,
     /// No response was received, so the agent may have executed the request.
-    pub(crate) is_uncertain: bool,
+    pub is_uncertain: bool,
 }
 
 #[cfg(test)]

@@ -200,21 +200,22 @@ impl Agents {
         })
     }
 
-    /// Mounts the methods of each agent at `path/NAME`, and those of the default at `path` too. Other
-    /// names are answered with 404.
+    /// Mounts the methods of each agent at `path/NAME`, and those of the default at `path` too. They are
+    /// given the server and the path. Other names are answered with 404.
     pub(crate) fn mount(
         &self,
         path: &str,
-        mut methods: impl FnMut(&Server) -> MethodRouter,
+        mut methods: impl FnMut(&Server, &str) -> MethodRouter,
     ) -> Router {
         let mut router = Router::new();
         for (index, agent) in self.iter().enumerate() {
-            let methods = methods(&agent.server);
+            let named = agent.has_path().then(|| format!("{path}/{}", agent.name));
+            let methods = methods(&agent.server, named.as_deref().unwrap_or(path));
             if index == 0 {
                 router = router.route(path, methods.clone());
             }
-            if agent.has_path() {
-                router = router.route(&format!("{path}/{}", agent.name), methods);
+            if let Some(named) = named {
+                router = router.route(&named, methods);
             }
         }
         let other = any(unknown).with_state(self.clone());

@@ -29,6 +29,7 @@ mod health;
 mod hooks;
 mod listen;
 mod metrics;
+mod nodes;
 mod page;
 mod request_log;
 mod rest;
@@ -52,13 +53,14 @@ pub use request_log::{AnsweredRequest, log_requests};
 pub use rest::rest;
 #[cfg(feature = "rpc")]
 pub use rpc::rpc;
-pub use serve::{ServeSettings, serve};
+pub use serve::{NodeEndpoint, ServeSettings, serve};
 pub use settings::EndpointSettings;
 pub use share::{Reply, SendTranscript, Transcript};
 
-/// For the tests of this crate.
+/// What other crates of this project, and the tests of this one, use beside the API. It changes without notice.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::nodes::{Joined, NODE_CALLER, NodeCaller, Nodes};
     pub use crate::rest::{Right, rest_routes};
 }
 

@@ -10,13 +10,25 @@ use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::nodes::protect_nodes;
+
 use super::{
-    AccessControl, Agents, AnsweredRequest, EndpointSettings, ListenSettings, log_requests, page,
-    protect, rest, router, ticket_route,
+    AccessControl, Agents, AnsweredRequest, EndpointSettings, ListenSettings, Token, Tokens,
+    log_requests, page, protect, rest, router, ticket_route,
 };
 
 /// Time for streams to end after the sessions.
 const LAST_EVENTS: Duration = Duration::from_secs(1);
+
+/// The endpoint of a node for the other nodes: the same routes, behind the secret of all nodes. It must not
+/// be reachable from outside.
+#[derive(Debug)]
+pub struct NodeEndpoint {
+    /// Where other nodes reach this one.
+    pub listener: TcpListener,
+    /// What all nodes show.
+    pub secret: Token,
+}
 
 /// Settings of [`serve`].
 #[non_exhaustive]
@@ -29,6 +41,8 @@ pub struct ServeSettings {
     pub hooks: Router,
     /// TLS, limits and timeouts of the listener.
     pub listen: ListenSettings,
+    /// Where other nodes pass requests on to this one (nowhere).
+    pub nodes: Option<NodeEndpoint>,
     /// Called with each request that was answered (nothing). Must not block.
     pub on_request: Option<Arc<dyn Fn(AnsweredRequest) + Send + Sync>>,
     /// Ends the server when it is cancelled (never).
@@ -49,6 +63,7 @@ impl ServeSettings {
             access,
             endpoints: EndpointSettings::default(),
             hooks: Router::new(),
+            nodes: None,
             listen: ListenSettings::default(),
             on_request: None,
             stop: CancellationToken::new(),
@@ -93,8 +108,10 @@ pub async fn serve(agents: impl Into<Agents>, listener: TcpListener, settings: S
     let agents = agents.into();
     let router = routes(&agents, &settings);
     let tokens = settings.access.tokens().clone();
+    let for_nodes = routes_for_nodes(&agents, &settings.endpoints, tokens.clone());
     let ServeSettings {
         endpoints,
+        nodes,
         mut listen,
         stop,
         drain,
@@ -128,14 +145,38 @@ pub async fn serve(agents: impl Into<Agents>, listener: TcpListener, settings: S
         ended.cancelled().await;
         sleep(LAST_EVENTS).await;
     };
+    let listening_to_nodes = async {
+        if let Some(NodeEndpoint { listener, secret }) = nodes {
+            let settings = ListenSettings {
+                shutdown_timeout: listen.shutdown_timeout,
+                on_warning: listen.on_warning.clone(),
+                ..ListenSettings::default()
+            };
+            let router = protect_nodes(for_nodes, secret);
+            super::listen(listener, router, settings, stop.clone()).await;
+        }
+    };
+    let all = async {
+        let clients = super::listen(listener, router, listen.clone(), stop.clone());
+        tokio::join!(clients, listening_to_nodes);
+    };
     let listening = async {
         tokio::select! {
-            () = super::listen(listener, router, listen, stop.clone()) => {}
+            () = all => {}
             () = too_late => {}
             () = tokens.watch() => {}
         }
     };
     tokio::join!(listening, ending);
+}
+
+/// Returns what other nodes use of the endpoints, without access control. Nothing is passed on twice.
+fn routes_for_nodes(agents: &Agents, endpoints: &EndpointSettings, tokens: Tokens) -> Router {
+    let endpoints = EndpointSettings {
+        nodes: None,
+        ..endpoints.clone()
+    };
+    router(agents.clone(), &endpoints).merge(rest(agents.clone(), &endpoints, tokens))
 }
 
 /// Returns all endpoints behind the access control.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use acp_sdk::limits::MAX_MESSAGE_BYTES;
 use tokio_util::sync::CancellationToken;
 
+use super::nodes::Nodes;
 use super::{BodyBudget, Metrics, Origin, SendTranscript};
 
 /// Limits of the remote endpoints, each with its default.
@@ -60,6 +61,10 @@ pub struct EndpointSettings {
     pub write_timeout: Duration,
     /// Where the endpoints count what is open (nowhere that anybody reads).
     pub metrics: Metrics,
+    /// Finds the node that has a session, where several nodes share a store (none: every session that
+    /// can be opened is opened here).
+    #[doc(hidden)]
+    pub nodes: Option<Arc<dyn Nodes>>,
     /// Cancelled by the program when all connections are to end (never).
     pub stop: CancellationToken,
 }
@@ -85,6 +90,7 @@ impl Default for EndpointSettings {
             keep_alive: Duration::from_secs(15),
             write_timeout: Duration::from_secs(60),
             metrics: Metrics::default(),
+            nodes: None,
             stop: CancellationToken::new(),
         }
     }

@@ -1,6 +1,7 @@
 //! A server: the handler, the store, the sessions, and the clients attached to it.
 
 mod closing;
+mod fencing;
 mod joining;
 mod opening;
 mod records;
@@ -25,7 +26,7 @@ use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
 use acp_sdk::{ConnectionBuilder, RunningConnection, Transport};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -132,6 +133,10 @@ pub(crate) struct ServerCore {
     tasks: TaskTracker,
     /// Whether the task of retention was started.
     retention_started: AtomicBool,
+    /// Whether the task that waits for the loss of the leases was started.
+    leases_watched: AtomicBool,
+    /// How often the leases of all open sessions were lost.
+    leases_lost: watch::Sender<u64>,
     /// Whether prompts are refused because the server is about to end.
     pub(crate) draining: AtomicBool,
     /// Held by handlers that open a session.
@@ -276,6 +281,8 @@ impl ServerBuilder {
             closed: CancellationToken::new(),
             tasks: TaskTracker::new(),
             retention_started: AtomicBool::new(false),
+            leases_watched: AtomicBool::new(false),
+            leases_lost: watch::Sender::default(),
             draining: AtomicBool::new(false),
             opens,
             local_files: Arc::new(Semaphore::new(files)),
@@ -284,6 +291,7 @@ impl ServerBuilder {
         };
         let core = Arc::new(core);
         core.start_retention();
+        core.watch_leases();
         Server(Arc::new(Guard(core)))
     }
 }
@@ -343,6 +351,7 @@ impl Server {
         };
         let core = self.core().clone();
         core.start_retention();
+        core.watch_leases();
         let client = Client::new(core, on_disconnect, paced, local_tools, role);
         ServerConnection::new(client, self.clone())
     }

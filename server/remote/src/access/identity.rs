@@ -50,7 +50,7 @@ pub(crate) struct Identity {
     pub(crate) access: Access,
     pub(crate) owner: Owner,
     /// `None` where no token is needed.
-    pub(super) token: Option<Hash>,
+    pub(crate) token: Option<Hash>,
     /// Cancelled when the token ends; what was opened with it ends then, too.
     pub(crate) ended: CancellationToken,
 }

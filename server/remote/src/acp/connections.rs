@@ -16,6 +16,7 @@ use crate::EndpointSettings;
 use crate::access::{Share, Shares};
 use crate::caller::Caller;
 use crate::metrics::Open;
+use crate::nodes::{Joined, NodeCaller};
 
 /// Messages that wait to be read by a connection; further POST requests wait.
 const INCOMING: usize = 16;
@@ -23,6 +24,8 @@ const INCOMING: usize = 16;
 /// The endpoint's state.
 pub(super) struct HttpConnections {
     pub(super) server: Server,
+    /// Where the agent's endpoint is.
+    path: Arc<str>,
     pub(super) settings: EndpointSettings,
     places: Arc<Shares>,
     open: Mutex<HashMap<String, Arc<HttpConnection>>>,
@@ -48,11 +51,13 @@ impl HttpConnections {
     /// Creates the connections of one agent; `places` are those of all.
     pub(super) fn new(
         server: Server,
+        path: Arc<str>,
         settings: EndpointSettings,
         places: Arc<Shares>,
     ) -> Arc<Self> {
         Arc::new(Self {
             server,
+            path,
             places,
             settings,
             open: Mutex::default(),
@@ -101,8 +106,10 @@ impl HttpConnections {
         });
         self.open().insert(id.clone(), connection.clone());
         let connections = self.clone();
+        let mut leases = self.server.leases_lost();
         tokio::spawn(async move {
             tokio::select! {
+                Ok(()) = leases.changed() => {}
                 // The peer closes it, or breaks the protocol.
                 _ = running.closed() => {}
                 () = connections.unused(&streams) => {}
@@ -114,6 +121,15 @@ impl HttpConnections {
             drop(place);
         });
         connection
+    }
+
+    /// Returns what a client over WebSocket is attached to.
+    pub(super) fn joined(&self, caller: &Caller) -> Joined {
+        Joined {
+            server: self.server.clone(),
+            path: self.path.clone(),
+            caller: NodeCaller::new(caller.clone(), "acp/websocket"),
+        }
     }
 
     /// Settings of a connection, whatever carries it.

@@ -41,8 +41,9 @@ const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("acp-protocol-versi
 
 pub(super) fn router(agents: &Agents, settings: &EndpointSettings) -> Router {
     let places = Shares::new(settings.connections);
-    agents.mount("/acp", |server| {
-        let connections = HttpConnections::new(server.clone(), settings.clone(), places.clone());
+    agents.mount("/acp", |server, path| {
+        let (server, path) = (server.clone(), path.into());
+        let connections = HttpConnections::new(server, path, settings.clone(), places.clone());
         let methods = MethodRouter::new()
             .post(post::post)
             .get(get::get)

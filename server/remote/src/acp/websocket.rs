@@ -116,16 +116,23 @@ async fn serve(connections: &HttpConnections, caller: Caller, mut socket: WebSoc
         confirmed: 0,
         ended: false,
     };
+    let transport = match &connections.settings.nodes {
+        None => Transport::messages(transport),
+        Some(nodes) => nodes.join(Box::pin(transport), connections.joined(&caller)),
+    };
     let builder = connections
         .builder()
         .drain_timeout(connections.settings.write_timeout);
-    let mut running = connections.server.attach_role(
-        builder,
-        Transport::messages(transport),
-        caller.role("acp/websocket"),
-    );
-    // However it ends, the sessions go on.
+    let mut running =
+        connections
+            .server
+            .attach_role(builder, transport, caller.role("acp/websocket"));
+    let mut leases = connections.server.leases_lost();
+    // However it ends, the sessions go on, here or on another node.
     tokio::select! {
+        Ok(()) = leases.changed() => {
+            let _ = running.shutdown().await;
+        }
         _ = running.closed() => {}
         () = caller.ended.cancelled() => {
             let _ = running.shutdown().await;

@@ -252,8 +252,14 @@ async fn check(
     {
         return refusal.into_response();
     }
-    match guard.right.check(&caller.access, session.as_ref()) {
-        Ok(()) => next.run(request).await,
-        Err(refusal) => refusal.into_response(),
+    if let Err(refusal) = guard.right.check(&caller.access, session.as_ref()) {
+        return refusal.into_response();
+    }
+    match session {
+        Some(session) => match guard.rest.forward(session, caller, request).await {
+            Ok(answered) => answered,
+            Err(request) => next.run(request).await,
+        },
+        None => next.run(request).await,
     }
 }

@@ -7,8 +7,9 @@ use acp_sdk::v1::{ErrorCode, SessionId};
 use acp_server::Session;
 use acp_server::internal::server::DeletionObserver;
 use acp_server::store::SessionRecord;
-use axum::extract::{FromRequestParts, Path};
+use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::request::Parts;
+use axum::response::Response;
 use jiff::Timestamp;
 
 use super::failure::Failure;
@@ -17,6 +18,7 @@ use super::long_reads::LongReads;
 use crate::access::{Share, Shares};
 use crate::agents::{Agents, ServedAgent};
 use crate::caller::Caller;
+use crate::nodes::NodeCaller;
 use crate::{EndpointSettings, Tokens};
 
 /// The state of the routes. Clones are handles to the same state.
@@ -178,6 +180,25 @@ impl Rest {
             None if agents.are_several() => Ok(self.record(id).await?.agent),
             None => Ok(agents.default_agent().clone()),
         }
+    }
+
+    /// Passes a request on to the node that has its session; returns it if that is this one, or none.
+    pub(super) async fn forward(
+        &self,
+        session: SessionId,
+        caller: Caller,
+        request: Request,
+    ) -> Result<Response, Request> {
+        let Some(nodes) = &self.settings().nodes else {
+            return Err(request);
+        };
+        // A route answers for a session that nobody knows.
+        let Ok(agent) = self.agent_of(&session).await else {
+            return Err(request);
+        };
+        let caller = NodeCaller::new(caller, "rest");
+        let server = agent.server().clone();
+        nodes.forward(server, session, request, caller).await
     }
 
     /// Returns a session if it is in memory.

@@ -74,7 +74,7 @@ pub fn rpc(agents: impl Into<Agents>, settings: &EndpointSettings) -> Router {
         .set_id_provider(RandomStringIdProvider::new(24))
         .build();
     let places = Shares::new(settings.connections);
-    agents.into().mount("/rpc", |server| {
+    agents.into().mount("/rpc", |server, _| {
         let facade = Facade {
             server: server.clone(),
             settings: settings.clone(),

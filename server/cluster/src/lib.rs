@@ -1,0 +1,85 @@
+//! Several nodes with one store: any node takes any connection.
+//!
+//! Each node is a process with an [`acp_server::Server`] over a store that all nodes share, such as that of
+//! `acp-server-postgres`. A session is open in one node, which has its lease. A client that is connected to
+//! another node notices nothing: that node passes the session's messages on, and follows the session
+//! where it goes. When a node dies, the first node that is asked for one of its sessions opens it, once
+//! the dead node's leases have ended.
+//!
+//! [`Cluster`] is what `serve` of `acp-server-remote` asks where a session is. The guide is
+//! `docs/cluster.md`.
+
+mod connector;
+mod forward;
+mod ids;
+mod place;
+mod relay;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_client::internal::http_client;
+use acp_client::remote::{RemoteError, Token};
+use acp_sdk::v1::SessionId;
+use acp_sdk::{MessageTransport, Transport};
+use acp_server::Server;
+use acp_server_remote::internal::{Joined, NodeCaller, Nodes};
+use axum::extract::Request;
+use axum::response::Response;
+use futures_util::future::BoxFuture;
+
+/// Time limit for a node to accept a request.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// What a node knows of the others: their secret, and how long a session may be without a node.
+#[derive(Debug)]
+pub struct Cluster(Arc<Settings>);
+
+/// Settings of a [`Cluster`].
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// What all nodes show, for each of the two clients.
+    secret: Token,
+    node_secret: acp_server_remote::Token,
+    /// How long a session is looked for.
+    takeover_limit: Duration,
+    retry_wait: Duration,
+    http: reqwest::Client,
+}
+
+impl Cluster {
+    /// Creates the settings of a node. All nodes have the same `secret`. `takeover` is the time after which
+    /// the store gives the sessions of a dead node to another one.
+    ///
+    /// # Errors
+    ///
+    /// When the secret cannot be sent in a header, or the system's certificates cannot be read.
+    pub fn new(secret: acp_server_remote::Token, takeover: Duration) -> Result<Self, RemoteError> {
+        Ok(Self(Arc::new(Settings {
+            secret: Token::new(secret.secret())?,
+            node_secret: secret,
+            takeover_limit: takeover.saturating_add(Duration::from_secs(15)),
+            retry_wait: Duration::from_millis(250),
+            http: http_client(|http| http.connect_timeout(CONNECT_LIMIT))?,
+        })))
+    }
+}
+
+impl Nodes for Cluster {
+    fn join(&self, client: Pin<Box<dyn MessageTransport>>, to: Joined) -> Transport {
+        relay::start(self.0.clone(), client, to)
+    }
+
+    fn forward(
+        &self,
+        server: Server,
+        session: SessionId,
+        request: Request,
+        caller: NodeCaller,
+    ) -> BoxFuture<'_, Result<Response, Request>> {
+        Box::pin(
+            async move { forward::forward(&self.0, &server, &session, request, &caller).await },
+        )
+    }
+}

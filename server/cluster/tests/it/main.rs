@@ -1,0 +1,7 @@
+//! Nodes with one store: clients at any of them, and nodes that die.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod moving;
+mod passing;
+mod shared;

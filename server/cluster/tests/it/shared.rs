@@ -1,0 +1,273 @@
+//! Nodes in one process, over a store that knows which of them has a session.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use acp_client::remote::{RemoteAgent, Token as ClientToken};
+use acp_client::{Client, Policy};
+use acp_reference_agent::Reference;
+use acp_sdk::v1::SessionId;
+use acp_server::Server;
+use acp_server::store::{
+    Commit, EventPage, Lease, ListQuery, MemoryStore, SessionOwner, SessionRecord, Store,
+    StoreError, StoreEvent, StoreFuture, StoreUsage,
+};
+use acp_server_cluster::Cluster;
+use acp_server_remote::{AccessControl, Hosts, NodeEndpoint, ServeSettings, Token, Tokens, serve};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+const MASTER: &str = "a-token-of-all-clients";
+const SECRET: &str = "a-secret-of-all-nodes";
+
+/// The store of all nodes.
+#[derive(Debug, Default)]
+pub(crate) struct SharedStore {
+    store: MemoryStore,
+    nodes: Mutex<Vec<NodeState>>,
+    owners: Mutex<HashMap<SessionId, usize>>,
+}
+
+#[derive(Clone, Debug)]
+struct NodeState {
+    address: String,
+    /// Its leases are valid.
+    is_valid: bool,
+    lost: Arc<Notify>,
+}
+
+/// The store as one node sees it.
+#[derive(Debug)]
+pub(crate) struct NodeStore {
+    shared: Arc<SharedStore>,
+    node: usize,
+}
+
+impl SharedStore {
+    fn owner_of(&self, session: &SessionId) -> Option<(usize, NodeState)> {
+        let node = *self.owners.lock().unwrap().get(session)?;
+        let state = self.nodes.lock().unwrap()[node].clone();
+        state.is_valid.then_some((node, state))
+    }
+
+    /// Ends the leases of a node.
+    pub(crate) fn expire(&self, node: usize) {
+        self.nodes.lock().unwrap()[node].is_valid = false;
+    }
+}
+
+impl NodeStore {
+    fn is_valid(&self) -> bool {
+        self.shared.nodes.lock().unwrap()[self.node].is_valid
+    }
+
+    fn own(&self, session: &SessionId) {
+        let mut owners = self.shared.owners.lock().unwrap();
+        owners.insert(session.clone(), self.node);
+    }
+
+    fn check(&self, session: &SessionId) -> Result<(), StoreError> {
+        match self.shared.owner_of(session) {
+            Some((node, state)) if node != self.node => {
+                let owner = SessionOwner::new(Some(state.address), false, Duration::ZERO);
+                Err(StoreError::in_use_by(session, &owner))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Store for NodeStore {
+    fn create<'a>(&'a self, record: &'a SessionRecord) -> StoreFuture<'a, Lease> {
+        Box::pin(async move {
+            let lease = self.shared.store.create(record).await?;
+            self.own(&record.id);
+            Ok(lease)
+        })
+    }
+
+    fn acquire<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, (SessionRecord, Lease)> {
+        Box::pin(async move {
+            self.check(session)?;
+            let acquired = self.shared.store.acquire(session).await?;
+            self.own(session);
+            Ok(acquired)
+        })
+    }
+
+    fn acquire_unused<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> StoreFuture<'a, (SessionRecord, Lease)> {
+        self.acquire(session)
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            if self
+                .shared
+                .owner_of(&lease.session)
+                .is_some_and(|(node, _)| node == self.node)
+            {
+                self.shared.owners.lock().unwrap().remove(&lease.session);
+            }
+            self.shared.store.release(lease).await
+        })
+    }
+
+    fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            match self.is_valid() {
+                true => self.shared.store.commit(lease, commit).await,
+                false => Err(StoreError::lost_lease(&lease.session)),
+            }
+        })
+    }
+
+    fn find<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionRecord>> {
+        self.shared.store.find(session)
+    }
+
+    fn list<'a>(&'a self, query: &'a ListQuery) -> StoreFuture<'a, Vec<SessionRecord>> {
+        self.shared.store.list(query)
+    }
+
+    fn read<'a>(
+        &'a self,
+        session: &'a SessionId,
+        after: u64,
+        max_bytes: usize,
+    ) -> StoreFuture<'a, EventPage> {
+        self.shared.store.read(session, after, max_bytes)
+    }
+
+    fn fork<'a>(
+        &'a self,
+        source: &'a SessionId,
+        up_to: Option<u64>,
+        target: &'a SessionRecord,
+    ) -> StoreFuture<'a, Lease> {
+        Box::pin(async move {
+            let lease = self.shared.store.fork(source, up_to, target).await?;
+            self.own(&target.id);
+            Ok(lease)
+        })
+    }
+
+    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            self.check(session)?;
+            self.shared.store.delete(session).await
+        })
+    }
+
+    fn usage(&self) -> StoreFuture<'_, StoreUsage> {
+        self.shared.store.usage()
+    }
+
+    fn owner<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
+        let owner = self.shared.owner_of(session).map(|(node, state)| {
+            SessionOwner::new(Some(state.address), node == self.node, Duration::ZERO)
+        });
+        Box::pin(std::future::ready(Ok(owner)))
+    }
+
+    fn leases_lost(&self) -> StoreEvent<'_> {
+        let lost = self.shared.nodes.lock().unwrap()[self.node].lost.clone();
+        Box::pin(async move { lost.notified().await })
+    }
+}
+
+/// A node that serves clients.
+pub(crate) struct Node {
+    shared: Arc<SharedStore>,
+    number: usize,
+    address: String,
+    serving: JoinHandle<()>,
+    stop: tokio_util::sync::CancellationToken,
+}
+
+impl Node {
+    pub(crate) async fn start(shared: &Arc<SharedStore>) -> Self {
+        let clients = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let nodes = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = clients.local_addr().unwrap().to_string();
+        let number = {
+            let mut all = shared.nodes.lock().unwrap();
+            all.push(NodeState {
+                address: format!("http://{}", nodes.local_addr().unwrap()),
+                is_valid: true,
+                lost: Arc::default(),
+            });
+            all.len() - 1
+        };
+        let store = NodeStore {
+            shared: shared.clone(),
+            node: number,
+        };
+        let server = Server::builder(Reference).store(store).build();
+        let master: Token = MASTER.parse().unwrap();
+        let secret: Token = SECRET.parse().unwrap();
+        let access = AccessControl::new(Hosts::loopback(), Tokens::new(&master));
+        let mut settings = ServeSettings::new(access);
+        let cluster = Cluster::new(secret.clone(), Duration::from_secs(1)).unwrap();
+        settings.endpoints.nodes = Some(Arc::new(cluster));
+        settings.nodes = Some(NodeEndpoint {
+            listener: nodes,
+            secret,
+        });
+        let stop = settings.stop.clone();
+        let serving = tokio::spawn(serve(server, clients, settings));
+        Self {
+            shared: shared.clone(),
+            number,
+            address,
+            serving,
+            stop,
+        }
+    }
+
+    /// Connects a client that approves everything.
+    pub(crate) async fn client(&self) -> Client {
+        let builder = Client::builder().permissions(Policy::ApproveAll);
+        builder.connect_remote(self.agent()).await.unwrap()
+    }
+
+    pub(crate) fn agent(&self) -> RemoteAgent {
+        let agent = RemoteAgent::new(format!("ws://{}/acp", self.address)).unwrap();
+        agent.token(ClientToken::new(MASTER).unwrap())
+    }
+
+    /// Sends a request of REST; returns status and body.
+    pub(crate) async fn rest(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let client = acp_client::internal::http_client(|client| client).unwrap();
+        let url = format!("http://{}{path}", self.address);
+        let request = client.request(method.parse().unwrap(), url);
+        let request = request.bearer_auth(MASTER).body(body.to_owned());
+        let request = request.header("content-type", "application/json");
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    /// Dies: its connections are cut, and nothing that it does reaches the store. Its leases go on until
+    /// [`expire`](SharedStore::expire).
+    pub(crate) fn kill(&self) {
+        self.serving.abort();
+        self.shared.expire(self.number);
+    }
+
+    /// Its leases could not be renewed.
+    pub(crate) fn lose_leases(&self) {
+        self.shared.expire(self.number);
+        let lost = self.shared.nodes.lock().unwrap()[self.number].lost.clone();
+        lost.notify_one();
+    }
+
+    /// Ends as by SIGTERM.
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        self.serving.await.unwrap();
+    }
+}
