@@ -12,6 +12,7 @@
 //! | `/hooks/{name}` | webhooks, by a secret of their own ([`hooks()`]) |
 //! | `/metrics` | numbers for a monitoring system ([`Metrics`]) |
 //! | `/healthz` | `{"status":"ok", …}`, without a token |
+//! | `/readyz` | whether new work should come here, without a token |
 //!
 //! [`protect`] puts checks of host, origin, token and rate in front of it, [`listen()`] serves it on a
 //! socket, with or without TLS.

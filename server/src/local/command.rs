@@ -268,10 +268,12 @@ fn spawn(request: &CreateTerminalRequest, cwd: &Directory) -> io::Result<(Pipe, 
     let (reader, writer) = io::pipe()?;
     let reader = asynchronous(reader)?;
     let mut command = tokio::process::Command::new(&request.command);
+    // Commands are the agent's doing.
+    for name in acp_sdk::SECRET_VARIABLES {
+        command.env_remove(name);
+    }
     command
         .args(&request.args)
-        // Commands are the agent's doing, and the token opens every session.
-        .env_remove(crate::internal::TOKEN_VARIABLE)
         .envs(request.env.iter().map(|var| (&var.name, &var.value)))
         .current_dir(cwd.start_path())
         .stdin(Stdio::null())

@@ -588,6 +588,13 @@ impl Server {
         }
     }
 
+    /// Returns whether prompts or sessions are refused because the server [drains](Self::drain) or
+    /// [shuts down](Self::shutdown).
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.core().draining.load(Ordering::Acquire) || self.core().closed.is_cancelled()
+    }
+
     /// Notifies an observer of deletions for as long as it exists.
     #[doc(hidden)]
     pub fn observe_deletions(&self, observer: Weak<dyn DeletionObserver>) {

@@ -19,7 +19,7 @@ const SCHEME: &str = "token";
 
 /// Routes of the server that [`rest`](super::super::rest()) does not mount.
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(health::health, metrics::metrics))]
+#[openapi(paths(health::health, health::ready, metrics::metrics))]
 struct Others;
 
 /// Returns what the document says besides the routes.

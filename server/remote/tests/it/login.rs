@@ -26,8 +26,8 @@ impl Handler for Closed {
 }
 
 /// Paths of the document that are about no session.
-const OF_THE_SERVER: [&str; 7] = [
-    "/agents", "/health", "/healthz", "/info", "/metrics", "/ticket", "/tools",
+const OF_THE_SERVER: [&str; 8] = [
+    "/agents", "/health", "/healthz", "/info", "/metrics", "/readyz", "/ticket", "/tools",
 ];
 
 struct Fixture {

@@ -1,10 +1,14 @@
 //! A whole server from one function: access, all endpoints, and the end.
 
+use std::sync::Arc;
+
 use acp_reference_agent::Reference;
 use acp_sdk::v1::{SessionUpdate, StopReason};
 use acp_server::event::{Event, EventBody};
-use acp_server::{Received, Session};
+use acp_server::store::{MemoryStore, StoreErrorKind};
+use acp_server::{Received, Server, Session};
 use acp_server_remote::{AccessControl, Hosts, ServeSettings, Token, Tokens, serve};
+use acp_store_tests::faults::{Fault, FaultyStore, Operation, When};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
@@ -74,4 +78,31 @@ async fn one_function_serves_all_endpoints_and_ends_turns_in_order() {
         server.create_session("/w").await.is_err(),
         "it is shut down"
     );
+}
+
+/// What restarts a process and what sends it work are different questions.
+#[tokio::test]
+async fn a_server_is_not_ready_without_its_store_and_when_it_is_about_to_end() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let server = Server::builder(Reference).store(store.clone()).build();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let token = Token::random().unwrap();
+    let access = AccessControl::new(Hosts::loopback(), Tokens::new(&token));
+    let serving = tokio::spawn(serve(server.clone(), listener, ServeSettings::new(access)));
+    assert_eq!(get(address, "/readyz", "").await.status, 200);
+
+    let fault = Fault::Fail(StoreErrorKind::Unavailable);
+    store.inject_next(Operation::Find, 1, When::Before, fault);
+    let answer = get(address, "/readyz", "").await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.body.contains("the store fails"), "{}", answer.body);
+    assert_eq!(get(address, "/healthz", "").await.status, 200);
+    assert_eq!(get(address, "/readyz", "").await.status, 200);
+
+    server.drain().await;
+    let answer = get(address, "/readyz", "").await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.body.contains("about to end"), "{}", answer.body);
+    serving.abort();
 }

@@ -15,7 +15,7 @@ async fn the_document_names_the_routes_and_no_others() {
     assert_eq!(document["openapi"], "3.1.0");
     let paths = document["paths"].as_object().unwrap();
     let routes = rest_routes().into_iter().map(|(_, path, _)| path);
-    let expected: BTreeSet<_> = routes.chain(["/healthz", "/metrics"]).collect();
+    let expected: BTreeSet<_> = routes.chain(["/healthz", "/metrics", "/readyz"]).collect();
     let found: BTreeSet<_> = paths.keys().map(String::as_str).collect();
     assert_eq!(found, expected);
     for (path, item) in paths {
