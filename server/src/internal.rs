@@ -41,6 +41,12 @@ pub mod server {
     pub use crate::server::DeletionObserver;
 }
 
+pub mod store {
+    //! What stores share that keep a row per commit.
+
+    pub use crate::store::page::PageBuilder;
+}
+
 pub mod turn {
     //! What a turn has for handlers that pass messages on.
 

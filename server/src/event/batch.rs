@@ -66,7 +66,6 @@ impl Batch {
     }
 
     /// Sets the times of events that were committed one after the other.
-    #[cfg(feature = "sqlite")]
     pub(crate) fn with_times(mut self, times: Times) -> Self {
         self.times = times;
         self

@@ -12,7 +12,6 @@ pub use batch::Batch;
 pub use kind::EventKind;
 pub use notification_params::split_params;
 pub use raw_update::RawUpdate;
-#[cfg(feature = "sqlite")]
 pub(crate) use times::Times;
 pub use turn_facts::{Note, StateAfter, TurnFacts};
 pub use usage::TokenUsage;

@@ -20,7 +20,6 @@ impl Times {
     }
 
     /// Adds the time of the events from the number `from` on.
-    #[cfg(feature = "sqlite")]
     pub(crate) fn push(&mut self, from: u64, time: Option<u64>) {
         let time = time.unwrap_or(0);
         let last = self.later.last().map_or(self.first, |(_, time)| *time);
@@ -40,7 +39,6 @@ impl Times {
 }
 
 #[cfg(test)]
-#[cfg(feature = "sqlite")]
 mod tests {
     use super::*;
 

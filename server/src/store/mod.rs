@@ -6,6 +6,7 @@
 mod error;
 mod memory;
 mod owner;
+pub(crate) mod page;
 mod reading;
 mod record;
 mod shared;

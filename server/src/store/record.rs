@@ -70,10 +70,14 @@ impl SessionRecord {
     }
 
     /// The default maximum of a record's bytes: 1 MiB.
-    pub(super) const MAX_BYTES: usize = 1 << 20;
+    pub const MAX_BYTES: usize = 1 << 20;
 
-    /// Returns the bytes of the record's texts, unless there are more than `limit`.
-    pub(super) fn check_bytes(&self, limit: usize) -> Result<usize, StoreError> {
+    /// Returns the bytes of the record's texts, for implementations of stores.
+    ///
+    /// # Errors
+    ///
+    /// `Full` when there are more than `limit`.
+    pub fn check_bytes(&self, limit: usize) -> Result<usize, StoreError> {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let directories = self.additional_directories.iter().map(String::len);
         let mut bytes = self.id.as_str().len()
@@ -96,8 +100,12 @@ impl SessionRecord {
         Err(StoreError::new(StoreErrorKind::Full, message))
     }
 
-    /// Returns the settings as JSON.
-    pub(super) fn settings_text(&self) -> Result<String, StoreError> {
+    /// Returns the settings as JSON, for implementations of stores.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when a value is no JSON.
+    pub fn settings_text(&self) -> Result<String, StoreError> {
         serde_json::to_string(&self.settings).map_err(|error| {
             let message = format!("the settings of session {} are no JSON", self.id);
             StoreError::new(StoreErrorKind::Corrupt, message).with_source(error)

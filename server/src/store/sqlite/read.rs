@@ -7,9 +7,8 @@ use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 use acp_sdk::v1::SessionId;
 
 use super::failure::Failure;
-use crate::event::{Batch, Times};
+use crate::store::page::PageBuilder;
 use crate::store::{EventPage, ListQuery, SessionRecord, StoreError, StoreUsage};
-use std::sync::Arc;
 
 /// The columns of [`record`].
 const COLUMNS: &str = "id, name, cwd, additional_directories, title, created_at, updated_at, \
@@ -101,13 +100,9 @@ pub(super) fn read(
     let key = key_of(&transaction, session)?;
     let (key, oldest) = key.ok_or_else(|| StoreError::no_session(session))?;
     let last = last_event(&transaction, key)?.unwrap_or(oldest - 1);
-    let mut page = EventPage {
-        batches: Vec::new(),
-        oldest,
-        last,
-    };
+    let mut page = PageBuilder::new(session, (oldest, last), after, max_bytes);
     if after >= last {
-        return Ok(page);
+        return page.finish().map_err(Failure::Corrupt);
     }
     let after = after.max(oldest - 1);
     let mut statement = transaction.prepare_cached(
@@ -115,37 +110,18 @@ pub(super) fn read(
          ORDER BY last",
     )?;
     let mut rows = statement.query((key, number(after)))?;
-    let mut joined = Joined::default();
-    let mut bytes = 0;
-    let mut next = None;
     while let Some(row) = rows.next()? {
         let (first, last): (u64, u64) = (row.get(0)?, row.get(1)?);
         let lines = row.get_ref(2)?.as_str();
-        let lines = lines.map_err(|error| damaged(session, first, &error.to_string()))?;
-        bytes += lines.len();
-        if bytes > max_bytes && next.is_some() {
+        let lines = lines.map_err(|error| {
+            Failure::Corrupt(format!("batch {first} of session {session}: {error}"))
+        })?;
+        let added = page.push((first, last), lines, row.get(3)?);
+        if !added.map_err(Failure::Corrupt)? {
             break;
         }
-        let follows = match next {
-            None => first <= after + 1,
-            Some(next) => first == next,
-        };
-        if !follows || last < first {
-            return Err(damaged(session, first, "it does not follow the one before"));
-        }
-        next = Some(last + 1);
-        if joined.lines.len() + lines.len() > Batch::MAX_BYTES {
-            page.batches.extend(joined.take(session)?);
-        }
-        joined.add(first, last, lines, row.get(3)?);
     }
-    page.batches.extend(joined.take(session)?);
-    if let Some(first) = page.batches.first_mut()
-        && first.first() < oldest
-    {
-        *first = Arc::new(first.since(oldest));
-    }
-    Ok(page)
+    page.finish().map_err(Failure::Corrupt)
 }
 
 /// Returns how much the store keeps, without reading events.
@@ -169,59 +145,6 @@ pub(super) fn usage(connection: &Connection, path: &Path) -> Result<StoreUsage, 
         used_bytes: pages * number("page_size")?,
         disk_bytes: bytes(path) + bytes(log.as_ref()),
     })
-}
-
-/// Rows that become one batch.
-#[derive(Default)]
-struct Joined {
-    first: u64,
-    last: u64,
-    lines: String,
-    times: Times,
-}
-
-impl Joined {
-    fn add(&mut self, first: u64, last: u64, lines: &str, time: Option<u64>) {
-        if self.lines.is_empty() {
-            self.first = first;
-            self.times = Times::of(time);
-        } else {
-            self.times.push(first, time);
-        }
-        self.last = last;
-        self.lines.push_str(lines);
-    }
-
-    fn take(&mut self, session: &SessionId) -> Result<Option<Arc<Batch>>, Failure> {
-        if self.lines.is_empty() {
-            return Ok(None);
-        }
-        let lines = std::mem::take(&mut self.lines);
-        let batch = self::batch(session, self.first, self.last, lines)?;
-        let times = std::mem::take(&mut self.times);
-        Ok(Some(Arc::new(batch.with_times(times))))
-    }
-}
-
-/// Reads the lines of a row, or of several that follow each other.
-pub(super) fn batch(
-    session: &SessionId,
-    first: u64,
-    last: u64,
-    lines: String,
-) -> Result<Batch, Failure> {
-    match Batch::from_lines(first, lines) {
-        Some(batch) if batch.last() == last => Ok(batch),
-        _ => Err(damaged(
-            session,
-            first,
-            "it has not the events that it should",
-        )),
-    }
-}
-
-fn damaged(session: &SessionId, first: u64, what: &str) -> Failure {
-    Failure::Corrupt(format!("batch {first} of session {session}: {what}"))
 }
 
 /// Returns the key of a session, and the number of its oldest event, 1 at least.

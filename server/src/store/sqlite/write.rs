@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::owner::{self, Owner, Owners};
 use super::read;
 use crate::event::Batch;
-use crate::store::{Commit, Lease, RecordChange, SessionRecord, StoreError, StoreErrorKind};
+use crate::store::{Commit, Lease, RecordChange, SessionRecord, StoreError, StoreErrorKind, page};
 
 /// The most sessions whose facts are cached.
 const MAX_CACHED: usize = 10_000;
@@ -179,7 +179,7 @@ impl Tables {
             |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
         let row = statement.query_row((key, last), row).optional()?;
         if let Some((first, end, lines, time)) = row {
-            let batch = read::batch(source, first, end, lines)?;
+            let batch = page::batch(source, first, end, lines).map_err(Failure::Corrupt)?;
             self.append(fork, &batch.with_time(time).up_to(last))?;
         }
         Ok(lease)
