@@ -46,7 +46,7 @@ fn main() {
     let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok());
     let round = Duration::from_secs_f64(seconds.unwrap_or(0.3) / ROUNDS as f64);
     let updates = updates();
-    let schema = Arc::new(Schema::v1().unwrap());
+    let schema = Schema::v1().unwrap();
     println!(
         "| update | bytes | Value | typed | schema alone | text to schema | with rules (a second) | proxy's judge (a second) | rules/Value | rules/typed | proxy/Value |"
     );

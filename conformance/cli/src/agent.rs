@@ -151,7 +151,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let profile = profile(args)?;
     let env = Arc::new(Env {
         target: target(args, &workdir.beside("sessions"))?,
-        schema: Arc::new(Schema::of(args.protocol)?),
+        schema: Schema::of(args.protocol)?,
         folder: workdir.path().to_owned(),
         timeout: Duration::from_secs_f64(args.timeout.unwrap_or(TIMEOUT)),
         turn_timeout: Duration::from_secs_f64(args.turn_timeout.unwrap_or(TURN_TIMEOUT)),

@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Verdict;
@@ -148,7 +147,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         command,
         program,
         prompt: args.prompt.clone(),
-        schema: Arc::new(Schema::of(args.protocol)?),
+        schema: Schema::of(args.protocol)?,
         timeout: Duration::from_secs_f64(args.timeout),
         transcripts: args.outputs.transcripts()?,
     };

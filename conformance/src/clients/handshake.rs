@@ -90,7 +90,6 @@ pub(super) fn comes_to_an_end(played: &Played) -> Outcome {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
-    use std::sync::Arc;
 
     use serde_json::json;
 
@@ -105,7 +104,7 @@ mod tests {
             }
             json!({"from": "client", "at": 0, "value": value}).to_string() + "\n"
         });
-        let schema = Arc::new(Schema::v1().unwrap());
+        let schema = Schema::v1().unwrap();
         Played::new(
             &schema,
             lines.collect(),

@@ -198,7 +198,6 @@ pub(super) fn notices_death(played: &Played) -> Outcome {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
-    use std::sync::Arc;
 
     use serde_json::Value;
 
@@ -217,7 +216,7 @@ mod tests {
                 value["jsonrpc"] = json!("2.0");
                 json!({"from": from, "at": 0, "value": value}).to_string() + "\n"
             });
-            let schema = Arc::new(Schema::v1().unwrap());
+            let schema = Schema::v1().unwrap();
             let played = Played::new(
                 &schema,
                 lines.collect(),

@@ -39,7 +39,7 @@ fn env(version: Version, target: Target) -> (Env, tempfile::TempDir) {
             Version::V2 => Profile::reference().unwrap(),
         },
         target,
-        schema: Arc::new(Schema::of(version).unwrap()),
+        schema: Schema::of(version).unwrap(),
         folder: folder.path().to_owned(),
         timeout: Duration::from_secs(20),
         turn_timeout: Duration::from_secs(20),

@@ -137,7 +137,6 @@ fn code(entry: &Entry) -> Option<ErrorCode> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use serde_json::{Value, json};
@@ -148,7 +147,7 @@ mod tests {
 
     /// What a failure at the agent's last message says was sent.
     fn sent(by_client: &[Value], came: Value) -> String {
-        let mut recorder = Recorder::new(Arc::new(Schema::v1().unwrap()));
+        let mut recorder = Recorder::new(Schema::v1().unwrap());
         for value in by_client {
             match value {
                 Value::String(line) => recorder.probe(line.clone(), Duration::ZERO),

@@ -184,7 +184,7 @@ mod tests {
         let env = Env {
             target: crate::target::Target::local(),
             profile: Profile::default(),
-            schema: Arc::new(crate::wire::Schema::v1().unwrap()),
+            schema: crate::wire::Schema::v1().unwrap(),
             folder: PathBuf::new(),
             timeout: Duration::from_secs(20),
             turn_timeout: Duration::from_secs(20),

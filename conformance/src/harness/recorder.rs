@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_requests_of_an_array_may_be_answered_one_by_one() {
-        let mut recorder = Recorder::new(Arc::new(Schema::of(Version::V2).unwrap()));
+        let mut recorder = Recorder::new(Schema::of(Version::V2).unwrap());
         let request = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": "session/list"});
         recorder.probe(json!([request("a"), 7]).to_string(), Duration::ZERO);
         let answer = |id: &str| json!({"jsonrpc": "2.0", "id": id, "result": {"sessions": []}});

@@ -157,7 +157,6 @@ fn record(entry: &Entry) -> Record {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use serde_json::{Value, json};
 
@@ -174,7 +173,7 @@ mod tests {
     ];
 
     fn recording() -> Recording {
-        let mut recorder = Recorder::new(Arc::new(Schema::v1().unwrap()));
+        let mut recorder = Recorder::new(Schema::v1().unwrap());
         let mut say = |from, value: Value| {
             recorder.message(from, value, Duration::from_millis(1500));
         };

@@ -319,7 +319,6 @@ mod rows_tests;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use serde_json::json;
 
@@ -327,7 +326,7 @@ mod tests {
     use crate::wire::Schema;
 
     fn judged(records: &[Record]) -> (Summary, Vec<(Level, FindingKind)>) {
-        let mut judge = Judge::new(Arc::new(Schema::v1().unwrap()), None);
+        let mut judge = Judge::new(Schema::v1().unwrap(), None);
         let mut found = Vec::new();
         let mut each = |all: Diagnostic| found.push((all.level, all.finding.rule));
         for (place, record) in (1..).zip(records) {

@@ -44,7 +44,6 @@ fn seconds(time: Duration) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use serde_json::{Value, json};
 
@@ -76,7 +75,7 @@ mod tests {
 
     /// Messages with their times in milliseconds.
     fn times(version: Version, messages: &[(u64, Party, Value)]) -> Option<CancelTimes> {
-        let mut recorder = Recorder::new(Arc::new(Schema::of(version).unwrap()));
+        let mut recorder = Recorder::new(Schema::of(version).unwrap());
         for (at, from, value) in messages {
             recorder.message(*from, value.clone(), Duration::from_millis(*at));
         }

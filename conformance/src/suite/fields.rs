@@ -206,7 +206,6 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use acp_schema::Document;
@@ -217,7 +216,7 @@ mod tests {
     use crate::wire::Schema;
 
     fn of(messages: &[(Party, Value)]) -> Vec<FieldUse> {
-        let schema = Arc::new(Schema::v1().unwrap());
+        let schema = Schema::v1().unwrap();
         let mut recorder = Recorder::new(schema.clone());
         for (from, message) in messages {
             recorder.message(*from, message.clone(), Duration::ZERO);

@@ -98,7 +98,7 @@ fn live_traffic_of_v2_is_judged_by_the_same_rules() {
 }
 
 fn live_traffic_is_judged_by_the_same_rules(version: Version) {
-    let schema = Arc::new(Schema::of(version).unwrap());
+    let schema = Schema::of(version).unwrap();
     let chosen: Vec<Chosen> = requirements::of(version)
         .filter(|(_, row)| {
             let mut also = requirements::live::rules(version).iter();

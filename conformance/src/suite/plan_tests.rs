@@ -94,7 +94,7 @@ fn reference(version: Version, options: &Options) -> Report {
             ..Conditions::default()
         },
         profile: Profile::reference().unwrap(),
-        schema: Arc::new(Schema::of(version).unwrap()),
+        schema: Schema::of(version).unwrap(),
         folder: path,
         timeout: Duration::from_secs(20),
         turn_timeout: Duration::from_secs(40),

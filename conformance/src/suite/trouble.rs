@@ -206,7 +206,6 @@ fn is_cancelled(recording: &Recording, prompt: usize, answer: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use serde_json::json;
@@ -265,7 +264,7 @@ mod tests {
 
     /// The same of a prompt to this session; the connection has the session `s`.
     fn turn_of(session: &str, answer: Value, cancelled: bool, came: bool) -> Option<String> {
-        let mut recorder = Recorder::new(Arc::new(Schema::v1().unwrap()));
+        let mut recorder = Recorder::new(Schema::v1().unwrap());
         let mut say = |from, value: Value| recorder.message(from, value, Duration::ZERO);
         let opens = json!({"cwd": "/", "mcpServers": []});
         say(

@@ -194,7 +194,7 @@ impl Test for AgentTest {
             },
             target: self.target,
             profile: self.profile,
-            schema: Arc::new(Schema::of(self.protocol)?),
+            schema: Schema::of(self.protocol)?,
             folder: workdir.path().to_owned(),
             timeout: self.timeout,
             turn_timeout: self.turn_timeout,

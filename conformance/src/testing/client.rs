@@ -232,7 +232,7 @@ impl ClientTest {
 
 impl Test for ClientTest {
     fn run(self) -> Result<Document> {
-        let schema = Arc::new(Schema::of(self.protocol)?);
+        let schema = Schema::of(self.protocol)?;
         let report = match self.start {
             Start::Command {
                 words,

@@ -59,7 +59,6 @@ fn answerer(tracker: &Tracker, id: &Value, answer: Answer<'_>) -> Option<Party> 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use serde_json::json;
 
@@ -67,7 +66,7 @@ mod tests {
     use crate::wire::Schema;
 
     fn tracker() -> Tracker {
-        Tracker::new(Arc::new(Schema::v1().unwrap()))
+        Tracker::new(Schema::v1().unwrap())
     }
 
     fn prompt(tracker: &mut Tracker) {

@@ -27,8 +27,8 @@ impl Schemas {
     /// Never for the documents as shipped.
     pub fn any() -> Result<Self> {
         Ok(Self {
-            first: Arc::new(Schema::of(Version::V1)?),
-            v2: Some(Arc::new(Schema::of(Version::V2)?)),
+            first: Schema::of(Version::V1)?,
+            v2: Some(Schema::of(Version::V2)?),
         })
     }
 
@@ -51,7 +51,7 @@ impl Schemas {
     /// Never for the documents as shipped.
     pub fn given(version: Option<Version>) -> Result<Self> {
         match version {
-            Some(version) => Ok(Arc::new(Schema::of(version)?).into()),
+            Some(version) => Ok(Schema::of(version)?.into()),
             None => Self::any(),
         }
     }
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn what_is_given_stays() {
-        let schema = Arc::new(Schema::of(Version::V2).unwrap());
+        let schema = Schema::of(Version::V2).unwrap();
         let mut it = Agreement::new(schema.into());
         assert_eq!(heard(&mut it, Party::Client, &ask(1)), (2, Basis::Given));
         assert_eq!(heard(&mut it, Party::Agent, &answer(1)), (2, Basis::Given));

@@ -1,6 +1,7 @@
 //! The protocol's schema as the wire needs it: asked by writer and method.
 
 use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use acp_schema::{
     Checked, DIALECTS, Document, Kind, Protocol, Side, V1_UNSTABLE, V2_UNSTABLE, Validator,
@@ -108,21 +109,28 @@ impl Schema {
     ///
     /// # Errors
     /// Never for the document as shipped.
-    pub fn v1() -> Result<Self> {
+    pub fn v1() -> Result<Arc<Self>> {
         Self::of(Version::V1)
     }
 
-    /// A version of the protocol.
+    /// A version of the protocol. It is read once: all that judge in this process share it.
     ///
     /// # Errors
     /// Never for the documents as shipped.
-    pub fn of(version: Version) -> Result<Self> {
-        Self::read(
-            version,
-            None,
-            &version.document()?,
-            &version.with_proposals()?,
-        )
+    pub fn of(version: Version) -> Result<Arc<Self>> {
+        static V1: Mutex<Option<Arc<Schema>>> = Mutex::new(None);
+        static V2: Mutex<Option<Arc<Schema>>> = Mutex::new(None);
+        let kept = match version {
+            Version::V1 => &V1,
+            Version::V2 => &V2,
+        };
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(schema) = &*kept {
+            return Ok(schema.clone());
+        }
+        let (document, proposals) = (version.document()?, version.with_proposals()?);
+        let schema = Self::read(version, None, &document, &proposals)?;
+        Ok(kept.insert(Arc::new(schema)).clone())
     }
 
     /// The protocol of another system, by the name of its document in [`acp_schema::DIALECTS`].

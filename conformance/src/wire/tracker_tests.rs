@@ -1,7 +1,5 @@
 //! Each kind of finding, and that what the protocol leaves open is none.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::*;
@@ -14,7 +12,7 @@ struct Wire {
 impl Wire {
     fn new() -> Self {
         Self {
-            tracker: Tracker::new(Arc::new(Schema::v1().unwrap())),
+            tracker: Tracker::new(Schema::v1().unwrap()),
             place: 0,
         }
     }

@@ -98,7 +98,7 @@ fn within(version: Version, target: Target, only: &[&str], limits: Limits) -> Re
 }
 
 fn schema(version: Version) -> Arc<Schema> {
-    Arc::new(Schema::of(version).unwrap())
+    Schema::of(version).unwrap()
 }
 
 /// The reference agent in this process; its connections share the stored sessions, as processes

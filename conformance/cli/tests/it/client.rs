@@ -93,7 +93,7 @@ fn a_client_that_does_not_exist_and_an_unknown_row_are_mistakes() {
     assert_eq!(ran.code, Some(2));
 }
 
-static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(Schema::v1().unwrap()));
+static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Schema::v1().unwrap());
 
 /// The words after `run` of the bundled client.
 const RUN: [&str; 7] = [

@@ -174,7 +174,7 @@ fn a_quick_run_gives_the_agent_the_time_that_it_needs_to_start() {
     let env = Env {
         target: Target::command(words),
         profile: Profile::reference().unwrap(),
-        schema: Arc::new(Schema::of(Version::V1).unwrap()),
+        schema: Schema::of(Version::V1).unwrap(),
         folder: folder.path().to_owned(),
         timeout: Duration::from_secs(20),
         turn_timeout: Duration::from_secs(60),

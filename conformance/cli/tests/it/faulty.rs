@@ -163,7 +163,7 @@ fn failures_of_agent(
 }
 
 fn schema(version: Version) -> Arc<Schema> {
-    Arc::new(Schema::of(version).unwrap())
+    Schema::of(version).unwrap()
 }
 
 fn failures_of_client(name: &str, only: &[String], caught: bool) -> (bool, BTreeSet<String>) {

@@ -380,7 +380,7 @@ fn a_first_turn_without_any_message_is_no_slow_model() {
     let env = Env {
         target: Target::command(vec!["sh".into(), "-c".into(), agent(OPENS, ":").into()]),
         profile: Profile::unknown_agent(),
-        schema: Arc::new(Schema::of(Version::V1).unwrap()),
+        schema: Schema::of(Version::V1).unwrap(),
         folder: folder.path().to_owned(),
         timeout: Duration::from_secs(5),
         turn_timeout: Duration::from_secs(60),

@@ -1,7 +1,6 @@
 //! The checks of clients of version 2 proven: the reference client passes each, and a broken one
 //! fails it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use acp_conformance::clients::ClientEnv;
@@ -22,7 +21,7 @@ fn reference() -> ClientEnv {
         listing: None,
         program: PROGRAM.into(),
         prompt: "Hello".into(),
-        schema: Arc::new(Schema::of(Version::V2).unwrap()),
+        schema: Schema::of(Version::V2).unwrap(),
         timeout: Duration::from_secs(30),
         transcripts: None,
     }

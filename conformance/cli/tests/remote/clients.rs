@@ -3,7 +3,6 @@
 //! A broken client is what the bundled one has sent, changed: the checks look at nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use acp_conformance::clients::remote::{Asked, play};
@@ -330,7 +329,7 @@ fn bundled() -> ClientEnv {
         listing: None,
         program: program.into(),
         prompt: "Hello, agent".into(),
-        schema: Arc::new(Schema::of(Version::V1).unwrap()),
+        schema: Schema::of(Version::V1).unwrap(),
         timeout: Duration::from_secs(60),
         transcripts: None,
     }

@@ -12,7 +12,7 @@ mod words;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use acp_sdk::ErrorCode;
 use serde_json::{Map, Value, json};
@@ -24,7 +24,7 @@ use self::words::Work;
 use crate::wire::{Party, Schema, UNSUPPORTED_PROTOCOL_VERSION, Verdict, Version};
 
 /// What it takes for valid; `None` if the document as shipped could not be read.
-static SCHEMA: LazyLock<Option<Schema>> = LazyLock::new(|| Schema::of(Version::V2).ok());
+static SCHEMA: LazyLock<Option<Arc<Schema>>> = LazyLock::new(|| Schema::of(Version::V2).ok());
 
 /// Serves a client until it closes the input.
 ///

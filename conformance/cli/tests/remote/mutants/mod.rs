@@ -82,7 +82,7 @@ pub fn report(url: &str, only: &[&str], folder: &Path, limits: [Duration; 2]) ->
     let env = Env {
         target: Target::url(agent.token(TOKEN).unwrap()),
         profile: Profile::reference().unwrap(),
-        schema: Arc::new(Schema::of(Version::V1).unwrap()),
+        schema: Schema::of(Version::V1).unwrap(),
         folder: folder.to_owned(),
         timeout: limits[0],
         turn_timeout: limits[1],
