@@ -1,0 +1,207 @@
+//! Who has a session: owners, takeovers, and writers that come too late.
+
+use std::sync::Arc;
+
+use acp_server::store::{SessionRecord, Store as _, StoreErrorKind};
+
+use crate::server::{self, blocked, options, schema_of};
+use crate::{append, last_event};
+
+#[tokio::test]
+async fn the_owner_of_a_session_is_known_to_all() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = options();
+    let first = server
+        .open(&options.clone().address("http://a:7000").name("a"))
+        .await;
+    let second = server.open(&options).await;
+    let id = "s".into();
+    assert_eq!(first.owner(&id).await.unwrap(), None, "no session");
+    let lease = first
+        .create(&SessionRecord::new("s", "/work"))
+        .await
+        .unwrap();
+    let owner = first.owner(&id).await.unwrap().unwrap();
+    assert!(owner.is_this_instance);
+    let owner = second.owner(&id).await.unwrap().unwrap();
+    assert!(!owner.is_this_instance);
+    assert_eq!(owner.address.as_deref(), Some("http://a:7000"));
+    let error = second.acquire(&id).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::InUse);
+    assert_eq!(error.owner(), Some("http://a:7000"));
+    assert!(error.to_string().contains("http://a:7000"), "{error}");
+
+    let nodes = second.nodes().await.unwrap();
+    let shown: Vec<_> = nodes
+        .iter()
+        .map(|node| {
+            (
+                node.name.as_deref(),
+                node.sessions,
+                node.is_valid,
+                node.is_this_instance,
+            )
+        })
+        .collect();
+    assert_eq!(shown, [(Some("a"), 1, true, false), (None, 0, true, true)]);
+    assert_eq!(nodes[0].pid, Some(std::process::id().into()));
+    first.release(&lease).await.unwrap();
+    assert_eq!(second.owner(&id).await.unwrap(), None, "released");
+}
+
+#[tokio::test]
+async fn closing_frees_all_sessions_at_once() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = options();
+    let (first, second) = (server.open(&options).await, server.open(&options).await);
+    let lease = first
+        .create(&SessionRecord::new("s", "/work"))
+        .await
+        .unwrap();
+    first.close().await.unwrap();
+    let (_, taken) = second.acquire(&"s".into()).await.unwrap();
+    assert!(taken.token > lease.token);
+    let late = append(&first, &lease, 1).await.unwrap_err();
+    assert_eq!(late.kind(), StoreErrorKind::LeaseLost);
+    let closed = first.acquire(&"s".into()).await.unwrap_err();
+    assert_eq!(closed.kind(), StoreErrorKind::Unavailable);
+    assert!(closed.to_string().contains("closed"), "{closed}");
+    assert_eq!(second.nodes().await.unwrap().len(), 1);
+}
+
+/// A dropped store ends its leases in the background. Others of the process wait for that.
+#[tokio::test]
+async fn a_dropped_instance_is_waited_for() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = options();
+    let (first, second) = (server.open(&options).await, server.open(&options).await);
+    first
+        .create(&SessionRecord::new("s", "/work"))
+        .await
+        .unwrap();
+    // Its end takes time.
+    let mut client = server.client().await;
+    let lock = client.transaction().await.unwrap();
+    let sql = format!("SELECT 1 FROM {}.acp_nodes FOR UPDATE", schema_of(&options));
+    lock.batch_execute(&sql).await.unwrap();
+    drop(first);
+    let id = "s".into();
+    let unlock = async {
+        blocked(server, &schema_of(&options)).await;
+        lock.commit().await.unwrap();
+    };
+    let (acquired, ()) = tokio::join!(second.acquire(&id), unlock);
+    acquired.unwrap();
+}
+
+/// A node that does not know yet that it has expired writes while another one takes its sessions over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_commit_comes_after_a_takeover() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = options();
+    let first = Arc::new(server.open(&options).await);
+    let second = server.open(&options).await;
+    expire(server, &schema_of(&options), &first).await;
+    for round in 0..40 {
+        let id = format!("s{round}");
+        let lease = first.create(&SessionRecord::new(id.clone(), "/")).await;
+        let lease = lease.unwrap();
+        let writer = tokio::spawn({
+            let first = first.clone();
+            async move {
+                let mut last = 0;
+                loop {
+                    match append(&first, &lease, last + 1).await {
+                        Ok(()) => last += 1,
+                        Err(error) => return (last, error),
+                    }
+                }
+            }
+        });
+        // Some commits are on their way.
+        let session = id.as_str().into();
+        while second.find(&session).await.unwrap().unwrap().last_event < round % 4 {}
+        let (record, lease) = second.acquire(&session).await.unwrap();
+        let (written, error) = writer.await.unwrap();
+        assert_eq!(error.kind(), StoreErrorKind::LeaseLost, "{error}");
+        assert_eq!(
+            written, record.last_event,
+            "acknowledged after the takeover"
+        );
+        append(&second, &lease, written + 1).await.unwrap();
+        assert_eq!(last_event(&second, &id).await, written + 1);
+    }
+}
+
+/// Two nodes want a session of a third one that has ended: one of them gets it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn one_of_several_takes_a_session_over() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = options();
+    let gone = server.open(&options).await;
+    let mut stores = Vec::new();
+    for _ in 0..4 {
+        stores.push(Arc::new(server.open(&options).await));
+    }
+    for round in 0..20 {
+        let id = format!("s{round}");
+        let record = SessionRecord::new(id.clone(), "/");
+        if round == 0 {
+            gone.create(&record).await.unwrap();
+            gone.close().await.unwrap();
+        } else {
+            let lease = stores[0].create(&record).await.unwrap();
+            stores[0].release(&lease).await.unwrap();
+        }
+        let acquired = stores.iter().map(|store| {
+            let (store, id) = (store.clone(), id.as_str().into());
+            tokio::spawn(async move { store.acquire(&id).await })
+        });
+        let mut winners = 0;
+        for acquired in acquired.collect::<Vec<_>>() {
+            match acquired.await.unwrap() {
+                Ok(_) => winners += 1,
+                Err(error) => assert_eq!(error.kind(), StoreErrorKind::InUse, "{error}"),
+            }
+        }
+        assert_eq!(winners, 1, "of session {id}");
+    }
+}
+
+/// A node whose heartbeat is old may write as long as nobody took the session.
+#[tokio::test]
+async fn the_latest_token_writes_whatever_the_heartbeat() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = options();
+    let store = server.open(&options).await;
+    let lease = store
+        .create(&SessionRecord::new("s", "/work"))
+        .await
+        .unwrap();
+    expire(server, &schema_of(&options), &store).await;
+    append(&store, &lease, 1).await.unwrap();
+    assert_eq!(store.owner(&"s".into()).await.unwrap(), None);
+}
+
+/// Makes a node look as if it had not renewed its leases for long.
+async fn expire(server: &server::Server, schema: &str, store: &acp_server_postgres::PostgresStore) {
+    let nodes = store.nodes().await.unwrap();
+    let node = nodes.iter().find(|node| node.is_this_instance).unwrap();
+    let sql = format!(
+        "UPDATE {schema}.acp_nodes SET expires = clock_timestamp() - interval '1 second' WHERE key = $1"
+    );
+    let client = server.client().await;
+    assert_eq!(client.execute(&sql, &[&node.key]).await.unwrap(), 1);
+}

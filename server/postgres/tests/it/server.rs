@@ -1,0 +1,235 @@
+//! PostgreSQL in a temporary folder, which ends with the process of the tests.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use acp_server_postgres::{PostgresOptions, PostgresStore};
+
+/// A shell that owns the server: it does what it reads from the pipe, and ends the server and removes
+/// its folder when the pipe ends, also after a kill of this process. `$1` is the folder of the binaries.
+const SCRIPT: &str = r#"
+trap '' HUP INT TERM
+dir=$(mktemp -d "${TMPDIR:-/tmp}/acp-postgres.XXXXXX") || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+"$1/initdb" --no-sync -E UTF8 --locale=C -A trust -U acp -D "$dir/data" >"$dir/log" 2>&1 || {
+    cat "$dir/log" >&2
+    exit 1
+}
+bin=$1
+start() {
+    "$bin/postgres" -D "$dir/data" -c listen_addresses= -c unix_socket_directories="$dir" \
+        -c fsync=off -c full_page_writes=off -c max_connections=400 -c shared_buffers=64MB \
+        </dev/null >>"$dir/log" 2>&1 &
+    pid=$!
+    tries=0
+    until "$bin/pg_isready" -q -h "$dir"; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 1200 ] || { cat "$dir/log" >&2; exit 1; }
+        sleep 0.05
+    done
+}
+stop() {
+    kill -INT "$pid"
+    wait "$pid"
+}
+start
+echo "$dir"
+while read -r command; do
+    $command
+    echo done
+done
+kill -QUIT "$pid"
+wait "$pid"
+"#;
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// The folder of its socket.
+    folder: PathBuf,
+    shell: Mutex<Shell>,
+}
+
+#[derive(Debug)]
+struct Shell {
+    _process: Child,
+    commands: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+/// Returns the server that the tests share; `None`, with the reason on stderr, if PostgreSQL is not
+/// installed.
+pub(crate) fn shared() -> Option<&'static Server> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    SERVER.get_or_init(Server::start).as_ref()
+}
+
+impl Server {
+    pub(crate) fn start() -> Option<Self> {
+        let Some(binaries) = binaries() else {
+            let required = std::env::var_os("ACP_POSTGRES_REQUIRED").is_some();
+            assert!(!required, "no `initdb` and `postgres` found");
+            eprintln!("skipped: PostgreSQL is not installed (no `initdb` and `postgres` found)");
+            return None;
+        };
+        // It refuses to run as root.
+        let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+        let mut command = match is_root {
+            true => {
+                let mut command = Command::new("setpriv");
+                let user = ["--reuid=nobody", "--regid=nogroup", "--clear-groups"];
+                command.args(user).arg("sh");
+                command
+            }
+            false => Command::new("sh"),
+        };
+        let mut process = command
+            .args(["-c", SCRIPT, "acp-postgres"])
+            .arg(binaries)
+            .current_dir("/")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut shell = Shell {
+            commands: process.stdin.take().unwrap(),
+            answers: BufReader::new(process.stdout.take().unwrap()),
+            _process: process,
+        };
+        let folder = shell.answer();
+        assert!(!folder.is_empty(), "PostgreSQL has not started");
+        Some(Self {
+            folder: folder.into(),
+            shell: Mutex::new(shell),
+        })
+    }
+
+    /// Ends the server process; connections break.
+    pub(crate) fn stop(&self) {
+        self.shell.lock().unwrap().order("stop");
+    }
+
+    /// Starts it again.
+    pub(crate) fn start_again(&self) {
+        self.shell.lock().unwrap().order("start");
+    }
+
+    /// Returns the path of the socket.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.join(".s.PGSQL.5432")
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("host={} user=acp dbname=postgres", self.folder.display())
+    }
+
+    /// Opens an empty store.
+    pub(crate) async fn store(&self) -> PostgresStore {
+        self.open(&options()).await
+    }
+
+    pub(crate) async fn open(&self, options: &PostgresOptions) -> PostgresStore {
+        options.open(&self.url()).await.unwrap()
+    }
+
+    /// Opens a store and empties it, which takes less time than creating tables.
+    pub(crate) async fn emptied(&self, options: &PostgresOptions) -> PostgresStore {
+        let store = self.open(options).await;
+        let schema = schema_of(options);
+        let empty =
+            format!("TRUNCATE {schema}.acp_sessions, {schema}.acp_batches, {schema}.acp_derived");
+        self.client().await.batch_execute(&empty).await.unwrap();
+        store
+    }
+
+    /// Connects without the store.
+    pub(crate) async fn client(&self) -> tokio_postgres::Client {
+        let connected = tokio_postgres::connect(&self.url(), tokio_postgres::NoTls).await;
+        let (client, connection) = connected.unwrap();
+        tokio::spawn(connection);
+        client
+    }
+}
+
+impl Shell {
+    fn answer(&mut self) -> String {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn order(&mut self, command: &str) {
+        writeln!(self.commands, "{command}").unwrap();
+        assert_eq!(self.answer(), "done", "{command}");
+    }
+}
+
+/// Returns a schema that no other test has.
+fn schema() -> String {
+    static SCHEMAS: AtomicUsize = AtomicUsize::new(0);
+    format!("t{}", SCHEMAS.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Returns options of an empty store, in which nothing expires while a test runs.
+pub(crate) fn options() -> PostgresOptions {
+    PostgresOptions::new()
+        .schema(schema())
+        .pool_size(4)
+        .heartbeat(Duration::from_secs(100))
+        .fence(Duration::from_secs(200))
+        .takeover(Duration::from_secs(300))
+        .queue_timeout(Duration::from_secs(60))
+        .connect_timeout(Duration::from_secs(60))
+        .statement_timeout(Duration::from_secs(60))
+}
+
+/// Returns the schema of options.
+pub(crate) fn schema_of(options: &PostgresOptions) -> String {
+    let shown = format!("{options:?}");
+    let (_, rest) = shown.split_once("schema: \"").unwrap();
+    let (schema, _) = rest.split_once('"').unwrap();
+    schema.to_owned()
+}
+
+/// Waits until a statement on the tables of a schema waits for a lock.
+pub(crate) async fn blocked(server: &Server, schema: &str) {
+    let client = server.client().await;
+    let waiting = async {
+        let sql = "SELECT 1 FROM pg_stat_activity
+             WHERE wait_event_type = 'Lock' AND position($1 || '\"' in query) > 0";
+        while client.query(sql, &[&schema]).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let waiting = tokio::time::timeout(Duration::from_secs(30), waiting).await;
+    waiting.expect("no statement waits");
+}
+
+/// Returns the folder of the binaries of PostgreSQL, the newest that is installed.
+fn binaries() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    if let Ok(versions) = Path::new("/usr/lib/postgresql").read_dir() {
+        let mut versions: Vec<_> = versions.flatten().map(|entry| entry.path()).collect();
+        versions.sort();
+        folders.extend(
+            versions
+                .into_iter()
+                .rev()
+                .map(|version| version.join("bin")),
+        );
+    }
+    folders.into_iter().find_map(|folder| {
+        // `initdb` looks for its siblings where it is, and links lead there.
+        let found = folder.join("initdb").canonicalize().ok()?;
+        let folder = found.parent()?;
+        folder.join("postgres").exists().then(|| folder.to_owned())
+    })
+}
