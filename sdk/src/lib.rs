@@ -48,6 +48,7 @@ pub mod limits;
 mod peer;
 #[doc(hidden)]
 pub mod runtime;
+mod secret_variables;
 pub mod service;
 mod session_config;
 mod sync;
@@ -63,6 +64,8 @@ pub use crate::error::{CloseReason, Error, HandlerError, HandlerResult, ProcessE
 pub use crate::json::{Json, Meta, Patch};
 pub use crate::jsonrpc::{ErrorCode, RequestId, RpcError};
 pub use crate::peer::Peer;
+#[doc(hidden)]
+pub use crate::secret_variables::SECRET_VARIABLES;
 pub use crate::service::Context;
 pub use crate::transcript::{Recording, Transcript};
 #[cfg(feature = "stdio")]

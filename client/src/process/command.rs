@@ -111,8 +111,8 @@ fn write_word(f: &mut fmt::Formatter<'_>, word: &OsStr) -> fmt::Result {
 impl AgentCommand {
     /// Creates a command without arguments that inherits directory and environment.
     ///
-    /// The variables `ACP_TOKEN`, `ACP_MCP_TOKEN` and `ACP_SERVER_TOKEN` are not inherited: they are tokens of
-    /// `acp` and `acp-server`.
+    /// The variables `ACP_TOKEN`, `ACP_MCP_TOKEN`, `ACP_SERVER_TOKEN`, `ACP_NODE_SECRET` and `ACP_STORE` are
+    /// not inherited: they are secrets of `acp` and `acp-server`.
     ///
     /// A name without a slash is searched in `PATH`.
     pub fn new(program: impl Into<OsString>) -> Self {

@@ -2,13 +2,12 @@
 
 use std::process::Command;
 
-/// The variables with tokens of `acp` and `acp-server`.
-const VARIABLES: [&str; 3] = ["ACP_TOKEN", "ACP_MCP_TOKEN", "ACP_SERVER_TOKEN"];
+use acp_sdk::SECRET_VARIABLES;
 
 /// Removes inherited tokens from the environment of a command, because they grant access to other agents
 /// and hosts. Variables that the command sets are kept.
 pub fn withhold(command: &mut Command) {
-    for name in VARIABLES {
+    for name in SECRET_VARIABLES {
         if !command.get_envs().any(|(set, _)| set == name) {
             command.env_remove(name);
         }
@@ -30,16 +29,10 @@ mod tests {
             set[0],
             ("ACP_TOKEN".as_ref(), Some("the agent's own".as_ref()))
         );
-        let removed: Vec<_> = set[1..]
-            .iter()
-            .map(|(name, value)| (name.to_str(), *value))
-            .collect();
-        assert_eq!(
-            removed,
-            [
-                (Some("ACP_MCP_TOKEN"), None),
-                (Some("ACP_SERVER_TOKEN"), None)
-            ]
-        );
+        let removed: Vec<_> = set[1..].iter().map(|(name, _)| name.to_str()).collect();
+        let mut others: Vec<_> = SECRET_VARIABLES[1..].iter().copied().map(Some).collect();
+        others.sort_unstable();
+        assert_eq!(removed, others);
+        assert!(set[1..].iter().all(|(_, value)| value.is_none()), "{set:?}");
     }
 }

@@ -164,7 +164,11 @@ async fn serve(args: Serve) -> Result<(), Failure> {
 
 /// Serves one client on standard input and output.
 async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure> {
-    let store = args.store.open(args.sync_every_event)?;
+    let used = store::StoreUse {
+        sync: args.sync_every_event,
+        address: None,
+    };
+    let store = args.store.open(used).await?;
     let mut limits = Limits::default();
     limits.queued_prompts = args.queued_prompts;
     args.keep.apply(&mut limits);
@@ -209,7 +213,7 @@ async fn manage(sessions: Sessions) -> Result<(), Failure> {
         SessionsCommand::Check => return upkeep::check(&sessions.store.file()?, output),
         _ => {}
     }
-    let store = &*sessions.store.open(false)?;
+    let store = &*sessions.store.open(store::StoreUse::default()).await?;
     match sessions.command {
         SessionsCommand::List { cwd, usage, json } => {
             let what = sessions::Listed { cwd, usage };

@@ -13,7 +13,7 @@ use futures_util::future::{join_all, try_join_all};
 
 use super::super::Failure;
 use super::super::hosted::{HostedCommand, NotHosted};
-use super::super::store::StoreArgs;
+use super::super::store::{StoreArgs, StoreUse};
 use super::super::usage::usage;
 use super::args::RemoteServe;
 
@@ -78,10 +78,10 @@ impl StartedAgents {
     /// # Errors
     ///
     /// Those of the stores, and wrong usage.
-    pub(super) fn serve(&self, args: &RemoteServe) -> Result<Agents, Failure> {
+    pub(super) async fn serve(&self, args: &RemoteServe) -> Result<Agents, Failure> {
         let mut served = Vec::new();
         for agent in &self.0 {
-            let server = agent.server(args)?;
+            let server = agent.server(args).await?;
             let Some(entry) = &agent.entry else {
                 return Ok(server.into());
             };
@@ -122,7 +122,7 @@ impl StartedAgents {
 }
 
 impl StartedAgent {
-    fn server(&self, args: &RemoteServe) -> Result<Server, Failure> {
+    async fn server(&self, args: &RemoteServe) -> Result<Server, Failure> {
         let server = match &self.hosted {
             Some(agent) => Server::builder(agent.clone()),
             None => Server::builder(Reference),
@@ -130,7 +130,11 @@ impl StartedAgent {
         let mut limits = Limits::default();
         args.keep.apply(&mut limits);
         let server = args.questions.apply(server, Policies::default(), None)?;
-        let server = server.store(self.store.open(false)?).limits(limits);
+        let used = StoreUse {
+            sync: false,
+            address: args.node.node_address.as_deref(),
+        };
+        let server = server.store(self.store.open(used).await?).limits(limits);
         Ok(server.initial_settings(self.settings.clone()).build())
     }
 }

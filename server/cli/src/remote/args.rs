@@ -13,6 +13,7 @@ use super::super::questions::QuestionArgs;
 use super::super::settings::SettingsArgs;
 use super::super::store::StoreArgs;
 use super::super::tokens::TokensFile;
+use super::node::NodeArgs;
 
 /// What `acp-server serve --help` explains besides the options.
 const ABOUT_SERVE: &str = r#"On loopback without a token, one is made. It is in a file beside the discovery
@@ -57,9 +58,14 @@ with a table for each. All but name and command may be left out:
   store = "coder.db"               # beside --store
 All are started before the server listens.
 
+Several servers with one database, at each of which every session can be used
+(docs/cluster.md):
+  acp-server serve --store postgres://user@db/acp --node-address http://10.0.0.7:7410 \
+      --node-secret-file secret ...
+
 A new certificate is loaded within seconds of its file's change, and at
 SIGHUP. A browser gets a ticket for one request by POST /ticket, and sends it
-as ?ticket=TICKET. GET /healthz needs no token. GET /openapi.json describes
+as ?ticket=TICKET. GET /healthz and GET /readyz need no token. GET /openapi.json describes
 the REST interface, GET /metrics has numbers for Prometheus.
 
 SIGTERM and SIGINT stop the server: it accepts nothing more, lets running
@@ -162,6 +168,9 @@ pub struct RemoteServe {
     /// limits, which are those of agents that have none in the file
     #[arg(long, value_name = "FILE", conflicts_with_all = REPLACED)]
     pub agents: Option<PathBuf>,
+    /// The other servers with the same store.
+    #[command(flatten)]
+    pub node: NodeArgs,
     /// Who answers questions besides the clients.
     #[command(flatten)]
     pub questions: QuestionArgs,

@@ -2,6 +2,7 @@
 
 mod agents;
 pub(super) mod args;
+mod node;
 pub(super) mod secrets;
 mod serve;
 mod servers;

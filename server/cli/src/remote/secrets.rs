@@ -16,14 +16,26 @@ const FILE_BYTES: u64 = 8 << 10;
 
 /// Returns the master token, if one is set. A file comes before the environment.
 pub(super) fn master(file: Option<&Path>) -> Result<Option<Token>, Failure> {
+    token(file, VARIABLE)
+}
+
+fn token(file: Option<&Path>, variable: &str) -> Result<Option<Token>, Failure> {
     if let Some(path) = file {
         return from_file(path).map(Some);
     }
-    match env::var(VARIABLE) {
-        Ok(text) => parse(&text, VARIABLE).map(Some),
+    match env::var(variable) {
+        Ok(text) => parse(&text, variable).map(Some),
         Err(env::VarError::NotPresent) => Ok(None),
-        Err(env::VarError::NotUnicode(_)) => usage(format!("{VARIABLE} is not text")),
+        Err(env::VarError::NotUnicode(_)) => usage(format!("{variable} is not text")),
     }
+}
+
+/// The environment variable with the secret of all nodes.
+const NODES: &str = "ACP_NODE_SECRET";
+
+/// Returns the secret that nodes show each other, if one is set. A file comes before the environment.
+pub(super) fn of_nodes(file: Option<&Path>) -> Result<Option<Token>, Failure> {
+    token(file, NODES)
 }
 
 /// Reads the token of a file.

@@ -94,7 +94,8 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         none => none.insert(take(&discovery, address.port())?),
     };
 
-    let agents = started.serve(&args)?;
+    let node = args.node.start(&args.store).await?;
+    let agents = started.serve(&args).await?;
     let mut tokens = match master.as_ref().or(generated.as_ref()) {
         Some(master) => Tokens::new(master),
         None => Tokens::open(),
@@ -120,6 +121,10 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         .clone_from(&args.share_origin);
     settings.endpoints.share_by = Some(Arc::new(Post));
     settings.endpoints.openoxide = args.dialect.is_some();
+    if let Some((cluster, endpoint)) = node {
+        settings.endpoints.nodes = Some(Arc::new(cluster));
+        settings.nodes = Some(endpoint);
+    }
     settings.listen.tls.clone_from(&tls);
     settings.drain = Duration::from_secs(args.drain);
     settings.shutdown_timeout = Duration::from_secs(args.shutdown_timeout);

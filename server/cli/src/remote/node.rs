@@ -1,0 +1,102 @@
+//! The arguments that make a server one of several nodes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use acp_server_cluster::Cluster;
+use acp_server_remote::NodeEndpoint;
+use clap::Args;
+use tokio::net::TcpListener;
+
+use super::super::Failure;
+use super::super::store::StoreArgs;
+use super::super::usage::usage;
+use super::secrets;
+
+/// The time after which the sessions of a dead node can be opened elsewhere: the default of the store.
+const TAKEOVER: Duration = Duration::from_secs(30);
+
+/// Other servers with the same store, at which every session can be used, too.
+#[derive(Debug, Args)]
+pub struct NodeArgs {
+    /// Where the other servers of the same database reach this one, such as `http://10.0.0.7:7410`: sessions
+    /// that are open here are used at every server. Not for clients: keep it inside of your network
+    #[arg(long, value_name = "URL")]
+    pub node_address: Option<String>,
+    /// Address and port to listen on for other servers [default: those of --node-address]
+    #[arg(long, value_name = "HOST:PORT", requires = "node_address")]
+    pub node_listen: Option<String>,
+    /// File with the secret that all servers of the database show each other; without it, ACP_NODE_SECRET of
+    /// the environment
+    #[arg(long, value_name = "FILE", requires = "node_address")]
+    pub node_secret_file: Option<PathBuf>,
+}
+
+impl NodeArgs {
+    /// Listens for other nodes; `None` for a server that is alone.
+    ///
+    /// # Errors
+    ///
+    /// Wrong usage; when the address cannot be listened on.
+    pub(super) async fn start(
+        &self,
+        store: &StoreArgs,
+    ) -> Result<Option<(Cluster, NodeEndpoint)>, Failure> {
+        let Some(address) = &self.node_address else {
+            return Ok(None);
+        };
+        if !store.is_shared()? {
+            return usage("--node-address needs a store that servers share: --store postgres://…");
+        }
+        let Some(secret) = secrets::of_nodes(self.node_secret_file.as_deref())? else {
+            return usage(
+                "--node-address needs the secret of all nodes: --node-secret-file FILE or \
+                 ACP_NODE_SECRET. `openssl rand -hex 32` makes one",
+            );
+        };
+        let Some(place) = host_and_port(address) else {
+            return usage(format!(
+                "--node-address {address:?}: expected http://HOST:PORT"
+            ));
+        };
+        let listen = self.node_listen.as_deref().unwrap_or(place);
+        let listener = match TcpListener::bind(listen).await {
+            Ok(listener) => listener,
+            Err(error) => {
+                return Err(format!("cannot listen on {listen} for other nodes: {error}").into());
+            }
+        };
+        tracing::info!("node: other servers reach this one at {address}");
+        let cluster = Cluster::new(secret.clone(), TAKEOVER)?;
+        Ok(Some((cluster, NodeEndpoint { listener, secret })))
+    }
+}
+
+/// Returns host and port of `http://HOST:PORT`.
+fn host_and_port(address: &str) -> Option<&str> {
+    let place = address.strip_prefix("http://")?.trim_end_matches('/');
+    let (host, port) = place.rsplit_once(':')?;
+    let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+    (!host.is_empty() && is_port && !place.contains('/')).then_some(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_host_and_port() {
+        assert_eq!(host_and_port("http://10.0.0.7:7410"), Some("10.0.0.7:7410"));
+        assert_eq!(host_and_port("http://[::1]:80/"), Some("[::1]:80"));
+        for wrong in [
+            "10.0.0.7:7410",
+            "http://host",
+            "http://host:0",
+            "http://:1",
+            "http://h:1/x",
+            "https://h:1",
+        ] {
+            assert_eq!(host_and_port(wrong), None, "{wrong}");
+        }
+    }
+}
