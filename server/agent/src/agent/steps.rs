@@ -15,7 +15,7 @@ use super::asking::{Answering, Unanswered};
 use super::{Agent, AgentState, Mode, compaction};
 use crate::context::Context;
 use crate::model::{Delta, ErrorKind, Model, Request, Stopped, Tokens, ToolUse};
-use crate::tool::{Run, SharedJournal};
+use crate::tool::{FileLocks, Run, SharedJournal};
 
 /// What an answer has, apart from what was shown.
 #[derive(Default)]
@@ -89,6 +89,7 @@ async fn steps(
         .min(agent.most_steps);
     let mut tokens = Tokens::default();
     let mut compacted = false;
+    let locks = FileLocks::default();
     for _ in 0..most {
         // What the user has said meanwhile; it is in the log from then on.
         while turn.steered_now().await?.is_some() {}
@@ -140,6 +141,7 @@ async fn steps(
             mode,
             tools: &tools,
             undo: journal.clone(),
+            locks: locks.clone(),
         };
         run.all(answered.uses).await?;
     }

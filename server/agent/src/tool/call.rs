@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use acp_sdk::v1::{ContentBlock, PermissionOption, PermissionOptionKind};
 use acp_server::{Session, Terminal, ToolCall, Turn};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 use crate::tools::existing;
 use crate::undo::TurnJournal;
 
+use super::FileLocks;
 use super::output::{Output, ToolError, ToolOutcome};
 
 /// The journal of a turn, for all of its calls.
@@ -25,9 +26,10 @@ struct Inner {
     shown: Mutex<Option<ToolCall>>,
     /// Whether the user need not be asked any more.
     permitted: AtomicBool,
-    /// The time that was spent on questions does not count for the timeout.
-    asking: tokio::sync::watch::Sender<bool>,
+    /// Open questions and waits for other calls: their time does not count for the timeout.
+    waits: watch::Sender<usize>,
     undo: Option<SharedJournal>,
+    locks: FileLocks,
 }
 
 impl Call {
@@ -35,14 +37,15 @@ impl Call {
         turn: Turn,
         shown: ToolCall,
         permitted: bool,
-        undo: Option<SharedJournal>,
+        (undo, locks): (Option<SharedJournal>, FileLocks),
     ) -> Self {
         Self(Arc::new(Inner {
             turn,
             shown: Mutex::new(Some(shown)),
             permitted: AtomicBool::new(permitted),
-            asking: tokio::sync::watch::Sender::new(false),
+            waits: watch::Sender::new(0),
             undo,
+            locks,
         }))
     }
 
@@ -118,24 +121,54 @@ impl Call {
         let Some(shown) = &*shown else {
             return Err(ToolError::Cancelled);
         };
-        self.0.asking.send_replace(true);
-        let decision = self.0.turn.ask_permission_with(shown, options).await;
-        self.0.asking.send_replace(false);
-        if !decision?.is_allowed() {
+        let asking = self.0.turn.ask_permission_with(shown, options);
+        if !self.untimed(asking).await?.is_allowed() {
             return Err(ToolError::Rejected);
         }
         self.0.permitted.store(true, Ordering::Release);
         Ok(())
     }
 
-    /// Writes a text file with the user's permission, shows the change, and lets it be undone. `old` is the text
-    /// that the change was made from, `None` for a new file.
+    /// Reads a text file, and writes what `change` makes of its text with the user's permission. The change is
+    /// shown and can be undone. `change` receives `None`, and this function returns it, if there is no file.
+    ///
+    /// Calls of one turn change a file one after the other: a second change is made from the text of the first.
+    ///
+    /// # Errors
+    ///
+    /// As `change`, [`permit`](Self::permit), [`Turn::read_file`] and [`Turn::write_file`]; also if the file has
+    /// another text when the user has answered.
+    pub async fn change_file(
+        &self,
+        path: &str,
+        change: impl FnOnce(Option<&str>) -> ToolOutcome<String>,
+    ) -> ToolOutcome<Option<String>> {
+        let _locked = self.lock(path).await;
+        let old = existing(self, path).await?;
+        let new = change(old.as_deref())?;
+        self.replace(path, old.as_deref(), &new).await?;
+        Ok(old)
+    }
+
+    /// Writes a text file as [`change_file`](Self::change_file), whose text was read before: `old` is the text that
+    /// the change was made from, `None` for a new file.
     ///
     /// # Errors
     ///
     /// As [`permit`](Self::permit) and [`Turn::write_file`]; also if the file has another text than `old` when the
     /// user has answered.
     pub async fn write_file(&self, path: &str, old: Option<&str>, new: &str) -> ToolOutcome<()> {
+        let _locked = self.lock(path).await;
+        self.replace(path, old, new).await
+    }
+
+    async fn lock(&self, path: &str) -> OwnedMutexGuard<()> {
+        let path = self.session().resolve(path);
+        self.untimed(self.0.locks.lock(path)).await
+    }
+
+    /// Writes a file that no other call of the turn changes meanwhile.
+    async fn replace(&self, path: &str, old: Option<&str>, new: &str) -> ToolOutcome<()> {
         if let Some(shown) = &mut *self.0.shown.lock().await {
             shown.add_diff(path, old, new).await?;
         }
@@ -162,9 +195,23 @@ impl Call {
         Ok(())
     }
 
-    /// Returns whether a question to the user is open.
-    pub(crate) fn asking(&self) -> tokio::sync::watch::Receiver<bool> {
-        self.0.asking.subscribe()
+    /// Returns the number of questions and waits whose time does not count.
+    pub(crate) fn waits(&self) -> watch::Receiver<usize> {
+        self.0.waits.subscribe()
+    }
+
+    /// Waits for something whose time does not count for the timeout.
+    async fn untimed<T>(&self, waiting: impl Future<Output = T>) -> T {
+        /// Also ends a wait that is dropped.
+        struct Wait<'a>(&'a watch::Sender<usize>);
+        impl Drop for Wait<'_> {
+            fn drop(&mut self) {
+                self.0.send_modify(|waits| *waits -= 1);
+            }
+        }
+        self.0.waits.send_modify(|waits| *waits += 1);
+        let _wait = Wait(&self.0.waits);
+        waiting.await
     }
 
     /// Ends the call, in the session and for the user.

@@ -1,6 +1,7 @@
 //! Tools: functions that a model may call.
 
 mod call;
+mod locks;
 mod output;
 mod set;
 
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 pub use call::Call;
 pub(crate) use call::SharedJournal;
+pub(crate) use locks::FileLocks;
 pub use output::{Output, ToolError, ToolOutcome};
 pub(crate) use set::Run;
 pub use set::ToolSet;

@@ -8,7 +8,7 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::time::{Instant, sleep};
 
 use super::call::SharedJournal;
-use super::{Call, Output, Risk, Tool, ToolError, ToolOutcome};
+use super::{Call, FileLocks, Output, Risk, Tool, ToolError, ToolOutcome};
 use crate::agent::Mode;
 use crate::model::{Definition, ToolUse};
 
@@ -76,6 +76,7 @@ pub(crate) struct Run<'a> {
     pub(crate) mode: Mode,
     pub(crate) tools: &'a ToolSet,
     pub(crate) undo: Option<SharedJournal>,
+    pub(crate) locks: FileLocks,
 }
 
 impl Run<'_> {
@@ -124,7 +125,8 @@ impl Run<'_> {
             .iter()
             .fold(call, |call, path| call.location(path));
         let permitted = tool.is_none_or(|tool| self.mode.permits(tool.risk));
-        let call = Call::new(self.turn.clone(), call.await?, permitted, self.undo.clone());
+        let shared = (self.undo.clone(), self.locks.clone());
+        let call = Call::new(self.turn.clone(), call.await?, permitted, shared);
         Ok((used, call))
     }
 
@@ -158,11 +160,11 @@ async fn run(tool: &Tool, used: ToolUse, call: &Call) -> ToolOutcome {
     call.start().await?;
     let running = (tool.function)(used.arguments, call.clone());
     let mut running = std::pin::pin!(AssertUnwindSafe(running).catch_unwind());
-    let mut asking = call.asking();
+    let mut waits = call.waits();
     let mut left = tool.timeout;
     loop {
         let from = Instant::now();
-        let asks = *asking.borrow_and_update();
+        let is_waiting = *waits.borrow_and_update() > 0;
         tokio::select! {
             biased;
             outcome = &mut running => {
@@ -173,12 +175,12 @@ async fn run(tool: &Tool, used: ToolUse, call: &Call) -> ToolOutcome {
                 });
             }
             // The call has the sender as long as it runs.
-            Ok(()) = asking.changed() => {
-                if !asks {
+            Ok(()) = waits.changed() => {
+                if !is_waiting {
                     left = left.saturating_sub(from.elapsed());
                 }
             }
-            () = sleep(left), if !asks => {
+            () = sleep(left), if !is_waiting => {
                 let seconds = tool.timeout.as_secs_f32();
                 return Err(ToolError::failed(format!("the tool did not end within {seconds} s")));
             }

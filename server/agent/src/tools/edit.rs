@@ -27,9 +27,14 @@ pub fn edit() -> Tool {
     let description = "Replaces a text in a file by another one. The old text must be in the file exactly once, \
         unless `all` is set.";
     Tool::new("edit", description, |edit: Edit, call: Call| async move {
-        let old = call.turn().read_file(&edit.path).await?;
-        let new = replace(&old, &edit)?;
-        call.write_file(&edit.path, Some(&old), &new).await?;
+        let change = |old: Option<&str>| match old {
+            Some(old) => replace(old, &edit),
+            None => Err(ToolError::failed(format!(
+                "there is no file {}; use `write` for a new one",
+                edit.path
+            ))),
+        };
+        call.change_file(&edit.path, change).await?;
         Ok(format!("Changed {}.", edit.path))
     })
     .kind(ToolKind::Edit)

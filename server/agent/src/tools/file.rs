@@ -46,9 +46,8 @@ pub fn write() -> Tool {
     let description = "Writes a whole text file, a new one or in place of the old one. To change a part of a \
         file, use `edit`.";
     Tool::new("write", description, |file: Write, call: Call| async move {
-        let old = existing(&call, &file.path).await?;
-        call.write_file(&file.path, old.as_deref(), &file.content)
-            .await?;
+        let content = file.content;
+        let old = call.change_file(&file.path, |_| Ok(content)).await?;
         Ok(match old {
             Some(_) => format!("Replaced {}.", file.path),
             None => format!("Created {}.", file.path),

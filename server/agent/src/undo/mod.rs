@@ -80,6 +80,7 @@ pub use acp_server::UndoDirection as Direction;
 pub use error::JournalError;
 pub use journal::{Ended, Journal};
 pub use journals::{Journals, TurnJournal};
+pub(crate) use place::resolved;
 
 use std::path::Path;
 

@@ -76,10 +76,14 @@ impl Roots {
     }
 }
 
-/// Returns a directory without links; it may have an end that does not exist.
-fn resolved(directory: &Path) -> Result<PathBuf, String> {
+/// Returns a path without links; it may have an end that does not exist. Blocks.
+///
+/// # Errors
+///
+/// The reason why it has none.
+pub(crate) fn resolved(path: &Path) -> Result<PathBuf, String> {
     let mut missing: Vec<OsString> = Vec::new();
-    let mut existing = directory;
+    let mut existing = path;
     loop {
         match existing.canonicalize() {
             Ok(mut resolved) => {

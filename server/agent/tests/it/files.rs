@@ -1,7 +1,17 @@
 //! The tools for files, search and commands, on this machine.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use acp_agent::model::Scripted;
-use acp_agent::{Agent, Output, tools};
+use acp_agent::{Agent, Output, Tool, tools};
+use acp_sdk::v1::{
+    Client, ClientCapabilities, ClientContext, FileSystemCapabilities, InitializeRequest,
+    NewSessionRequest, PromptRequest, ProtocolVersion, ReadTextFileRequest, ReadTextFileResponse,
+    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
+    SelectedPermissionOutcome, SessionNotification, WriteTextFileRequest, WriteTextFileResponse,
+};
+use acp_server::Server;
 use serde_json::{Value, json};
 
 use super::{User, model, outputs, prompt, server};
@@ -175,4 +185,93 @@ async fn a_file_that_changes_while_the_user_is_asked_is_not_written() {
             .contains("somebody else has changed it")
     );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine\n");
+}
+
+/// An editor with one file, whose user thinks and whose disk writes for a while.
+#[derive(Clone)]
+struct SlowEditor(Arc<Mutex<String>>);
+
+/// Longer than the tools of the test may run.
+const A_WHILE: Duration = Duration::from_secs(60);
+
+impl Client for SlowEditor {
+    async fn session_update(
+        &self,
+        _: &ClientContext,
+        _: SessionNotification,
+    ) -> acp_sdk::HandlerResult<()> {
+        Ok(())
+    }
+
+    async fn request_permission(
+        &self,
+        _: &ClientContext,
+        _: RequestPermissionRequest,
+    ) -> acp_sdk::HandlerResult<RequestPermissionResponse> {
+        tokio::time::sleep(A_WHILE).await;
+        let allowed = SelectedPermissionOutcome::new("allow");
+        Ok(RequestPermissionResponse::new(
+            RequestPermissionOutcome::Selected(allowed),
+        ))
+    }
+
+    async fn read_text_file(
+        &self,
+        _: &ClientContext,
+        _: ReadTextFileRequest,
+    ) -> acp_sdk::HandlerResult<ReadTextFileResponse> {
+        Ok(ReadTextFileResponse::new(self.0.lock().unwrap().clone()))
+    }
+
+    async fn write_text_file(
+        &self,
+        _: &ClientContext,
+        request: WriteTextFileRequest,
+    ) -> acp_sdk::HandlerResult<WriteTextFileResponse> {
+        tokio::time::sleep(A_WHILE / 3).await;
+        *self.0.lock().unwrap() = request.content;
+        Ok(WriteTextFileResponse::new())
+    }
+}
+
+/// Returns the text of a file after one answer with edits of it, and what the model receives.
+async fn edited(old: &str, edits: &[(&str, &str)]) -> (String, Vec<Output>) {
+    let edit = |(old, new): &(&str, &str)| {
+        let arguments = json!({"path": "a.txt", "old_text": old, "new_text": new});
+        Scripted::tool("edit", arguments)
+    };
+    let (model, requests) = model([edits.iter().map(edit).collect()]);
+    let short = |tool: Tool| tool.timeout(A_WHILE / 2);
+    let agent = Agent::new(model).tools(tools::files().into_iter().map(short));
+    let server = Server::new(agent);
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let _served = server.attach(tokio::io::split(theirs));
+    let editor = SlowEditor(Arc::new(Mutex::new(old.to_owned())));
+    let driver = acp_sdk::connect(editor.clone(), tokio::io::split(ours));
+    let agent = driver.handle().clone();
+    let client = tokio::spawn(async move { drop(driver.await) });
+    let fs = FileSystemCapabilities::new()
+        .with_read_text_file(true)
+        .with_write_text_file(true);
+    let offered = ClientCapabilities::new().with_fs(fs);
+    let hello = InitializeRequest::new(ProtocolVersion::V1).with_client_capabilities(offered);
+    agent.initialize(hello).await.unwrap();
+    let created = agent.new_session(NewSessionRequest::new("/w", vec![]));
+    let session = created.await.unwrap().session_id;
+    let prompt = PromptRequest::new(session, super::blocks("go"));
+    agent.prompt(prompt).await.unwrap();
+    client.abort();
+    let text = editor.0.lock().unwrap().clone();
+    (text, outputs(&requests))
+}
+
+#[tokio::test(start_paused = true)]
+async fn edits_of_one_file_in_one_answer_are_all_in_it() {
+    let edits = [("one", "1"), ("two", "2"), ("three", "3")];
+    let (text, outputs) = edited("one two three\n", &edits).await;
+    assert_eq!(text, "1 2 3\n", "{outputs:?}");
+    // The second one is made from what the first one has made.
+    let (text, outputs) = edited("one\n", &[("one", "two"), ("two", "three"), ("one", "x")]).await;
+    assert_eq!(text, "three\n");
+    assert!(outputs[2].text().contains("not in a.txt"), "{outputs:?}");
 }
