@@ -9,16 +9,16 @@
 //! only after that of all descendants, and its process groups on Unix reap the leader too early.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use acp_orphans::EndsWithHost;
 use acp_sandbox::Sandbox;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{Exit, orphans, tokens};
+use super::{Exit, tokens};
 
 /// A request to terminate a process.
 #[derive(Debug, Clone, Copy)]
@@ -88,9 +88,8 @@ impl Group {
 
     /// Ends the group also when this process is killed. On Unix.
     pub(crate) fn end_with_host(&self) {
-        if let (true, Some(id)) = (cfg!(unix), self.leader.id) {
-            self.leader.ends_with_host.store(true, Ordering::Relaxed);
-            orphans::watch(id);
+        if let Some(id) = self.leader.id {
+            *self.leader.ends_with_host() = Some(acp_orphans::end_with_host(id));
         }
     }
 
@@ -190,7 +189,7 @@ struct Leader {
     /// `None` once it was reaped.
     child: Mutex<Option<Child>>,
     id: Option<u32>,
-    ends_with_host: AtomicBool,
+    ends_with_host: Mutex<Option<EndsWithHost>>,
 }
 
 impl Leader {
@@ -198,13 +197,18 @@ impl Leader {
         Self {
             id: child.id(),
             child: Mutex::new(Some(child)),
-            ends_with_host: AtomicBool::new(false),
+            ends_with_host: Mutex::default(),
         }
     }
 
     /// A std mutex suffices: it is held for a system call and never across an await.
     fn lock(&self) -> MutexGuard<'_, Option<Child>> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ends_with_host(&self) -> MutexGuard<'_, Option<EndsWithHost>> {
+        let ends_with_host = self.ends_with_host.lock();
+        ends_with_host.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the exit status of the leader without reaping it.
@@ -224,9 +228,8 @@ impl Leader {
     fn end(&self) {
         if let Some(mut child) = self.lock().take() {
             platform::request(self.id, &mut child, Request::Kill);
-            if let (true, Some(id)) = (self.ends_with_host.load(Ordering::Relaxed), self.id) {
-                orphans::forget(id);
-            }
+            // Before it is reaped.
+            drop(self.ends_with_host().take());
             // tokio reaps a leader that is still dying in the background.
             let _ = child.try_wait();
         }

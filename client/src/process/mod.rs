@@ -4,7 +4,7 @@
 //! memory. The agent leads its own process group. [`AgentProcess::shutdown`] closes its input and then
 //! sends `SIGTERM`; the rest of the group is killed afterwards, or when the value is dropped.
 //! Descendants that have left the group are found by a mark (Linux), see `sweep`. On request, the group ends also
-//! when this process is killed, see `orphans`.
+//! when this process is killed, see the crate `acp-orphans`.
 
 mod adapter;
 mod command;
@@ -13,7 +13,6 @@ mod exit;
 pub(crate) mod group;
 mod lines;
 pub(crate) mod memory;
-mod orphans;
 pub(crate) mod pipe;
 pub(crate) mod sweep;
 mod tail;

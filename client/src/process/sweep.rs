@@ -25,7 +25,7 @@
 //! Survivors: a process that has cleared or overwritten its environment and outlived its parent; one of
 //! another user (`sudo`); one that a service started on request (containers, `systemd-run`). On other
 //! systems than Linux, all processes that have left the process group. When the host is killed with
-//! `SIGKILL`, all processes, including the process group unless it ends with the host (`orphans`).
+//! `SIGKILL`, all processes, including the process group unless it ends with the host (`acp-orphans`).
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsString;

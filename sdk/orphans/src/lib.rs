@@ -1,17 +1,31 @@
-//! A second process that ends process groups when this one is killed (Unix).
+//! Ends process groups when the process that started them is killed, on Unix.
 //!
 //! `SIGKILL` cannot be handled, and not every program exits at the end of its input. So a shell waits for the
 //! end of a pipe that only this process holds. The pipe reports each process group that is to end with this process, and each
-//! that has ended. The shell ends those that are left: `SIGTERM` follows the end of their input, then `SIGKILL`.
-//! A library has no other program that could wait; one shell serves the whole process.
+//! that has ended. The shell ends those that are left: `SIGTERM` follows the end of their input after 2 s, then
+//! `SIGKILL` after another 2 s. A library has no other program that could wait; one shell serves the whole process.
 //!
 //! Survivors: a process that has left its group, and a group that has not been reported yet: it was started a
 //! moment ago.
+//!
+//! ```no_run
+//! # #[cfg(unix)] {
+//! use std::os::unix::process::CommandExt as _;
+//!
+//! let mut child = std::process::Command::new("sleep").arg("600").process_group(0).spawn()?;
+//! let ends_with_host = acp_orphans::end_with_host(child.id());
+//! // Before the leader is reaped, because the system may reuse its id.
+//! child.kill()?;
+//! drop(ends_with_host);
+//! child.wait()?;
+//! # }
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Number of tenths of a second between the steps.
 const GRACE: u32 = 20;
@@ -92,27 +106,45 @@ impl Reaper {
     }
 }
 
-/// Ends a process group when this process is killed.
-pub(super) fn watch(group: u32) {
-    let mut reaper = REAPER.lock().unwrap_or_else(PoisonError::into_inner);
-    let watched = match &mut *reaper {
-        Some(reaper) => reaper.watch(group),
-        None => Reaper::start(GRACE).and_then(|started| reaper.insert(started).watch(group)),
-    };
-    if let Err(error) = watched {
-        tracing::warn!(%error, "cannot ensure that processes end when this one is killed");
-        *reaper = None;
+/// A process group that ends when this process is killed.
+///
+/// Must be dropped before the leader of the group is reaped: afterwards the system may give its id to another
+/// group.
+#[derive(Debug)]
+#[must_use = "a group whose value is dropped is left alone"]
+pub struct EndsWithHost(u32);
+
+/// Ends a process group when this process is killed, as long as the value exists. Its id is the process id of its
+/// leader. Elsewhere than on Unix this does nothing.
+///
+/// If there is no shell `sh`, a warning is logged, and the next call tries again.
+pub fn end_with_host(group: u32) -> EndsWithHost {
+    if cfg!(unix) {
+        let mut reaper = reaper();
+        let watched = match &mut *reaper {
+            Some(reaper) => reaper.watch(group),
+            None => Reaper::start(GRACE).and_then(|started| reaper.insert(started).watch(group)),
+        };
+        if let Err(error) = watched {
+            tracing::warn!(%error, "cannot ensure that processes end when this one is killed");
+            *reaper = None;
+        }
+    }
+    EndsWithHost(group)
+}
+
+impl Drop for EndsWithHost {
+    fn drop(&mut self) {
+        let mut reaper = reaper();
+        // An error means that the shell was killed, so that it does nothing.
+        if let Some(Err(_)) = reaper.as_mut().map(|reaper| reaper.forget(self.0)) {
+            *reaper = None;
+        }
     }
 }
 
-/// Leaves a process group alone. Must be called before its leader is reaped: afterwards the system may
-/// give its id to another group.
-pub(super) fn forget(group: u32) {
-    let mut reaper = REAPER.lock().unwrap_or_else(PoisonError::into_inner);
-    // An error means that the shell was killed, so that it does nothing.
-    if let Some(Err(_)) = reaper.as_mut().map(|reaper| reaper.forget(group)) {
-        *reaper = None;
-    }
+fn reaper() -> MutexGuard<'static, Option<Reaper>> {
+    REAPER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(all(test, unix))]

@@ -2,7 +2,8 @@
 //!
 //! A signal reaches the whole group and nobody else: the leader is not reaped before the group is
 //! dropped, because its number, which names the group, could be given to another process then.
-//! Dropping the group kills it. A process that leaves the group (`setsid`) is out of reach.
+//! Dropping the group kills it, and it ends when this process is killed. A process that leaves the group (`setsid`)
+//! is out of reach.
 //!
 //! Elsewhere than on Unix the group is the child alone.
 
@@ -15,6 +16,7 @@ pub(super) use unix::Group;
 mod unix {
     use std::io;
 
+    use acp_orphans::EndsWithHost;
     use acp_sdk::v1::TerminalExitStatus;
     use rustix::io::Errno;
     use rustix::process::{
@@ -28,6 +30,8 @@ mod unix {
         leader: Pid,
         /// Woken when some child of this process has changed its state.
         changed: unix::Signal,
+        /// Dropped before the leader is reaped.
+        _ends_with_host: EndsWithHost,
         /// Reaped by tokio when it is dropped.
         _child: Child,
     }
@@ -42,11 +46,12 @@ mod unix {
             // Before the start, or an early end could be missed.
             let changed = unix::signal(SignalKind::child())?;
             let child = command.process_group(0).kill_on_drop(true).spawn()?;
-            let id = child.id().and_then(|id| i32::try_from(id).ok());
-            let leader = id.and_then(Pid::from_raw);
+            let id = child.id().ok_or(io::ErrorKind::NotFound)?;
+            let leader = i32::try_from(id).ok().and_then(Pid::from_raw);
             Ok(Self {
                 leader: leader.ok_or(io::ErrorKind::NotFound)?,
                 changed,
+                _ends_with_host: acp_orphans::end_with_host(id),
                 _child: child,
             })
         }

@@ -110,36 +110,77 @@ fn the_command_uses_this_machine_only_when_told() {
 /// The client ends its input in the middle of a turn.
 #[tokio::test]
 async fn nothing_survives_the_process() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut lifeline = Lifeline::new();
-    let script = dir.path().join("script");
-    std::fs::write(&script, lifeline.script("sleep 1000 & sleep 1000")).unwrap();
-    let (mut child, mut input, mut lines) = spawn(&["--local-tools", "fallback"]);
-    let mut send = |id: u64, method: &str, params: Value| {
-        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        writeln!(input, "{request}").unwrap();
-    };
-    send(0, "initialize", json!({ "protocolVersion": 1 }));
-    send(
-        1,
-        "session/new",
-        json!({ "cwd": dir.path(), "mcpServers": [] }),
-    );
-    let session = loop {
-        let message: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
-        if message["id"] == 1 {
-            break message["result"]["sessionId"].clone();
+    let mut running = Running::start().await;
+    drop(running.input);
+    assert!(running.server.wait().unwrap().success());
+    running.lifeline.all_dead().await;
+}
+
+#[tokio::test]
+async fn nothing_survives_a_killed_process() {
+    let mut running = Running::start().await;
+    running.server.kill().unwrap();
+    running.server.wait().unwrap();
+    running.lifeline.all_dead().await;
+}
+
+/// A server with a local command that runs.
+struct Running {
+    server: Child,
+    input: ChildStdin,
+    _lines: Lines<BufReader<ChildStdout>>,
+    lifeline: Lifeline,
+    _dir: tempfile::TempDir,
+}
+
+impl Running {
+    async fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut lifeline = Lifeline::new();
+        let script = dir.path().join("script");
+        std::fs::write(&script, lifeline.script("sleep 1000 & sleep 1000")).unwrap();
+        let (child, mut input, mut lines) = spawn(&["--local-tools", "fallback"]);
+        let mut send = |id: u64, method: &str, params: Value| {
+            let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+            writeln!(input, "{request}").unwrap();
+        };
+        send(0, "initialize", json!({ "protocolVersion": 1 }));
+        send(
+            1,
+            "session/new",
+            json!({ "cwd": dir.path(), "mcpServers": [] }),
+        );
+        let session = loop {
+            let message: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+            if message["id"] == 1 {
+                break message["result"]["sessionId"].clone();
+            }
+        };
+        let said = format!("terminal sh {}", script.display());
+        let prompt = json!([{ "type": "text", "text": said }]);
+        send(
+            2,
+            "session/prompt",
+            json!({ "sessionId": session, "prompt": prompt }),
+        );
+        lifeline.runs().await;
+        // The command is shown when the server has done what belongs to its start.
+        loop {
+            let message: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+            let content = &message["params"]["update"]["content"];
+            if content
+                .as_array()
+                .is_some_and(|content| !content.is_empty())
+            {
+                break;
+            }
         }
-    };
-    let said = format!("terminal sh {}", script.display());
-    let prompt = json!([{ "type": "text", "text": said }]);
-    send(
-        2,
-        "session/prompt",
-        json!({ "sessionId": session, "prompt": prompt }),
-    );
-    lifeline.runs().await;
-    drop(input);
-    assert!(child.wait().unwrap().success());
-    lifeline.all_dead().await;
+        Self {
+            server: child,
+            input,
+            _lines: lines,
+            lifeline,
+            _dir: dir,
+        }
+    }
 }
