@@ -29,6 +29,7 @@ fn has_test(workspace: &Path, package: &str, module: &str, test: &str) -> bool {
             "server/cli",
             "server/dialects",
             "server/host",
+            "server/inbox",
             "server/mcp",
             "server/remote",
         ],

@@ -8,12 +8,12 @@ pub mod commands;
 mod confined;
 mod context;
 mod delegate;
-pub mod inbox;
 pub mod model;
 mod tool;
 pub mod tools;
 pub mod undo;
 
+pub use acp_server_inbox as inbox;
 pub use agent::{Agent, AgentState, Mode};
 pub use context::Context;
 pub use delegate::{DelegateTo, delegate};

@@ -1,7 +1,8 @@
 //! The agents behind one set of endpoints.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use acp_sdk::text::agent_name;
@@ -106,11 +107,22 @@ impl ServedAgent {
         self.description.as_deref()
     }
 
-    pub(crate) fn works_in(&self) -> Option<&Path> {
-        self.directory.as_deref()
+    /// Returns the working directory of sessions that name none.
+    ///
+    /// # Errors
+    ///
+    /// When it is the server's, and that does not exist any more.
+    pub fn session_directory(&self) -> io::Result<String> {
+        let directory = match &self.directory {
+            Some(directory) => directory.clone(),
+            None => std::env::current_dir()?,
+        };
+        Ok(directory.to_string_lossy().into_owned())
     }
 
-    pub(crate) fn server(&self) -> &Server {
+    /// Returns the sessions of the agent.
+    #[must_use]
+    pub fn server(&self) -> &Server {
         &self.server
     }
 
@@ -176,7 +188,9 @@ impl Agents {
         self.0.len() > 1
     }
 
-    pub(crate) fn default_agent(&self) -> &Arc<ServedAgent> {
+    /// Returns the agent of requests that name none: the first.
+    #[must_use]
+    pub fn default_agent(&self) -> &Arc<ServedAgent> {
         // There is always one.
         &self.0[0]
     }

@@ -84,7 +84,7 @@ impl fmt::Debug for HookCall<'_> {
 
 /// Returns the route `POST /hooks/{name}`. [`protect`](super::protect) lets these requests pass
 /// without a token, so the function must check each call by a secret: `Hooks::receive` of the crate
-/// `acp-agent` does that and puts the call into the inbox of a session. It must not block.
+/// `acp-server-inbox` does that and puts the call into the inbox of a session. It must not block.
 ///
 /// Bodies have at most 1 MiB and are read 16 at a time, within
 /// [`body_timeout`](EndpointSettings::body_timeout).

@@ -444,6 +444,20 @@ impl Server {
         created.map(|(session, _)| session)
     }
 
+    /// Returns the session of this name, and opens it if it is not in memory. If there is none, it is created in
+    /// this directory.
+    ///
+    /// # Errors
+    ///
+    /// As [`create_session`](Self::create_session); invalid params, if another one has just been given the name.
+    pub async fn named_session(
+        &self,
+        name: &str,
+        cwd: impl Into<String>,
+    ) -> HandlerResult<Session> {
+        self.core().named(name, cwd.into()).await
+    }
+
     /// As [`create_session`](Self::create_session) with this id; a session that has it already is
     /// opened instead. Returns whether it is new.
     ///

@@ -59,27 +59,47 @@ impl ServerCore {
         next: Option<&NextSession>,
         cwd: &str,
     ) -> HandlerResult<Option<SessionId>> {
-        let mut query = ListQuery {
-            limit: 1,
-            ..ListQuery::default()
-        };
+        let mut query = ListQuery::default();
         match next {
             Some(NextSession::Resume(name)) => query.name = Some(name.clone()),
             Some(NextSession::ResumeRecent) => query.cwd = Some(cwd.to_owned()),
             _ => return Ok(None),
         }
-        let found = self.store.list(&query).await;
-        let found = found
-            .map_err(|error| store_unavailable(&error))?
-            .pop()
-            .map(|record| record.id);
-        match (found, next) {
+        match (self.latest(query).await?, next) {
             (None, Some(NextSession::Resume(name))) => {
                 let reason = format!("a session of the name {name:?}");
                 Err(HandlerError::resource_not_found(reason))
             }
             (found, _) => Ok(found),
         }
+    }
+
+    /// Returns the session of the latest activity among those of a query.
+    async fn latest(&self, mut query: ListQuery) -> HandlerResult<Option<SessionId>> {
+        query.limit = 1;
+        let found = self.store.list(&query).await;
+        let found = found.map_err(|error| store_unavailable(&error))?.pop();
+        Ok(found.map(|record| record.id))
+    }
+
+    /// Opens the session of a name, or creates it, without a client.
+    pub(crate) async fn named(self: &Arc<Self>, name: &str, cwd: String) -> HandlerResult<Session> {
+        let mut query = ListQuery::default();
+        query.name = Some(name.to_owned());
+        if let Some(id) = self.latest(query).await? {
+            return self.open(&id).await;
+        }
+        let name = Some(name.to_owned());
+        let created = self.finish(|core| async move {
+            let id = new_id()?;
+            let _locked = core.sessions.lock(&id).await;
+            let (environment, opening) = Default::default();
+            let created = core.create_locked(&id, cwd, name, environment, opening);
+            let session = created.await?;
+            core.unload_later(&session);
+            Ok(session)
+        });
+        created.await
     }
 
     /// Creates a session without a client; one that has the id `once` already is opened instead.

@@ -14,6 +14,7 @@ use super::super::settings::SettingsArgs;
 use super::super::store::StoreArgs;
 use super::super::tokens::TokensFile;
 use super::node::NodeArgs;
+use super::hooks::NamedHook;
 
 /// What `acp-server serve --help` explains besides the options.
 const ABOUT_SERVE: &str = r#"On loopback without a token, one is made. It is in a file beside the discovery
@@ -62,6 +63,17 @@ Several servers with one database, at each of which every session can be used
 (docs/cluster.md):
   acp-server serve --store postgres://user@db/acp --node-address http://10.0.0.7:7410 \
       --node-secret-file secret ...
+
+A webhook of a CI system, which signs its calls (X-Hub-Signature-256) or sends
+the secret (X-Gitlab-Token, Authorization: Bearer):
+  (umask 077; openssl rand -hex 32 > ci.secret)
+  acp-server serve --hook ci=ci.secret --rules rules.toml -- opencode acp
+  curl -H "Authorization: Bearer $(cat ci.secret)" --data '{"failed": "main"}' \
+      http://127.0.0.1:5173/hooks/ci
+The body is the prompt of a turn in the session `ci` of the agent (of the first
+one with --agents), which attached clients see. Nobody may be there: --rules
+decide what is permitted, and what they leave open is rejected after
+--permission-timeout seconds.
 
 A new certificate is loaded within seconds of its file's change, and at
 SIGHUP. A browser gets a ticket for one request by POST /ticket, and sends it
@@ -153,6 +165,10 @@ pub struct RemoteServe {
     /// Server to which it may send them, such as `https://collector.example`; repeatable
     #[arg(long, value_name = "ORIGIN")]
     pub share_origin: Vec<Origin>,
+    /// Webhook: POST /hooks/NAME begins a turn of the session NAME, for callers that have the secret of this
+    /// file. The session is created if there is none; repeatable
+    #[arg(long, value_name = "NAME=FILE")]
+    pub hook: Vec<NamedHook>,
     /// Protocol of another system to serve besides: `openoxide` at POST /openoxide/prompt, or `auto`, every
     /// protocol that has a route. The others are those of `acp-server` and `acp-server host`
     #[arg(long, value_name = "NAME", value_parser = with_route)]

@@ -3,6 +3,7 @@
 mod agents;
 pub(super) mod args;
 mod node;
+mod hooks;
 pub(super) mod secrets;
 mod serve;
 mod servers;

@@ -18,6 +18,7 @@ use super::super::usage::usage;
 use super::super::{Failure, note};
 use super::agents::StartedAgents;
 use super::args::RemoteServe;
+use super::hooks::ReadHooks;
 use super::secrets;
 use super::signals::{EndSignals, Hangups};
 use crate::deliver::Post;
@@ -33,6 +34,7 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
     let master = secrets::master(args.token_file.as_deref())?;
     let read_only = args.read_only_token_file.as_deref();
     let read_only = read_only.map(secrets::from_file).transpose()?;
+    let hooks = ReadHooks::read(&args.hook)?;
     // A hosted agent of the same user can write the default file. It can also read a token that the
     // server makes, but perhaps not one that the operator has set: then the file must be named.
     let named = match (&args.tokens.tokens, &master) {
@@ -72,7 +74,8 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         None => Some(Token::random()?),
     };
     if let Some(log) = log {
-        for token in master.iter().chain(&read_only).chain(&generated) {
+        let tokens = master.iter().chain(&read_only).chain(&generated);
+        for token in tokens.chain(hooks.secrets()) {
             log.hide(token.secret());
         }
     }
@@ -125,6 +128,7 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         settings.endpoints.nodes = Some(Arc::new(cluster));
         settings.nodes = Some(endpoint);
     }
+    hooks.mount(&agents, &mut settings)?;
     settings.listen.tls.clone_from(&tls);
     settings.drain = Duration::from_secs(args.drain);
     settings.shutdown_timeout = Duration::from_secs(args.shutdown_timeout);
@@ -192,6 +196,9 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         None => tracing::info!("named tokens: none; --tokens FILE has some"),
     }
     tracing::info!("endpoints: /acp, /rpc, REST (/openapi.json), /metrics, /healthz");
+    for hook in &args.hook {
+        tracing::info!("webhook: /hooks/{}", hook.name());
+    }
     if args.dialect.is_some() {
         tracing::info!("dialects: openoxide (/openoxide/prompt)");
     }

@@ -14,6 +14,7 @@ mod agents;
 #[path = "../../../remote/tests/it/answer.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod answer;
+mod hooks;
 #[cfg(unix)]
 mod host;
 mod killed;

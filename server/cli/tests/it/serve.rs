@@ -100,7 +100,7 @@ impl Server {
         self.send("POST", path, Some(token), body)
     }
 
-    fn send(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> Answer {
+    pub(crate) fn send(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> Answer {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let length = body.len();
         let mut request = format!(

@@ -196,16 +196,10 @@ impl Rest {
     ///
     /// 500 if there is none.
     pub(super) fn directory(&self, agent: &ServedAgent) -> Result<String, Failure> {
-        if let Some(directory) = agent.works_in() {
-            return Ok(directory.to_string_lossy().into_owned());
-        }
-        match std::env::current_dir() {
-            Ok(directory) => Ok(directory.to_string_lossy().into_owned()),
-            Err(error) => {
-                let detail = format!("the server has no working directory: {error}");
-                Err(Failure::internal("no_working_dir", detail))
-            }
-        }
+        agent.session_directory().map_err(|error| {
+            let detail = format!("the server has no working directory: {error}");
+            Failure::internal("no_working_dir", detail)
+        })
     }
 
     /// Issues the token of a session, elsewhere: the file that keeps it may be written.

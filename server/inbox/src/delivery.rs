@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use acp_server::event::{EventBody, TurnEvent};
-use acp_server::{Error, Events, Phase, PromptHandle, Received, Session};
+use acp_server::{BoxFuture, Error, Events, HandlerResult, Phase, PromptHandle, Received, Session};
 use tokio::sync::mpsc::Receiver;
 
 use super::Message;
@@ -16,16 +16,39 @@ const AFTER_TURN: Duration = Duration::from_millis(100);
 pub(super) async fn run(session: Session, mut messages: Receiver<Message>) {
     let deliver = async {
         while let Some(message) = messages.recv().await {
-            let Some(turn) = begin(&session, &message).await else {
-                continue;
-            };
-            // The turn has said to the clients why it failed.
-            let _ = turn.stop_reason().await;
+            turn(&session, &message).await;
         }
     };
     tokio::select! {
         () = session.closed() => {}
         () = deliver => {}
+    }
+}
+
+/// Delivers messages, each to the session that `open` returns.
+pub(super) async fn run_opening(
+    open: impl Fn() -> BoxFuture<'static, HandlerResult<Session>>,
+    mut messages: Receiver<Message>,
+) {
+    while let Some(message) = messages.recv().await {
+        match open().await {
+            Ok(session) => tokio::select! {
+                () = session.closed() => {}
+                () = turn(&session, &message) => {}
+            },
+            Err(error) => {
+                let (origin, error) = (message.origin(), &error.as_response().message);
+                tracing::warn!(%origin, %error, "a message of the inbox was dropped");
+            }
+        }
+    }
+}
+
+/// Has a turn of a message, until its end.
+async fn turn(session: &Session, message: &Message) {
+    if let Some(turn) = begin(session, message).await {
+        // The turn has said to the clients why it failed.
+        let _ = turn.stop_reason().await;
     }
 }
 

@@ -1,11 +1,11 @@
 //! Turns that no client started: schedules, webhooks and messages of background agents.
 //!
-//! An [`Inbox`] belongs to a session. Each message becomes a prompt, one turn after the other, and
+//! An [`Inbox`] belongs to a session, or [opens](Inbox::opening) one. Each message becomes a prompt, one turn after the other, and
 //! attached clients see it as they see any turn. The inbox ends with the session, or when it is
 //! dropped; it waits by timers and notifications only.
 //!
 //! ```
-//! use acp_agent::inbox::{Hook, Hooks, Inbox, Schedule};
+//! use acp_server_inbox::{Hook, Hooks, Inbox, Schedule};
 //! use acp_sdk::v1::StopReason;
 //! use acp_server::{Error, Handler, HandlerResult, Opening, Session, Settings, Turn};
 //!
@@ -57,7 +57,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_sdk::v1::ContentBlock;
-use acp_server::Session;
+use acp_server::{BoxFuture, HandlerResult, Session};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::task::AbortOnDropHandle;
@@ -77,7 +77,6 @@ pub struct Inbox(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    session: Session,
     sender: mpsc::Sender<Message>,
     schedules: Mutex<BTreeMap<String, AbortOnDropHandle<()>>>,
     clock: Clock,
@@ -157,11 +156,32 @@ impl Inbox {
         Self::with_clock(session, Clock::System)
     }
 
+    /// Creates an inbox of a session that may be closed: each message goes to the session that `open` returns. It
+    /// does not end with a session.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn opening<F>(open: F) -> Self
+    where
+        F: Fn() -> BoxFuture<'static, HandlerResult<Session>> + Send + 'static,
+    {
+        Self::with_delivery(Clock::System, |messages| {
+            delivery::run_opening(open, messages)
+        })
+    }
+
     fn with_clock(session: &Session, clock: Clock) -> Self {
+        Self::with_delivery(clock, |messages| delivery::run(session.clone(), messages))
+    }
+
+    fn with_delivery<D>(clock: Clock, delivery: impl FnOnce(mpsc::Receiver<Message>) -> D) -> Self
+    where
+        D: Future<Output = ()> + Send + 'static,
+    {
         let (sender, receiver) = mpsc::channel(MOST_MESSAGES);
-        let delivery = tokio::spawn(delivery::run(session.clone(), receiver));
+        let delivery = tokio::spawn(delivery(receiver));
         Self(Arc::new(Inner {
-            session: session.clone(),
             sender,
             schedules: Mutex::default(),
             clock,
@@ -214,12 +234,6 @@ impl Inbox {
         let schedules = self.schedules();
         let due = schedules.iter().filter(|(_, task)| !task.is_finished());
         due.map(|(name, _)| name.clone()).collect()
-    }
-
-    /// Returns the session.
-    #[must_use]
-    pub fn session(&self) -> &Session {
-        &self.0.session
     }
 
     fn schedules(&self) -> MutexGuard<'_, BTreeMap<String, AbortOnDropHandle<()>>> {

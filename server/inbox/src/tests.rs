@@ -140,6 +140,35 @@ async fn a_message_that_no_session_takes_is_dropped_and_the_next_is_delivered() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_inbox_that_opens_its_session_outlives_it() {
+    let server = Server::new(Echo);
+    let session = server.named_session("ci", "/w").await.unwrap();
+    let mut seen = Seen::new(&session);
+    let (opening, attempts) = (server.clone(), std::sync::atomic::AtomicUsize::new(0));
+    let inbox = Inbox::opening(move || {
+        let server = opening.clone();
+        let is_first = attempts.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+        Box::pin(async move {
+            match is_first {
+                true => Err("the store is full".into()),
+                false => server.named_session("ci", "/w").await,
+            }
+        })
+    });
+    for text in ["dropped", "one"] {
+        inbox.send(message(text)).unwrap();
+    }
+    assert_eq!(seen.turn().await, "one");
+    server.close_session(session.id()).await.unwrap();
+    session.closed().await;
+    inbox.send(message("two")).unwrap();
+    let again = server.named_session("ci", "/w").await.unwrap();
+    assert_eq!(again.id(), session.id());
+    let mut seen = Seen::new(&again);
+    assert_eq!([seen.turn().await, seen.turn().await], ["one", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn schedules_are_due_by_the_calendar_of_their_zone() {
     let (_server, session) = session().await;
     // The last Saturday before summer time.
