@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use acp_client::internal::SteeringMethod;
+use acp_sdk::extensions::methods::{RedoSession, UndoSession};
+use acp_sdk::extensions::{TurnRestoration, UndoSessionRequest};
+use acp_sdk::runtime::Method as _;
 use acp_sdk::v1::{
     AuthenticateRequest, CloseSessionRequest, LogoutRequest, SessionId, StopReason, methods,
 };
@@ -17,7 +20,7 @@ use acp_server::internal::raw_object::{RawObject, json_text};
 use acp_server::store::SessionRecord;
 use acp_server::{
     AgentInfo, Handler, Login, Opening, OpeningKind, Session, Settings, SettingsChange, ToolInfo,
-    Turn,
+    Turn, UndoDirection, UndoRequest,
 };
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -326,6 +329,28 @@ impl Handler for HostedAgent {
             .await
     }
 
+    async fn undo(
+        &self,
+        session: &Session,
+        request: UndoRequest,
+    ) -> HandlerResult<TurnRestoration> {
+        let hosted = self.hosted(session.id())?;
+        let link = hosted.ensure(&self.0.processes).await?;
+        let method = match request.direction {
+            UndoDirection::Undo => UndoSession::NAME,
+            UndoDirection::Redo => RedoSession::NAME,
+        };
+        // Both have the same parameters and the same answer.
+        let params = UndoSessionRequest::new(link.id.clone()).with_force(request.force);
+        let params = Json::new(&params).map_err(HandlerError::internal)?;
+        let restored = link.process.call_ext(method, Some(&params)).await?;
+        restored.parse().map_err(|error| {
+            HandlerError::internal(format!(
+                "the agent's answer to {method} is invalid: {error}"
+            ))
+        })
+    }
+
     async fn authenticate(&self, login: &Login) -> HandlerResult<()> {
         let spec = &self.0.processes.spec;
         let limit = spec.limits().login_timeout;
@@ -399,6 +424,7 @@ struct Advertised {
 #[serde(default, rename_all = "camelCase")]
 struct AdvertisedSession {
     turn_limits: bool,
+    undo: bool,
 }
 
 /// Returns what clients are announced: what the agent has announced, as far as this server passes it
@@ -425,5 +451,6 @@ fn announced(process: &Process, spec: &Spec) -> AgentInfo {
     let ours: Advertised = ours.unwrap_or_default();
     info.tools = ours.tools;
     info.turn_limits = ours.session.turn_limits;
+    info.undo = ours.session.undo;
     info
 }

@@ -3,6 +3,7 @@
 #   CAN       `resume`, `load`, `fork`, `delete` or nothing
 #   MODES     whether its sessions have modes and options
 #   STEERS    `own` or `common`: the method by which it takes input during turns; or nothing
+#   UNDOES    whether it restores files
 #   AT_START  `die`, `silent`, `flood` or nothing: what it does instead of answering initialize
 #   HOLD      a method whose requests it does not answer
 #   LOGIN     a URL: a login prints it, and ends when the file `code` exists; `form`: it asks for a key
@@ -43,11 +44,13 @@ while IFS= read -r line; do
     *"\"method\":\"${HOLD:-none}\""*) ;;
     *'"method":"initialize"'*)
         can=
-        own=; common=
+        own=; common=; ours=
         case $STEERS in
-        own) own=',"acp-sdk":{"session":{"steer":true}}' ;;
+        own) ours='"steer":true' ;;
         common) common='"_meta":{"steering":{"supported":true}},' ;;
         esac
+        [ -n "$UNDOES" ] && ours="$ours${ours:+,}"'"undo":true'
+        [ -n "$ours" ] && own=',"acp-sdk":{"session":{'"$ours"'}}'
         for one in resume fork delete; do
             case $CAN in *$one*) can="$can,\"$one\":{}" ;; esac
         done
@@ -105,6 +108,12 @@ while IFS= read -r line; do
         *) say "before"; reply '{"outcome":"injected"}'; say "after" ;;
         esac
         ;;
+    *'"method":"_acp-sdk/session/undo"'*)
+        case $line in
+        *'"force":true'*) reply '{"turn":"t","applied":true,"files":[{"path":"/w/a","outcome":"restored"}],"undoable":0,"redoable":1}' ;;
+        *) refuse '{"code":-32600,"message":"a turn is running"}' ;;
+        esac ;;
+    *'"method":"_acp-sdk/session/redo"'*) reply '{"applied":"perhaps"}' ;;
     *'"method":"_theirs/echo"'*) reply "{\"session\":\"$sid\",\"n\":1.50}" ;;
     *'"method":"_theirs/refuse"'*) refuse '{"code":-31999,"message":"never","data":{"n":1.50}}' ;;
     *'"method":"_theirs/later"'*) sid=$(cat "$FOLDER/sid"); say "on its own" ;;

@@ -19,5 +19,6 @@ mod processes;
 mod reopening;
 mod rules;
 mod settings;
+mod undoing;
 #[cfg(feature = "v2")]
 mod v2;

@@ -1,6 +1,8 @@
 //! The command `acp-agent`, over its standard input and output.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod hosted;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
