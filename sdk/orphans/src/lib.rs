@@ -147,7 +147,8 @@ fn reaper() -> MutexGuard<'static, Option<Reaper>> {
     REAPER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::io::{BufRead as _, BufReader};
     use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};

@@ -84,8 +84,10 @@ impl ServerCore {
 
     /// Opens the session of a name, or creates it, without a client.
     pub(crate) async fn named(self: &Arc<Self>, name: &str, cwd: String) -> HandlerResult<Session> {
-        let mut query = ListQuery::default();
-        query.name = Some(name.to_owned());
+        let query = ListQuery {
+            name: Some(name.to_owned()),
+            ..ListQuery::default()
+        };
         if let Some(id) = self.latest(query).await? {
             return self.open(&id).await;
         }
