@@ -1,6 +1,6 @@
 //! The contract of stores.
 
-use acp_server_postgres::PostgresOptions;
+use acp_server_postgres::{PostgresOptions, PostgresStore};
 use acp_store_tests::contract::{check, check_instances, check_reopened};
 
 use crate::server::{self, options};
@@ -51,10 +51,10 @@ async fn invalid_options_are_refused() {
     let wrong = PostgresOptions::new().schema("a\"b");
     let error = wrong.open(url).await.unwrap_err().to_string();
     assert!(error.contains("schema"), "{error}");
-    let error = PostgresOptions::new().open(url).await.unwrap_err();
+    let error = PostgresStore::open(url).await.unwrap_err();
     assert!(!error.to_string().contains("secret"), "{error}");
     assert!(error.to_string().contains("127.0.0.1:1/acp"), "{error}");
     let url = "postgres://a:secret@b/c?x=y";
-    let error = PostgresOptions::new().open(url).await.unwrap_err();
+    let error = PostgresStore::open(url).await.unwrap_err();
     assert!(!error.to_string().contains("secret"), "{error}");
 }
