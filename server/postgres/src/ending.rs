@@ -1,8 +1,8 @@
 //! Instances of this process that are about to end their leases.
 //!
-//! A dropped store ends its leases in a task, for a drop cannot wait. Another instance of the process
-//! for the same tables that meets one of its leases waits for that, so that a store can be closed and
-//! opened again. Other processes see the lease until the task is done.
+//! A dropped store ends its leases in a task, for a drop cannot wait. Other instances of the process
+//! with the same tables lease nothing until that is done, so that a store can be dropped and opened
+//! again. Other processes see its leases until then.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -43,14 +43,13 @@ impl Drop for Ending {
     }
 }
 
-/// Waits until no instance with these tables is ending; `false` if none was.
-pub(crate) async fn settled(tables: &str) -> bool {
+/// Waits until no instance with these tables is ending.
+///
+/// Before the owner of a session is judged: afterwards it would be too late to know whether the owner
+/// was ending then.
+pub(crate) async fn settled(tables: &str) {
     let mut ending = ENDING.subscribe();
-    if !ending.borrow_and_update().contains_key(tables) {
-        return false;
-    }
-    // Whoever waited in vain asks the database anyway.
     let ended = ending.wait_for(|ending| !ending.contains_key(tables));
+    // Whoever waited in vain asks the database anyway.
     let _ = timeout(PATIENCE, ended).await;
-    true
 }

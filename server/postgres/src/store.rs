@@ -135,11 +135,7 @@ impl PostgresStore {
         let id = session.clone();
         self.work(session, async move |inner, mut claimed| {
             inner.settle(&id, &mut claimed).await?;
-            let mut acquired = inner.acquire(&id, unused).await;
-            if inner.is_over(&acquired).await {
-                acquired = inner.acquire(&id, unused).await;
-            }
-            let acquired = acquired?;
+            let acquired = inner.acquire(&id, unused).await?;
             claimed.attempts.clear();
             Ok(acquired)
         })
@@ -150,13 +146,6 @@ impl PostgresStore {
 impl Inner {
     fn error(&self, failure: Failure) -> StoreError {
         failure.into_error(&self.database.place)
-    }
-
-    /// Returns whether a refusal may be due to an instance of this process that was dropped, and has
-    /// ended now.
-    async fn is_over<T>(&self, result: &Result<T, StoreError>) -> bool {
-        let kind = result.as_ref().err().map(StoreError::kind);
-        kind == Some(StoreErrorKind::InUse) && ending::settled(&self.database.tables()).await
     }
 
     /// Refuses a lease that was given out while all leases were lost.
@@ -175,6 +164,7 @@ impl Inner {
         session: &SessionId,
         unused: bool,
     ) -> Result<(SessionRecord, Lease), StoreError> {
+        ending::settled(&self.database.tables()).await;
         let node = self.node.key_for_lease()?;
         let acquired = lease::acquire(&self.database, session, node, unused).await;
         let acquired = acquired.map_err(|failure| self.error(failure))?;
@@ -183,6 +173,7 @@ impl Inner {
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool, StoreError> {
+        ending::settled(&self.database.tables()).await;
         let node = self.node.key_for_lease()?;
         let deleted = lease::delete(&self.database, session, node).await;
         deleted.map_err(|failure| self.error(failure))
@@ -375,11 +366,7 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let id = session.clone();
             self.work(session, async move |inner, mut claimed| {
-                let mut deleted = inner.delete(&id).await;
-                if inner.is_over(&deleted).await {
-                    deleted = inner.delete(&id).await;
-                }
-                let deleted = deleted?;
+                let deleted = inner.delete(&id).await?;
                 claimed.attempts.clear();
                 Ok(deleted)
             })

@@ -1,8 +1,10 @@
 //! The contract of stores.
 
+use acp_server::store::StoreErrorKind;
 use acp_server_postgres::{PostgresOptions, PostgresStore};
 use acp_store_tests::contract::{check, check_instances, check_reopened};
 
+use crate::proxy::{Fault, Proxy};
 use crate::server::{self, options};
 
 #[tokio::test]
@@ -57,4 +59,24 @@ async fn invalid_options_are_refused() {
     let url = "postgres://a:secret@b/c?x=y";
     let error = PostgresStore::open(url).await.unwrap_err();
     assert!(!error.to_string().contains("secret"), "{error}");
+}
+
+/// Poolers refuse parameters that a connection begins with.
+#[tokio::test]
+async fn a_pooler_is_sent_no_parameters() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let proxy = Proxy::start(server.socket()).await;
+    let parameter = "-c statement_timeout";
+    proxy.inject(parameter, Fault::CutRequest);
+    let options = options();
+    let error = options.open(&proxy.url()).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
+    proxy.inject(parameter, Fault::CutRequest);
+    options
+        .behind_pooler(true)
+        .open(&proxy.url())
+        .await
+        .unwrap();
 }

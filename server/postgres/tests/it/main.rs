@@ -11,6 +11,7 @@ mod outage;
 mod proxy;
 mod schema;
 mod server;
+mod tls;
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! PostgreSQL in a temporary folder, which ends with the process of the tests.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -11,7 +12,8 @@ use std::time::Duration;
 use acp_server_postgres::{PostgresOptions, PostgresStore};
 
 /// A shell that owns the server: it does what it reads from the pipe, and ends the server and removes
-/// its folder when the pipe ends, also after a kill of this process. `$1` is the folder of the binaries.
+/// its folder when the pipe ends, also after a kill of this process. `$1` is the folder of the binaries, `$2`
+/// the port, `$3` and `$4` certificate and key of a server with TLS.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 dir=$(mktemp -d "${TMPDIR:-/tmp}/acp-postgres.XXXXXX") || exit 1
@@ -22,15 +24,24 @@ cd "$dir" || exit 1
     exit 1
 }
 bin=$1
+port=$2
+options='-c listen_addresses='
+if [ -n "$3" ]; then
+    (umask 077 && printf '%s' "$3" >"$dir/certificate.pem" && printf '%s' "$4" >"$dir/key.pem")
+    options="-c listen_addresses=127.0.0.1 -c ssl=on -c ssl_cert_file=$dir/certificate.pem -c ssl_key_file=$dir/key.pem"
+fi
 start() {
-    "$bin/postgres" -D "$dir/data" -c listen_addresses= -c unix_socket_directories="$dir" \
+    "$bin/postgres" -D "$dir/data" -p "$port" $options -c unix_socket_directories="$dir" \
         -c fsync=off -c full_page_writes=off -c max_connections=400 -c shared_buffers=64MB \
         </dev/null >>"$dir/log" 2>&1 &
     pid=$!
     tries=0
-    until "$bin/pg_isready" -q -h "$dir"; do
+    until "$bin/pg_isready" -q -h "$dir" -p "$port"; do
         tries=$((tries + 1))
-        [ "$tries" -lt 1200 ] || { cat "$dir/log" >&2; exit 1; }
+        if [ "$tries" -ge 1200 ] || ! kill -s 0 "$pid" 2>/dev/null; then
+            cat "$dir/log" >&2
+            exit 1
+        fi
         sleep 0.05
     done
 }
@@ -63,21 +74,34 @@ struct Shell {
     answers: BufReader<ChildStdout>,
 }
 
-/// Returns the server that the tests share; `None`, with the reason on stderr, if PostgreSQL is not
-/// installed.
+/// Returns the server that the tests share; `None` if PostgreSQL is not installed.
 pub(crate) fn shared() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER.get_or_init(Server::start).as_ref()
 }
 
 impl Server {
+    /// Starts a server that has only a socket; `None` if PostgreSQL is not installed.
     pub(crate) fn start() -> Option<Self> {
-        let Some(binaries) = binaries() else {
-            let required = std::env::var_os("ACP_POSTGRES_REQUIRED").is_some();
-            assert!(!required, "no `initdb` and `postgres` found");
-            eprintln!("skipped: PostgreSQL is not installed (no `initdb` and `postgres` found)");
-            return None;
-        };
+        let server = Self::launch(&installed()?, 5432, ["", ""]);
+        Some(server.expect("PostgreSQL has not started"))
+    }
+
+    /// Starts a server with the PEM texts of certificate and key, and returns its port of 127.0.0.1.
+    pub(crate) fn start_with_tls(tls: [&str; 2]) -> Option<(Self, u16)> {
+        let binaries = installed()?;
+        // Another process may take a port that was free a moment ago.
+        let started = (0..5).find_map(|_| {
+            let free = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = free.local_addr().unwrap().port();
+            drop(free);
+            Some((Self::launch(&binaries, port, tls)?, port))
+        });
+        Some(started.expect("PostgreSQL has not started"))
+    }
+
+    /// Returns a running server; `None` if it ended. Its log is on stderr then.
+    fn launch(binaries: &Path, port: u16, tls: [&str; 2]) -> Option<Self> {
         // It refuses to run as root.
         let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
         let mut command = match is_root {
@@ -92,6 +116,8 @@ impl Server {
         let mut process = command
             .args(["-c", SCRIPT, "acp-postgres"])
             .arg(binaries)
+            .arg(port.to_string())
+            .args(tls)
             .current_dir("/")
             .process_group(0)
             .stdin(Stdio::piped())
@@ -104,7 +130,9 @@ impl Server {
             _process: process,
         };
         let folder = shell.answer();
-        assert!(!folder.is_empty(), "PostgreSQL has not started");
+        if folder.is_empty() {
+            return None;
+        }
         Some(Self {
             folder: folder.into(),
             shell: Mutex::new(shell),
@@ -210,6 +238,17 @@ pub(crate) async fn blocked(server: &Server, schema: &str) {
     };
     let waiting = tokio::time::timeout(Duration::from_secs(30), waiting).await;
     waiting.expect("no statement waits");
+}
+
+/// Returns the folder of the binaries; `None`, with the reason on stderr, if there are none.
+fn installed() -> Option<PathBuf> {
+    let binaries = binaries();
+    if binaries.is_none() {
+        let required = std::env::var_os("ACP_POSTGRES_REQUIRED").is_some();
+        assert!(!required, "no `initdb` and `postgres` found");
+        eprintln!("skipped: PostgreSQL is not installed (no `initdb` and `postgres` found)");
+    }
+    binaries
 }
 
 /// Returns the folder of the binaries of PostgreSQL, the newest that is installed.
