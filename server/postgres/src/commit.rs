@@ -58,19 +58,19 @@ pub(crate) async fn commit(
     let events = events.filter(|events| !events.is_empty());
     let attempt = attempts.current(holder.token);
     let statement = Statement::new(holder, attempt, commit, events, large.as_ref())?;
+    // Until the answer says otherwise, also if there never is one.
+    attempts.doubt(holder.token);
     let written = database.query(&statement.sql(), &statement.params()).await;
+    if !written.as_ref().is_err_and(Failure::leaves_doubt) {
+        attempts.certain();
+    }
     match written {
         Ok(rows) if !rows.is_empty() => Ok(()),
         Ok(_) => Err(refused(database, lease, holder, events).await?),
-        Err(failure) => {
-            if failure.leaves_doubt() {
-                attempts.doubt(holder.token);
-            }
-            Err(match &large {
-                Some(record) => taken(failure, record),
-                None => failure,
-            })
-        }
+        Err(failure) => Err(match &large {
+            Some(record) => taken(failure, record),
+            None => failure,
+        }),
     }
 }
 

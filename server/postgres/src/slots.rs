@@ -62,6 +62,11 @@ impl Attempts {
         self.is_in_doubt = true;
     }
 
+    /// The commit in doubt has happened, or never will.
+    pub(crate) fn certain(&mut self) {
+        self.is_in_doubt = false;
+    }
+
     /// Returns the token in doubt and a number that makes its statements void.
     pub(crate) fn next(&mut self) -> Option<(i64, i64)> {
         if !self.is_in_doubt {

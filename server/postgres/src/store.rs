@@ -11,6 +11,7 @@ use acp_server::store::{
     StoreErrorKind, StoreEvent, StoreFuture, StoreUsage,
 };
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tokio_postgres::types::Type;
 
@@ -190,6 +191,8 @@ impl Inner {
     /// Renews the leases until the store is dropped, and settles what is in doubt.
     async fn run(self: Arc<Self>, mut ended: oneshot::Receiver<Ending>) {
         let mut next = self.node.next(true);
+        // In a task of its own: it may wait for locks, and renewals must not.
+        let mut settling: Option<JoinHandle<()>> = None;
         let ending = loop {
             tokio::select! {
                 ending = &mut ended => break ending,
@@ -202,8 +205,8 @@ impl Inner {
             if let Err(error) = &renewed {
                 let seconds = self.node.age().as_secs();
                 log_repeated!(warn, %error, seconds, "leases could not be renewed");
-            } else {
-                self.settle_all().await;
+            } else if settling.as_ref().is_none_or(JoinHandle::is_finished) {
+                settling = Some(tokio::spawn(self.clone().settle_all()));
             }
             next = self.node.next(renewed.is_ok()).max(Instant::now());
         };
@@ -214,7 +217,7 @@ impl Inner {
     }
 
     /// Settles the sessions whose callers have not asked again.
-    async fn settle_all(self: &Arc<Self>) {
+    async fn settle_all(self: Arc<Self>) {
         for session in self.slots.in_doubt() {
             if let Some(mut claimed) = self.slots.claim_busy(&session).await {
                 // The next caller, or the next round, does it again.

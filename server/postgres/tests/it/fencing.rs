@@ -6,7 +6,7 @@ use acp_server::store::{SessionRecord, Store as _, StoreErrorKind};
 use acp_server_postgres::PostgresOptions;
 use tokio::time::timeout;
 
-use crate::proxy::Proxy;
+use crate::proxy::{Fault, Proxy};
 use crate::server::{self, schema_of};
 use crate::{append, last_event};
 
@@ -155,23 +155,17 @@ async fn a_commit_after_a_pause_of_the_process_is_refused() {
     lost.expect("the leases were not lost");
 }
 
-#[tokio::test]
-async fn heartbeats_keep_leases_valid() {
-    let Some(server) = server::shared() else {
-        return;
-    };
-    // Much time on a busy machine, and many renewals before the lease would end.
-    let options = server::options()
+/// Much time on a busy machine, and many renewals before the lease would end.
+fn frequent() -> PostgresOptions {
+    server::options()
         .heartbeat(Duration::from_millis(50))
         .fence(Duration::from_millis(1_800))
-        .takeover(Duration::from_millis(2_200));
-    let (first, second) = (server.open(&options).await, server.open(&options).await);
-    let lease = first
-        .create(&SessionRecord::new("s", "/work"))
-        .await
-        .unwrap();
+        .takeover(Duration::from_millis(2_200))
+}
+
+/// Waits until all nodes were renewed when their first heartbeat was not valid any more.
+async fn beyond_the_takeover(server: &server::Server, schema: &str) {
     let client = server.client().await;
-    let schema = schema_of(&options);
     let sql = format!(
         "SELECT bool_and(heartbeat > started_at + interval '2500 ms') FROM {schema}.acp_nodes"
     );
@@ -182,6 +176,53 @@ async fn heartbeats_keep_leases_valid() {
     };
     let renewed = timeout(Duration::from_secs(60), renewed).await;
     renewed.expect("no heartbeats");
+}
+
+/// A session that is in doubt for long is no reason to lose the others.
+#[tokio::test]
+async fn heartbeats_do_not_wait_for_a_session_in_doubt() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = frequent();
+    let proxy = Proxy::start(server.socket()).await;
+    let store = options.open(&proxy.url()).await.unwrap();
+    let lease = store
+        .create(&SessionRecord::new("s", "/work"))
+        .await
+        .unwrap();
+    let other = store
+        .create(&SessionRecord::new("t", "/work"))
+        .await
+        .unwrap();
+    // Nothing can be settled: the row is locked.
+    let mut client = server.client().await;
+    let lock = client.transaction().await.unwrap();
+    let sql = format!(
+        "SELECT 1 FROM {}.acp_sessions WHERE id = 's' FOR UPDATE",
+        schema_of(&options)
+    );
+    lock.batch_execute(&sql).await.unwrap();
+    proxy.inject("WITH moved", Fault::CutRequest);
+    append(&store, &lease, 1).await.unwrap_err();
+    beyond_the_takeover(server, &schema_of(&options)).await;
+    append(&store, &other, 1).await.unwrap();
+    lock.commit().await.unwrap();
+    append(&store, &lease, 1).await.unwrap();
+}
+
+#[tokio::test]
+async fn heartbeats_keep_leases_valid() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = frequent();
+    let (first, second) = (server.open(&options).await, server.open(&options).await);
+    let lease = first
+        .create(&SessionRecord::new("s", "/work"))
+        .await
+        .unwrap();
+    beyond_the_takeover(server, &schema_of(&options)).await;
     let error = second.acquire(&"s".into()).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::InUse, "{error}");
     append(&first, &lease, 1).await.unwrap();
