@@ -166,7 +166,7 @@ async fn serve(args: Serve) -> Result<(), Failure> {
 async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure> {
     let used = store::StoreUse {
         sync: args.sync_every_event,
-        address: None,
+        node: None,
     };
     let store = args.store.open(used).await?;
     let mut limits = Limits::default();

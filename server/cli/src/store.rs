@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use acp_server::store::{Durability, MemoryStore, SqliteOptions, SqliteStore, Store};
 use clap::Args;
@@ -31,8 +32,21 @@ enum StoreKind {
 pub(super) struct StoreUse<'a> {
     /// Each commit is on the disk when it completes.
     pub(super) sync: bool,
-    /// Where other nodes reach this server.
+    /// How a shared store knows this server; `None`: as one that is used for a moment.
+    pub(super) node: Option<NodeIdentity<'a>>,
+}
+
+/// How a shared store knows a server.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(dead_code, reason = "no other store is shared")
+)]
+pub(super) struct NodeIdentity<'a> {
+    /// Where other nodes reach it.
     pub(super) address: Option<&'a str>,
+    /// The time without a sign of life after which others open its sessions.
+    pub(super) takeover: Duration,
 }
 
 /// The store that forgets.
@@ -131,7 +145,7 @@ impl StoreArgs {
     /// The store's.
     pub(super) async fn open(&self, used: StoreUse<'_>) -> Result<Arc<dyn Store>, Failure> {
         match self.kind()? {
-            StoreKind::Postgres(url, schema) => postgres(&url, schema, used.address).await,
+            StoreKind::Postgres(url, schema) => postgres(&url, schema, used.node).await,
             StoreKind::Memory => Ok(Arc::new(MemoryStore::new())),
             StoreKind::Sqlite(path) => {
                 let mut options = SqliteOptions::new();
@@ -212,20 +226,30 @@ fn place_of(url: &str, schema: Option<&str>) -> String {
 async fn postgres(
     url: &str,
     schema: Option<String>,
-    address: Option<&str>,
+    node: Option<NodeIdentity<'_>>,
 ) -> Result<Arc<dyn Store>, Failure> {
     let mut options = acp_server_postgres::PostgresOptions::new();
     if let Some(schema) = schema {
         options = options.schema(schema);
     }
-    if let Some(address) = address {
-        options = options.address(address);
+    if let Some(NodeIdentity { address, takeover }) = node {
+        options = options
+            .heartbeat(takeover / 3)
+            .fence(takeover / 3 * 2)
+            .takeover(takeover);
+        if let Some(address) = address {
+            options = options.address(address);
+        }
     }
     Ok(Arc::new(options.open(url).await?))
 }
 
 #[cfg(not(feature = "postgres"))]
-async fn postgres(_: &str, _: Option<String>, _: Option<&str>) -> Result<Arc<dyn Store>, Failure> {
+async fn postgres(
+    _: &str,
+    _: Option<String>,
+    _: Option<NodeIdentity<'_>>,
+) -> Result<Arc<dyn Store>, Failure> {
     usage(
         "this command was built without the feature `postgres`; `cargo install acp-server-cli` has it",
     )

@@ -132,7 +132,7 @@ impl StartedAgent {
         let server = args.questions.apply(server, Policies::default(), None)?;
         let used = StoreUse {
             sync: false,
-            address: args.node.node_address.as_deref(),
+            node: Some(args.node.identity()),
         };
         let server = server.store(self.store.open(used).await?).limits(limits);
         Ok(server.initial_settings(self.settings.clone()).build())

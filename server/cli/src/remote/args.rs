@@ -13,8 +13,8 @@ use super::super::questions::QuestionArgs;
 use super::super::settings::SettingsArgs;
 use super::super::store::StoreArgs;
 use super::super::tokens::TokensFile;
-use super::node::NodeArgs;
 use super::hooks::NamedHook;
+use super::node::NodeArgs;
 
 /// What `acp-server serve --help` explains besides the options.
 const ABOUT_SERVE: &str = r#"On loopback without a token, one is made. It is in a file beside the discovery

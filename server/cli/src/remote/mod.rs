@@ -2,8 +2,8 @@
 
 mod agents;
 pub(super) mod args;
-mod node;
 mod hooks;
+mod node;
 pub(super) mod secrets;
 mod serve;
 mod servers;

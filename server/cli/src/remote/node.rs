@@ -9,12 +9,9 @@ use clap::Args;
 use tokio::net::TcpListener;
 
 use super::super::Failure;
-use super::super::store::StoreArgs;
+use super::super::store::{NodeIdentity, StoreArgs};
 use super::super::usage::usage;
 use super::secrets;
-
-/// The time after which the sessions of a dead node can be opened elsewhere: the default of the store.
-const TAKEOVER: Duration = Duration::from_secs(30);
 
 /// Other servers with the same store, at which every session can be used, too.
 #[derive(Debug, Args)]
@@ -30,9 +27,21 @@ pub struct NodeArgs {
     /// the environment
     #[arg(long, value_name = "FILE", requires = "node_address")]
     pub node_secret_file: Option<PathBuf>,
+    /// Seconds without a sign of life after which other servers open the sessions of this one. It gives one
+    /// every third of them, and ends its turns by itself after two thirds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(3..=3600))]
+    pub node_takeover: u64,
 }
 
 impl NodeArgs {
+    /// Returns how the store knows this server.
+    pub(super) fn identity(&self) -> NodeIdentity<'_> {
+        NodeIdentity {
+            address: self.node_address.as_deref(),
+            takeover: Duration::from_secs(self.node_takeover),
+        }
+    }
+
     /// Listens for other nodes; `None` for a server that is alone.
     ///
     /// # Errors
@@ -67,7 +76,7 @@ impl NodeArgs {
             }
         };
         tracing::info!("node: other servers reach this one at {address}");
-        let cluster = Cluster::new(secret.clone(), TAKEOVER)?;
+        let cluster = Cluster::new(secret.clone(), self.identity().takeover)?;
         Ok(Some((cluster, NodeEndpoint { listener, secret })))
     }
 }
