@@ -14,8 +14,8 @@ use crate::{append, last_event};
 fn short() -> PostgresOptions {
     server::options()
         .heartbeat(Duration::from_millis(100))
-        .fence(Duration::from_millis(600))
-        .takeover(Duration::from_millis(1_200))
+        .fence(Duration::from_millis(2_000))
+        .takeover(Duration::from_millis(3_000))
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn a_commit_after_a_pause_of_the_process_is_refused() {
         .unwrap();
     append(&store, &lease, 1).await.unwrap();
     // One thread: nothing else runs while it sleeps, as after SIGSTOP.
-    std::thread::sleep(Duration::from_millis(700));
+    std::thread::sleep(Duration::from_millis(2_100));
     let statements = store.statements();
     let late = append(&store, &lease, 2).await.unwrap_err();
     assert_eq!(late.kind(), StoreErrorKind::LeaseLost, "{late}");
