@@ -267,9 +267,9 @@ fn no_damage_to_a_document_makes_the_generator_panic() {
     for case in cases {
         let text = std::fs::read_to_string(case.unwrap().path().join("schema.json")).unwrap();
         let document: Value = serde_json::from_str(&text).unwrap();
-        // Each seventeenth is enough to meet every pass with every damage: the number shares no factor
+        // Each eleventh is enough to meet every pass with every damage: the number shares no factor
         // with those of values and names that take a place in turn.
-        let damaged = all_damages(&document).into_iter().step_by(17);
+        let damaged = all_damages(&document).into_iter().step_by(11);
         texts.extend(damaged.map(|damaged| damaged.to_string()));
     }
     let tried = texts.len();

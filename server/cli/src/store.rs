@@ -23,7 +23,7 @@ pub struct StoreArgs {
 enum StoreKind {
     Memory,
     Sqlite(PathBuf),
-    /// The URL, and the schema in it; `None`: the default.
+    /// The URL of a `PostgresStore`, and the schema in it; `None`: the default.
     Postgres(String, Option<String>),
 }
 

@@ -40,7 +40,7 @@ struct NodeState {
 
 /// The store as one node sees it.
 #[derive(Debug)]
-pub(crate) struct NodeStore {
+pub(crate) struct StoreOfNode {
     shared: Arc<SharedStore>,
     node: usize,
 }
@@ -58,7 +58,7 @@ impl SharedStore {
     }
 }
 
-impl NodeStore {
+impl StoreOfNode {
     fn is_valid(&self) -> bool {
         self.shared.nodes.lock().unwrap()[self.node].is_valid
     }
@@ -79,7 +79,7 @@ impl NodeStore {
     }
 }
 
-impl Store for NodeStore {
+impl Store for StoreOfNode {
     fn create<'a>(&'a self, record: &'a SessionRecord) -> StoreFuture<'a, Lease> {
         Box::pin(async move {
             let lease = self.shared.store.create(record).await?;
@@ -203,7 +203,7 @@ impl Node {
             });
             all.len() - 1
         };
-        let store = NodeStore {
+        let store = StoreOfNode {
             shared: shared.clone(),
             node: number,
         };
