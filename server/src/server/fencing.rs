@@ -38,8 +38,7 @@ impl ServerCore {
         let open = self.sessions.all();
         tracing::error!(
             sessions = open.len(),
-            "the leases of all open sessions are lost: their turns are cancelled, and their clients must \
-             connect again"
+            "the leases of all open sessions are lost: their turns are cancelled"
         );
         for session in open {
             let core = self.clone();
