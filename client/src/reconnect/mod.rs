@@ -39,7 +39,7 @@ pub trait Connector: Send + 'static {
     ///
     /// # Errors
     ///
-    /// Another attempt may succeed if the error [is temporary](Error::is_temporary).
+    /// Another attempt may succeed if the error is temporary.
     fn open(
         &mut self,
     ) -> impl Future<Output = Result<(Self::Sender, Self::Receiver), Error>> + Send;
