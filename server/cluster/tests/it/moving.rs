@@ -9,7 +9,7 @@ use crate::shared::{Node, SharedStore};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_goes_on_where_its_client_is_when_its_node_dies() {
     let shared = Arc::<SharedStore>::default();
-    let (first, second) = (Node::start(&shared).await, Node::start(&shared).await);
+    let (mut first, second) = (Node::start(&shared).await, Node::start(&shared).await);
     let here = first.client().await;
     let session = here.new_session("/work").await.unwrap();
     session
@@ -32,7 +32,7 @@ async fn a_session_goes_on_where_its_client_is_when_its_node_dies() {
         .await
         .unwrap();
 
-    first.kill();
+    first.kill().await;
     let outcome = other
         .prompt("after")
         .await
@@ -52,7 +52,7 @@ async fn a_session_goes_on_where_its_client_is_when_its_node_dies() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_whose_node_dies_is_interrupted_for_the_client_of_another() {
     let shared = Arc::<SharedStore>::default();
-    let (first, second) = (Node::start(&shared).await, Node::start(&shared).await);
+    let (mut first, second) = (Node::start(&shared).await, Node::start(&shared).await);
     let here = first.client().await;
     let session = here.new_session("/work").await.unwrap();
     session
@@ -70,7 +70,7 @@ async fn a_turn_whose_node_dies_is_interrupted_for_the_client_of_another() {
     let mut slow = other.prompt("slow").await.unwrap();
     assert!(slow.next().await.is_some());
 
-    first.kill();
+    first.kill().await;
     // It ends; whether as cancelled or with an error is the server's word for an interrupted turn.
     let ended = slow.finish().await;
     assert!(

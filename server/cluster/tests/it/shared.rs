@@ -1,6 +1,7 @@
 //! Nodes in one process, over a store that knows which of them has a session.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,9 +16,11 @@ use acp_server::store::{
 };
 use acp_server_cluster::Cluster;
 use acp_server_remote::{AccessControl, Hosts, NodeEndpoint, ServeSettings, Token, Tokens, serve};
-use tokio::net::TcpListener;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
 
 const MASTER: &str = "a-token-of-all-clients";
 const SECRET: &str = "a-secret-of-all-nodes";
@@ -35,6 +38,8 @@ struct NodeState {
     address: String,
     /// Its leases are valid.
     is_valid: bool,
+    /// It has been killed: what it began never ends.
+    is_dead: bool,
     lost: Arc<Notify>,
 }
 
@@ -53,14 +58,14 @@ impl SharedStore {
     }
 
     /// Ends the leases of a node.
-    pub(crate) fn expire(&self, node: usize) {
+    fn expire(&self, node: usize) {
         self.nodes.lock().unwrap()[node].is_valid = false;
     }
 }
 
 impl StoreOfNode {
-    fn is_valid(&self) -> bool {
-        self.shared.nodes.lock().unwrap()[self.node].is_valid
+    fn state(&self) -> NodeState {
+        self.shared.nodes.lock().unwrap()[self.node].clone()
     }
 
     fn own(&self, session: &SessionId) {
@@ -119,7 +124,11 @@ impl Store for StoreOfNode {
 
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreFuture<'a, ()> {
         Box::pin(async move {
-            match self.is_valid() {
+            let state = self.state();
+            if state.is_dead {
+                std::future::pending::<()>().await;
+            }
+            match state.is_valid {
                 true => self.shared.store.commit(lease, commit).await,
                 false => Err(StoreError::lost_lease(&lease.session)),
             }
@@ -180,29 +189,70 @@ impl Store for StoreOfNode {
     }
 }
 
+/// The way of the other nodes to one, which can be cut.
+struct Wire {
+    task: JoinHandle<()>,
+    cut: CancellationToken,
+}
+
+impl Wire {
+    fn new(listener: TcpListener, to: SocketAddr) -> Self {
+        let cut = CancellationToken::new();
+        let is_cut = cut.clone();
+        let task = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            loop {
+                tokio::select! {
+                    () = is_cut.cancelled() => break,
+                    accepted = listener.accept() => {
+                        let (mut near, _) = accepted.unwrap();
+                        connections.spawn(async move {
+                            let mut far = TcpStream::connect(to).await.unwrap();
+                            // Either side may be gone.
+                            let _ = copy_bidirectional(&mut near, &mut far).await;
+                        });
+                    }
+                }
+            }
+            connections.shutdown().await;
+        });
+        Self { task, cut }
+    }
+
+    /// Cuts it: nothing passes any more when this completes.
+    async fn cut(&mut self) {
+        self.cut.cancel();
+        (&mut self.task).await.unwrap();
+    }
+}
+
 /// A node that serves clients.
 pub(crate) struct Node {
     shared: Arc<SharedStore>,
     number: usize,
     address: String,
+    wire: Wire,
     serving: JoinHandle<()>,
-    stop: tokio_util::sync::CancellationToken,
+    stop: CancellationToken,
 }
 
 impl Node {
     pub(crate) async fn start(shared: &Arc<SharedStore>) -> Self {
         let clients = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let nodes = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let wire = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = clients.local_addr().unwrap().to_string();
         let number = {
             let mut all = shared.nodes.lock().unwrap();
             all.push(NodeState {
-                address: format!("http://{}", nodes.local_addr().unwrap()),
+                address: format!("http://{}", wire.local_addr().unwrap()),
                 is_valid: true,
+                is_dead: false,
                 lost: Arc::default(),
             });
             all.len() - 1
         };
+        let wire = Wire::new(wire, nodes.local_addr().unwrap());
         let store = StoreOfNode {
             shared: shared.clone(),
             node: number,
@@ -224,6 +274,7 @@ impl Node {
             shared: shared.clone(),
             number,
             address,
+            wire,
             serving,
             stop,
         }
@@ -251,9 +302,10 @@ impl Node {
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
-    /// Dies: its connections are cut, and nothing that it does reaches the store. Its leases go on until
-    /// [`expire`](SharedStore::expire).
-    pub(crate) fn kill(&self) {
+    /// Dies: it answers nothing more, its connections are cut, and its leases end.
+    pub(crate) async fn kill(&mut self) {
+        self.wire.cut().await;
+        self.shared.nodes.lock().unwrap()[self.number].is_dead = true;
         self.serving.abort();
         self.shared.expire(self.number);
     }
