@@ -178,6 +178,10 @@ async def scenes(bin, folder, nodes, port):
         code, output = await run(bin, folder, node.url(), "--resume", session, said)
         check(code == 0 and said in output, f"a turn of the same session at node {node.number}", output)
 
+    environment = {**os.environ, "ACP_STORE": nodes[0].database.url()}
+    listed = subprocess.run([bin / "acp-server", "nodes"], env=environment, capture_output=True, text=True).stdout
+    check(all(node.address in listed for node in nodes) and listed.count(" alive ") == NODES, "all nodes are listed", listed)
+
     # Killed in the middle of a turn that a client of another node has begun.
     turn = asyncio.create_task(run(bin, folder, nodes[1].url(), "--resume", session, "slow"))
     await asyncio.sleep(1.5)

@@ -70,6 +70,8 @@ pub enum Command {
     Status,
     /// Stops servers of this user
     Stop(super::remote::args::Stop),
+    /// Lists the servers that share a database, and how many sessions each has open
+    Nodes(StoreArgs),
     /// Sends a prompt to a server, and writes the answer
     Prompt(Box<super::prompt::Prompt>),
 }

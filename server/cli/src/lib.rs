@@ -10,6 +10,7 @@ mod export;
 mod hosted;
 mod keep;
 mod log;
+mod nodes;
 mod prompt;
 mod questions;
 mod remote;
@@ -101,6 +102,7 @@ async fn run(args: Args, log: Option<&Log>) -> Result<(), Failure> {
         Some(Command::Tokens(args)) => tokens::manage(args, &mut std::io::stdout().lock()),
         Some(Command::Status) => remote::status(),
         Some(Command::Stop(args)) => remote::stop(args).await,
+        Some(Command::Nodes(store)) => nodes::list(&store, &mut std::io::stdout().lock()).await,
         Some(Command::Prompt(args)) => prompt::prompt(*args).await,
         Some(Command::Sessions(sessions)) => manage(sessions).await,
     }

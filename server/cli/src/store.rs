@@ -160,6 +160,21 @@ impl StoreArgs {
         }
     }
 
+    /// Opens a store that servers share; `None` for another one.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    #[cfg(feature = "postgres")]
+    pub(super) async fn open_shared(
+        &self,
+    ) -> Result<Option<acp_server_postgres::PostgresStore>, Failure> {
+        match self.kind()? {
+            StoreKind::Postgres(url, schema) => Ok(Some(open_postgres(&url, schema, None).await?)),
+            StoreKind::Memory | StoreKind::Sqlite(_) => Ok(None),
+        }
+    }
+
     /// Returns where the store is, for people.
     ///
     /// # Errors
@@ -228,6 +243,15 @@ async fn postgres(
     schema: Option<String>,
     node: Option<NodeIdentity<'_>>,
 ) -> Result<Arc<dyn Store>, Failure> {
+    Ok(Arc::new(open_postgres(url, schema, node).await?))
+}
+
+#[cfg(feature = "postgres")]
+async fn open_postgres(
+    url: &str,
+    schema: Option<String>,
+    node: Option<NodeIdentity<'_>>,
+) -> Result<acp_server_postgres::PostgresStore, Failure> {
     let mut options = acp_server_postgres::PostgresOptions::new();
     if let Some(schema) = schema {
         options = options.schema(schema);
@@ -241,7 +265,7 @@ async fn postgres(
             options = options.address(address);
         }
     }
-    Ok(Arc::new(options.open(url).await?))
+    Ok(options.open(url).await?)
 }
 
 #[cfg(not(feature = "postgres"))]

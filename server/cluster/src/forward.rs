@@ -1,7 +1,7 @@
 //! Requests of the REST interface for sessions that other nodes have.
 
 use acp_sdk::v1::SessionId;
-use acp_server::Server;
+use acp_server::{Server, log_repeated};
 use acp_server_remote::internal::{NODE_CALLER, NodeCaller};
 use axum::body::Body;
 use axum::extract::Request;
@@ -52,7 +52,7 @@ pub(crate) async fn forward(
     match sent.await {
         Ok(answer) => Ok(response(answer)),
         Err(error) => {
-            tracing::warn!(%session, address, %error, "a node does not answer");
+            log_repeated!(warn, %session, address, %error, "a node does not answer");
             let text = format!(
                 r#"{{"error":"node_unreachable","message":"the node with the session does not answer. The session is opened on another node if that does not change; try again in {RETRY_AFTER} s"}}"#
             );

@@ -107,6 +107,10 @@ impl Relay {
                 "a client must connect again: its session is on no node that can be reached"
             );
         }
+        // What the client has sent before its end, such as a cancellation, reaches the other nodes.
+        for upstream in self.upstreams.into_values() {
+            upstream.close();
+        }
         // The client may be gone.
         let _ = poll_fn(|cx| self.client.as_mut().poll_close(cx)).await;
     }

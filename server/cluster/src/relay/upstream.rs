@@ -5,6 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use acp_client::ConnectionState;
 use acp_client::internal::{Bridge, Envelope};
@@ -23,6 +24,9 @@ use crate::place::{self, Place};
 
 /// Bytes of messages that wait for the session's node before the client is not read.
 const HELD_BYTES: usize = 256 << 10;
+
+/// Time limit for a node to take what its client has sent at last.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
 /// The id of a request of this layer, as JSON: the first ones of each connection.
 const FIRST: &str = "\"node-first\"";
@@ -54,7 +58,7 @@ struct Open {
     /// Whether one of these is not answered.
     is_asking: bool,
     has_begun: bool,
-    _bridge: Bridge,
+    bridge: Bridge,
 }
 
 enum Opened {
@@ -151,6 +155,20 @@ impl Upstream {
         Ok(())
     }
 
+    /// Ends the connection after what it has taken was sent.
+    pub(super) fn close(self) {
+        if let State::Open(Open {
+            channel, bridge, ..
+        }) = self.state
+        {
+            drop(channel);
+            tokio::spawn(async move {
+                // A node that takes nothing is not waited for.
+                let _ = tokio::time::timeout(CLOSE_LIMIT, bridge.closed()).await;
+            });
+        }
+    }
+
     /// Returns what the node has sent, or what has become of the connection.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, first: &First) -> Poll<Polled> {
         if let State::Opening(opening) = &mut self.state {
@@ -169,7 +187,7 @@ impl Upstream {
                         first: first.collect(),
                         is_asking: false,
                         has_begun: false,
-                        _bridge: bridge,
+                        bridge,
                     });
                 }
             }
