@@ -44,7 +44,6 @@ pub(crate) struct Settings {
     node_secret: acp_server_remote::Token,
     /// How long a session is looked for.
     takeover_limit: Duration,
-    retry_wait: Duration,
     http: reqwest::Client,
 }
 
@@ -60,7 +59,6 @@ impl Cluster {
             secret: Token::new(secret.secret())?,
             node_secret: secret,
             takeover_limit: takeover.saturating_add(Duration::from_secs(15)),
-            retry_wait: Duration::from_millis(250),
             http: http_client(|http| http.connect_timeout(CONNECT_LIMIT))?,
         })))
     }

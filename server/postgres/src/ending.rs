@@ -50,6 +50,6 @@ impl Drop for Ending {
 pub(crate) async fn settled(tables: &str) {
     let mut ending = ENDING.subscribe();
     let ended = ending.wait_for(|ending| !ending.contains_key(tables));
-    // Whoever waited in vain asks the database anyway.
+    // After the time limit the caller asks the database anyway.
     let _ = timeout(PATIENCE, ended).await;
 }

@@ -25,6 +25,9 @@ use crate::place::{self, Place};
 /// Bytes of messages that wait for the session's node before the client is not read.
 const HELD_BYTES: usize = 256 << 10;
 
+/// The wait before a session whose node cannot be reached is looked for again.
+const RETRY_WAIT: Duration = Duration::from_millis(250);
+
 /// Time limit for a node to take what its client has sent at last.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
@@ -256,7 +259,7 @@ async fn open(settings: Arc<Settings>, joined: Joined, session: SessionId) -> Op
                 "session {session} is on a node that cannot be reached: {error}. Try again later"
             ));
         }
-        tokio::time::sleep(settings.retry_wait).await;
+        tokio::time::sleep(RETRY_WAIT).await;
         if place::find(&joined.server, &session).await == Place::Here {
             return Opened::Here;
         }
