@@ -51,6 +51,10 @@ pub enum Kind {
 impl<'a> Envelope<'a> {
     /// Parses a message; all members are `None` if it is invalid.
     pub fn read(message: &'a [u8]) -> Self {
+        // An array would be read as the values of the members, in order.
+        if message.trim_ascii_start().first() != Some(&b'{') {
+            return Self::default();
+        }
         serde_json::from_slice(message).unwrap_or_default()
     }
 
@@ -198,6 +202,8 @@ mod tests {
         for text in [
             "",
             "[]",
+            "[1]",
+            r#"[{"id":1,"method":"x"},1,"x"]"#,
             "7",
             "{}",
             "{\"id\"",

@@ -16,6 +16,7 @@ mod peek;
 mod socket;
 #[cfg(feature = "stdio")]
 mod stdio;
+mod stream;
 #[cfg(all(feature = "sockets", unix))]
 mod unix;
 

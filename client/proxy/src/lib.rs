@@ -1,0 +1,25 @@
+//! Proxies between clients and agents of the [Agent Client Protocol](https://agentclientprotocol.com), and
+//! the conductor that runs chains of them.
+//!
+//! A [`Proxy`] stands between a client and an agent, and changes what passes: a team's tools, rules,
+//! context, or an audit, for agents that somebody else has written.
+
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, reason = "a test that cannot go on fails")
+)]
+
+mod hook;
+mod merge;
+mod message;
+mod next;
+mod outbox;
+mod proxy;
+mod relay;
+mod shared;
+mod side;
+
+pub use crate::next::{Endpoint, Forward, Next, RawForward, RawNext};
+pub use crate::proxy::Proxy;
+pub use crate::relay::End;
+pub use crate::side::Side;

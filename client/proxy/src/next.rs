@@ -1,0 +1,416 @@
+//! What a hook passes a message on with.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use acp_sdk::json;
+use acp_sdk::service::{Method, Notification, Params};
+use acp_sdk::{HandlerError, HandlerResult};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::hook::{Hook, HookFunction};
+use crate::merge;
+use crate::message;
+use crate::shared::{Gate, RawResult, Shared};
+use crate::side::Side;
+
+/// A message on its way through the hooks of a proxy.
+#[derive(Clone)]
+pub(crate) struct Passage {
+    pub(crate) shared: Arc<Shared>,
+    /// The hooks for the message, in order.
+    pub(crate) hooks: Arc<[Arc<Hook>]>,
+    /// The first one that has not had it.
+    pub(crate) at: usize,
+    pub(crate) method: Arc<str>,
+    pub(crate) from: Side,
+    pub(crate) gate: Arc<Gate>,
+}
+
+impl Passage {
+    /// Gives a request to the next hook, or sends it.
+    pub(crate) fn request(
+        mut self,
+        params: Option<Box<RawValue>>,
+    ) -> BoxFuture<'static, RawResult> {
+        let Some(hook) = self.hooks.get(self.at).cloned() else {
+            return Box::pin(async move {
+                let to = self.from.other();
+                let call = self
+                    .shared
+                    .call(to, &self.gate, &self.method, params.as_deref());
+                call.await
+            });
+        };
+        self.at += 1;
+        let method = self.method.clone();
+        Box::pin(async move {
+            let handling = async {
+                hook.function
+                    .request(RawNext { passage: self }, params)
+                    .await
+            };
+            let handled = AssertUnwindSafe(handling).catch_unwind().await;
+            handled.unwrap_or_else(|_| Err(hook.panicked(&method)))
+        })
+    }
+
+    /// Gives a notification to the next hook, or sends it.
+    pub(crate) fn notification(
+        mut self,
+        params: Option<Box<RawValue>>,
+    ) -> BoxFuture<'static, HandlerResult<()>> {
+        let Some(hook) = self.hooks.get(self.at).cloned() else {
+            return Box::pin(async move {
+                let message = || message::call(None, &self.method, params.as_deref());
+                let to = self.from.other();
+                self.shared.send(to, &self.gate, message).await
+            });
+        };
+        self.at += 1;
+        let method = self.method.clone();
+        Box::pin(async move {
+            let forward = RawForward { passage: self };
+            let handling = async { hook.function.notification(forward, params).await };
+            let handled = AssertUnwindSafe(handling).catch_unwind().await;
+            handled.unwrap_or_else(|_| Err(hook.panicked(&method)))
+        })
+    }
+
+    fn endpoint(&self, side: Side) -> Endpoint {
+        Endpoint {
+            shared: self.shared.clone(),
+            gate: self.gate.clone(),
+            side,
+        }
+    }
+}
+
+/// Passes a request on whose types the hook does not need.
+pub struct RawNext {
+    passage: Passage,
+}
+
+impl RawNext {
+    /// Returns the method.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        &self.passage.method
+    }
+
+    /// Returns the side that has sent the request.
+    #[must_use]
+    pub fn from(&self) -> Side {
+        self.passage.from
+    }
+
+    /// Sends the request to the other side, or to the next hook, and returns the result.
+    ///
+    /// # Errors
+    ///
+    /// The error that the other side answers with; `-32800` after a cancellation; `-32603` if the other
+    /// side has ended.
+    pub async fn call(self, params: Option<Box<RawValue>>) -> HandlerResult<Box<RawValue>> {
+        self.passage.request(params).await
+    }
+
+    /// Returns the caller of the client.
+    #[must_use]
+    pub fn client(&self) -> Endpoint {
+        self.passage.endpoint(Side::Client)
+    }
+
+    /// Returns the caller of the agent.
+    #[must_use]
+    pub fn agent(&self) -> Endpoint {
+        self.passage.endpoint(Side::Agent)
+    }
+
+    /// Waits until the request is cancelled.
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
+        let gate = self.passage.gate.clone();
+        async move { gate.cancelled.cancelled().await }
+    }
+}
+
+/// Passes a notification on whose types the hook does not need.
+pub struct RawForward {
+    passage: Passage,
+}
+
+impl RawForward {
+    /// Returns the method.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        &self.passage.method
+    }
+
+    /// Returns the side that has sent the notification.
+    #[must_use]
+    pub fn from(&self) -> Side {
+        self.passage.from
+    }
+
+    /// Sends the notification to the other side, or to the next hook. A notification that is not sent is
+    /// dropped.
+    ///
+    /// # Errors
+    ///
+    /// `-32603` if the other side has ended.
+    pub async fn send(self, params: Option<Box<RawValue>>) -> HandlerResult<()> {
+        self.passage.notification(params).await
+    }
+
+    /// Returns the caller of the client.
+    #[must_use]
+    pub fn client(&self) -> Endpoint {
+        self.passage.endpoint(Side::Client)
+    }
+
+    /// Returns the caller of the agent.
+    #[must_use]
+    pub fn agent(&self) -> Endpoint {
+        self.passage.endpoint(Side::Agent)
+    }
+}
+
+/// The answers of the other side, by which a hook's result is completed.
+type LastAnswer = Arc<Mutex<Option<Box<RawValue>>>>;
+
+/// Passes a request of method `M` on.
+pub struct Next<M> {
+    raw: RawNext,
+    original: Option<Box<RawValue>>,
+    answer: LastAnswer,
+    method: PhantomData<fn() -> M>,
+}
+
+impl<M: Method> Next<M> {
+    /// Sends the request to the other side, or to the next hook, and returns the result.
+    ///
+    /// Members that the types do not know are those of the original request.
+    ///
+    /// # Errors
+    ///
+    /// As [`RawNext::call`].
+    pub async fn call(self, params: M::Params) -> HandlerResult<M::Result> {
+        let original = self.original;
+        let params = merge::completed::<M::Params>(original.as_deref(), &params)?;
+        Self::send(self.raw, Some(params), &self.answer).await
+    }
+
+    /// Sends the request unchanged, and returns the result.
+    ///
+    /// # Errors
+    ///
+    /// As [`RawNext::call`].
+    pub async fn pass(self) -> HandlerResult<M::Result> {
+        Self::send(self.raw, self.original, &self.answer).await
+    }
+
+    /// Returns the caller of the client.
+    #[must_use]
+    pub fn client(&self) -> Endpoint {
+        self.raw.client()
+    }
+
+    /// Returns the caller of the agent.
+    #[must_use]
+    pub fn agent(&self) -> Endpoint {
+        self.raw.agent()
+    }
+
+    /// Waits until the request is cancelled.
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<M> {
+        self.raw.cancelled()
+    }
+
+    async fn send(
+        raw: RawNext,
+        params: Option<Box<RawValue>>,
+        answer: &LastAnswer,
+    ) -> HandlerResult<M::Result> {
+        let method = raw.passage.method.clone();
+        let result = raw.call(params).await?;
+        let decoded = json::from_str(result.get()).map_err(|error| {
+            HandlerError::internal(format!("the answer to {method} is invalid: {error}"))
+        })?;
+        *answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        Ok(decoded)
+    }
+}
+
+/// Passes a notification `N` on.
+pub struct Forward<N> {
+    raw: RawForward,
+    original: Option<Box<RawValue>>,
+    notification: PhantomData<fn() -> N>,
+}
+
+impl<N: Notification> Forward<N> {
+    /// Sends the notification to the other side, or to the next hook. Members that the types do not know
+    /// are those of the original. A notification that is not sent is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As [`RawForward::send`].
+    pub async fn send(self, params: N::Params) -> HandlerResult<()> {
+        let params = merge::completed::<N::Params>(self.original.as_deref(), &params)?;
+        self.raw.send(Some(params)).await
+    }
+
+    /// Sends the notification unchanged.
+    ///
+    /// # Errors
+    ///
+    /// As [`RawForward::send`].
+    pub async fn pass(self) -> HandlerResult<()> {
+        self.raw.send(self.original).await
+    }
+
+    /// Returns the caller of the client.
+    #[must_use]
+    pub fn client(&self) -> Endpoint {
+        self.raw.client()
+    }
+
+    /// Returns the caller of the agent.
+    #[must_use]
+    pub fn agent(&self) -> Endpoint {
+        self.raw.agent()
+    }
+}
+
+/// Calls one side in the name of the proxy.
+///
+/// With its first call, or with passing its message on, a hook stops holding back what its session sends
+/// after the message.
+#[derive(Clone)]
+pub struct Endpoint {
+    shared: Arc<Shared>,
+    gate: Arc<Gate>,
+    side: Side,
+}
+
+impl Endpoint {
+    /// Sends a request, and returns the result. Dropped, it cancels the request.
+    ///
+    /// # Errors
+    ///
+    /// The error that the peer answers with; `-32603` if it has ended, or its result is invalid.
+    pub async fn call<M: Method>(&self, params: &M::Params) -> HandlerResult<M::Result> {
+        let params = encoded(params)?;
+        let result = self.call_raw(M::NAME, Some(&params)).await?;
+        json::from_str(result.get()).map_err(|error| {
+            HandlerError::internal(format!("the answer to {} is invalid: {error}", M::NAME))
+        })
+    }
+
+    /// Sends a request of any method.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call).
+    pub async fn call_raw(&self, method: &str, params: Option<&RawValue>) -> RawResult {
+        let call = self.shared.call(self.side, &self.gate, method, params);
+        call.await
+    }
+
+    /// Sends a notification.
+    ///
+    /// # Errors
+    ///
+    /// `-32603` if the peer has ended.
+    pub async fn notify<N: Notification>(&self, params: &N::Params) -> HandlerResult<()> {
+        let params = encoded(params)?;
+        let message = || message::call(None, N::NAME, Some(&params));
+        self.shared.send(self.side, &self.gate, message).await
+    }
+}
+
+/// Returns the function of a hook for the requests of one method.
+pub(crate) fn request_function<M, F, Fut>(hook: F) -> HookFunction
+where
+    M: Method + 'static,
+    F: Fn(Next<M>, M::Params) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = HandlerResult<M::Result>> + Send + 'static,
+{
+    HookFunction::Request(Box::new(move |raw, original| {
+        let params = match decoded::<M::Params>(original.as_deref()) {
+            Ok(params) => params,
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        let answer = LastAnswer::default();
+        let next = Next {
+            raw,
+            original,
+            answer: answer.clone(),
+            method: PhantomData,
+        };
+        let handling = hook(next, params);
+        Box::pin(async move {
+            let result = handling.await?;
+            let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            merge::completed::<M::Result>(answer.as_deref(), &result)
+        })
+    }))
+}
+
+/// Returns the function of a hook for one notification.
+pub(crate) fn notification_function<N, F, Fut>(hook: F) -> HookFunction
+where
+    N: Notification + 'static,
+    F: Fn(Forward<N>, N::Params) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = HandlerResult<()>> + Send + 'static,
+{
+    HookFunction::Notification(Box::new(move |raw, original| {
+        let params = match decoded::<N::Params>(original.as_deref()) {
+            Ok(params) => params,
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        let forward = Forward {
+            raw,
+            original,
+            notification: PhantomData,
+        };
+        Box::pin(hook(forward, params))
+    }))
+}
+
+fn decoded<P: Params>(params: Option<&RawValue>) -> HandlerResult<P> {
+    let text = match params.map(RawValue::get) {
+        // Methods whose params are all optional may be called without any.
+        None | Some("null") => "{}",
+        Some(text) => text,
+    };
+    json::from_str(text).map_err(|error| HandlerError::invalid_params(&error.path, error.message))
+}
+
+fn encoded(value: &impl Serialize) -> HandlerResult<Box<RawValue>> {
+    serde_json::value::to_raw_value(value)
+        .map_err(|error| HandlerError::internal(format!("cannot write the message: {error}")))
+}
+
+macro_rules! debug {
+    ($($name:ident $(<$param:ident>)? = $method:expr;)*) => {$(
+        impl$(<$param>)? fmt::Debug for $name$(<$param>)? {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let method: fn(&Self) -> &dyn fmt::Debug = $method;
+                f.debug_tuple(stringify!($name)).field(method(self)).finish()
+            }
+        }
+    )*};
+}
+
+debug! {
+    RawNext = |next| &next.passage.method;
+    RawForward = |forward| &forward.passage.method;
+    Next<M> = |next| &next.raw.passage.method;
+    Forward<N> = |forward| &forward.raw.passage.method;
+    Endpoint = |endpoint| &endpoint.side;
+}

@@ -1,0 +1,9 @@
+//! Proxies between a scripted client and a scripted agent.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod ends;
+mod hooks;
+mod order;
+mod passing;
+mod wire;
