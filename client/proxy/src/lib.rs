@@ -9,7 +9,9 @@
     allow(clippy::unwrap_used, reason = "a test that cannot go on fails")
 )]
 
+mod conductor;
 mod hook;
+mod link;
 mod merge;
 mod message;
 mod next;
@@ -18,8 +20,11 @@ mod proxy;
 mod relay;
 mod shared;
 mod side;
+mod trace;
 
+pub use crate::conductor::{Conductor, ConductorError};
 pub use crate::next::{Endpoint, Forward, Next, RawForward, RawNext};
 pub use crate::proxy::Proxy;
 pub use crate::relay::End;
 pub use crate::side::Side;
+pub use crate::trace::Trace;

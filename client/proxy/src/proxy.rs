@@ -1,12 +1,16 @@
 //! What a proxy does with messages.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_client::AgentCommand;
+use acp_sdk::limits::MAX_MESSAGE_BYTES;
 use acp_sdk::service::{Method, Notification};
-use acp_sdk::{HandlerResult, Transport};
+use acp_sdk::{HandlerResult, MessageTransport, Transport};
 use serde_json::value::RawValue;
 
+use crate::conductor::{Conductor, ConductorError};
 use crate::hook::{Hook, HookFunction, Hooks};
 use crate::next::{Forward, Next, RawForward, RawNext, notification_function, request_function};
 use crate::relay::{End, Relay};
@@ -144,12 +148,26 @@ impl Proxy {
     ///
     /// If the client ends first, the agent's input is closed, and what it still sends is passed on.
     pub async fn run(self, client: impl Into<Transport>, agent: impl Into<Transport>) -> End {
-        self.relay(client, agent).run().await
+        let ends = [client.into(), agent.into()];
+        let ends = ends.map(|transport| transport.into_messages(MAX_MESSAGE_BYTES));
+        self.relay(ends).run().await
     }
 
-    pub(crate) fn relay(self, client: impl Into<Transport>, agent: impl Into<Transport>) -> Relay {
-        let ends = [client.into(), agent.into()]
-            .map(|transport| transport.into_messages(acp_sdk::limits::MAX_MESSAGE_BYTES));
+    /// Runs on standard input and output: before a process of `agent`, or without one as a component of a
+    /// conductor, which sends `proxy/initialize`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the agent cannot be started, or standard input and output cannot be used.
+    pub async fn serve_stdio(self, agent: Option<AgentCommand>) -> Result<End, ConductorError> {
+        let conductor = Conductor::new().proxy(self);
+        match agent {
+            Some(agent) => conductor.serve_stdio(agent).await,
+            None => conductor.serve_as_proxy().await,
+        }
+    }
+
+    pub(crate) fn relay(self, ends: [Pin<Box<dyn MessageTransport>>; 2]) -> Relay {
         Relay::new(self.name, Hooks::new(self.hooks), self.hook_limit, ends)
     }
 

@@ -133,9 +133,10 @@ impl Relay {
         self
     }
 
-    /// Returns what tells that the client has ended, while the agent may still send.
-    pub(crate) fn client_ended(&self) -> CancellationToken {
-        self.client_ended.clone()
+    /// Sets what is cancelled when the client has ended, while the agent may still send.
+    pub(crate) fn client_ended(mut self, client_ended: CancellationToken) -> Self {
+        self.client_ended = client_ended;
+        self
     }
 
     pub(crate) async fn run(mut self) -> End {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod chain;
+mod component;
 mod ends;
 mod hooks;
 mod order;

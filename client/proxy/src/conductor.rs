@@ -1,0 +1,424 @@
+//! Chains of proxies in front of an agent.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acp_client::{AgentCommand, AgentProcess};
+use acp_sdk::limits::MAX_MESSAGE_BYTES;
+use acp_sdk::{MessageTransport, Transport, channel};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::link::{Joined, Link, LinkEnd, Place};
+use crate::proxy::Proxy;
+use crate::relay::{End, Explain};
+use crate::trace::Trace;
+
+/// Bytes between two parts of a chain, in each direction.
+const BETWEEN: usize = 64 << 10;
+
+/// The maximum number of proxies in a chain.
+const MOST_PROXIES: usize = 64;
+
+/// How long a program may take to answer `proxy/initialize`.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long the end of a chain waits for who has caused it.
+const CAUSE_LIMIT: Duration = Duration::from_secs(3);
+
+type Messages = Pin<Box<dyn MessageTransport>>;
+
+/// Runs a chain of proxies in front of an agent, and is one agent for the client.
+///
+/// A proxy of the chain is a [`Proxy`] in this process, or a program that speaks `proxy/initialize` and
+/// `proxy/successor`. The first one that is added is the nearest to the client.
+#[derive(Debug, Default)]
+#[must_use = "a conductor does nothing until it is run"]
+pub struct Conductor {
+    parts: Vec<Part>,
+    start_limit: Option<Duration>,
+    trace: Option<Trace>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Proxy(Proxy),
+    Program(AgentCommand),
+}
+
+impl Part {
+    fn name(&self) -> String {
+        match self {
+            Self::Proxy(proxy) => proxy.name().to_owned(),
+            Self::Program(command) => command.to_string(),
+        }
+    }
+}
+
+/// Why a chain could not be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConductorError {
+    /// A program could not be started.
+    Start(acp_client::Error),
+    /// Standard input and output cannot be used.
+    Stdio(acp_sdk::Error),
+    /// The chain has more proxies than allowed.
+    TooLong,
+}
+
+impl fmt::Display for ConductorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start(error) => error.fmt(f),
+            Self::Stdio(error) => error.fmt(f),
+            Self::TooLong => write!(f, "a chain has at most {MOST_PROXIES} proxies"),
+        }
+    }
+}
+
+impl std::error::Error for ConductorError {}
+
+impl From<acp_client::Error> for ConductorError {
+    fn from(error: acp_client::Error) -> Self {
+        Self::Start(error)
+    }
+}
+
+impl From<acp_sdk::Error> for ConductorError {
+    fn from(error: acp_sdk::Error) -> Self {
+        Self::Stdio(error)
+    }
+}
+
+impl Conductor {
+    /// Creates a chain without proxies.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a proxy that runs in this process.
+    pub fn proxy(mut self, proxy: Proxy) -> Self {
+        self.parts.push(Part::Proxy(proxy));
+        self
+    }
+
+    /// Adds a program that is a proxy.
+    pub fn program(mut self, command: AgentCommand) -> Self {
+        self.parts.push(Part::Program(command));
+        self
+    }
+
+    /// Sets how long a program may take to answer `proxy/initialize`, which includes those behind it
+    /// (default: 120 s).
+    pub fn start_limit(mut self, limit: Duration) -> Self {
+        self.start_limit = Some(limit);
+        self
+    }
+
+    /// Writes each message at each place of the chain to `trace`.
+    pub fn trace(mut self, trace: Trace) -> Self {
+        self.trace = Some(trace);
+        self
+    }
+
+    /// Runs the chain on standard input and output, until the client or a part of it has ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a program cannot be started, or standard input and output cannot be used.
+    pub async fn serve_stdio(self, agent: AgentCommand) -> Result<End, ConductorError> {
+        let client = acp_sdk::stdio()?;
+        self.run(client, agent).await
+    }
+
+    /// Runs the chain between `client` and a process of `agent`, until the client or a part of it has
+    /// ended.
+    ///
+    /// Requests that nobody answers any more are answered with an error that names the part that has ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a program cannot be started.
+    pub async fn run(
+        self,
+        client: impl Into<Transport>,
+        agent: AgentCommand,
+    ) -> Result<End, ConductorError> {
+        let name = agent.to_string();
+        let (process, streams) = start(agent)?;
+        let cause = Cause::default();
+        let explain = cause.of_agent(&process);
+        let client_ended = CancellationToken::new();
+        let agent = Successor {
+            name,
+            transport: streams,
+            explain: Some(explain),
+        };
+        let running = self.run_parts(client.into(), agent, cause, client_ended.clone());
+        let ending = async {
+            client_ended.cancelled().await;
+            process.await_end().await;
+        };
+        let (end, _) = tokio::join!(running, ending);
+        end
+    }
+
+    /// Runs the chain as a proxy of another chain, on standard input and output.
+    ///
+    /// # Errors
+    ///
+    /// As [`serve_stdio`](Self::serve_stdio).
+    pub async fn serve_as_proxy(self) -> Result<End, ConductorError> {
+        let conductor = acp_sdk::stdio()?;
+        self.run_as_proxy(conductor).await
+    }
+
+    /// Runs the chain as a proxy of another chain, whose conductor is at the other end of `conductor`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a program cannot be started.
+    pub async fn run_as_proxy(
+        self,
+        conductor: impl Into<Transport>,
+    ) -> Result<End, ConductorError> {
+        let (near, client) = channel(BETWEEN);
+        let (agent, far) = channel(BETWEEN);
+        let joined = conductor.into().into_messages(MAX_MESSAGE_BYTES);
+        let ends: [Messages; 3] = [Box::pin(near), Box::pin(far), joined];
+        let mut link = Link::new(Joined::Conductor, ends);
+        let link = tokio::spawn(async move {
+            link.run().await;
+            link.close().await;
+        });
+        let successor = Successor {
+            name: "successor".to_owned(),
+            transport: agent.into(),
+            explain: None,
+        };
+        let client_ended = CancellationToken::new();
+        let running = self.run_parts(client.into(), successor, Cause::default(), client_ended);
+        let end = running.await;
+        // The link has ended, or ends now that its sides have.
+        let _ = link.await;
+        end
+    }
+
+    /// Runs all parts, and returns how the one next to the client has ended. Cancels `client_ended` when the
+    /// client has, or a part.
+    async fn run_parts(
+        self,
+        client: Transport,
+        agent: Successor,
+        cause: Cause,
+        client_ended: CancellationToken,
+    ) -> Result<End, ConductorError> {
+        // Whatever happens, nobody waits for the client any more.
+        let _ended = client_ended.clone().drop_guard();
+        if self.parts.len() > MOST_PROXIES {
+            return Err(ConductorError::TooLong);
+        }
+        let limit = self.start_limit.unwrap_or(START_LIMIT);
+        let mut hops = Hops {
+            trace: self.trace,
+            from: "client".to_owned(),
+        };
+        let mut rest: VecDeque<_> = self.parts.into();
+        let mut client = client.into_messages(MAX_MESSAGE_BYTES);
+        // The proxy next to the client answers what the others leave open.
+        let edge = match rest.pop_front() {
+            Some(Part::Proxy(proxy)) => {
+                client = hops.at(client, proxy.name());
+                proxy
+            }
+            first => {
+                rest.extend(first);
+                rest.rotate_right(1);
+                Proxy::new("conductor")
+            }
+        };
+        let (mut nears, mut fars) = (Vec::new(), Vec::new());
+        for part in &rest {
+            let (far, near) = channel(BETWEEN);
+            fars.push(Box::pin(far) as Messages);
+            nears.push(hops.at(Box::pin(near), &part.name()));
+        }
+        let agent_end = agent.transport.into_messages(MAX_MESSAGE_BYTES);
+        fars.push(hops.before(agent_end, &agent.name));
+        // How the agent has ended is said by the part next to it.
+        let mut explains: Vec<_> = rest.iter().map(|_| cause.explain()).collect();
+        explains.push(agent.explain.unwrap_or_else(|| cause.explain()));
+
+        let mut fars = fars.into_iter().zip(explains);
+        // There is one for the edge, for the agent is behind the last part.
+        let Some((far, explain)) = fars.next() else {
+            return Err(ConductorError::TooLong);
+        };
+        let edge = edge
+            .relay([client, far])
+            .explain(explain)
+            .client_ended(client_ended);
+        let mut tasks = JoinSet::new();
+        for ((part, near), (far, explain)) in rest.into_iter().zip(nears).zip(fars) {
+            match part {
+                Part::Proxy(proxy) => {
+                    let relay = proxy.relay([near, far]).explain(explain);
+                    tasks.spawn(async move { drop(relay.run().await) });
+                }
+                Part::Program(command) => {
+                    let program = Program::start(command, limit)?;
+                    tasks.spawn(program.run([near, far], cause.clone(), explain));
+                }
+            }
+        }
+        let end = edge.run().await;
+        // The others end with it, for their sides have.
+        while tasks.join_next().await.is_some() {}
+        Ok(end)
+    }
+}
+
+/// What is behind the last proxy of a chain.
+struct Successor {
+    name: String,
+    transport: Transport,
+    /// Says how it has ended; otherwise another part does.
+    explain: Option<Explain>,
+}
+
+/// Names the places of a trace.
+struct Hops {
+    trace: Option<Trace>,
+    from: String,
+}
+
+impl Hops {
+    /// Traces the place where `to` receives.
+    fn at(&mut self, messages: Messages, to: &str) -> Messages {
+        let from = std::mem::replace(&mut self.from, to.to_owned());
+        match &self.trace {
+            Some(trace) => trace.tap(messages, to, &from),
+            None => messages,
+        }
+    }
+
+    /// Traces the place from which `to` is sent to.
+    fn before(&mut self, messages: Messages, to: &str) -> Messages {
+        let from = std::mem::replace(&mut self.from, to.to_owned());
+        match &self.trace {
+            Some(trace) => trace.tap(messages, &from, to),
+            None => messages,
+        }
+    }
+}
+
+fn start(command: AgentCommand) -> Result<(Arc<AgentProcess>, Transport), ConductorError> {
+    let mut process = command.end_with_host().spawn()?;
+    let streams = process.take_streams();
+    let transport = match streams {
+        Some((output, input)) => Transport::stream(output, input),
+        // Nobody else has taken them.
+        None => Transport::stream(tokio::io::empty(), tokio::io::sink()),
+    };
+    Ok((Arc::new(process), transport))
+}
+
+/// Who has ended a chain.
+#[derive(Clone)]
+struct Cause(watch::Sender<Option<String>>);
+
+impl Default for Cause {
+    fn default() -> Self {
+        Self(watch::Sender::new(None))
+    }
+}
+
+impl Cause {
+    /// Sets the cause; the first one counts.
+    fn set(&self, reason: &str) {
+        self.0.send_if_modified(|cause| {
+            let is_first = cause.is_none();
+            if is_first {
+                *cause = Some(reason.to_owned());
+            }
+            is_first
+        });
+    }
+
+    /// Says what another part has set.
+    fn explain(&self) -> Explain {
+        let mut cause = self.0.subscribe();
+        Box::new(move |_| {
+            Box::pin(async move {
+                let set = timeout(CAUSE_LIMIT, cause.wait_for(Option::is_some)).await;
+                let cause = set.ok().and_then(|set| set.ok()?.clone());
+                cause.unwrap_or_else(|| "the next part of the chain has ended".to_owned())
+            })
+        })
+    }
+
+    /// Says how the agent has ended.
+    fn of_agent(&self, process: &Arc<AgentProcess>) -> Explain {
+        let (cause, process) = (self.clone(), process.clone());
+        Box::new(move |_| {
+            Box::pin(async move {
+                let reason = process.explain_close().await.to_string();
+                cause.set(&reason);
+                reason
+            })
+        })
+    }
+}
+
+/// A program that is a part of a chain.
+struct Program {
+    name: String,
+    process: Arc<AgentProcess>,
+    transport: Transport,
+    limit: Duration,
+}
+
+impl Program {
+    fn start(command: AgentCommand, limit: Duration) -> Result<Self, ConductorError> {
+        let name = command.to_string();
+        let (process, transport) = start(command)?;
+        Ok(Self {
+            name,
+            process,
+            transport,
+            limit,
+        })
+    }
+
+    /// Runs until the program, or what is next to it, has ended.
+    async fn run(self, [near, far]: [Messages; 2], cause: Cause, explain_far: Explain) {
+        let (name, limit) = (self.name, self.limit);
+        let joined = self.transport.into_messages(MAX_MESSAGE_BYTES);
+        let mut link = Link::new(Joined::Component { name, limit }, [near, far, joined]);
+        let near_ended = link.near_ended();
+        let process = self.process;
+        let ending = async {
+            near_ended.cancelled().await;
+            process.await_end().await;
+        };
+        let running = async {
+            match link.run().await {
+                (LinkEnd::Ended(Place::Joined), false) => {
+                    cause.set(&process.explain_close().await.to_string());
+                }
+                (LinkEnd::Ended(Place::Far), false) => cause.set(&explain_far(None).await),
+                (LinkEnd::Unusable(reason), _) => cause.set(&reason),
+                _ => {}
+            }
+            // Now, for the others end with it, and would be taken for the cause.
+            link.close().await;
+        };
+        tokio::join!(running, ending);
+    }
+}

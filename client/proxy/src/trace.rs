@@ -1,0 +1,157 @@
+//! A page that shows the messages between the parts of a chain.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use acp_sdk::MessageTransport;
+use bytes::Bytes;
+use serde_json::json;
+
+/// Messages that wait to be written. More are counted, and left out.
+const QUEUE: usize = 1 << 10;
+
+/// Bytes of a message that are shown.
+const SHOWN: usize = 64 << 10;
+
+/// Writes messages to an HTML file, which a browser shows without a server, also while it is written.
+///
+/// The file has everything that is said, secrets too: only its owner can read it.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    entries: SyncSender<Entry>,
+    left_out: Arc<AtomicU64>,
+    start: Instant,
+}
+
+#[derive(Debug)]
+struct Entry {
+    after: Duration,
+    from: Arc<str>,
+    to: Arc<str>,
+    message: Bytes,
+}
+
+impl Trace {
+    /// Creates the file, in place of an earlier one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be created.
+    pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = options.open(path)?;
+        file.write_all(include_bytes!("trace.html"))?;
+        let (entries, queue) = sync_channel(QUEUE);
+        let left_out = Arc::new(AtomicU64::new(0));
+        let counter = left_out.clone();
+        std::thread::Builder::new()
+            .name("trace".to_owned())
+            .spawn(move || write_entries(&queue, file, &counter))?;
+        Ok(Self {
+            entries,
+            left_out,
+            start: Instant::now(),
+        })
+    }
+
+    /// Returns the transport that `this` has to `peer`, whose messages are written.
+    pub(crate) fn tap(
+        &self,
+        inner: Pin<Box<dyn MessageTransport>>,
+        this: &str,
+        peer: &str,
+    ) -> Pin<Box<dyn MessageTransport>> {
+        Box::pin(Tap {
+            inner,
+            trace: self.clone(),
+            this: this.into(),
+            peer: peer.into(),
+        })
+    }
+
+    fn add(&self, from: &Arc<str>, to: &Arc<str>, message: &Bytes) {
+        let entry = Entry {
+            after: self.start.elapsed(),
+            from: from.clone(),
+            to: to.clone(),
+            message: message.clone(),
+        };
+        if let Err(TrySendError::Full(_)) = self.entries.try_send(entry) {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn write_entries(queue: &Receiver<Entry>, mut file: File, left_out: &AtomicU64) {
+    while let Ok(entry) = queue.recv() {
+        let cut = entry.message.len().min(SHOWN);
+        let text = String::from_utf8_lossy(&entry.message[..cut]);
+        let entry = json!({
+            "after": entry.after.as_secs_f64(),
+            "from": &*entry.from,
+            "to": &*entry.to,
+            "bytes": entry.message.len(),
+            "text": text,
+            "leftOut": left_out.swap(0, Ordering::Relaxed),
+        });
+        // Nothing in a script may look like its end.
+        let script = entry.to_string().replace('<', "\\u003c");
+        if let Err(error) = writeln!(file, "<script>add({script})</script>") {
+            tracing::warn!(%error, "the trace ends here: its file cannot be written");
+            return;
+        }
+    }
+}
+
+/// A transport whose messages are written to a trace.
+struct Tap {
+    inner: Pin<Box<dyn MessageTransport>>,
+    trace: Trace,
+    this: Arc<str>,
+    peer: Arc<str>,
+}
+
+impl MessageTransport for Tap {
+    fn poll_receive(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<Option<Bytes>>> {
+        let received = self.inner.as_mut().poll_receive(cx);
+        if let Poll::Ready(Ok(Some(message))) = &received {
+            self.trace.add(&self.peer, &self.this, message);
+        }
+        received
+    }
+
+    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.inner.as_mut().poll_ready(cx)
+    }
+
+    fn start_send(mut self: Pin<&mut Self>, message: Bytes) -> io::Result<()> {
+        self.trace.add(&self.this, &self.peer, &message);
+        self.inner.as_mut().start_send(message)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.inner.as_mut().poll_flush(cx)
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.inner.as_mut().poll_close(cx)
+    }
+}
