@@ -13,6 +13,7 @@ mod answers;
 mod args;
 mod attachments;
 mod chat;
+mod conduct;
 mod connect;
 mod control;
 mod exit;
@@ -108,6 +109,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             runtime.shutdown_background();
             return code;
         }
+        Command::Conduct(args) => runtime.block_on(conduct::conduct(args)),
         Command::Doctor => runtime.block_on(until_stopped(sandbox::doctor)),
         Command::Completions { shell } => {
             let print = async |results: &mut Results| manual::completions(shell, results).await;

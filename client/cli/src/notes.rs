@@ -1,13 +1,14 @@
 //! A queue of lines for standard error, or for the conversation in a terminal.
 
 use std::fmt::Display;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use acp_client::AgentCommand;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -111,4 +112,14 @@ fn write_line(line: String, receiver: Option<&mpsc::Sender<String>>) {
     };
     // Standard error may be closed.
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Passes standard error of a program on: unchanged to a pipe or file, to a terminal without what would
+/// control it.
+pub(super) fn with_stderr(command: AgentCommand, notes: &Notes) -> AgentCommand {
+    let notes = notes.clone();
+    match io::stderr().is_terminal() {
+        true => command.on_stderr(move |line| notes.line(acp_sdk::text::printable(line))),
+        false => command.on_stderr_bytes(move |bytes| notes.bytes(bytes)),
+    }
 }

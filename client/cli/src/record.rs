@@ -4,7 +4,7 @@
 //! is shut down when the editor disconnects, and acp exits with the agent's exit code.
 
 use std::convert::Infallible;
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::args::RecordArgs;
 use super::exit::Code;
 use super::launch::Launch;
-use super::notes::Notes;
+use super::notes::{Notes, with_stderr};
 use super::stop::Stop;
 use super::task::say;
 use acp_client::{AgentProcess, Exit};
@@ -82,11 +82,7 @@ async fn begin(
         (Code::Usage, message)
     })?;
     let notes = Notes::new();
-    let passed_on = notes.clone();
-    let command = match io::stderr().is_terminal() {
-        true => command.on_stderr(move |line| passed_on.line(acp_sdk::text::printable(line))),
-        false => command.on_stderr_bytes(move |bytes| passed_on.bytes(bytes)),
-    };
+    let command = with_stderr(command, &notes);
     let process = command
         .spawn()
         .map_err(|error| (Code::of_error(&error), error.to_string()))?;

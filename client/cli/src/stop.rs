@@ -90,6 +90,11 @@ impl Stop {
         self.cancel.cancelled().await;
     }
 
+    /// Returns the token that is cancelled when the turn is to be.
+    pub(super) fn token(&self) -> CancellationToken {
+        self.cancel.clone()
+    }
+
     /// Waits until the run is to end immediately.
     pub(super) async fn ended(&self) {
         self.now.cancelled().await;

@@ -43,6 +43,7 @@ pub struct Conductor {
     parts: Vec<Part>,
     start_limit: Option<Duration>,
     trace: Option<Trace>,
+    stop: CancellationToken,
 }
 
 #[derive(Debug)]
@@ -124,6 +125,12 @@ impl Conductor {
     /// Writes each message at each place of the chain to `trace`.
     pub fn trace(mut self, trace: Trace) -> Self {
         self.trace = Some(trace);
+        self
+    }
+
+    /// Ends the chain when `stop` is cancelled, as if the client had ended.
+    pub fn stop(mut self, stop: CancellationToken) -> Self {
+        self.stop = stop;
         self
     }
 
@@ -263,7 +270,8 @@ impl Conductor {
         let edge = edge
             .relay([client, far])
             .explain(explain)
-            .client_ended(client_ended);
+            .client_ended(client_ended)
+            .stop(self.stop);
         let mut tasks = JoinSet::new();
         for ((part, near), (far, explain)) in rest.into_iter().zip(nears).zip(fars) {
             match part {

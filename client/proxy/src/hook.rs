@@ -82,6 +82,16 @@ impl Hook {
     }
 }
 
+/// Sees each message as it came.
+#[derive(Clone)]
+pub(crate) struct Observer(pub(crate) Arc<dyn Fn(Side, &[u8]) + Send + Sync>);
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
+}
+
 /// A message that hooks are looked for.
 #[derive(Clone, Copy)]
 pub(crate) struct Message<'a> {

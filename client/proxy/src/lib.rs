@@ -16,6 +16,7 @@ mod merge;
 mod message;
 mod next;
 mod outbox;
+pub mod proxies;
 mod proxy;
 mod relay;
 mod shared;

@@ -29,6 +29,8 @@ pub(crate) struct Passage {
     pub(crate) at: usize,
     pub(crate) method: Arc<str>,
     pub(crate) from: Side,
+    /// The version of the protocol, once it is known.
+    pub(crate) version: Option<u16>,
     pub(crate) gate: Arc<Gate>,
 }
 
@@ -107,6 +109,12 @@ impl RawNext {
     #[must_use]
     pub fn from(&self) -> Side {
         self.passage.from
+    }
+
+    /// Returns the version of the protocol, once client and agent have agreed.
+    #[must_use]
+    pub fn version(&self) -> Option<u16> {
+        self.passage.version
     }
 
     /// Sends the request to the other side, or to the next hook, and returns the result.

@@ -11,9 +11,10 @@ use acp_sdk::{HandlerResult, MessageTransport, Transport};
 use serde_json::value::RawValue;
 
 use crate::conductor::{Conductor, ConductorError};
-use crate::hook::{Hook, HookFunction, Hooks};
+use crate::hook::{Hook, HookFunction, Hooks, Observer};
 use crate::next::{Forward, Next, RawForward, RawNext, notification_function, request_function};
 use crate::relay::{End, Relay};
+use crate::side::Side;
 
 /// Stands between a client and an agent, and passes every message on that no hook takes, as the bytes that
 /// came.
@@ -38,6 +39,7 @@ use crate::relay::{End, Relay};
 pub struct Proxy {
     name: Arc<str>,
     hooks: Vec<Arc<Hook>>,
+    observers: Vec<Observer>,
     hook_limit: Duration,
 }
 
@@ -47,6 +49,7 @@ impl Proxy {
         Self {
             name: name.into().into(),
             hooks: Vec::new(),
+            observers: Vec::new(),
             hook_limit: Duration::from_secs(60),
         }
     }
@@ -129,9 +132,17 @@ impl Proxy {
         self.hook(None, method, HookFunction::Notification(Box::new(function)))
     }
 
+    /// Adds a function that sees each message of either side as it came, before the hooks. It must not
+    /// block.
+    pub fn observe(mut self, observer: impl Fn(Side, &[u8]) + Send + Sync + 'static) -> Self {
+        self.observers.push(Observer(Arc::new(observer)));
+        self
+    }
+
     /// Puts `other` behind this proxy, nearer to the agent.
     pub fn then(mut self, other: Self) -> Self {
         self.hooks.extend(other.hooks);
+        self.observers.extend(other.observers);
         self
     }
 
@@ -168,7 +179,8 @@ impl Proxy {
     }
 
     pub(crate) fn relay(self, ends: [Pin<Box<dyn MessageTransport>>; 2]) -> Relay {
-        Relay::new(self.name, Hooks::new(self.hooks), self.hook_limit, ends)
+        let hooks = (Hooks::new(self.hooks), self.observers);
+        Relay::new(self.name, hooks, self.hook_limit, ends)
     }
 
     fn hook(mut self, version: Option<u16>, method: Option<&str>, function: HookFunction) -> Self {

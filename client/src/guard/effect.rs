@@ -15,9 +15,12 @@ use crate::permission::{Asker, PermissionRequest};
 
 /// A request of the agent that the client serves.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Effect<'a> {
+pub enum Effect<'a> {
+    /// Reads a file.
     Read(&'a ReadTextFileRequest),
+    /// Writes a file.
     Write(&'a WriteTextFileRequest),
+    /// Starts a command.
     Run(&'a CreateTerminalRequest),
 }
 
@@ -41,7 +44,8 @@ const OPTIONS: [(&str, &str, PermissionOptionKind); 4] = [
 ];
 
 impl Effect<'_> {
-    pub(crate) fn session(&self) -> &SessionId {
+    /// Returns the session of the request.
+    pub fn session(&self) -> &SessionId {
         match self {
             Self::Read(request) => &request.session_id,
             Self::Write(request) => &request.session_id,
@@ -50,7 +54,7 @@ impl Effect<'_> {
     }
 
     /// Returns what the client is about to do, for messages.
-    pub(crate) fn what(&self) -> String {
+    pub fn what(&self) -> String {
         match self {
             Self::Read(request) => format!("reading {}", request.path),
             Self::Write(request) => format!("writing {}", request.path),
@@ -60,7 +64,7 @@ impl Effect<'_> {
 
     /// Returns the request. `old` is the present text of a file that is written, for a person who sees
     /// the change; without it the text is left out.
-    pub(crate) fn question(&self, cwd: PathBuf, old: Option<Option<String>>) -> PermissionRequest {
+    pub fn question(&self, cwd: PathBuf, old: Option<Option<String>>) -> PermissionRequest {
         let (method, title, kind) = match self {
             Self::Read(request) => (
                 "fs/read_text_file",

@@ -18,7 +18,8 @@ use acp_sdk::v1::ClientContext;
 use tokio::time::timeout;
 
 pub(crate) use self::approvals::{Approvals, Ended, Unasked};
-pub(crate) use self::effect::{ALL_CHANGES, Effect};
+pub(crate) use self::effect::ALL_CHANGES;
+pub use self::effect::Effect;
 pub use self::modes::is_mode;
 pub(crate) use self::modes::{AskFirst, never_asks};
 use crate::hooks::AnyPermissions;

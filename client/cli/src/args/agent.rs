@@ -91,7 +91,7 @@ impl AgentArgs {
     }
 
     /// Returns whether an agent was given.
-    pub(super) fn is_given(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         self.demo || self.name.is_some() || self.remote.url.is_some() || !self.command.is_empty()
     }
 

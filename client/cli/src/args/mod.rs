@@ -3,6 +3,7 @@
 mod agent;
 mod agents;
 mod chat;
+mod conduct;
 mod control;
 mod login;
 #[cfg(feature = "mcp")]
@@ -22,6 +23,7 @@ pub(super) use self::agent::RemoteArgs;
 pub(super) use self::agent::{AgentArgs, Dialect};
 pub(super) use self::agents::{AgentsArgs, AgentsCommand, InstallArgs, ListFormat};
 pub(super) use self::chat::{ChatArgs, UndoIn};
+pub(super) use self::conduct::ConductArgs;
 pub(super) use self::control::NamedArgs;
 pub(super) use self::login::LoginArgs;
 #[cfg(feature = "mcp")]
@@ -84,6 +86,12 @@ pub(super) enum Command {
     /// acp forwards its standard input and output to and from the agent, and writes a transcript.
     Record(RecordArgs),
 
+    /// Put proxies between an editor and an agent: rules, tools, context, an audit.
+    ///
+    /// acp is the agent for the editor, on standard input and output. It starts the agent and the proxies,
+    /// and passes each message through them.
+    Conduct(ConductArgs),
+
     /// Offer an agent as a tool to a host of the Model Context Protocol (MCP), on standard input and
     /// output.
     #[cfg(feature = "mcp")]
@@ -130,6 +138,7 @@ impl Args {
             Command::Login(login) => ("login", login.settle()),
             Command::Sessions(sessions) => ("sessions", sessions.command.settle()),
             Command::Record(record) => ("record", record.agent.settle_local()),
+            Command::Conduct(conduct) => ("conduct", conduct.settle()),
             #[cfg(feature = "mcp")]
             Command::Mcp(mcp) => ("mcp", mcp.settle()),
             Command::Agents(_)

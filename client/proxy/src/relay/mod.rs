@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::order::Order;
 use self::running::Finished;
-use crate::hook::{Hook, Hooks, Message};
+use crate::hook::{Hook, Hooks, Message, Observer};
 use crate::message;
 use crate::next::Passage;
 use crate::shared::{Gate, RawResult, Shared};
@@ -69,6 +69,7 @@ pub(crate) type Explain = Box<dyn FnOnce(Option<io::Error>) -> BoxFuture<'static
 pub(crate) struct Relay {
     name: Arc<str>,
     hooks: Hooks,
+    observers: Vec<Observer>,
     hook_limit: Duration,
     ends: [Pin<Box<dyn MessageTransport>>; 2],
     shared: Arc<Shared>,
@@ -88,6 +89,7 @@ pub(crate) struct Relay {
     missed: Option<Event>,
     explain: Option<Explain>,
     client_ended: CancellationToken,
+    stop: CancellationToken,
 }
 
 /// What happens to a side.
@@ -102,13 +104,14 @@ enum Event {
 impl Relay {
     pub(crate) fn new(
         name: Arc<str>,
-        hooks: Hooks,
+        (hooks, observers): (Hooks, Vec<Observer>),
         hook_limit: Duration,
         ends: [Pin<Box<dyn MessageTransport>>; 2],
     ) -> Self {
         Self {
             name,
             hooks,
+            observers,
             hook_limit,
             ends,
             shared: Shared::new(),
@@ -124,6 +127,7 @@ impl Relay {
             missed: None,
             explain: None,
             client_ended: CancellationToken::new(),
+            stop: CancellationToken::new(),
         }
     }
 
@@ -139,15 +143,29 @@ impl Relay {
         self
     }
 
+    /// Sets what ends the client's side when it is cancelled.
+    pub(crate) fn stop(mut self, stop: CancellationToken) -> Self {
+        self.stop = stop;
+        self
+    }
+
     pub(crate) async fn run(mut self) -> End {
         let mut failure = None;
+        let stop = self.stop.clone();
+        let mut has_client = true;
         let side = loop {
             let event = match self.missed.take() {
                 Some(event) => event,
-                None => poll_fn(|cx| self.poll_pass(cx)).await,
+                None => tokio::select! {
+                    biased;
+                    () = stop.cancelled(), if has_client => Event::Ended(Side::Client),
+                    event = poll_fn(|cx| self.poll_pass(cx)) => event,
+                },
             };
             match event {
                 Event::Ended(Side::Client) => {
+                    has_client = false;
+                    self.is_ended[Side::Client.index()] = true;
                     self.drain(Side::Client).await;
                     self.client_ended.cancel();
                     let agent = &mut self.ends[Side::Agent.index()];
@@ -183,7 +201,13 @@ impl Relay {
             self.shared.close(side, &reason);
         }
         self.client_ended.cancel();
-        End { side, reason }
+        match has_client {
+            true => End { side, reason },
+            false => End {
+                side: Side::Client,
+                reason: "the client has ended".to_owned(),
+            },
+        }
     }
 
     /// Passes on what a side has sent before its end.
@@ -330,6 +354,9 @@ impl Relay {
 
     /// Takes a message of a side: it is handled, or waits behind a message of its session.
     fn take(&mut self, from: Side, message: Bytes) {
+        for observer in &self.observers {
+            observer.0(from, &message);
+        }
         let envelope = Envelope::read(&message);
         let kind = envelope.kind();
         if kind == Kind::Other {
@@ -507,6 +534,7 @@ impl Relay {
             at: 0,
             method: method.into(),
             from,
+            version: self.version,
             gate,
         };
         let params = envelope.params.map(ToOwned::to_owned);

@@ -1,0 +1,42 @@
+//! Proxies that are ready for use. `acp conduct` has each by its name.
+
+mod audit;
+mod context;
+mod policy;
+mod record;
+mod redact;
+mod tools;
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+pub use self::audit::audit;
+pub use self::context::context;
+pub use self::policy::policy;
+pub use self::record::record;
+pub use self::redact::{SECRETS, redact};
+pub use self::tools::tools;
+
+/// Opens a file for lines that are added at its end, which only its owner can read.
+fn append(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Returns params, or a result, as a value; `null` without one.
+fn value(raw: Option<&RawValue>) -> Value {
+    let text = raw.map_or("null", RawValue::get);
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// Returns a value as params or a result.
+fn raw(value: &Value) -> acp_sdk::HandlerResult<Box<RawValue>> {
+    Ok(to_raw_value(value)?)
+}
