@@ -12,7 +12,7 @@
 //!
 //! Spec: <https://agentclientprotocol.com/rfds/proxy-chains>
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -85,8 +85,8 @@ pub(crate) struct Link {
     renamed: HashMap<Box<str>, Box<str>>,
     last_id: u64,
     prefix: String,
-    /// Requests from `joined` to the far side.
-    to_far: HashSet<Box<str>>,
+    /// Requests from `joined` that are not answered, and where they went.
+    asked: HashMap<Box<str>, Place>,
     /// The id of the component's `proxy/initialize`, and when it must be answered.
     initialize: Option<(Box<str>, Instant)>,
     /// Cancelled when the near side sends nothing more.
@@ -107,7 +107,7 @@ impl Link {
             renamed: HashMap::new(),
             last_id: 0,
             prefix: format!("\"successor-{:016x}-", u64::from_le_bytes(nonce)),
-            to_far: HashSet::new(),
+            asked: HashMap::new(),
             initialize: None,
             near_ended: CancellationToken::new(),
         }
@@ -243,10 +243,36 @@ impl Link {
     fn translate(&mut self, from: Place, message: Bytes) -> Option<(Place, Bytes)> {
         let envelope = Envelope::read(&message);
         match from {
+            Place::Joined => self.from_joined(&message, &envelope),
+            _ if envelope.method.is_none() => self.answer(from, &message, &envelope),
             Place::Near => Some((Place::Joined, self.from_near(&message, &envelope))),
             Place::Far => self.from_far(&message, &envelope),
-            Place::Joined => self.from_joined(&message, &envelope),
         }
+    }
+
+    /// Returns the answer of a side, or what is no message.
+    fn answer(
+        &mut self,
+        from: Place,
+        message: &Bytes,
+        envelope: &Envelope<'_>,
+    ) -> Option<(Place, Bytes)> {
+        match (envelope.id(), from, &self.joined) {
+            (Some(id), ..) if self.asked.get(id) == Some(&from) => {
+                self.asked.remove(id);
+            }
+            // For whoever gets it on `joined`, it would be an answer of the other side.
+            (Some(id), ..) => {
+                tracing::warn!(id, "dropped an answer to no request");
+                return None;
+            }
+            // An error of the agent about what it could not read is for the client.
+            (None, Place::Far, Joined::Component { .. }) => {
+                return Some((Place::Near, message.clone()));
+            }
+            (None, ..) => {}
+        }
+        Some((Place::Joined, message.clone()))
     }
 
     fn from_near(&mut self, message: &Bytes, envelope: &Envelope<'_>) -> Bytes {
@@ -260,26 +286,18 @@ impl Link {
     }
 
     fn from_far(&mut self, message: &Bytes, envelope: &Envelope<'_>) -> Option<(Place, Bytes)> {
-        let id = envelope.id();
-        let Some(method) = envelope.method.as_deref() else {
-            if let Some(id) = id {
-                self.to_far.remove(id);
-            }
-            return Some((Place::Joined, message.clone()));
-        };
+        let method = envelope.method.as_deref().unwrap_or_default();
         if let Some(cancelled) = envelope.cancelled_request() {
             let mut renamed = self.renamed.iter();
             let (own, _) = renamed.find(|(_, original)| &***original == cancelled)?;
             return Some((Place::Joined, message::cancellation(own)));
         }
-        let Some(id) = id else {
-            return Some((Place::Joined, wrapped(None, method, envelope.params)));
+        let Some(id) = envelope.id() else {
+            let null = message::id(message, envelope);
+            return Some((Place::Joined, wrapped(null, method, envelope.params)));
         };
         if self.renamed.len() >= MOST_REQUESTS {
-            let error = RpcError::new(
-                ErrorCode::INTERNAL_ERROR,
-                format!("`{method}` is refused: {MOST_REQUESTS} requests wait for an answer"),
-            );
+            let error = too_many(method);
             return Some((Place::Far, message::answer(id, Err(&error))));
         }
         self.last_id += 1;
@@ -303,30 +321,45 @@ impl Link {
                 }
                 Some((Place::Near, self.initialized(message, envelope, id)))
             }
-            (Kind::Request | Kind::Notification, Some(SUCCESSOR)) => self.unwrap(envelope),
-            (Kind::Request, Some(PROXY_INITIALIZE)) => Some((
-                Place::Near,
-                message::call(id, "initialize", envelope.params),
-            )),
+            (Kind::Request | Kind::Notification, Some(SUCCESSOR)) => self.unwrap(message, envelope),
             (Kind::Request, Some("initialize")) if matches!(self.joined, Joined::Conductor) => {
                 let error = RpcError::new(
                     ErrorCode::INVALID_REQUEST,
                     "this is a proxy and no agent: start it by a conductor, such as \
-                     `acp conduct -- PROXY -- AGENT`, which begins with `proxy/initialize`",
+                     `acp conduct PROXY -- AGENT`, which begins with `proxy/initialize`",
                 );
-                Some((
-                    Place::Joined,
-                    message::answer(id.unwrap_or("null"), Err(&error)),
-                ))
+                let answer = message::answer(id.unwrap_or("null"), Err(&error));
+                Some((Place::Joined, answer))
             }
-            (Kind::Notification, _) => match envelope.cancelled_request() {
-                Some(cancelled) if self.to_far.contains(cancelled) => {
-                    Some((Place::Far, message.clone()))
+            (Kind::Request, Some(method)) => {
+                let id = id.unwrap_or_default();
+                if !self.ask(id, Place::Near) {
+                    let error = too_many(method);
+                    return Some((Place::Joined, message::answer(id, Err(&error))));
                 }
-                _ => Some((Place::Near, message.clone())),
-            },
+                let message = match method {
+                    PROXY_INITIALIZE => message::call(Some(id), "initialize", envelope.params),
+                    _ => message.clone(),
+                };
+                Some((Place::Near, message))
+            }
+            (Kind::Notification, _) => {
+                let asked = envelope
+                    .cancelled_request()
+                    .and_then(|id| self.asked.get(id));
+                Some((*asked.unwrap_or(&Place::Near), message.clone()))
+            }
             _ => Some((Place::Near, message.clone())),
         }
+    }
+
+    /// Remembers a request from `joined`; `false` if there are too many.
+    fn ask(&mut self, id: &str, to: Place) -> bool {
+        let has_room = self.asked.len() < MOST_REQUESTS;
+        if has_room {
+            self.asked.insert(id.into(), to);
+        }
+        has_room
     }
 
     /// Returns the answer to `proxy/initialize`, and others as they are.
@@ -356,7 +389,7 @@ impl Link {
         }
     }
 
-    fn unwrap(&mut self, envelope: &Envelope<'_>) -> Option<(Place, Bytes)> {
+    fn unwrap(&mut self, message: &Bytes, envelope: &Envelope<'_>) -> Option<(Place, Bytes)> {
         #[derive(Deserialize)]
         struct Inner<'a> {
             method: String,
@@ -364,26 +397,39 @@ impl Link {
             params: Option<&'a RawValue>,
         }
         let params = envelope.params.map_or("null", RawValue::get);
-        match (serde_json::from_str::<Inner<'_>>(params), envelope.id()) {
-            (Ok(inner), id) => {
-                if let Some(id) = id {
-                    if self.to_far.len() < MOST_REQUESTS {
-                        self.to_far.insert(id.into());
-                    }
+        let inner: serde_json::Result<Inner<'_>> = serde_json::from_str(params);
+        let error = match (inner, envelope.id()) {
+            (Ok(inner), None) => {
+                let null = message::id(message, envelope);
+                return Some((Place::Far, message::call(null, &inner.method, inner.params)));
+            }
+            (Ok(inner), Some(id)) => match self.ask(id, Place::Far) {
+                true => {
+                    let call = message::call(Some(id), &inner.method, inner.params);
+                    return Some((Place::Far, call));
                 }
-                Some((Place::Far, message::call(id, &inner.method, inner.params)))
-            }
-            (Err(error), Some(id)) => {
+                false => too_many(&inner.method),
+            },
+            (Err(error), _) => {
                 let text = format!("invalid params of {SUCCESSOR}: {error}");
-                let error = RpcError::new(ErrorCode::INVALID_PARAMS, text);
-                Some((Place::Joined, message::answer(id, Err(&error))))
+                RpcError::new(ErrorCode::INVALID_PARAMS, text)
             }
-            (Err(error), None) => {
-                tracing::warn!(%error, "dropped an invalid {SUCCESSOR}");
+        };
+        match envelope.id() {
+            Some(id) => Some((Place::Joined, message::answer(id, Err(&error)))),
+            None => {
+                tracing::warn!(%error, "dropped a notification");
                 None
             }
         }
     }
+}
+
+fn too_many(method: &str) -> RpcError {
+    RpcError::new(
+        ErrorCode::INTERNAL_ERROR,
+        format!("`{method}` is refused: {MOST_REQUESTS} requests wait for an answer"),
+    )
 }
 
 /// Returns a message of the far side as one on `joined`.

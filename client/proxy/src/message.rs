@@ -1,7 +1,9 @@
 //! Messages that a proxy writes itself.
 
+use acp_client::internal::Envelope;
 use acp_sdk::RpcError;
 use bytes::Bytes;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// The notification that cancels a request.
@@ -32,6 +34,23 @@ pub(crate) fn answer(id: &str, result: Result<&RawValue, &RpcError>) -> Bytes {
         ),
     };
     format!(r#"{{"jsonrpc":"2.0","id":{id},{outcome}}}"#).into()
+}
+
+/// Returns the id of a message as JSON, also one that is `null`, which an [`Envelope`] takes for absent.
+pub(crate) fn id<'a>(message: &'a [u8], envelope: &Envelope<'a>) -> Option<&'a str> {
+    #[derive(Deserialize)]
+    struct Id<'a> {
+        #[serde(borrow, default, deserialize_with = "present")]
+        id: Option<&'a RawValue>,
+    }
+    fn present<'de, D: Deserializer<'de>>(id: D) -> Result<Option<&'de RawValue>, D::Error> {
+        Deserialize::deserialize(id).map(Some)
+    }
+    if let Some(id) = envelope.id() {
+        return Some(id);
+    }
+    let found: Id<'a> = serde_json::from_slice(message).ok()?;
+    found.id.map(RawValue::get)
 }
 
 /// Returns a message with a part of it replaced; `part` is borrowed from the message.

@@ -25,6 +25,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -397,13 +398,14 @@ impl Relay {
         if self.hooks.is_empty() || is_answer {
             return self.shared.outbox(from.other()).push(message);
         }
-        let error = RpcError::new(
-            ErrorCode::INVALID_REQUEST,
-            format!(
-                "the proxy `{}` does not pass this on: it is not a single message",
-                self.name
-            ),
-        );
+        let code = match serde_json::from_slice::<IgnoredAny>(&message) {
+            Ok(_) => ErrorCode::INVALID_REQUEST,
+            Err(_) => ErrorCode::PARSE_ERROR,
+        };
+        let name = &self.name;
+        let reason =
+            format!("the proxy `{name}` does not pass this on: it is not a single message");
+        let error = RpcError::new(code, reason);
         let answer = message::answer("null", Err(&error));
         self.shared.outbox(from).push(answer);
     }

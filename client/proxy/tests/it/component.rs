@@ -56,13 +56,12 @@ both_runtimes! {
         // A notification and a request of the successor reach the client as they are.
         component.send(r#"{"jsonrpc":"2.0","method":"proxy/successor","params":{"method":"session/update","params":{"n":1e400}}}"#).await;
         assert_eq!(component.text().await, r#"{"jsonrpc":"2.0","method":"session/update","params":{"n":1e400}}"#);
-        // It has the id that the client's prompt has, which is of the other side.
-        component.send(r#"{"jsonrpc":"2.0","id":1,"method":"proxy/successor","params":{"method":"fs/read_text_file","params":{"path":"/x"}}}"#).await;
+        component.send(r#"{"jsonrpc":"2.0","id":2,"method":"proxy/successor","params":{"method":"fs/read_text_file","params":{"path":"/x"}}}"#).await;
         let read = component.json().await;
         assert_eq!(read["method"], "fs/read_text_file");
         let id = &read["id"];
         component.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":"text"}}}}"#)).await;
-        assert_eq!(component.json().await, json!({"jsonrpc": "2.0", "id": 1, "result": {"content": "text"}}));
+        assert_eq!(component.json().await, json!({"jsonrpc": "2.0", "id": 2, "result": {"content": "text"}}));
 
         // The cancellation of the prompt is that of the request which carries it.
         component.send(r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}"#).await;
@@ -73,6 +72,16 @@ both_runtimes! {
         component.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"stopReason":"cancelled"}}}}"#)).await;
         let answer = component.json().await;
         assert_eq!((&answer["id"], &answer["result"]["stopReason"]), (&json!(1), &json!("cancelled")));
+    }
+
+    async fn answers_to_no_request_never_reach_the_other_side() {
+        let mut component = initialized().await;
+        // An answer of the client, which the conductor would take for one of the successor.
+        component.send(r#"{"jsonrpc":"2.0","id":987654,"result":{}}"#).await;
+        component.send(r#"{"jsonrpc":"2.0","id":null,"method":"_x"}"#).await;
+        let forwarded = component.json().await;
+        assert_eq!(forwarded["params"]["method"], "_x");
+        assert!(forwarded.as_object().unwrap().contains_key("id"), "{forwarded}");
     }
 
     async fn a_proxy_that_is_started_as_an_agent_says_what_it_is() {

@@ -45,10 +45,10 @@ both_runtimes! {
         let mut wired = wired(Proxy::new("prompts").on_request(hook));
         let twice = r#"{"jsonrpc":"2.0","id":5,"id":6,"method":"session/prompt","params":{}}"#;
         let without_id = r#"{"jsonrpc":"2.0","id":null,"method":"session/prompt","params":{}}"#;
-        for text in [ODD[7], ODD[8], twice, without_id] {
+        for (text, code) in [(ODD[7], -32600), (ODD[8], -32700), (twice, -32600), (without_id, -32600)] {
             wired.client.send(text).await;
             let answer = wired.client.json().await;
-            assert_eq!(answer["error"]["code"], -32600, "{text}: {answer}");
+            assert_eq!(answer["error"]["code"], code, "{text}: {answer}");
         }
         // The connection goes on.
         wired.client.send(&prompt(1, "s", "hello")).await;
