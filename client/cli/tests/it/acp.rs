@@ -102,6 +102,14 @@ impl Acp {
         self.stdout = None;
     }
 
+    /// Waits for its own end; its input stays open.
+    pub async fn exited(mut self) -> Ended {
+        let input = self.child.stdin.take();
+        let ended = self.end().await;
+        drop(input);
+        ended
+    }
+
     pub async fn end(mut self) -> Ended {
         drop(self.child.stdin.take());
         let printing = async {

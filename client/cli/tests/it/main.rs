@@ -34,6 +34,7 @@ mod agents_file;
 mod chat;
 mod chat_prompt;
 mod chat_sessions;
+mod conduct;
 mod control;
 #[cfg(feature = "dialects")]
 mod dialect;

@@ -45,6 +45,9 @@ const BATCH: usize = 64;
 /// side ends.
 const MOST_REQUESTS: usize = 10_000;
 
+/// How long answers are waited for before an agent learns that its client has ended.
+const ANSWERS: Duration = Duration::from_secs(2);
+
 /// How long the rest of a side that has ended is passed on.
 const REST: Duration = Duration::from_secs(5);
 
@@ -167,7 +170,8 @@ impl Relay {
                 Event::Ended(Side::Client) => {
                     has_client = false;
                     self.is_ended[Side::Client.index()] = true;
-                    self.drain(Side::Client).await;
+                    // It may still read the answers to what it has sent at last.
+                    self.drain(Side::Client, ANSWERS).await;
                     self.client_ended.cancel();
                     let agent = &mut self.ends[Side::Agent.index()];
                     // An agent that is gone shows when it is read.
@@ -181,13 +185,14 @@ impl Relay {
             }
         };
         self.is_ended[side.index()] = true;
-        let reason = match (side, self.explain.take(), failure) {
+        let explain = self.explain.take().filter(|_| has_client);
+        let reason = match (side, explain, failure) {
             (Side::Agent, Some(explain), failure) => explain(failure).await,
             (side, _, Some(error)) => format!("the {} has ended: {error}", side.name()),
             (side, _, None) => format!("the {} has ended", side.name()),
         };
         self.shared.close(side, &reason);
-        self.drain(side).await;
+        self.drain(side, Duration::ZERO).await;
         self.answer_all(&reason);
         // Whoever is still there reads the end.
         let rest = async {
@@ -211,31 +216,42 @@ impl Relay {
         }
     }
 
-    /// Passes on what a side has sent before its end.
-    async fn drain(&mut self, side: Side) {
-        let deadline = Instant::now() + REST;
-        let passing = poll_fn(|cx| {
-            if self.is_waiting(side) {
-                match self.poll_pass(cx) {
-                    Poll::Ready(event) => self.missed = Some(event),
-                    Poll::Pending if self.is_waiting(side) => return Poll::Pending,
-                    Poll::Pending => {}
+    /// Passes on what a side has sent before its end, and waits for the answers to it for a limited time.
+    async fn drain(&mut self, side: Side, for_answers: Duration) {
+        let now = Instant::now();
+        for (deadline, with_answers) in [(now + for_answers, true), (now + REST, false)] {
+            let passing = poll_fn(|cx| {
+                if self.missed.is_none() && self.is_waiting(side, with_answers) {
+                    match self.poll_pass(cx) {
+                        Poll::Ready(event) => self.missed = Some(event),
+                        Poll::Pending if self.is_waiting(side, with_answers) => {
+                            return Poll::Pending;
+                        }
+                        Poll::Pending => {}
+                    }
                 }
+                Poll::Ready(())
+            });
+            tokio::select! {
+                biased;
+                () = passing => {}
+                () = sleep_until(deadline) => {}
             }
-            Poll::Ready(())
-        });
-        tokio::select! {
-            () = passing => {}
-            () = sleep_until(deadline) => {}
         }
     }
 
-    fn is_waiting(&self, from: Side) -> bool {
-        let is_sent = self.shared.outbox(from.other()).is_empty();
+    fn is_waiting(&self, from: Side, with_answers: bool) -> bool {
+        let requests = (&self.passed[from.index()], &self.hooked[from.index()]);
+        let is_unanswered = !requests.0.is_empty() || !requests.1.is_empty();
         !self.order[from.index()].is_empty()
-            || !is_sent
-            || self.has_unflushed[from.other().index()]
+            || !self.is_sent(from.other())
             || (from == Side::Agent && !self.running.is_empty())
+            || (with_answers && (is_unanswered || !self.is_sent(from)))
+    }
+
+    /// Returns whether a side has been sent all there is for it.
+    fn is_sent(&self, to: Side) -> bool {
+        self.shared.outbox(to).is_empty() && !self.has_unflushed[to.index()]
     }
 
     /// Answers what nobody answers any more.

@@ -34,8 +34,8 @@ both_runtimes! {
             wired.client.send(&prompt(1, "s", "hello")).await;
             wired.client.close().await;
             let id = wired.agent.json().await["id"].clone();
-            assert_eq!(wired.agent.next().await, None);
             wired.agent.send(&crate::wire::end_turn(&id)).await;
+            assert_eq!(wired.agent.next().await, None);
             drop(wired.agent);
             assert_eq!(wired.client.json().await["result"]["stopReason"], "end_turn");
             assert_eq!(wired.client.next().await, None);

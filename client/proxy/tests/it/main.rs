@@ -8,4 +8,5 @@ mod ends;
 mod hooks;
 mod order;
 mod passing;
+mod proxies;
 mod wire;

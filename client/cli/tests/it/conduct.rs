@@ -1,0 +1,116 @@
+//! `acp conduct`.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::acp::Acp;
+use super::agents::Home;
+
+const QUESTION: &str = r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"AKIAABCDEFGHIJKLMNOP"}]}}"#;
+
+/// Answers a request with its params, and exits at the end of its input.
+const ECHO: &str = r#"read line; printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$(printf %s "$line" | sed 's/.*"id":\([^,]*\),.*/\1/')" "$(printf %s "$line" | sed 's/.*"params"://; s/}$//')"; cat > /dev/null"#;
+
+fn started(home: &Home, args: &[&str], agent: &str) -> Acp {
+    let mut command = home.command(&["conduct"]);
+    command.args(args);
+    if !agent.is_empty() {
+        command.args(["--", "sh", "-c", agent]);
+    }
+    Acp::spawn(command)
+}
+
+#[tokio::test]
+async fn messages_pass_the_proxies_in_order() {
+    let home = Home::new();
+    let trace = home.path("trace.html");
+    for before in [&[][..], &["--"]] {
+        let mut args = before.to_vec();
+        args.extend(["redact", "redact xx"]);
+        if before.is_empty() {
+            args.extend(["--trace", trace.to_str().unwrap()]);
+        }
+        let mut acp = started(&home, &args, ECHO);
+        acp.types(&format!("{QUESTION}\n")).await;
+        let ended = acp.end().await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let answer: Value = serde_json::from_str(&ended.stdout).expect(&ended.stdout);
+        assert_eq!(answer["id"], 1);
+        assert_eq!(answer["result"]["prompt"][0]["text"], "[redacted]");
+    }
+    let trace = std::fs::read_to_string(trace).unwrap();
+    assert!(trace.contains("AKIAABCDEFGHIJKLMNOP") && trace.contains("[redacted]"));
+}
+
+#[tokio::test]
+async fn a_chain_without_an_agent_is_a_proxy_of_another() {
+    let home = Home::new();
+    let own = env!("CARGO_BIN_EXE_acp");
+    let agent = r#"read line; printf '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}\n' ; read line; echo "$line" >&2; cat > /dev/null"#;
+    let agent = agent.replace(
+        "\"id\":0",
+        "\"id\":'\"$(printf %s \"$line\" | sed 's/.*\"id\":\\([^,]*\\),.*/\\1/')\"'",
+    );
+    let mut acp = started(&home, &[&format!("{own} conduct redact")], &agent);
+    let initialize =
+        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
+    acp.types(&format!("{initialize}\n{QUESTION}\n")).await;
+    acp.printed(r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#)
+        .await;
+    acp.complained("[redacted]").await;
+    let ended = acp.end().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn what_ends_too_early_is_named() {
+    let home = Home::new();
+    for (proxy, agent, named) in [
+        ("redact", "echo gone >&2; exit 4", "exited with code 4"),
+        ("sh -c 'exit 5'", "cat > /dev/null", "exited with code 5"),
+        ("/no/such/proxy", "cat", "/no/such/proxy"),
+    ] {
+        let acp = started(&home, &[proxy], agent);
+        let ended = acp.exited().await;
+        assert_eq!(ended.code, Some(3), "{proxy}: {}", ended.stderr);
+        assert!(ended.stderr.contains(named), "{proxy}: {}", ended.stderr);
+    }
+}
+
+#[tokio::test]
+async fn wrong_arguments_are_explained() {
+    let home = Home::new();
+    for (args, explained) in [
+        (&["policy"][..], "it needs one argument, a file of rules"),
+        (&["policy /no/file"], "/no/file"),
+        (&["redact ("], "regex parse error"),
+        (&["context"], "it needs files"),
+        (&[""], "it is empty"),
+        (
+            &["--trace", "/no/folder/file", "redact"],
+            "cannot write the trace to /no/folder/file",
+        ),
+        (&[], "no agent is given"),
+    ] {
+        let agent = if args.is_empty() { "" } else { "cat" };
+        let ended = started(&home, args, agent).end().await;
+        assert_eq!(ended.code, Some(2), "{args:?}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains(explained),
+            "{args:?}: {}",
+            ended.stderr
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_signal_ends_the_chain_and_its_processes() {
+    let home = Home::new();
+    let agent = String::from("echo started >&2; cat > /dev/null; echo ended >&2");
+    let mut acp = started(&home, &["redact"], &agent);
+    acp.complained("started").await;
+    acp.signal(Signal::TERM);
+    let ended = acp.exited().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stderr.contains("ended"), "{}", ended.stderr);
+}
