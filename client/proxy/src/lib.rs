@@ -29,3 +29,8 @@ pub use crate::proxy::Proxy;
 pub use crate::relay::End;
 pub use crate::side::Side;
 pub use crate::trace::Trace;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
