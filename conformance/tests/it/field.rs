@@ -21,7 +21,7 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
 fn has_test(workspace: &Path, package: &str, module: &str, test: &str) -> bool {
     let rooms = match package {
         "files" => &["sdk/files"][..],
-        "client" => &["client", "client/cli", "client/dialects"],
+        "client" => &["client", "client/cli", "client/dialects", "client/proxy"],
         "conformance" => &["conformance", "conformance/cli"],
         "server" => &[
             "server",
