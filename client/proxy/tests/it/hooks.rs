@@ -105,6 +105,22 @@ both_runtimes! {
         assert_eq!(wired.client.text().await, update("s", "two"));
     }
 
+    async fn what_the_agent_sends_passes_the_hooks_from_its_side() {
+        let adds = |text: &'static str| {
+            Proxy::new(text).on_raw_notification(Some("_x"), move |forward, params| async move {
+                let mut said: Vec<String> = serde_json::from_str(params.as_ref().unwrap().get())?;
+                said.push(text.to_owned());
+                forward.send(Some(serde_json::value::to_raw_value(&said)?)).await
+            })
+        };
+        let mut wired = wired(adds("first").then(adds("second")));
+        let sent = r#"{"jsonrpc":"2.0","method":"_x","params":[]}"#;
+        wired.agent.send(sent).await;
+        assert_eq!(wired.client.json().await["params"], json!(["second", "first"]));
+        wired.client.send(sent).await;
+        assert_eq!(wired.agent.json().await["params"], json!(["first", "second"]));
+    }
+
     async fn invalid_params_never_reach_a_hook_or_the_other_side() {
         let mut wired = wired(adds("x"));
         wired.client.send(r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":1}}"#).await;
