@@ -24,6 +24,7 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -94,6 +95,8 @@ pub(crate) struct Relay {
     explain: Option<Explain>,
     client_ended: CancellationToken,
     stop: CancellationToken,
+    /// Finds messages that may have an id.
+    id: memmem::Finder<'static>,
 }
 
 /// What happens to a side.
@@ -132,6 +135,7 @@ impl Relay {
             explain: None,
             client_ended: CancellationToken::new(),
             stop: CancellationToken::new(),
+            id: memmem::Finder::new(b"\"id\""),
         }
     }
 
@@ -374,6 +378,10 @@ impl Relay {
         for observer in &self.observers {
             observer.0(from, &message);
         }
+        // Most messages are updates, which need not be read.
+        if self.hooks.is_empty() && self.id.find(&message).is_none() {
+            return self.shared.outbox(from.other()).push(message);
+        }
         let envelope = Envelope::read(&message);
         let kind = envelope.kind();
         if kind == Kind::Other {
@@ -382,16 +390,33 @@ impl Relay {
         if let Some(id) = envelope.cancelled_request() {
             return self.cancel(from, id, message.clone());
         }
-        if self.hooks.is_empty() {
-            return self.handle(from, &message, &envelope, "");
-        }
+        let waits = !self.order[from.index()].is_empty();
         let session = match (kind, envelope.id()) {
-            (Kind::Answer, Some(id)) => self.session_of(from, id),
+            (Kind::Answer, Some(id)) if waits => self.session_of(from, id),
+            (Kind::Answer, _) => "".into(),
+            (Kind::Notification, _) if !waits && !self.has_hooks(from, &envelope) => "".into(),
+            _ if self.hooks.is_empty() => "".into(),
             _ => envelope.session().unwrap_or_default().as_ref().into(),
         };
-        if let Some(message) = self.order[from.index()].wait(&session, message.clone()) {
-            self.handle(from, &message, &envelope, &session);
+        let message = match waits {
+            true => self.order[from.index()].wait(&session, message.clone()),
+            false => Some(message.clone()),
+        };
+        if let Some(message) = message {
+            self.handle(from, message, &envelope, &session);
         }
+    }
+
+    fn has_hooks(&self, from: Side, envelope: &Envelope<'_>) -> bool {
+        let method = envelope.method.as_deref().unwrap_or_default();
+        let is_request = envelope.id().is_some();
+        let message = Message {
+            method,
+            is_request,
+            version: self.version,
+            from,
+        };
+        self.hooks.find(message).is_some()
     }
 
     /// Returns the session of the request that a side answers.
@@ -446,7 +471,7 @@ impl Relay {
     }
 
     /// Handles a message whose turn it is.
-    fn handle(&mut self, from: Side, message: &Bytes, envelope: &Envelope<'_>, session: &str) {
+    fn handle(&mut self, from: Side, message: Bytes, envelope: &Envelope<'_>, session: &str) {
         let id = envelope.id();
         let Some(method) = envelope.method.as_deref() else {
             return self.handle_answer(from, message, envelope, id.unwrap_or_default());
@@ -481,10 +506,10 @@ impl Relay {
                 passed.insert(id.into(), session.into());
             }
         }
-        self.shared.outbox(from.other()).push(message.clone());
+        self.shared.outbox(from.other()).push(message);
     }
 
-    fn handle_answer(&mut self, from: Side, message: &Bytes, envelope: &Envelope<'_>, id: &str) {
+    fn handle_answer(&mut self, from: Side, message: Bytes, envelope: &Envelope<'_>, id: &str) {
         if let Some(number) = self.shared.number(id) {
             return self.shared.answered(number, result(envelope));
         }
@@ -499,7 +524,7 @@ impl Relay {
                 return self.shared.outbox(Side::Client).push(answer);
             }
         }
-        self.shared.outbox(from.other()).push(message.clone());
+        self.shared.outbox(from.other()).push(message);
     }
 
     /// Takes the version of the protocol that the agent has chosen.
@@ -591,7 +616,7 @@ impl Relay {
             };
             while let Some(message) = self.order[from.index()].next(&session) {
                 let envelope = Envelope::read(&message);
-                self.handle(from, &message, &envelope, &session);
+                self.handle(from, message.clone(), &envelope, &session);
             }
         }
     }
