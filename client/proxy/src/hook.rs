@@ -82,9 +82,11 @@ impl Hook {
     }
 }
 
+type Observe = dyn Fn(Side, &[u8]) + Send + Sync;
+
 /// Sees each message as it came.
 #[derive(Clone)]
-pub(crate) struct Observer(pub(crate) Arc<dyn Fn(Side, &[u8]) + Send + Sync>);
+pub(crate) struct Observer(pub(crate) Arc<Observe>);
 
 impl fmt::Debug for Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -243,10 +243,10 @@ impl Link {
     fn translate(&mut self, from: Place, message: Bytes) -> Option<(Place, Bytes)> {
         let envelope = Envelope::read(&message);
         match from {
-            Place::Joined => self.from_joined(&message, &envelope),
+            Place::Joined => self.take_joined(&message, &envelope),
             _ if envelope.method.is_none() => self.answer(from, &message, &envelope),
-            Place::Near => Some((Place::Joined, self.from_near(&message, &envelope))),
-            Place::Far => self.from_far(&message, &envelope),
+            Place::Near => Some((Place::Joined, self.take_near(&message, &envelope))),
+            Place::Far => self.take_far(&message, &envelope),
         }
     }
 
@@ -275,7 +275,7 @@ impl Link {
         Some((Place::Joined, message.clone()))
     }
 
-    fn from_near(&mut self, message: &Bytes, envelope: &Envelope<'_>) -> Bytes {
+    fn take_near(&mut self, message: &Bytes, envelope: &Envelope<'_>) -> Bytes {
         if let (Joined::Component { limit, .. }, Some("initialize"), Some(id)) =
             (&self.joined, envelope.method.as_deref(), envelope.id())
         {
@@ -285,7 +285,7 @@ impl Link {
         message.clone()
     }
 
-    fn from_far(&mut self, message: &Bytes, envelope: &Envelope<'_>) -> Option<(Place, Bytes)> {
+    fn take_far(&mut self, message: &Bytes, envelope: &Envelope<'_>) -> Option<(Place, Bytes)> {
         let method = envelope.method.as_deref().unwrap_or_default();
         if let Some(cancelled) = envelope.cancelled_request() {
             let mut renamed = self.renamed.iter();
@@ -307,7 +307,7 @@ impl Link {
         Some((Place::Joined, wrapped))
     }
 
-    fn from_joined(&mut self, message: &Bytes, envelope: &Envelope<'_>) -> Option<(Place, Bytes)> {
+    fn take_joined(&mut self, message: &Bytes, envelope: &Envelope<'_>) -> Option<(Place, Bytes)> {
         let id = envelope.id();
         match (envelope.kind(), envelope.method.as_deref()) {
             (Kind::Answer, _) => {
