@@ -189,6 +189,24 @@ async fn a_session_that_is_gone_does_not_take_the_connection_with_it() {
     assert_eq!(message(&mut receiver).await, json!({"a": 2}));
 }
 
+/// Behind a load balancer the stream of a connection whose node is gone may end later than a request fails.
+#[tokio::test]
+async fn a_connection_that_the_server_calls_unknown_is_lost_although_its_stream_is_open() {
+    let mut server = Server::start().await;
+    let agent = server.agent();
+    let (sender, mut receiver, mut connection) = server.connect(agent).await;
+    connection.event(&json!({"a": 1})).await;
+    message(&mut receiver).await;
+    send(&sender, &request(1, "session/prompt", Some("s1"))).await;
+    let get = server.next("GET s1").await;
+    get.respond("404 Not Found", "", "").await;
+    let post = server.next("POST session/prompt").await;
+    let unknown = r#"{"error":"unknown_connection","message":"it has ended"}"#;
+    post.respond("404 Not Found", "", unknown).await;
+    let error = within(receiver.receive()).await.unwrap_err();
+    assert!(error.is_temporary(), "{error}");
+}
+
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let mut server = Server::start().await;

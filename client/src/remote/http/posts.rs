@@ -22,6 +22,9 @@ use crate::reconnect::queue::Receiver;
 use crate::remote::RemoteError;
 use crate::remote::link::{Received, Refused};
 
+/// What servers on `acp-server` call the refusal of a request whose connection has ended.
+const UNKNOWN_CONNECTION: &str = "unknown_connection";
+
 /// Capacity of the queue in bytes. At the limit, no more messages are taken from the application.
 const WAITING_BYTES: usize = 4 << 20;
 
@@ -286,8 +289,11 @@ impl Connection {
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::GONE => {
                     return self.end.fail(error);
                 }
-                // The 404 concerns the session only while the connection's stream is open.
-                StatusCode::NOT_FOUND if has_id && !(named && self.is_streaming()) => {
+                // The 404 concerns the session only while the connection's stream is open, unless the server
+                // says what it means.
+                StatusCode::NOT_FOUND
+                    if has_id && (!(named && self.is_streaming()) || names_connection(&body)) =>
+                {
                     return self.fail_unknown();
                 }
                 _ => (Some(body), false),
@@ -337,6 +343,16 @@ impl Connection {
             _ => error,
         }
     }
+}
+
+/// Returns whether the body of a refusal says that the server does not know the connection.
+fn names_connection(body: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Refusal<'a> {
+        error: &'a str,
+    }
+    serde_json::from_slice(body)
+        .is_ok_and(|refusal: Refusal<'_>| refusal.error == UNKNOWN_CONNECTION)
 }
 
 #[cfg(test)]
