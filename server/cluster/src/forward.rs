@@ -1,18 +1,32 @@
-//! Requests of the REST interface for sessions that other nodes have.
+//! Requests over HTTP for sessions and connections that other nodes have.
+
+use std::io;
+use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
 use acp_server::{Server, log_repeated};
-use acp_server_remote::internal::{NODE_CALLER, NodeCaller};
+use acp_server_remote::internal::{NODE_CALLER, NodeCaller, Unreachable};
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 
 use crate::Settings;
 use crate::place::{self, Place};
 
 /// Seconds after which a client asks again: the node may be gone, and its leases end.
 const RETRY_AFTER: &str = "2";
+
+/// Time limit for the node of a connection to answer a request without a body.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// The same for a request with a body, which may arrive slowly: within 60 s unless the server has another limit.
+const BODY_LIMIT: Duration = Duration::from_secs(75);
+
+/// The longest silence of a stream of events. Nodes send a sign of life every 15 s.
+const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Headers that belong to one hop.
 const OF_A_HOP: [HeaderName; 6] = [
@@ -24,7 +38,7 @@ const OF_A_HOP: [HeaderName; 6] = [
     header::UPGRADE,
 ];
 
-/// Passes a request on; returns it if this node has the session, or may open it.
+/// Passes a request on to the node of a session; returns it if this node has the session, or may open it.
 pub(crate) async fn forward(
     settings: &Settings,
     server: &Server,
@@ -35,22 +49,8 @@ pub(crate) async fn forward(
     let Place::Node(address) = place::find(server, session).await else {
         return Err(request);
     };
-    let (parts, body) = request.into_parts();
-    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    let url = format!("{}{path}", address.trim_end_matches('/'));
-    let mut headers = parts.headers;
-    remove_of_a_hop(&mut headers);
-    headers.remove(header::AUTHORIZATION);
-    let sent = settings
-        .http
-        .request(parts.method, url)
-        .headers(headers)
-        .bearer_auth(settings.node_secret.secret())
-        .header(NODE_CALLER, caller.header())
-        .body(reqwest::Body::wrap_stream(body.into_data_stream()))
-        .send();
-    match sent.await {
-        Ok(answer) => Ok(response(answer)),
+    match pass_on(settings, &address, request, caller).await {
+        Ok(answer) => Ok(answer),
         Err(error) => {
             log_repeated!(warn, %session, address, %error, "a node does not answer");
             let text = format!(
@@ -65,13 +65,87 @@ pub(crate) async fn forward(
     }
 }
 
-fn response(answer: reqwest::Response) -> Response {
+/// Passes a request on to the node that has its connection.
+pub(crate) async fn to_connection(
+    settings: &Settings,
+    address: &str,
+    request: Request,
+    caller: &NodeCaller,
+) -> Result<Response, Unreachable> {
+    let limit = match *request.method() {
+        Method::POST => BODY_LIMIT,
+        _ => ANSWER_LIMIT,
+    };
+    let passed = tokio::time::timeout(limit, pass_on(settings, address, request, caller));
+    let error = match passed.await {
+        Ok(Ok(answer)) => return Ok(answer),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("no answer after {} s", limit.as_secs()),
+    };
+    log_repeated!(
+        warn,
+        address,
+        error,
+        "a node with a connection does not answer"
+    );
+    Err(Unreachable)
+}
+
+/// Passes a request on, in the name of its sender. Neither body is held in memory.
+async fn pass_on(
+    settings: &Settings,
+    address: &str,
+    request: Request,
+    caller: &NodeCaller,
+) -> reqwest::Result<Response> {
+    let (parts, body) = request.into_parts();
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let url = format!("{}{path}", address.trim_end_matches('/'));
+    let mut headers = parts.headers;
+    remove_of_a_hop(&mut headers);
+    headers.remove(header::AUTHORIZATION);
+    let sent = settings
+        .http
+        .request(parts.method, url)
+        .headers(headers)
+        .bearer_auth(settings.node_secret.secret())
+        .header(NODE_CALLER, caller.header())
+        .body(reqwest::Body::wrap_stream(body.into_data_stream()))
+        .send();
+    Ok(response(sent.await?, caller))
+}
+
+/// Returns an answer of another node. Its body ends with the token of the client.
+fn response(answer: reqwest::Response, caller: &NodeCaller) -> Response {
     let (status, mut headers) = (answer.status(), answer.headers().clone());
     remove_of_a_hop(&mut headers);
-    let mut response = Response::new(Body::from_stream(answer.bytes_stream()));
+    let media = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let is_events = media.is_some_and(|media| media.starts_with(b"text/event-stream"));
+    let body = answer.bytes_stream().map_err(io::Error::other);
+    let body = Box::pin(body.take_until(caller.ended()));
+    let body = match is_events {
+        true => Body::from_stream(until_silent(body)),
+        false => Body::from_stream(body),
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
+}
+
+/// Ends a stream of events that has no sign of life: its node may hang.
+fn until_silent<S>(events: S) -> impl Stream<Item = io::Result<Bytes>>
+where
+    S: Stream<Item = io::Result<Bytes>> + Unpin,
+{
+    stream::unfold(Some(events), |events| async {
+        let mut events = events?;
+        match tokio::time::timeout(SILENCE_LIMIT, events.next()).await {
+            Ok(Some(next)) => Some((next, Some(events))),
+            Ok(None) => None,
+            Err(_) => Some((Err(io::ErrorKind::TimedOut.into()), None)),
+        }
+    })
 }
 
 fn remove_of_a_hop(headers: &mut HeaderMap) {

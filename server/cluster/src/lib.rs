@@ -24,10 +24,17 @@ use acp_client::remote::{RemoteError, Token};
 use acp_sdk::v1::SessionId;
 use acp_sdk::{MessageTransport, Transport};
 use acp_server::Server;
-use acp_server_remote::internal::{Joined, NodeCaller, Nodes};
+use acp_server_remote::internal::{Joined, NodeCaller, Nodes, Unreachable};
 use axum::extract::Request;
 use axum::response::Response;
 use futures_util::future::BoxFuture;
+
+/// Time between signs of life on a connection that is silent, so that one to a machine that is gone ends.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Idle time after which a connection to a node is closed. Nodes close theirs after 30 s; a request on one that
+/// is closing would be lost.
+const POOL_IDLE: Duration = Duration::from_secs(15);
 
 /// Time limit for a node to accept a request.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -59,7 +66,11 @@ impl Cluster {
             secret: Token::new(secret.secret())?,
             node_secret: secret,
             takeover_limit: takeover.saturating_add(Duration::from_secs(15)),
-            http: http_client(|http| http.connect_timeout(CONNECT_LIMIT))?,
+            http: http_client(|http| {
+                http.connect_timeout(CONNECT_LIMIT)
+                    .tcp_keepalive(KEEP_ALIVE)
+                    .pool_idle_timeout(POOL_IDLE)
+            })?,
         })))
     }
 }
@@ -79,5 +90,14 @@ impl Nodes for Cluster {
         Box::pin(
             async move { forward::forward(&self.0, &server, &session, request, &caller).await },
         )
+    }
+
+    fn pass_on(
+        &self,
+        address: String,
+        request: Request,
+        caller: NodeCaller,
+    ) -> BoxFuture<'_, Result<Response, Unreachable>> {
+        Box::pin(async move { forward::to_connection(&self.0, &address, request, &caller).await })
     }
 }

@@ -21,6 +21,10 @@ pub(crate) struct Caller {
     pub(crate) ended: CancellationToken,
     /// Whose share of the limits it takes.
     pub(crate) holder: Holder,
+    /// When a session's token was issued that is valid at every node, in milliseconds since 1970.
+    pub(crate) issued: Option<u64>,
+    /// Another node has passed the request on: it is answered here.
+    pub(crate) is_passed_on: bool,
 }
 
 impl Caller {
@@ -33,12 +37,16 @@ impl Caller {
                 owner: identity.owner.clone(),
                 ended: identity.ended.clone(),
                 holder: identity.holder(),
+                issued: identity.issued,
+                is_passed_on: identity.is_passed_on,
             },
             None => Self {
                 access: Access::Full,
                 owner: Owner::Program,
                 ended: CancellationToken::new(),
                 holder: Holder::Master,
+                issued: None,
+                is_passed_on: false,
             },
         }
     }

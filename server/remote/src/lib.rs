@@ -61,7 +61,7 @@ pub use share::{Reply, SendTranscript, Transcript};
 /// What other crates of this project, and the tests of this one, use beside the API. It changes without notice.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::nodes::{Joined, NODE_CALLER, NodeCaller, Nodes};
+    pub use crate::nodes::{Joined, NODE_CALLER, NodeCaller, Nodes, Pace, Unreachable};
     pub use crate::rest::{Right, rest_routes};
 }
 

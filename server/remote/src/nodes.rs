@@ -3,6 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Waker;
 
 use acp_sdk::v1::SessionId;
 use acp_sdk::{MessageTransport, Transport};
@@ -19,7 +20,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::access::{Identity, Owner, Token, bearer};
+use crate::access::{Identity, Owner, Purpose, Seal, Token, Tokens, bearer};
 use crate::caller::Caller;
 use crate::failure::Failure;
 
@@ -40,6 +41,60 @@ pub trait Nodes: Send + Sync + fmt::Debug {
         request: Request,
         caller: NodeCaller,
     ) -> BoxFuture<'_, Result<Response, Request>>;
+
+    /// Passes a request on to the node at an address, once.
+    ///
+    /// # Errors
+    ///
+    /// When the node does not answer: it may have the request or not.
+    fn pass_on(
+        &self,
+        address: String,
+        request: Request,
+        caller: NodeCaller,
+    ) -> BoxFuture<'_, Result<Response, Unreachable>>;
+}
+
+/// A node does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreachable;
+
+/// What holds back messages of sessions that other nodes have: nobody may read them, or slowly.
+pub trait Pace: Send + Sync + fmt::Debug {
+    /// Returns whether a message for the client must wait. The waker is woken when that may have changed.
+    fn holds(&self, message: &[u8], waker: &Waker) -> bool;
+}
+
+/// Ids of connections over HTTP, which say at every node where their connection is. Clients cannot read them.
+#[derive(Debug)]
+pub(crate) struct ConnectionIds {
+    seal: Arc<Seal>,
+    /// Of this node.
+    address: String,
+}
+
+impl ConnectionIds {
+    pub(crate) fn new(seal: Arc<Seal>, address: String) -> Self {
+        Self { seal, address }
+    }
+
+    /// Returns a new id.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no source of random numbers.
+    pub(crate) fn create(&self) -> Result<String, getrandom::Error> {
+        let sealed = self.seal.seal(Purpose::Connection, &self.address)?;
+        Ok(format!("conn_{sealed}"))
+    }
+
+    /// Returns the address of the other node that has the connection; `None` for one of this node, and for what
+    /// no node has made.
+    pub(crate) fn node_of(&self, id: &str) -> Option<String> {
+        let sealed = id.strip_prefix("conn_")?;
+        let address: String = self.seal.open(Purpose::Connection, sealed)?;
+        (address != self.address).then_some(address)
+    }
 }
 
 /// What a client is attached to, and who it is.
@@ -51,6 +106,8 @@ pub struct Joined {
     pub path: Arc<str>,
     /// Who the client is.
     pub caller: NodeCaller,
+    /// What holds messages back where the client's transport takes every message (nothing).
+    pub pace: Option<Arc<dyn Pace>>,
 }
 
 /// Who sends a request, as nodes tell each other.
@@ -71,6 +128,11 @@ impl NodeCaller {
         self.caller.role(self.route)
     }
 
+    /// Completes when the client's token ends.
+    pub fn ended(&self) -> impl Future<Output = ()> + Send + Sync + use<> {
+        self.caller.ended.clone().cancelled_owned()
+    }
+
     /// Returns the value of [`NODE_CALLER`].
     #[must_use]
     pub fn header(&self) -> String {
@@ -87,6 +149,7 @@ impl NodeCaller {
                 Owner::Session => Holder::Session,
                 Owner::Named(name) => Holder::Named(name.to_string()),
             },
+            issued: self.caller.issued,
         };
         // Neither member can fail.
         STANDARD.encode(serde_json::to_vec(&sender).unwrap_or_default())
@@ -98,6 +161,7 @@ impl NodeCaller {
 struct Sender {
     access: Right,
     owner: Holder,
+    issued: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -119,12 +183,25 @@ enum Holder {
 }
 
 /// Lets only other nodes in, which show the secret of all nodes and say for whom they ask.
-pub(crate) fn protect_nodes(routes: Router, secret: Token) -> Router {
-    routes.layer(from_fn_with_state(Arc::new(secret), admit))
+pub(crate) fn protect_nodes(routes: Router, secret: Token, tokens: Tokens) -> Router {
+    routes.layer(from_fn_with_state(Arc::new((secret, tokens)), admit))
 }
 
-async fn admit(State(secret): State<Arc<Token>>, mut request: Request, next: Next) -> Response {
-    match identify(&secret, request.headers()) {
+async fn admit(
+    State(known): State<Arc<(Token, Tokens)>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let (secret, tokens) = &*known;
+    let identity = identify(secret, request.headers()).and_then(|mut identity| {
+        // Of a session's later token only this node may know.
+        if let (Access::Session(id), Some(issued)) = (&identity.access, identity.issued) {
+            let ended = tokens.ended_of(id, issued);
+            identity.ended = ended.ok_or_else(Failure::unauthorized)?;
+        }
+        Ok(identity)
+    });
+    match identity {
         Ok(identity) => {
             request.headers_mut().remove(NODE_CALLER);
             request.extensions_mut().insert(identity.access.clone());
@@ -146,7 +223,12 @@ fn identify(secret: &Token, headers: &HeaderMap) -> Result<Identity, Failure> {
     let sender = headers.get(NODE_CALLER).map(|value| value.as_bytes());
     let sender = sender.and_then(|value| STANDARD.decode(value).ok());
     let sender = sender.and_then(|json| serde_json::from_slice::<Sender>(&json).ok());
-    let Some(Sender { access, owner }) = sender else {
+    let Some(Sender {
+        access,
+        owner,
+        issued,
+    }) = sender
+    else {
         let message = format!(
             "expected the header {NODE_CALLER} of another node of the same version; clients use the \
              address that --listen names"
@@ -169,6 +251,8 @@ fn identify(secret: &Token, headers: &HeaderMap) -> Result<Identity, Failure> {
         // The node that the client has reached counts, and ends what its token has opened.
         token: None,
         ended: CancellationToken::new(),
+        issued,
+        is_passed_on: true,
     })
 }
 
@@ -185,6 +269,8 @@ mod tests {
             owner,
             ended: CancellationToken::new(),
             holder: Counted::Master,
+            issued: Some(7),
+            is_passed_on: false,
         };
         NodeCaller::new(caller, "acp/websocket")
     }
@@ -210,6 +296,31 @@ mod tests {
             let told = caller(access.clone(), owner.clone()).header();
             let identity = identify(&secret, &headers(SECRET, Some(&told))).unwrap();
             assert_eq!((identity.access, identity.owner), (access, owner));
+            assert_eq!(identity.issued, Some(7));
+        }
+    }
+
+    #[test]
+    fn an_id_of_a_connection_names_its_node_to_nodes_of_the_same_secret() {
+        let ids = |secret: &str, address: &str| {
+            let seal = Arc::new(Seal::new(&secret.parse().unwrap()));
+            ConnectionIds::new(seal, address.to_owned())
+        };
+        let (first, second) = (ids(SECRET, "http://a:1"), ids(SECRET, "http://b:1"));
+        let id = first.create().unwrap();
+        assert_eq!(second.node_of(&id).as_deref(), Some("http://a:1"));
+        assert_eq!(first.node_of(&id), None, "it is here");
+        assert_ne!(first.create().unwrap(), id);
+        let foreign = ids("a-secret-of-another", "http://b:1");
+        assert_eq!(foreign.node_of(&id), None);
+        for wrong in [
+            "",
+            "conn_",
+            "conn_0123456789abcdef",
+            &id[5..],
+            &id[..id.len() - 1],
+        ] {
+            assert_eq!(second.node_of(wrong), None, "{wrong}");
         }
     }
 

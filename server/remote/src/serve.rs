@@ -10,8 +10,8 @@ use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::nodes::protect_nodes;
-
+use super::access::Seal;
+use super::nodes::{ConnectionIds, protect_nodes};
 use super::{
     AccessControl, Agents, AnsweredRequest, EndpointSettings, ListenSettings, Token, Tokens,
     log_requests, page, protect, rest, router, ticket_route,
@@ -24,6 +24,8 @@ const LAST_EVENTS: Duration = Duration::from_secs(1);
 /// be reachable from outside.
 #[derive(Debug)]
 pub struct NodeEndpoint {
+    /// Its URL for other nodes, `http://HOST:PORT`.
+    pub address: String,
     /// Where other nodes reach this one.
     pub listener: TcpListener,
     /// What all nodes show.
@@ -104,11 +106,20 @@ impl fmt::Debug for ServeSettings {
 ///     Ok(())
 /// }
 /// ```
-pub async fn serve(agents: impl Into<Agents>, listener: TcpListener, settings: ServeSettings) {
+pub async fn serve(agents: impl Into<Agents>, listener: TcpListener, mut settings: ServeSettings) {
     let agents = agents.into();
-    let router = routes(&agents, &settings);
     let tokens = settings.access.tokens().clone();
+    if let Some(NodeEndpoint {
+        address, secret, ..
+    }) = &settings.nodes
+    {
+        let seal = Arc::new(Seal::new(secret));
+        tokens.share_with_nodes(seal.clone());
+        let ids = ConnectionIds::new(seal, address.clone());
+        settings.endpoints.connection_ids = Some(Arc::new(ids));
+    }
     let for_nodes = routes_for_nodes(&agents, &settings.endpoints, tokens.clone());
+    let router = routes(&agents, for_nodes.clone(), &settings);
     let ServeSettings {
         endpoints,
         nodes,
@@ -146,13 +157,16 @@ pub async fn serve(agents: impl Into<Agents>, listener: TcpListener, settings: S
         sleep(LAST_EVENTS).await;
     };
     let listening_to_nodes = async {
-        if let Some(NodeEndpoint { listener, secret }) = nodes {
+        if let Some(NodeEndpoint {
+            listener, secret, ..
+        }) = nodes
+        {
             let settings = ListenSettings {
                 shutdown_timeout: listen.shutdown_timeout,
                 on_warning: listen.on_warning.clone(),
                 ..ListenSettings::default()
             };
-            let router = protect_nodes(for_nodes, secret);
+            let router = protect_nodes(for_nodes, secret, tokens.clone());
             super::listen(listener, router, settings, stop.clone()).await;
         }
     };
@@ -170,17 +184,16 @@ pub async fn serve(agents: impl Into<Agents>, listener: TcpListener, settings: S
     tokio::join!(listening, ending);
 }
 
-/// Returns what other nodes use of the endpoints, without access control. Nothing is passed on twice.
+/// Returns what other nodes use of the endpoints, too, without access control.
 fn routes_for_nodes(agents: &Agents, endpoints: &EndpointSettings, tokens: Tokens) -> Router {
-    let endpoints = EndpointSettings {
-        nodes: None,
-        ..endpoints.clone()
-    };
-    router(agents.clone(), &endpoints).merge(rest(agents.clone(), &endpoints, tokens))
+    let routes = router(agents.clone(), endpoints).merge(rest(agents.clone(), endpoints, tokens));
+    #[cfg(feature = "rpc")]
+    let routes = routes.merge(super::rpc(agents.clone(), endpoints));
+    routes
 }
 
 /// Returns all endpoints behind the access control.
-fn routes(agents: &Agents, settings: &ServeSettings) -> Router {
+fn routes(agents: &Agents, of_nodes: Router, settings: &ServeSettings) -> Router {
     let ServeSettings {
         access,
         endpoints,
@@ -188,15 +201,11 @@ fn routes(agents: &Agents, settings: &ServeSettings) -> Router {
         on_request,
         ..
     } = settings;
-    let tokens = access.tokens();
-    let routes = router(agents.clone(), endpoints)
-        .merge(rest(agents.clone(), endpoints, tokens.clone()))
-        .merge(ticket_route(tokens.clone()))
+    let routes = of_nodes
+        .merge(ticket_route(access.tokens().clone()))
         .merge(page())
         .merge(hooks.clone())
         .merge(endpoints.metrics.route(agents.clone()));
-    #[cfg(feature = "rpc")]
-    let routes = routes.merge(super::rpc(agents.clone(), endpoints));
     // Around access control, so that what it refuses is counted and logged.
     let routes = endpoints.metrics.count(protect(routes, access.clone()));
     match on_request.clone() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use acp_sdk::limits::MAX_MESSAGE_BYTES;
 use tokio_util::sync::CancellationToken;
 
-use super::nodes::Nodes;
+use super::nodes::{ConnectionIds, Nodes};
 use super::{BodyBudget, Metrics, Origin, SendTranscript};
 
 /// Limits of the remote endpoints, each with its default.
@@ -65,6 +65,8 @@ pub struct EndpointSettings {
     /// can be opened is opened here).
     #[doc(hidden)]
     pub nodes: Option<Arc<dyn Nodes>>,
+    /// Names the node in the ids of connections ([`serve`](crate::serve()) sets it).
+    pub(crate) connection_ids: Option<Arc<ConnectionIds>>,
     /// Cancelled by the program when all connections are to end (never).
     pub stop: CancellationToken,
 }
@@ -91,6 +93,7 @@ impl Default for EndpointSettings {
             write_timeout: Duration::from_secs(60),
             metrics: Metrics::default(),
             nodes: None,
+            connection_ids: None,
             stop: CancellationToken::new(),
         }
     }

@@ -77,7 +77,13 @@ impl NodeArgs {
         };
         tracing::info!("node: other servers reach this one at {address}");
         let cluster = Cluster::new(secret.clone(), self.identity().takeover)?;
-        Ok(Some((cluster, NodeEndpoint { listener, secret })))
+        let address = address.clone();
+        let endpoint = NodeEndpoint {
+            address,
+            listener,
+            secret,
+        };
+        Ok(Some((cluster, endpoint)))
     }
 }
 

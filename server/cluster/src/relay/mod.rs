@@ -171,6 +171,11 @@ impl Relay {
                 }
                 Poll::Ready(Polled::Lost) => return Err(End::Lost),
             };
+            let pace = self.joined.pace.as_ref();
+            if pace.is_some_and(|pace| pace.holds(&message, cx.waker())) {
+                upstream.put_back(message);
+                continue;
+            }
             passed = true;
             let envelope = Envelope::read(&message);
             let message = match (envelope.kind(), envelope.id()) {

@@ -42,6 +42,8 @@ pub(super) struct Upstream {
     held_bytes: usize,
     /// The requests of the client that are not answered, by id as JSON.
     requests: HashMap<Box<str>, Attachment>,
+    /// A message of the node that the client has no room for.
+    put_back: Option<Bytes>,
 }
 
 type Opening = Pin<Box<dyn Future<Output = Opened> + Send>>;
@@ -96,7 +98,13 @@ impl Upstream {
             held: VecDeque::new(),
             held_bytes: 0,
             requests: HashMap::new(),
+            put_back: None,
         }
+    }
+
+    /// Takes a message of the node back, which is returned next.
+    pub(super) fn put_back(&mut self, message: Bytes) {
+        self.put_back = Some(message);
     }
 
     /// Takes a message for the node.
@@ -174,6 +182,9 @@ impl Upstream {
 
     /// Returns what the node has sent, or what has become of the connection.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, first: &First) -> Poll<Polled> {
+        if let Some(message) = self.put_back.take() {
+            return Poll::Ready(Polled::Message(message));
+        }
         if let State::Opening(opening) = &mut self.state {
             let opened = ready!(opening.as_mut().poll(cx));
             self.state = State::Done;

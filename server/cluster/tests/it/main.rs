@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod balancer;
+mod http;
 mod moving;
 mod passing;
 mod shared;
+mod tickets;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use acp_client::remote::{RemoteAgent, Token as ClientToken};
-use acp_client::{Client, Policy};
+use acp_client::{Client, Policy, Session};
 use acp_reference_agent::Reference;
 use acp_sdk::v1::SessionId;
 use acp_server::Server;
@@ -15,15 +15,17 @@ use acp_server::store::{
     StoreError, StoreEvent, StoreFuture, StoreUsage,
 };
 use acp_server_cluster::Cluster;
-use acp_server_remote::{AccessControl, Hosts, NodeEndpoint, ServeSettings, Token, Tokens, serve};
+use acp_server_remote::{
+    AccessControl, EndpointSettings, Hosts, NodeEndpoint, ServeSettings, Token, Tokens, serve,
+};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-const MASTER: &str = "a-token-of-all-clients";
-const SECRET: &str = "a-secret-of-all-nodes";
+pub(crate) const MASTER: &str = "a-token-of-all-clients";
+pub(crate) const SECRET: &str = "a-secret-of-all-nodes";
 
 /// The store of all nodes.
 #[derive(Debug, Default)]
@@ -226,6 +228,24 @@ impl Wire {
     }
 }
 
+/// Returns an agent at a URL, with the token of all clients.
+pub(crate) fn agent(url: &str) -> RemoteAgent {
+    let agent = RemoteAgent::new(url).unwrap();
+    agent.token(ClientToken::new(MASTER).unwrap())
+}
+
+/// Connects a client that approves everything.
+pub(crate) async fn client(agent: RemoteAgent) -> Client {
+    let builder = Client::builder().permissions(Policy::ApproveAll);
+    builder.connect_remote(agent).await.unwrap()
+}
+
+/// Sends a prompt; returns what its turn has said.
+pub(crate) async fn say(session: &Session, text: &str) -> String {
+    let turn = session.prompt(text).await.unwrap();
+    turn.outcome().await.unwrap().text
+}
+
 /// A node that serves clients.
 pub(crate) struct Node {
     shared: Arc<SharedStore>,
@@ -238,14 +258,24 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) async fn start(shared: &Arc<SharedStore>) -> Self {
+        Self::with(shared, SECRET, |_| {}).await
+    }
+
+    /// Starts a node with a secret, and settings of its own.
+    pub(crate) async fn with(
+        shared: &Arc<SharedStore>,
+        secret: &str,
+        edit: impl FnOnce(&mut EndpointSettings),
+    ) -> Self {
         let clients = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let nodes = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let wire = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = clients.local_addr().unwrap().to_string();
+        let node_address = format!("http://{}", wire.local_addr().unwrap());
         let number = {
             let mut all = shared.nodes.lock().unwrap();
             all.push(NodeState {
-                address: format!("http://{}", wire.local_addr().unwrap()),
+                address: node_address.clone(),
                 is_valid: true,
                 is_dead: false,
                 lost: Arc::default(),
@@ -259,12 +289,14 @@ impl Node {
         };
         let server = Server::builder(Reference).store(store).build();
         let master: Token = MASTER.parse().unwrap();
-        let secret: Token = SECRET.parse().unwrap();
+        let secret: Token = secret.parse().unwrap();
         let access = AccessControl::new(Hosts::loopback(), Tokens::new(&master));
         let mut settings = ServeSettings::new(access);
         let cluster = Cluster::new(secret.clone(), Duration::from_secs(1)).unwrap();
+        edit(&mut settings.endpoints);
         settings.endpoints.nodes = Some(Arc::new(cluster));
         settings.nodes = Some(NodeEndpoint {
+            address: node_address,
             listener: nodes,
             secret,
         });
@@ -280,26 +312,68 @@ impl Node {
         }
     }
 
-    /// Connects a client that approves everything.
+    /// Where clients reach it: `HOST:PORT`.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Connects a client over WebSocket that approves everything.
     pub(crate) async fn client(&self) -> Client {
-        let builder = Client::builder().permissions(Policy::ApproveAll);
-        builder.connect_remote(self.agent()).await.unwrap()
+        client(self.agent()).await
     }
 
     pub(crate) fn agent(&self) -> RemoteAgent {
-        let agent = RemoteAgent::new(format!("ws://{}/acp", self.address)).unwrap();
-        agent.token(ClientToken::new(MASTER).unwrap())
+        agent(&format!("ws://{}/acp", self.address))
     }
 
-    /// Sends a request of REST; returns status and body.
+    /// Sends a request of REST with the token of all clients; returns status and body.
     pub(crate) async fn rest(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        self.rest_by(Some(MASTER), method, path, body).await
+    }
+
+    /// Sends a request of REST with a token, or without one.
+    pub(crate) async fn rest_by(
+        &self,
+        token: Option<&str>,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> (u16, String) {
+        let request = self.request(method, path).body(body.to_owned());
+        let request = match token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        };
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    /// Sends a request to `/acp` for a connection.
+    pub(crate) async fn acp(
+        &self,
+        method: &str,
+        connection: &str,
+        body: &str,
+    ) -> reqwest::Response {
+        let request = self.request(method, "/acp").body(body.to_owned());
+        let request = match connection {
+            "" => request,
+            id => request.header("acp-connection-id", id),
+        };
+        request.bearer_auth(MASTER).send().await.unwrap()
+    }
+
+    /// Reads the events of a session by REST with a token.
+    pub(crate) async fn events(&self, token: &str, session: &str) -> reqwest::Response {
+        let request = self.request("GET", &format!("/session/{session}/events"));
+        request.bearer_auth(token).send().await.unwrap()
+    }
+
+    fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
         let client = acp_client::internal::http_client(|client| client).unwrap();
         let url = format!("http://{}{path}", self.address);
         let request = client.request(method.parse().unwrap(), url);
-        let request = request.bearer_auth(MASTER).body(body.to_owned());
-        let request = request.header("content-type", "application/json");
-        let answer = request.send().await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
+        request.header("content-type", "application/json")
     }
 
     /// Dies: it answers nothing more, its connections are cut, and its leases end.

@@ -53,6 +53,10 @@ pub(crate) struct Identity {
     pub(crate) token: Option<Hash>,
     /// Cancelled when the token ends; what was opened with it ends then, too.
     pub(crate) ended: CancellationToken,
+    /// When a session's token was issued that is valid at every node, in milliseconds since 1970.
+    pub(crate) issued: Option<u64>,
+    /// Another node has passed the request on: it is answered here.
+    pub(crate) is_passed_on: bool,
 }
 
 impl Identity {

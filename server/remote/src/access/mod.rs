@@ -20,6 +20,7 @@ mod hosts;
 mod identity;
 mod named;
 mod rate;
+mod seal;
 mod shares;
 mod tickets;
 mod token;
@@ -50,6 +51,7 @@ pub(super) use credentials::bearer;
 use hosts::Sender;
 pub(super) use identity::{Identity, Owner};
 use rate::Rate;
+pub(super) use seal::{Purpose, Seal};
 pub(super) use shares::{Holder, Share, Shares};
 
 /// Who may ask; the settings of [`protect`].

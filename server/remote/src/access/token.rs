@@ -49,6 +49,11 @@ impl Token {
         Ok(Self(Hash(bytes).digits()))
     }
 
+    /// Takes a text that this crate has made.
+    pub(super) fn issued(text: String) -> Self {
+        Self(text)
+    }
+
     /// Returns the secret.
     #[must_use]
     pub fn secret(&self) -> &str {

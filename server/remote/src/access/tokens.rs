@@ -1,8 +1,10 @@
 //! The tokens of a server, and what each one permits.
 
+mod sealed;
+
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
@@ -13,15 +15,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::identity::{Identity, Owner};
 use super::named::{LOOK, Live, Named, SESSION_TOKENS as KEPT_SESSION_TOKENS};
+use super::seal::{Purpose, Seal};
 use super::shares::{Share, Shares};
 use super::token::{Hash, Token};
 use super::token_file::{TokenFile, TokenFileError};
+use sealed::{SessionClaims, milliseconds, now};
 
 /// The maximum number of session tokens.
 const SESSION_TOKENS: usize = 100_000;
 
 /// The maximum number of tickets that were neither used nor expired.
 const TICKETS: usize = 1_024;
+
+/// The maximum number of tickets of all nodes that were used here and have not expired.
+const USED_TICKETS: usize = 16_384;
 
 /// The tokens that open a server. Clones are handles to the same tokens.
 ///
@@ -31,6 +38,8 @@ const TICKETS: usize = 1_024;
 /// - Without a master token, read-only tokens and a [`TokenFile`], everybody has [`Access::Full`].
 /// - Session tokens and tickets end with the process. Those of sessions do not if they are
 ///   [kept in the file](Self::keep_session_tokens).
+/// - Where several nodes have one secret, session tokens and tickets are valid at all of them: they carry,
+///   encrypted, what they mean, and when they expire.
 #[derive(Clone)]
 pub struct Tokens(Arc<TokensInner>);
 
@@ -46,6 +55,10 @@ struct TokensInner {
     issued: Mutex<Issued>,
     /// Of the tickets.
     tickets: Arc<Shares>,
+    /// Of the tickets of all nodes that were used here.
+    used: Arc<Shares>,
+    /// Set where several nodes have one secret.
+    seal: OnceLock<Arc<Seal>>,
     /// Never cancelled.
     valid: CancellationToken,
 }
@@ -54,13 +67,23 @@ struct TokensInner {
 #[derive(Default)]
 struct Issued {
     sessions: HashMap<Hash, Grant>,
-    by_session: HashMap<SessionId, Hash>,
+    by_session: HashMap<SessionId, Latest>,
     tickets: HashMap<Hash, Ticket>,
+    /// Tickets of all nodes that were used here, until they expire.
+    used: HashMap<Hash, (u64, Share)>,
 }
 
 struct Grant {
-    session: SessionId,
+    claims: SessionClaims,
     ended: CancellationToken,
+}
+
+/// The latest token of a session that is known here.
+struct Latest {
+    issued: u64,
+    expires: u64,
+    /// `None` after it was revoked.
+    token: Option<Hash>,
 }
 
 struct Ticket {
@@ -95,6 +118,9 @@ pub enum IssueError {
 impl Tokens {
     /// How long a ticket is valid.
     pub const TICKET_LIFETIME: Duration = Duration::from_secs(60);
+
+    /// How long a session's token is valid where several nodes have one secret, unless it is kept in a file.
+    pub const SESSION_TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
     /// Creates an empty set: no token is needed.
     #[must_use]
@@ -155,6 +181,8 @@ impl Tokens {
             named,
             issued: Mutex::default(),
             tickets: Shares::new(TICKETS),
+            used: Shares::new(USED_TICKETS),
+            seal: OnceLock::new(),
             valid: CancellationToken::new(),
         }))
     }
@@ -166,14 +194,24 @@ impl Tokens {
         master.is_none() && read_only.is_empty() && self.0.named.is_none()
     }
 
-    /// Ends tokens of the file within a second after they are revoked or expire. Never completes.
+    /// Makes session tokens and tickets valid at every node of one secret, from now on.
+    pub(crate) fn share_with_nodes(&self, seal: Arc<Seal>) {
+        // Whoever was first has the same secret.
+        let _ = self.0.seal.set(seal);
+    }
+
+    /// Ends tokens of the file, and of sessions, within a second after they are revoked or expire. Never completes.
     pub(crate) async fn watch(&self) {
-        let Some(named) = &self.0.named else {
+        if self.0.named.is_none() && self.0.seal.get().is_none() {
             return std::future::pending().await;
-        };
+        }
         loop {
             tokio::time::sleep(LOOK).await;
-            named.look(true);
+            if let Some(named) = &self.0.named {
+                named.look(true);
+            }
+            let expired = self.issued().remove_expired(now());
+            expired.into_iter().for_each(|grant| end(Some(grant)));
         }
     }
 
@@ -185,9 +223,9 @@ impl Tokens {
     ///
     /// When there are too many session tokens, no random numbers, or the file cannot be written.
     pub fn issue(&self, session: &SessionId) -> Result<Token, IssueError> {
-        let token = Token::random()?;
         if let Some(named) = &self.0.named {
             if named.keeps_sessions {
+                let token = Token::random()?;
                 if named.session_tokens() >= KEPT_SESSION_TOKENS && !named.has(session) {
                     return Err(IssueError::Full {
                         kind: "session tokens",
@@ -201,19 +239,28 @@ impl Tokens {
             named.revoke(session)?;
         }
         let mut issued = self.issued();
-        if issued.sessions.len() >= SESSION_TOKENS && !issued.by_session.contains_key(session) {
+        let latest = issued.by_session.get(session);
+        let is_further = latest.is_none_or(|latest| latest.token.is_none());
+        if issued.sessions.len() >= SESSION_TOKENS && is_further {
             return Err(IssueError::Full {
                 kind: "session tokens",
                 limit: SESSION_TOKENS,
             });
         }
-        let grant = Grant {
+        let after = latest.map_or(0, |latest| latest.issued + 1);
+        let claims = SessionClaims {
             session: session.clone(),
-            ended: CancellationToken::new(),
+            issued: now().max(after),
+            expires: match self.0.seal.get() {
+                Some(_) => now() + milliseconds(Self::SESSION_TOKEN_LIFETIME),
+                None => u64::MAX,
+            },
         };
-        issued.sessions.insert(token.hash(), grant);
-        let earlier = issued.by_session.insert(session.clone(), token.hash());
-        let earlier = earlier.and_then(|earlier| issued.sessions.remove(&earlier));
+        let token = match self.0.seal.get() {
+            Some(seal) => Token::issued(seal.seal(Purpose::SessionToken, &claims)?),
+            None => Token::random()?,
+        };
+        let earlier = issued.grant(token.hash(), claims);
         drop(issued);
         end(earlier);
         Ok(token)
@@ -225,8 +272,19 @@ impl Tokens {
             named.revoke_soon(session);
         }
         let mut issued = self.issued();
-        let token = issued.by_session.remove(session);
+        let latest = issued.by_session.remove(session);
+        let after = latest.as_ref().map_or(0, |latest| latest.issued + 1);
+        let token = latest.and_then(|latest| latest.token);
         let grant = token.and_then(|token| issued.sessions.remove(&token));
+        if self.0.seal.get().is_some() && issued.by_session.len() < 2 * SESSION_TOKENS {
+            // What carries its meaning is valid as long as nothing else is known.
+            let revoked = Latest {
+                issued: now().max(after),
+                expires: now() + milliseconds(Self::SESSION_TOKEN_LIFETIME),
+                token: None,
+            };
+            issued.by_session.insert(session.clone(), revoked);
+        }
         drop(issued);
         end(grant);
     }
@@ -234,7 +292,8 @@ impl Tokens {
     /// Issues a ticket: a token for one request within 60 seconds, with the rights of `access`.
     ///
     /// For `EventSource` and `WebSocket` in a browser, which cannot send headers. A ticket in an
-    /// URL is harmless in a log, because it is used up by then.
+    /// URL is harmless in a log, because it is used up by then. Where several nodes have one secret, a ticket that
+    /// was issued for a token is valid once at each of them; one of this method is known to this process only.
     ///
     /// # Errors
     ///
@@ -247,6 +306,9 @@ impl Tokens {
     }
 
     pub(super) fn ticket_of(&self, identity: Identity) -> Result<Token, IssueError> {
+        if let Some(ticket) = self.sealed_ticket(&identity) {
+            return Ok(ticket?);
+        }
         let ticket = Token::random()?;
         let now = Instant::now();
         let take = || self.0.tickets.take(identity.holder(), 1);
@@ -287,6 +349,13 @@ impl Tokens {
 
     pub(super) fn identify(&self, secret: &str) -> Option<Identity> {
         let hash = Hash::of(secret);
+        self.identify_hash(hash).or_else(|| {
+            let seal = self.0.seal.get()?;
+            self.adopt(hash, seal.open(Purpose::SessionToken, secret)?)
+        })
+    }
+
+    fn identify_hash(&self, hash: Hash) -> Option<Identity> {
         let Fixed { master, read_only } = &self.0.fixed;
         // All are compared, whichever is equal.
         let is_among = |hashes: &[Hash]| {
@@ -295,12 +364,17 @@ impl Tokens {
         };
         let is_master = is_among(master.as_slice());
         let is_reader = is_among(read_only);
+        let mut issued = None;
         let (access, owner, ended) = if is_master {
             (Access::Full, Owner::Master, self.0.valid.clone())
         } else if is_reader {
             (Access::ReadOnly, Owner::Reader, self.0.valid.clone())
         } else if let Some(grant) = self.issued().sessions.get(&hash) {
-            let access = Access::Session(grant.session.clone());
+            if grant.claims.expires <= now() {
+                return None;
+            }
+            issued = Some(grant.claims.issued);
+            let access = Access::Session(grant.claims.session.clone());
             (access, Owner::Session, grant.ended.clone())
         } else {
             let Live { token, ended } = self.0.named.as_ref()?.find(&hash)?;
@@ -315,6 +389,8 @@ impl Tokens {
             owner,
             ended,
             token: Some(hash),
+            issued,
+            is_passed_on: false,
         })
     }
 
@@ -325,6 +401,8 @@ impl Tokens {
             owner: Owner::Program,
             token: None,
             ended: self.0.valid.clone(),
+            issued: None,
+            is_passed_on: false,
         }
     }
 
@@ -333,10 +411,13 @@ impl Tokens {
         if let Some(named) = &self.0.named {
             named.look(false);
         }
-        let mut issued = self.issued();
+        let hash = Hash::of(ticket);
+        let Some(found) = self.issued().tickets.remove(&hash) else {
+            return self.redeem_of_nodes(hash, ticket);
+        };
         let Ticket {
             identity, expires, ..
-        } = issued.tickets.remove(&Hash::of(ticket))?;
+        } = found;
         // A ticket does not outlive the token that it was issued for.
         let revoked = identity.ended.is_cancelled();
         (expires > Instant::now() && !revoked).then_some(identity)
@@ -345,6 +426,30 @@ impl Tokens {
     fn issued(&self) -> std::sync::MutexGuard<'_, Issued> {
         // Every change is complete before anything could panic.
         self.0.issued.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Issued {
+    /// Adds a session's token. Returns its earlier one.
+    fn grant(&mut self, token: Hash, claims: SessionClaims) -> Option<Grant> {
+        let latest = Latest {
+            issued: claims.issued,
+            expires: claims.expires,
+            token: Some(token),
+        };
+        let earlier = self.by_session.insert(claims.session.clone(), latest);
+        let ended = CancellationToken::new();
+        self.sessions.insert(token, Grant { claims, ended });
+        self.sessions.remove(&earlier?.token?)
+    }
+
+    /// Removes the tokens of sessions that have expired, and returns them.
+    fn remove_expired(&mut self, now: u64) -> Vec<Grant> {
+        self.by_session.retain(|_, latest| latest.expires > now);
+        let expired = self
+            .sessions
+            .extract_if(|_, grant| grant.claims.expires <= now);
+        expired.map(|(_, grant)| grant).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use acp_sdk::{ConnectionBuilder, Transport};
+use acp_sdk::{ConnectionBuilder, MessageTransport, Transport};
 use acp_server::internal::connection::Role;
 use acp_server::{Access, Server};
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use crate::EndpointSettings;
 use crate::access::{Share, Shares};
 use crate::caller::Caller;
 use crate::metrics::Open;
-use crate::nodes::{Joined, NodeCaller};
+use crate::nodes::{Joined, NodeCaller, Nodes};
 
 /// Messages that wait to be read by a connection; further POST requests wait.
 const INCOMING: usize = 16;
@@ -81,6 +81,30 @@ impl HttpConnections {
         })
     }
 
+    /// Returns the node that has a connection, if that is another one that can be asked.
+    pub(super) fn node_of(&self, id: &str, caller: &Caller) -> Option<(&Arc<dyn Nodes>, String)> {
+        let (nodes, ids) = self
+            .settings
+            .nodes
+            .as_ref()
+            .zip(self.settings.connection_ids.as_ref())?;
+        // Nothing is passed on twice.
+        let address = ids.node_of(id).filter(|_| !caller.is_passed_on)?;
+        Some((nodes, address))
+    }
+
+    /// Returns the id of a further connection over HTTP.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no source of random numbers.
+    pub(super) fn create_id(&self) -> Result<String, getrandom::Error> {
+        match &self.settings.connection_ids {
+            Some(ids) => ids.create(),
+            None => acp_server::internal::connection_id(),
+        }
+    }
+
     /// Opens a connection. It ends when it is [closed](Self::close), or after a time without use.
     pub(super) fn open_http(
         self: &Arc<Self>,
@@ -92,7 +116,7 @@ impl HttpConnections {
         let (incoming, received) = mpsc::channel(INCOMING);
         let transport = transport::Transport::new(streams.clone(), received);
         let builder = self.builder();
-        let transport = Transport::messages(transport);
+        let transport = self.attached(transport, &caller, "acp/http", Some(streams.clone()));
         let role = Role {
             gate: Some(streams.clone()),
             ..caller.role("acp/http")
@@ -123,12 +147,25 @@ impl HttpConnections {
         connection
     }
 
-    /// Returns what a client over WebSocket is attached to.
-    pub(super) fn joined(&self, caller: &Caller) -> Joined {
-        Joined {
-            server: self.server.clone(),
-            path: self.path.clone(),
-            caller: NodeCaller::new(caller.clone(), "acp/websocket"),
+    /// Returns the transport by which a client is attached to the server.
+    pub(super) fn attached(
+        &self,
+        client: impl MessageTransport + 'static,
+        caller: &Caller,
+        route: &'static str,
+        pace: Option<Arc<Streams>>,
+    ) -> Transport {
+        match &self.settings.nodes {
+            Some(nodes) if !caller.is_passed_on => {
+                let joined = Joined {
+                    server: self.server.clone(),
+                    path: self.path.clone(),
+                    caller: NodeCaller::new(caller.clone(), route),
+                    pace: pace.map(|pace| pace as _),
+                };
+                nodes.join(Box::pin(client), joined)
+            }
+            _ => Transport::messages(client),
         }
     }
 

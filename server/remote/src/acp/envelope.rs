@@ -120,6 +120,11 @@ pub(super) fn joins(method: &str) -> bool {
     facts::of_agent(method).is_some_and(|facts| facts.joins == Attachment::Joins)
 }
 
+/// Returns whether a method leaves the session that it names.
+pub(super) fn leaves(method: &str) -> bool {
+    facts::of_agent(method).is_some_and(|facts| facts.joins == Attachment::Leaves)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

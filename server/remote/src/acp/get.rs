@@ -59,6 +59,11 @@ fn stream(
     let cursor = headers.get("last-event-id");
     let cursor = cursor.and_then(|cursor| cursor.to_str().ok()?.parse::<Position>().ok());
     let streams = connection.streams.clone();
+    if !streams.can_continue(&name, cursor) {
+        // Of a session that another node has. Its client is sent what it is missing by another connection.
+        connections.close(id);
+        return Err(Failure::UNKNOWN_CONNECTION);
+    }
     let reader = streams.open(&name, cursor);
     let reader = reader.ok_or(Failure::TOO_MANY_STREAMS)?;
     let (keep_alive, open) = {

@@ -19,8 +19,9 @@ mod websocket;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter};
 
@@ -34,6 +35,7 @@ use super::EndpointSettings;
 use super::access::Shares;
 use super::agents::Agents;
 use super::caller::Caller;
+use super::nodes::{NodeCaller, Unreachable};
 
 const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
 const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");
@@ -49,9 +51,30 @@ pub(super) fn router(agents: &Agents, settings: &EndpointSettings) -> Router {
             .get(get::get)
             // A WebSocket over HTTP/2 begins with this method.
             .on(MethodFilter::CONNECT, get::get)
-            .delete(delete);
+            .delete(delete)
+            .layer(from_fn_with_state(connections.clone(), elsewhere));
         methods.with_state(connections)
     })
+}
+
+/// Passes a request for a connection of another node on to it. Where that node does not answer, the connection
+/// counts as ended: its client opens another one.
+async fn elsewhere(
+    State(connections): State<Arc<HttpConnections>>,
+    caller: Caller,
+    request: Request,
+    next: Next,
+) -> Response {
+    let id = header(request.headers(), &CONNECTION_ID).ok().flatten();
+    let found = id.and_then(|id| connections.node_of(id, &caller));
+    let Some((nodes, address)) = found else {
+        return next.run(request).await;
+    };
+    let caller = NodeCaller::new(caller, "acp/http");
+    match nodes.pass_on(address, request, caller).await {
+        Ok(answer) => answer,
+        Err(Unreachable) => Failure::UNKNOWN_CONNECTION.into_response(),
+    }
 }
 
 /// Ends a connection, but neither its sessions nor their turns.

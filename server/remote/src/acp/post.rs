@@ -69,7 +69,7 @@ async fn initialize(
     let place = connections
         .place(&caller)
         .ok_or(Failure::TOO_MANY_CONNECTIONS)?;
-    let id = acp_server::internal::connection_id().map_err(|_| Failure::AGENT_FAILED)?;
+    let id = connections.create_id().map_err(|_| Failure::AGENT_FAILED)?;
     let connection = connections.open_http(place, id.clone(), caller);
     // Who goes away before the answer leaves no connection behind.
     let mut guard = CloseUnlessKept {

@@ -40,6 +40,8 @@ pub(super) struct Stream {
     again_bytes: usize,
     /// Of the last message that entered.
     position: Position,
+    /// The last event that was written.
+    written: u64,
     /// Counts readers. The latest is the only one.
     reader: u64,
     is_open: bool,
@@ -170,6 +172,11 @@ impl Stream {
         self.reader
     }
 
+    /// Returns whether all events after a number are here.
+    pub(super) fn has_after(&self, number: u64) -> bool {
+        self.written <= number
+    }
+
     /// A reader has gone.
     pub(super) fn close(&mut self, reader: u64) {
         if self.reader == reader {
@@ -188,7 +195,9 @@ impl Stream {
             return Taken::Nothing;
         };
         self.queued_bytes -= item.message.len();
-        if !item.is_event() {
+        if item.is_event() {
+            self.written = item.at.event;
+        } else {
             self.waiting_bytes -= item.message.len();
             self.kept_bytes += item.message.len();
             self.kept.push_back(item.clone());

@@ -1,6 +1,9 @@
 //! The streams of one connection, and which message goes to which.
 
+mod elsewhere;
+
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
@@ -38,6 +41,8 @@ struct StreamsState {
     /// Where the answers to the client's requests go, by id as JSON.
     routes: HashMap<Box<str>, Route>,
     closed: bool,
+    /// Woken when a message of a session that another node has may have room.
+    held: Option<Waker>,
     /// When the connection was last used, unless a stream is open.
     used: Instant,
 }
@@ -47,6 +52,8 @@ struct Session {
     stream: Stream,
     /// Dead until the client is attached.
     subscription: Option<Weak<Subscription>>,
+    /// Another node has the session, and the client is attached to it there.
+    is_elsewhere: bool,
     redirected: Redirected,
 }
 
@@ -73,6 +80,8 @@ enum Route {
         id: Box<str>,
         /// The client was attached to the session when it asked.
         was_used: bool,
+        /// The client leaves the session by it.
+        leaves: bool,
     },
 }
 
@@ -84,6 +93,7 @@ impl Streams {
                 sessions: HashMap::new(),
                 routes: HashMap::new(),
                 closed: false,
+                held: None,
                 used: Instant::now(),
             }),
             settings,
@@ -110,6 +120,7 @@ impl Streams {
         let route = match session {
             Some(session) if !envelope::joins_session(method) => Route::Session {
                 was_used: state.sessions.get(session).is_some_and(Session::is_used),
+                leaves: envelope::leaves(method),
                 id: session.into(),
             },
             Some(session) if envelope::joins(method) => Route::Joins(session.into()),
@@ -174,16 +185,25 @@ impl Streams {
                         let _ = sender.send(message.clone());
                         false
                     }
-                    Some(Route::Session { id, was_used }) => {
+                    Some(Route::Session {
+                        id,
+                        was_used,
+                        leaves,
+                    }) => {
                         state.release(&id);
                         let own = state.sessions.get(&id);
                         let own = own.is_some_and(|own| own.takes_answer(was_used));
                         let own = own.then_some(&*id);
-                        state.push(own, message.clone(), None, None, &self.settings)
+                        let grew = state.push(own, message.clone(), None, None, &self.settings);
+                        if leaves && !envelope::is_error(&message) {
+                            state.left_elsewhere(&id);
+                        }
+                        grew
                     }
                     Some(Route::Joins(id)) => {
                         let grew = state.push(None, message.clone(), None, None, &self.settings);
-                        state.joined(&id, &self.settings);
+                        let is_error = envelope::is_error(&message);
+                        state.joined(&id, is_error, &self.settings);
                         grew
                     }
                     _ => state.push(None, message.clone(), None, None, &self.settings),
@@ -229,6 +249,7 @@ impl Streams {
                 reader
             }
         };
+        state.wake_held();
         Some(reader)
     }
 
@@ -261,6 +282,7 @@ impl Streams {
                 taken.unwrap_or(Taken::End)
             }
         };
+        state.wake_held();
         match taken {
             Taken::Nothing if state.closed => Taken::End,
             taken => taken,
@@ -271,6 +293,7 @@ impl Streams {
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
+        state.wake_held();
         state.routes.clear();
         state.connection.wake();
         for session in state.sessions.values_mut() {
@@ -358,32 +381,38 @@ impl StreamsState {
     }
 
     /// A request that joins a session is answered.
-    fn joined(&mut self, id: &str, settings: &EndpointSettings) {
+    fn joined(&mut self, id: &str, is_error: bool, settings: &EndpointSettings) {
         let joins = self.joins(id);
-        if let Some(session) = self.sessions.get_mut(id)
-            && session.redirected == Redirected::UntilAnswered
-            && !joins
-        {
-            session.redirected = Redirected::No;
+        if let Some(session) = self.session(id, settings.streams) {
+            if session.redirected == Redirected::UntilAnswered && !joins {
+                session.redirected = Redirected::No;
+            }
+            // The server of this node would have a subscription.
+            if !is_error && !session.is_used() {
+                session.is_elsewhere = true;
+            }
         }
         self.pace(id, settings);
     }
 
     /// Holds a session back while its reader is slow or away, and lets it go on.
     fn pace(&mut self, id: &str, settings: &EndpointSettings) {
-        let (connection_open, connection_bytes) =
-            (self.connection.is_open(), self.connection.queued_bytes());
         let Some(session) = self.sessions.get(id) else {
             return;
         };
-        let (open, bytes) = match session.redirected {
-            Redirected::No => (session.stream.is_open(), session.stream.queued_bytes()),
-            _ => (connection_open, connection_bytes),
-        };
         let subscription = session.subscription.as_ref().and_then(Weak::upgrade);
         if let Some(subscription) = subscription {
-            subscription.hold(!open || bytes > settings.stream_bytes);
+            subscription.hold(self.is_held(session, settings));
         }
+    }
+
+    /// Returns whether the reader of a session is slow or away.
+    fn is_held(&self, session: &Session, settings: &EndpointSettings) -> bool {
+        let stream = match session.redirected {
+            Redirected::No => &session.stream,
+            _ => &self.connection,
+        };
+        !stream.is_open() || stream.queued_bytes() > settings.stream_bytes
     }
 
     fn redirected(&self) -> impl Iterator<Item = Box<str>> {
@@ -411,7 +440,8 @@ impl Session {
 
     fn is_used(&self) -> bool {
         let subscription = self.subscription.as_ref();
-        subscription.is_some_and(|subscription| subscription.strong_count() > 0)
+        self.is_elsewhere
+            || subscription.is_some_and(|subscription| subscription.strong_count() > 0)
     }
 }
 
@@ -421,6 +451,7 @@ impl Gate for Streams {
         let mut state = self.state();
         if let Some(session) = state.session(&id, self.settings.streams) {
             session.subscription = Some(Arc::downgrade(subscription));
+            session.is_elsewhere = false;
         }
         state.pace(&id, &self.settings);
     }
@@ -433,54 +464,11 @@ impl Gate for Streams {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn drain(streams: &Streams, name: &Name, reader: u64) -> Vec<String> {
-        let mut texts = Vec::new();
-        while let Taken::Item(item) = streams.take(name, reader, Waker::noop()) {
-            texts.push(String::from_utf8(item.message.to_vec()).unwrap());
-        }
-        texts
-    }
-
-    /// Clients open no stream for a child session.
-    #[test]
-    fn a_message_of_a_child_session_is_in_the_stream_of_its_parent() {
-        const UPDATE: &str = r#"{"method":"session/update","params":{"sessionId":"child","_meta":{"acp-sdk":{"eventId":3,"parentSessionId":"s"}}}}"#;
-        const ASK: &str = r#"{"id":1,"method":"session/request_permission","params":{"sessionId":"child","_meta":{"acp-sdk":{"parentSessionId":"s"}}}}"#;
-        let streams = Streams::new(EndpointSettings::default());
-        let own = Name::Session("s".into());
-        let reader = streams.open(&own, None).unwrap();
-        for message in [UPDATE, ASK] {
-            streams.route(message.into()).unwrap();
-        }
-        assert_eq!(drain(&streams, &own, reader), [UPDATE, ASK]);
-    }
-
-    /// Two streams have no order between them.
-    #[test]
-    fn a_reader_that_comes_during_a_join_is_sent_what_follows_its_answer() {
-        const UPDATE: &str = r#"{"method":"session/update","params":{"sessionId":"s"}}"#;
-        const ANSWER: &str = r#"{"id":1,"result":{}}"#;
-        for until in [Redirected::UntilRead, Redirected::UntilAnswered] {
-            let streams = Streams::new(EndpointSettings::default());
-            assert!(streams.expect("1", "session/resume", Some("s")));
-            streams.redirect_until("s", until);
-            let connection = streams.open(&Name::Connection, None).unwrap();
-            let own = Name::Session("s".into());
-            streams.route(UPDATE.into()).unwrap();
-            let reader = streams.open(&own, None).unwrap();
-            for message in [UPDATE, ANSWER, UPDATE] {
-                streams.route(message.into()).unwrap();
-            }
-            assert_eq!(
-                drain(&streams, &Name::Connection, connection),
-                [UPDATE, UPDATE, ANSWER],
-                "{until:?}"
-            );
-            assert_eq!(drain(&streams, &own, reader), [UPDATE], "{until:?}");
-        }
+impl fmt::Debug for Streams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streams").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use acp_sdk::{MessageTransport, Transport};
+use acp_sdk::MessageTransport;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
@@ -116,10 +116,7 @@ async fn serve(connections: &HttpConnections, caller: Caller, mut socket: WebSoc
         confirmed: 0,
         ended: false,
     };
-    let transport = match &connections.settings.nodes {
-        None => Transport::messages(transport),
-        Some(nodes) => nodes.join(Box::pin(transport), connections.joined(&caller)),
-    };
+    let transport = connections.attached(transport, &caller, "acp/websocket", None);
     let builder = connections
         .builder()
         .drain_timeout(connections.settings.write_timeout);

@@ -189,7 +189,12 @@ impl Rest {
         caller: Caller,
         request: Request,
     ) -> Result<Response, Request> {
-        let Some(nodes) = &self.settings().nodes else {
+        let Some(nodes) = self
+            .settings()
+            .nodes
+            .as_ref()
+            .filter(|_| !caller.is_passed_on)
+        else {
             return Err(request);
         };
         // A route answers for a session that nobody knows.
