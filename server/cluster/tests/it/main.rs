@@ -6,5 +6,6 @@ mod balancer;
 mod http;
 mod moving;
 mod passing;
+mod rpc;
 mod shared;
 mod tickets;

@@ -17,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::link;
 use crate::EndpointSettings;
 use crate::caller::Caller;
+use crate::nodes::Nodes;
 
 /// The result of a method.
 pub(super) type Answer<T> = Result<T, ErrorObjectOwned>;
@@ -26,6 +27,10 @@ const CALLS: usize = 256;
 
 pub(super) struct Context {
     pub(super) server: Server,
+    /// Where calls to this agent are, on every node.
+    pub(super) path: Arc<str>,
+    /// Finds the node that has a session; `None` for a call that another node has passed on.
+    pub(super) nodes: Option<Arc<dyn Nodes>>,
     pub(super) caller: Caller,
     pub(super) message_bytes: usize,
     /// Whether the client has logged in.
@@ -36,10 +41,18 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(server: Server, settings: &EndpointSettings, caller: Caller) -> Self {
+    pub(super) fn new(
+        server: Server,
+        path: Arc<str>,
+        settings: &EndpointSettings,
+        caller: Caller,
+    ) -> Self {
+        let nodes = settings.nodes.clone().filter(|_| !caller.is_passed_on);
         let authenticated = !server.info().requires_login(&caller.access);
         Self {
             server,
+            path,
+            nodes,
             caller,
             message_bytes: settings.message_bytes,
             authenticated: AtomicBool::new(authenticated),
@@ -132,7 +145,15 @@ fn client_info(params: &Json) -> Option<Implementation> {
 ///
 /// Invalid params, with the reason.
 pub(super) fn read<T: DeserializeOwned>(params: &Params<'_>) -> Answer<T> {
-    let params = object(params)?;
+    parse(&object(params)?)
+}
+
+/// The same of parameters that are an object.
+///
+/// # Errors
+///
+/// Invalid params, with the reason.
+pub(super) fn parse<T: DeserializeOwned>(params: &Json) -> Answer<T> {
     serde_json::from_str(params.get()).map_err(|error| {
         let error = HandlerError::invalid_params("", error.to_string());
         refusal(&error)

@@ -3,19 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_sdk::Json;
 use acp_sdk::v1::SessionId;
 use acp_server::event::{Event, EventBody, TurnEvent};
 use acp_server::usage;
 use acp_server::{Events, Received, Session};
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
-use jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule};
+use jsonrpsee::{Extensions, PendingSubscriptionSink, RpcModule, SubscriptionSink};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::context::{Answer, Context, read, refusal};
+use super::context::{Answer, Context, parse, read, refusal};
 use super::methods::register as method;
+use super::nodes;
 use super::turns::RequestId;
 
 /// The longest time that a long poll waits.
@@ -55,18 +57,26 @@ async fn subscribe(
     let opened = async {
         let context = Context::of(&extensions)?;
         let params: Subscribe = read(&params)?;
-        context
-            .session("session/load", &params.session_id)
-            .await
-            .map(|session| (session, params))
+        // Of another node it is a poll.
+        let session = match poll_elsewhere(&context, &params, Duration::ZERO).await {
+            Some(polled) => polled.map(|_| None),
+            None => context
+                .session("session/load", &params.session_id)
+                .await
+                .map(Some),
+        };
+        session.map(|session| (context, session, params))
     };
-    let (session, params) = match opened.await {
+    let (context, session, params) = match opened.await {
         Ok(opened) => opened,
         Err(error) => return pending.reject(error).await,
     };
     // The client may have gone.
     let Ok(sink) = pending.accept().await else {
         return;
+    };
+    let Some(session) = session else {
+        return follow_elsewhere(&context, params, &sink).await;
     };
     let mut events = session.subscribe(params.after);
     loop {
@@ -94,6 +104,58 @@ async fn subscribe(
             return;
         };
         if sink.send(message).await.is_err() || ended {
+            return;
+        }
+    }
+}
+
+/// Polls a session that another node has; `None` if none has it.
+async fn poll_elsewhere(
+    context: &Context,
+    of: &Subscribe,
+    wait: Duration,
+) -> Option<Answer<Polled>> {
+    let params = json!({
+        "sessionId": of.session_id,
+        "after": of.after,
+        "waitMs": wait.as_millis() as u64,
+    });
+    let params = Json::new(&params).ok()?;
+    let polled = nodes::call(context, "session_events", &params).await?;
+    Some(polled.and_then(|polled| parse(&polled)))
+}
+
+/// Sends the events of a session that another node has. Its end is that of the subscription.
+async fn follow_elsewhere(context: &Context, mut of: Subscribe, sink: &SubscriptionSink) {
+    loop {
+        let polled = tokio::select! {
+            polled = poll_elsewhere(context, &of, LONGEST_WAIT) => polled,
+            () = sink.closed() => return,
+        };
+        let (events, ended) = match polled {
+            Some(Ok(polled)) => {
+                of.after = polled.last_event_id;
+                (polled.events, false)
+            }
+            Some(Err(error)) => {
+                let message = error.message();
+                (vec![json!({ "type": "failed", "message": message })], true)
+            }
+            // Whoever subscribes again finds it.
+            None => (
+                vec![json!({ "type": "closed", "sessionId": of.session_id })],
+                true,
+            ),
+        };
+        for event in events {
+            let Ok(message) = serde_json::value::to_raw_value(&event) else {
+                return;
+            };
+            if sink.send(message).await.is_err() {
+                return;
+            }
+        }
+        if ended {
             return;
         }
     }
@@ -132,7 +194,7 @@ impl Only {
     }
 }
 
-#[derive(Clone, Serialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Polled {
     session_id: SessionId,
@@ -270,7 +332,7 @@ mod tests {
         let server = Server::new(Reference);
         let session = server.create_session("/w").await.unwrap();
         let caller = Caller::of(&axum::http::Extensions::new());
-        let context = Context::new(server, &EndpointSettings::default(), caller);
+        let context = Context::new(server, "/rpc".into(), &EndpointSettings::default(), caller);
         let params = Poll {
             session_id: session.id().clone(),
             after: session.last_event(),

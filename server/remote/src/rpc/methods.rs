@@ -6,11 +6,12 @@ use acp_sdk::extensions::methods::SessionState;
 use acp_sdk::facts::{Attachment, MethodFacts};
 use acp_sdk::runtime::Method as _;
 use acp_sdk::v1::AGENT_METHODS;
+use acp_sdk::{HandlerError, Json};
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 
-use super::context::{Answer, Context, object};
-use super::{events, turns};
+use super::context::{Answer, Context, object, parse, refusal};
+use super::{events, nodes, turns};
 
 /// The extension method that is answered as the agent answers it, and its name here.
 const STATE: (&str, &str) = ("session_state", SessionState::NAME);
@@ -47,7 +48,10 @@ pub(super) fn all() -> Result<RpcModule<()>, RegisterMethodError> {
         module.register_async_method(name, async move |params, _, extensions| {
             let context = Context::of(&extensions)?;
             let params = object(&params)?;
-            context.call(method, &params).await
+            match nodes::call(&context, name, &params).await {
+                Some(answer) => answer,
+                None => context.call(method, &params).await,
+            }
         })?;
     }
     Ok(module)
@@ -61,7 +65,7 @@ pub(super) fn register<P, R, F, Fut>(
 ) -> Result<(), RegisterMethodError>
 where
     P: serde::de::DeserializeOwned + Send,
-    R: serde::Serialize + Clone + Send + 'static,
+    R: serde::Serialize + Send + 'static,
     F: Fn(std::sync::Arc<Context>, P) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Answer<R>> + Send,
 {
@@ -70,8 +74,12 @@ where
         async move {
             let context = Context::of(&extensions)?;
             let _place = context.place()?;
-            let params = super::context::read(&params)?;
-            method(context, params).await
+            let params = object(&params)?;
+            if let Some(answer) = nodes::call(&context, name, &params).await {
+                return answer;
+            }
+            let answer = method(context, parse(&params)?).await?;
+            Json::new(&answer).map_err(|error| refusal(&HandlerError::internal(error)))
         }
     })?;
     Ok(())

@@ -8,6 +8,7 @@ mod context;
 mod events;
 mod link;
 mod methods;
+mod nodes;
 mod turns;
 
 use std::sync::Arc;
@@ -74,9 +75,10 @@ pub fn rpc(agents: impl Into<Agents>, settings: &EndpointSettings) -> Router {
         .set_id_provider(RandomStringIdProvider::new(24))
         .build();
     let places = Shares::new(settings.connections);
-    agents.into().mount("/rpc", |server, _| {
+    agents.into().mount("/rpc", |server, path| {
         let facade = Facade {
             server: server.clone(),
+            path: path.into(),
             settings: settings.clone(),
             places: places.clone(),
             methods: methods::all().map(Into::into),
@@ -88,6 +90,8 @@ pub fn rpc(agents: impl Into<Agents>, settings: &EndpointSettings) -> Router {
 
 struct Facade {
     server: Server,
+    /// Where the agent's calls are.
+    path: Arc<str>,
     settings: EndpointSettings,
     /// Of requests and WebSockets.
     places: Arc<Shares>,
@@ -120,7 +124,8 @@ async fn handle(
     };
     let ended = caller.ended.clone();
     let sender = caller.clone();
-    let context = Context::new(facade.server.clone(), &facade.settings, caller);
+    let (server, path) = (facade.server.clone(), facade.path.clone());
+    let context = Context::new(server, path, &facade.settings, caller);
     request.extensions_mut().insert(Arc::new(context));
     let (parts, body) = request.into_parts();
     // jsonrpsee would read without a limit of time and of the bytes of all requests.

@@ -1,0 +1,108 @@
+//! Calls at `/rpc` for sessions of another node.
+
+use std::sync::Arc;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio_tungstenite::connect_async;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+
+use crate::shared::{MASTER, Node, SharedStore, say};
+
+async fn call(node: &Node, method: &str, params: Value) -> Value {
+    let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+    let (status, answer) = node.rest("POST", "/rpc", &body.to_string()).await;
+    assert_eq!(status, 200, "{answer}");
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(answer["id"], 7, "{answer}");
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_are_answered_alike_at_every_node() {
+    let shared = Arc::<SharedStore>::default();
+    let (mut first, second) = (Node::start(&shared).await, Node::start(&shared).await);
+    let created = call(
+        &first,
+        "session_new",
+        json!({ "cwd": "/work", "mcpServers": [] }),
+    )
+    .await;
+    let id = &created["result"]["sessionId"];
+    let prompt = json!({ "sessionId": id, "prompt": [{ "type": "text", "text": "hello" }] });
+    for node in [&first, &second] {
+        let answer = call(node, "session_prompt", prompt.clone()).await;
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    }
+    // A question, which is answered by its name.
+    let ask = json!({ "sessionId": id, "prompt": [{ "type": "text", "text": "permission" }] });
+    let started = call(&second, "session_prompt_start", ask).await;
+    let mut after = started["result"]["lastEventId"].as_u64().unwrap();
+    let question = loop {
+        let poll = json!({ "sessionId": id, "after": after, "waitMs": 30_000 });
+        let polled = call(&second, "session_events", poll).await;
+        after = polled["result"]["lastEventId"].as_u64().unwrap();
+        let events = polled["result"]["events"].as_array().unwrap();
+        if let Some(asked) = events.iter().find(|event| !event["requestId"].is_null()) {
+            break asked["requestId"].clone();
+        }
+    };
+    let outcome = json!({ "outcome": "cancelled" });
+    let respond = json!({ "requestId": question, "outcome": outcome });
+    let answered = call(&second, "permission_respond", respond).await;
+    assert_eq!(answered["result"], json!({}), "{answered}");
+
+    let refused = [
+        call(&first, "session_prompt", json!({ "sessionId": id })).await,
+        call(&second, "session_prompt", json!({ "sessionId": id })).await,
+    ];
+    assert_eq!(refused[0]["error"]["code"], -32602);
+    assert_eq!(refused[0], refused[1]);
+
+    first.kill().await;
+    let answer = call(&second, "session_prompt", prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subscription_has_the_events_of_a_session_of_another_node() {
+    let shared = Arc::<SharedStore>::default();
+    let (first, second) = (Node::start(&shared).await, Node::start(&shared).await);
+    let here = first.client().await;
+    let session = here.new_session("/work").await.unwrap();
+    say(&session, "before").await;
+
+    let url = format!("ws://{}/rpc", second.address());
+    let mut request = url.into_client_request().unwrap();
+    let bearer = format!("Bearer {MASTER}").parse().unwrap();
+    request.headers_mut().insert("authorization", bearer);
+    let (mut socket, _) = connect_async(request).await.unwrap();
+    let subscribe = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "session_subscribe",
+        "params": { "sessionId": session.id() },
+    });
+    let sent = socket.send(Message::Text(subscribe.to_string().into()));
+    sent.await.unwrap();
+    let mut numbers = Vec::new();
+    let mut said = String::new();
+    let mut asked = false;
+    while !said.contains("after") || !said.contains("turn_ended") {
+        let message = socket.next().await.unwrap().unwrap();
+        let Message::Text(text) = message else {
+            continue;
+        };
+        let message: Value = serde_json::from_str(&text).unwrap();
+        let event = &message["params"]["result"];
+        if let Some(number) = event["eventId"].as_u64() {
+            numbers.push(number);
+            said.push_str(&event.to_string());
+        }
+        if !std::mem::replace(&mut asked, true) {
+            // It goes on with what happens later.
+            say(&session, "after").await;
+        }
+    }
+    let expected: Vec<_> = (1..=numbers.len() as u64).collect();
+    assert_eq!(numbers, expected, "each once and in order");
+}
