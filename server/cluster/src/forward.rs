@@ -103,7 +103,9 @@ async fn pass_on(
     let url = format!("{}{path}", address.trim_end_matches('/'));
     let mut headers = parts.headers;
     remove_of_a_hop(&mut headers);
+    // Whoever asks a node in the name of clients says neither by their headers.
     headers.remove(header::AUTHORIZATION);
+    headers.remove(NODE_CALLER);
     let sent = settings
         .http
         .request(parts.method, url)

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use acp_client::Client;
 use acp_sdk::v1::StopReason;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures_util::StreamExt as _;
 use serde_json::json;
 
@@ -179,6 +181,22 @@ async fn a_connection_is_read_and_ended_at_another_node() {
             assert_eq!(ended.status(), 404, "{method}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_does_not_say_in_whose_name_a_node_asks() {
+    let shared = Arc::<SharedStore>::default();
+    let (first, second) = (Node::start(&shared).await, Node::start(&shared).await);
+    let id = open(&first).await;
+    let (_, created) = first.rest("POST", "/session", "{}").await;
+    let created: serde_json::Value = serde_json::from_str(&created).unwrap();
+    let token = created["session_token"].as_str().unwrap();
+    let master = STANDARD.encode(r#"{"access":"full","owner":"master","issued":null}"#);
+    let request = second.request("POST", "/acp").bearer_auth(token);
+    let request = request.header("acp-connection-id", &id).body(LIST);
+    let forged = request.header("acp-node-caller", master).send();
+    assert_eq!(forged.await.unwrap().status(), 404, "of other rights");
+    assert_eq!(second.acp("POST", &id, LIST).await.status(), 202);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

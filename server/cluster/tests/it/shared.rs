@@ -369,7 +369,7 @@ impl Node {
         request.bearer_auth(token).send().await.unwrap()
     }
 
-    fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+    pub(crate) fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
         let client = acp_client::internal::http_client(|client| client).unwrap();
         let url = format!("http://{}{path}", self.address);
         let request = client.request(method.parse().unwrap(), url);
