@@ -83,13 +83,8 @@ impl HttpConnections {
 
     /// Returns the node that has a connection, if that is another one that can be asked.
     pub(super) fn node_of(&self, id: &str, caller: &Caller) -> Option<(&Arc<dyn Nodes>, String)> {
-        let (nodes, ids) = self
-            .settings
-            .nodes
-            .as_ref()
-            .zip(self.settings.connection_ids.as_ref())?;
-        // Nothing is passed on twice.
-        let address = ids.node_of(id).filter(|_| !caller.is_passed_on)?;
+        let nodes = self.nodes(caller)?;
+        let address = self.settings.connection_ids.as_ref()?.node_of(id)?;
         Some((nodes, address))
     }
 
@@ -112,7 +107,8 @@ impl HttpConnections {
         id: String,
         caller: Caller,
     ) -> Arc<HttpConnection> {
-        let streams = Streams::new(self.settings.clone());
+        let is_relayed = self.nodes(&caller).is_some();
+        let streams = Streams::new(self.settings.clone(), is_relayed);
         let (incoming, received) = mpsc::channel(INCOMING);
         let transport = transport::Transport::new(streams.clone(), received);
         let builder = self.builder();
@@ -155,8 +151,8 @@ impl HttpConnections {
         route: &'static str,
         pace: Option<Arc<Streams>>,
     ) -> Transport {
-        match &self.settings.nodes {
-            Some(nodes) if !caller.is_passed_on => {
+        match self.nodes(caller) {
+            Some(nodes) => {
                 let joined = Joined {
                     server: self.server.clone(),
                     path: self.path.clone(),
@@ -165,8 +161,14 @@ impl HttpConnections {
                 };
                 nodes.join(Box::pin(client), joined)
             }
-            _ => Transport::messages(client),
+            None => Transport::messages(client),
         }
+    }
+
+    /// Returns what passes messages on to other nodes; nothing is passed on twice.
+    fn nodes(&self, caller: &Caller) -> Option<&Arc<dyn Nodes>> {
+        let nodes = self.settings.nodes.as_ref();
+        nodes.filter(|_| !caller.is_passed_on)
     }
 
     /// Settings of a connection, whatever carries it.

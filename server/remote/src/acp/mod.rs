@@ -66,6 +66,8 @@ async fn elsewhere(
     next: Next,
 ) -> Response {
     let id = header(request.headers(), &CONNECTION_ID).ok().flatten();
+    // A WebSocket is a connection of its own.
+    let id = id.filter(|_| !get::asks_for_websocket(request.headers()));
     let found = id.and_then(|id| connections.node_of(id, &caller));
     let Some((nodes, address)) = found else {
         return next.run(request).await;

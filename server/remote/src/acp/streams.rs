@@ -41,6 +41,8 @@ struct StreamsState {
     /// Where the answers to the client's requests go, by id as JSON.
     routes: HashMap<Box<str>, Route>,
     closed: bool,
+    /// Other nodes may have some of the sessions.
+    is_relayed: bool,
     /// Woken when a message of a session that another node has may have room.
     held: Option<Waker>,
     /// When the connection was last used, unless a stream is open.
@@ -86,13 +88,15 @@ enum Route {
 }
 
 impl Streams {
-    pub(super) fn new(settings: EndpointSettings) -> Arc<Self> {
+    /// Creates the streams of a connection. `is_relayed`: other nodes may have some of its sessions.
+    pub(super) fn new(settings: EndpointSettings, is_relayed: bool) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(StreamsState {
                 connection: Stream::default(),
                 sessions: HashMap::new(),
                 routes: HashMap::new(),
                 closed: false,
+                is_relayed,
                 held: None,
                 used: Instant::now(),
             }),
@@ -382,15 +386,17 @@ impl StreamsState {
 
     /// A request that joins a session is answered.
     fn joined(&mut self, id: &str, is_error: bool, settings: &EndpointSettings) {
-        let joins = self.joins(id);
-        if let Some(session) = self.session(id, settings.streams) {
+        let (joins, is_relayed) = (self.joins(id), self.is_relayed);
+        let session = match is_error {
+            true => self.sessions.get_mut(id),
+            false => self.session(id, settings.streams),
+        };
+        if let Some(session) = session {
             if session.redirected == Redirected::UntilAnswered && !joins {
                 session.redirected = Redirected::No;
             }
             // The server of this node would have a subscription.
-            if !is_error && !session.is_used() {
-                session.is_elsewhere = true;
-            }
+            session.is_elsewhere |= is_relayed && !is_error && !session.is_used();
         }
         self.pace(id, settings);
     }

@@ -19,7 +19,7 @@ fn drain(streams: &Streams, name: &Name, reader: u64) -> Vec<String> {
 fn a_message_of_a_child_session_is_in_the_stream_of_its_parent() {
     const UPDATE: &str = r#"{"method":"session/update","params":{"sessionId":"child","_meta":{"acp-sdk":{"eventId":3,"parentSessionId":"s"}}}}"#;
     const ASK: &str = r#"{"id":1,"method":"session/request_permission","params":{"sessionId":"child","_meta":{"acp-sdk":{"parentSessionId":"s"}}}}"#;
-    let streams = Streams::new(EndpointSettings::default());
+    let streams = Streams::new(EndpointSettings::default(), true);
     let own = Name::Session("s".into());
     let reader = streams.open(&own, None).unwrap();
     for message in [UPDATE, ASK] {
@@ -49,7 +49,7 @@ fn joined_elsewhere() -> Arc<Streams> {
         stream_bytes: 100,
         ..EndpointSettings::default()
     };
-    let streams = Streams::new(settings);
+    let streams = Streams::new(settings, true);
     assert!(streams.expect("1", "session/load", Some("s")));
     streams.route(r#"{"id":1,"result":{}}"#.into()).unwrap();
     streams
@@ -124,7 +124,7 @@ fn what_a_reader_of_another_nodes_session_was_sent_cannot_be_sent_again() {
 /// Its client may open the stream only then.
 #[test]
 fn a_replay_of_another_node_precedes_the_answer_where_nobody_reads_the_session() {
-    let streams = Streams::new(EndpointSettings::default());
+    let streams = Streams::new(EndpointSettings::default(), true);
     let connection = streams.open(&Name::Connection, None).unwrap();
     assert!(streams.expect("1", "session/resume", Some("s")));
     assert!(!streams.holds(&update(1), Waker::noop()));
@@ -143,7 +143,7 @@ fn a_reader_that_comes_during_a_join_is_sent_what_follows_its_answer() {
     const UPDATE: &str = r#"{"method":"session/update","params":{"sessionId":"s"}}"#;
     const ANSWER: &str = r#"{"id":1,"result":{}}"#;
     for until in [Redirected::UntilRead, Redirected::UntilAnswered] {
-        let streams = Streams::new(EndpointSettings::default());
+        let streams = Streams::new(EndpointSettings::default(), true);
         assert!(streams.expect("1", "session/resume", Some("s")));
         streams.redirect_until("s", until);
         let connection = streams.open(&Name::Connection, None).unwrap();
