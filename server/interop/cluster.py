@@ -1,16 +1,16 @@
 """Nodes of one database that are killed, stopped and ended while clients use them.
 
-Starts PostgreSQL in a temporary folder, three nodes of `acp-server serve`, and a load balancer without sticky
-sessions. Clients are `acp run` and requests of REST at any node. Says what it has seen; ends with 1 at the first
+Starts PostgreSQL in a temporary folder, three nodes of `acp-server serve`, and a load balancer that gives each request
+to another node. Clients are `acp run` and requests of REST at any node. Says what it has seen; ends with 1 at the first
 thing that is wrong.
 
 Usage: server/interop/cluster.py FOLDER-OF-BINARIES
 """
 
 import asyncio
+import itertools
 import json
 import os
-import random
 import shutil
 import signal
 import socket
@@ -118,7 +118,8 @@ def rest(node, path, body=None):
 
 
 async def balance(nodes, port):
-    """Gives each connection to a node that takes it."""
+    """Gives each request to the next node that takes a connection: nothing sticks."""
+    turn = itertools.count()
 
     async def pipe(reader, writer):
         try:
@@ -131,11 +132,23 @@ async def balance(nodes, port):
             writer.close()
 
     async def connected(reader, writer):
-        for node in random.sample(nodes, len(nodes)):
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
+        except (OSError, asyncio.IncompleteReadError):
+            writer.close()
+            return
+        if not any(line.lower().startswith(b"upgrade:") for line in head):
+            # A connection has one request, so that the next one comes to another node.
+            head = [line for line in head if not line.lower().startswith(b"connection:")]
+            head.insert(1, b"Connection: close")
+        first = next(turn)
+        for offset in range(len(nodes)):
+            node = nodes[(first + offset) % len(nodes)]
             try:
                 there = await asyncio.open_connection("127.0.0.1", node.port)
             except OSError:
                 continue
+            there[1].write(b"\r\n".join(head))
             await asyncio.gather(pipe(reader, there[1]), pipe(there[0], writer))
             return
         writer.close()
@@ -169,7 +182,7 @@ def texts(node, session):
 
 
 async def scenes(bin, folder, nodes, port):
-    any_node = f"ws://127.0.0.1:{port}/acp"
+    any_node, by_http = f"ws://127.0.0.1:{port}/acp", f"http://127.0.0.1:{port}/acp"
     code, output = await run(bin, folder, nodes[0].url(), "hello at the first")
     check(code == 0 and "hello at the first" in output, "a turn at node 0", output)
     session = rest(nodes[1], "/sessions")["sessions"][0]["session_id"]
@@ -177,6 +190,13 @@ async def scenes(bin, folder, nodes, port):
         said = f"hello at node {node.number}"
         code, output = await run(bin, folder, node.url(), "--resume", session, said)
         check(code == 0 and said in output, f"a turn of the same session at node {node.number}", output)
+
+    for url, transport in [(by_http, "HTTP"), (any_node, "WebSocket")]:
+        code, output = await run(bin, folder, url, f"hello over {transport}")
+        check(code == 0 and f"hello over {transport}" in output, f"a turn over {transport}, each request at another node", output)
+        said = f"again over {transport}"
+        code, output = await run(bin, folder, url, "--resume", session, said)
+        check(code == 0 and said in output, f"a turn of the first session over {transport}", output)
 
     environment = {**os.environ, "ACP_STORE": nodes[0].database.url()}
     listed = subprocess.run([bin / "acp-server", "nodes"], env=environment, capture_output=True, text=True).stdout
@@ -195,6 +215,17 @@ async def scenes(bin, folder, nodes, port):
     check(code == 0 and "goes on" in output, "and its session goes on", output)
     nodes[0].process.wait()
     nodes[0].start()
+
+    # The same over HTTP. One node has the session, and perhaps another one the connection.
+    turn = asyncio.create_task(run(bin, folder, by_http, "--resume", session, "slow"))
+    await asyncio.sleep(1.5)
+    nodes[1].end(signal.SIGKILL)
+    code, output = await turn
+    check(code == 1 and "ended during the turn" in output, "a turn over HTTP of a killed node is interrupted", output)
+    code, output = await run(bin, folder, by_http, "--resume", session, "goes on")
+    check(code == 0 and "goes on" in output, "and its session goes on over HTTP", output)
+    nodes[1].process.wait()
+    nodes[1].start()
 
     # Hangs, is replaced, and goes on: what it writes late is refused.
     code, output = await run(bin, folder, nodes[2].url(), "hello at node 2")
@@ -220,6 +251,8 @@ async def scenes(bin, folder, nodes, port):
         node.process.wait()
         code, output = await run(bin, folder, any_node, "--resume", session, f"without node {node.number}")
         check(code == 0, f"a turn while node {node.number} restarts", output)
+        code, output = await run(bin, folder, by_http, "--resume", session, f"over HTTP without {node.number}")
+        check(code == 0, "and one over HTTP", output)
         node.start()
 
     # Whoever is asked answers alike.
