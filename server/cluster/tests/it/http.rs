@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use acp_client::Client;
-use acp_sdk::v1::StopReason;
+use acp_sdk::v1::{SessionId, StopReason};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::StreamExt as _;
 use serde_json::json;
 
 use crate::balancer::Balancer;
-use crate::shared::{Node, SECRET, SharedStore, agent, client, say};
+use crate::shared::{MASTER, Node, SECRET, SharedStore, agent, client, say};
 
 const INITIALIZE: &str =
     r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
@@ -18,6 +18,11 @@ const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"session/list","params":{
 
 async fn over_http(address: &str) -> Client {
     client(agent(&format!("http://{address}/acp"))).await
+}
+
+fn load(session: &SessionId) -> String {
+    let params = json!({ "sessionId": session, "cwd": "/work", "mcpServers": [] });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "session/load", "params": params }).to_string()
 }
 
 /// Opens a connection; returns its id.
@@ -92,11 +97,7 @@ async fn a_replay_of_another_node_waits_for_its_reader() {
         say(&owned, "stream 2000").await;
     }
     let id = open(&second).await;
-    let load = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "session/load",
-        "params": { "sessionId": owned.id(), "cwd": "/work", "mcpServers": [] },
-    });
-    let posted = second.acp("POST", &id, &load.to_string()).await;
+    let posted = second.acp("POST", &id, &load(owned.id())).await;
     assert_eq!(posted.status(), 202);
     let mut events = second.acp("GET", &id, "").await.bytes_stream();
     let mut read = 0;
@@ -181,6 +182,36 @@ async fn a_connection_is_read_and_ended_at_another_node() {
             assert_eq!(ended.status(), 404, "{method}");
         }
     }
+}
+
+/// The log that follows the cursor is at the other node.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cursor_in_a_session_of_another_node_ends_the_connection() {
+    let shared = Arc::<SharedStore>::default();
+    let (first, second) = (Node::start(&shared).await, Node::start(&shared).await);
+    let here = first.client().await;
+    let owned = here.new_session("/work").await.unwrap();
+    say(&owned, "before").await;
+    let id = open(&second).await;
+    let stream = |cursor: Option<&str>| {
+        let request = second.request("GET", "/acp").bearer_auth(MASTER);
+        let request = request.header("acp-connection-id", &id);
+        let request = request.header("acp-session-id", owned.id().as_str());
+        let request = cursor.map_or(request.try_clone(), |cursor| {
+            Some(request.header("last-event-id", cursor))
+        });
+        request.unwrap().send()
+    };
+    let mut events = stream(None).await.unwrap().bytes_stream();
+    let posted = second.acp("POST", &id, &load(owned.id())).await;
+    assert_eq!(posted.status(), 202);
+    let mut read = String::new();
+    while !read.contains("before") {
+        let more = events.next().await.unwrap().unwrap();
+        read.push_str(&String::from_utf8_lossy(&more));
+    }
+    assert_eq!(stream(Some("0")).await.unwrap().status(), 404);
+    assert_eq!(second.acp("POST", &id, LIST).await.status(), 404);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
