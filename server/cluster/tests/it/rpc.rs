@@ -93,6 +93,7 @@ async fn a_subscription_has_the_events_of_a_session_of_another_node() {
             continue;
         };
         let message: Value = serde_json::from_str(&text).unwrap();
+        assert!(message["error"].is_null(), "{message}");
         let event = &message["params"]["result"];
         if let Some(number) = event["eventId"].as_u64() {
             numbers.push(number);
