@@ -11,6 +11,7 @@ use acp_client::remote::{RawReceiver, RawSender, RemoteAgent, RemoteError, Token
 use acp_client::{Error, Reconnect};
 use acp_sdk::v1::SessionId;
 use acp_sdk::{ChannelTransport, ConnectionBuilder, MessageTransport as _, Transport, channel};
+use acp_server_remote::Metrics;
 use acp_server_remote::internal::{Joined, NODE_CALLER};
 use bytes::Bytes;
 
@@ -28,6 +29,7 @@ pub(crate) struct NodeConnector {
     pub(crate) session: SessionId,
     pub(crate) joined: Joined,
     pub(crate) secret: Token,
+    pub(crate) metrics: Metrics,
     /// How long a session is looked for: until the leases of a dead node have ended, and some more.
     pub(crate) limit: Duration,
 }
@@ -74,7 +76,10 @@ impl Connector for NodeConnector {
     async fn open(&mut self) -> Result<(NodeSender, NodeReceiver), Error> {
         match place::find(&self.joined.server, &self.session).await {
             Place::Here => Ok(self.here()),
-            Place::Node(address) => self.connect(&address).await,
+            Place::Node(address) => {
+                let connected = self.connect(&address).await;
+                connected.inspect_err(|_| self.metrics.node_failure())
+            }
         }
     }
 

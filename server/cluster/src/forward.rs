@@ -41,6 +41,7 @@ pub(crate) async fn forward(
     let mut headers = parts.headers;
     remove_of_a_hop(&mut headers);
     headers.remove(header::AUTHORIZATION);
+    settings.metrics.node_request();
     let sent = settings
         .http
         .request(parts.method, url)
@@ -52,6 +53,7 @@ pub(crate) async fn forward(
     match sent.await {
         Ok(answer) => Ok(response(answer)),
         Err(error) => {
+            settings.metrics.node_failure();
             log_repeated!(warn, %session, address, %error, "a node does not answer");
             let text = format!(
                 r#"{{"error":"node_unreachable","message":"the node with the session does not answer. The session is opened on another node if that does not change; try again in {RETRY_AFTER} s"}}"#

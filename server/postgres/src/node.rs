@@ -153,6 +153,11 @@ impl Node {
         self.standing().renewed.elapsed()
     }
 
+    /// Returns how many times all leases were lost.
+    pub(crate) fn losses(&self) -> u64 {
+        *self.losses.borrow()
+    }
+
     fn lose(&self, standing: &mut Standing) {
         if let Some(key) = standing.key.take() {
             standing.lost = Some(key);

@@ -15,7 +15,7 @@ mod sqlite;
 
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
-pub use owner::SessionOwner;
+pub use owner::{NodeStatistics, NodesSeen, SessionOwner};
 pub use reading::Records;
 pub use reading::{Page, Pages};
 pub use record::{RecordChange, SessionRecord};
@@ -265,6 +265,12 @@ pub trait Store: Send + Sync + 'static {
     /// second one at once; several before a call are one.
     fn leases_lost(&self) -> StoreEvent<'_> {
         Box::pin(std::future::pending())
+    }
+
+    /// Returns numbers of this instance as one of several nodes, also while the store does not answer. By
+    /// default `None`: it is alone.
+    fn node_statistics(&self) -> StoreFuture<'_, Option<NodeStatistics>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 
     /// Returns how much the store keeps. May inspect every session.

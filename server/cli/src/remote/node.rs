@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use acp_server_cluster::Cluster;
-use acp_server_remote::NodeEndpoint;
+use acp_server_remote::{Metrics, NodeEndpoint};
 use clap::Args;
 use tokio::net::TcpListener;
 
@@ -50,6 +50,7 @@ impl NodeArgs {
     pub(super) async fn start(
         &self,
         store: &StoreArgs,
+        metrics: &Metrics,
     ) -> Result<Option<(Cluster, NodeEndpoint)>, Failure> {
         let Some(address) = &self.node_address else {
             return Ok(None);
@@ -76,7 +77,7 @@ impl NodeArgs {
             }
         };
         tracing::info!("node: other servers reach this one at {address}");
-        let cluster = Cluster::new(secret.clone(), self.identity().takeover)?;
+        let cluster = Cluster::new(secret.clone(), self.identity().takeover, metrics.clone())?;
         Ok(Some((cluster, NodeEndpoint { listener, secret })))
     }
 }

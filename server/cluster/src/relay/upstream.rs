@@ -247,6 +247,7 @@ async fn open(settings: Arc<Settings>, joined: Joined, session: SessionId) -> Op
             session: session.clone(),
             joined: joined.clone(),
             secret: settings.secret.clone(),
+            metrics: settings.metrics.clone(),
             limit: settings.takeover_limit,
         };
         let (state, _) = watch::channel(ConnectionState::Open);

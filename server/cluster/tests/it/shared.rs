@@ -11,8 +11,8 @@ use acp_reference_agent::Reference;
 use acp_sdk::v1::SessionId;
 use acp_server::Server;
 use acp_server::store::{
-    Commit, EventPage, Lease, ListQuery, MemoryStore, SessionOwner, SessionRecord, Store,
-    StoreError, StoreEvent, StoreFuture, StoreUsage,
+    Commit, EventPage, Lease, ListQuery, MemoryStore, NodeStatistics, NodesSeen, SessionOwner,
+    SessionRecord, Store, StoreError, StoreEvent, StoreFuture, StoreUsage,
 };
 use acp_server_cluster::Cluster;
 use acp_server_remote::{AccessControl, Hosts, NodeEndpoint, ServeSettings, Token, Tokens, serve};
@@ -172,6 +172,23 @@ impl Store for StoreOfNode {
         })
     }
 
+    fn node_statistics(&self) -> StoreFuture<'_, Option<NodeStatistics>> {
+        Box::pin(async move {
+            let nodes = self.shared.nodes.lock().unwrap();
+            let mut seen = NodesSeen::default();
+            seen.alive = nodes.iter().filter(|node| node.is_valid).count() as u64;
+            seen.gone = nodes.len() as u64 - seen.alive;
+            seen.sessions = 3;
+            seen.oldest_heartbeat = Duration::from_millis(2_500);
+            let mut statistics = NodeStatistics::default();
+            statistics.renewal_age = Duration::from_millis(1_500);
+            statistics.takeovers = 7;
+            statistics.leases_lost = 2;
+            statistics.nodes = Some(seen);
+            Ok(Some(statistics))
+        })
+    }
+
     fn usage(&self) -> StoreFuture<'_, StoreUsage> {
         self.shared.store.usage()
     }
@@ -262,7 +279,8 @@ impl Node {
         let secret: Token = SECRET.parse().unwrap();
         let access = AccessControl::new(Hosts::loopback(), Tokens::new(&master));
         let mut settings = ServeSettings::new(access);
-        let cluster = Cluster::new(secret.clone(), Duration::from_secs(1)).unwrap();
+        let metrics = settings.endpoints.metrics.clone();
+        let cluster = Cluster::new(secret.clone(), Duration::from_secs(1), metrics).unwrap();
         settings.endpoints.nodes = Some(Arc::new(cluster));
         settings.nodes = Some(NodeEndpoint {
             listener: nodes,
@@ -300,6 +318,11 @@ impl Node {
         let request = request.header("content-type", "application/json");
         let answer = request.send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    /// Other nodes do not reach it any more; its leases stay.
+    pub(crate) async fn cut(&mut self) {
+        self.wire.cut().await;
     }
 
     /// Dies: it answers nothing more, its connections are cut, and its leases end.

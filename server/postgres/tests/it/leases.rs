@@ -195,6 +195,34 @@ async fn the_latest_token_writes_whatever_the_heartbeat() {
     assert_eq!(store.owner(&"s".into()).await.unwrap(), None);
 }
 
+#[tokio::test]
+async fn the_numbers_of_nodes_are_those_of_all() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = options();
+    let (first, second) = (server.open(&options).await, server.open(&options).await);
+    for id in ["released", "silent"] {
+        let created = first.create(&SessionRecord::new(id, "/work")).await;
+        let lease = created.unwrap();
+        if id == "released" {
+            first.release(&lease).await.unwrap();
+        }
+    }
+    second.acquire(&"released".into()).await.unwrap();
+    let numbers = second.node_statistics().await.unwrap().unwrap();
+    let nodes = numbers.nodes.unwrap();
+    assert_eq!((numbers.takeovers, numbers.leases_lost), (0, 0));
+    assert_eq!((nodes.sessions, nodes.alive, nodes.gone), (1, 2, 0));
+
+    expire(server, &schema_of(&options), &first).await;
+    second.acquire(&"silent".into()).await.unwrap();
+    let numbers = second.node_statistics().await.unwrap().unwrap();
+    let nodes = numbers.nodes.unwrap();
+    assert_eq!(numbers.takeovers, 1);
+    assert_eq!((nodes.sessions, nodes.alive, nodes.gone), (2, 1, 1));
+}
+
 /// Makes a node look as if it had not renewed its leases for long.
 async fn expire(server: &server::Server, schema: &str, store: &acp_server_postgres::PostgresStore) {
     let nodes = store.nodes().await.unwrap();
