@@ -15,7 +15,7 @@ use acp_server_remote::Metrics;
 use acp_server_remote::internal::{Joined, NODE_CALLER};
 use bytes::Bytes;
 
-use crate::place::{self, Place};
+use crate::place::{self, Place, Purpose};
 
 /// Bytes between a connection and the server of this node, in each direction.
 const WAITING_BYTES: usize = 256 << 10;
@@ -52,6 +52,10 @@ impl NodeConnector {
         Ok((NodeSender::Node(sender), NodeReceiver::Node(receiver)))
     }
 
+    fn purpose(&self) -> Purpose {
+        place::purpose(&self.joined.caller.role().access)
+    }
+
     fn here(&self) -> (NodeSender, NodeReceiver) {
         let (near, far) = channel(WAITING_BYTES);
         let Joined { server, caller, .. } = &self.joined;
@@ -74,7 +78,7 @@ impl Connector for NodeConnector {
     type Receiver = NodeReceiver;
 
     async fn open(&mut self) -> Result<(NodeSender, NodeReceiver), Error> {
-        match place::find(&self.joined.server, &self.session).await {
+        match place::find(&self.joined.server, &self.session, self.purpose()).await {
             Place::Here => Ok(self.here()),
             Place::Node(address) => {
                 let connected = self.connect(&address).await;

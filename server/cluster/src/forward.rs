@@ -5,11 +5,11 @@ use acp_server::{Server, log_repeated};
 use acp_server_remote::internal::{NODE_CALLER, NodeCaller};
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
 use crate::Settings;
-use crate::place::{self, Place};
+use crate::place::{self, Place, Purpose};
 
 /// Seconds after which a client asks again: the node may be gone, and its leases end.
 const RETRY_AFTER: &str = "2";
@@ -32,7 +32,12 @@ pub(crate) async fn forward(
     request: Request,
     caller: &NodeCaller,
 ) -> Result<Response, Request> {
-    let Place::Node(address) = place::find(server, session).await else {
+    let purpose = match *request.method() {
+        // A transcript is read from the store. A stream of events opens the session.
+        Method::GET | Method::HEAD if !request.uri().path().ends_with("/events") => Purpose::Read,
+        _ => place::purpose(&caller.role().access),
+    };
+    let Place::Node(address) = place::find(server, session, purpose).await else {
         return Err(request);
     };
     let (parts, body) = request.into_parts();

@@ -1,5 +1,6 @@
 //! A server: the handler, the store, the sessions, and the clients attached to it.
 
+mod claiming;
 mod closing;
 mod fencing;
 mod joining;

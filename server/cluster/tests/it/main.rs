@@ -5,4 +5,5 @@
 mod metrics;
 mod moving;
 mod passing;
+mod racing;
 mod shared;

@@ -18,7 +18,7 @@ use acp_server_cluster::Cluster;
 use acp_server_remote::{AccessControl, Hosts, NodeEndpoint, ServeSettings, Token, Tokens, serve};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Barrier, Notify};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +31,10 @@ pub(crate) struct SharedStore {
     store: MemoryStore,
     nodes: Mutex<Vec<NodeState>>,
     owners: Mutex<HashMap<SessionId, usize>>,
+    /// Nodes that are answered together that nobody has a session.
+    race: Mutex<Option<Arc<Barrier>>>,
+    /// One node acquires at a time, as rows are locked.
+    acquiring: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone, Debug)]
@@ -55,6 +59,11 @@ impl SharedStore {
         let node = *self.owners.lock().unwrap().get(session)?;
         let state = self.nodes.lock().unwrap()[node].clone();
         state.is_valid.then_some((node, state))
+    }
+
+    /// The next two nodes that ask who has a session, which nobody has, are answered at the same time.
+    pub(crate) fn race(&self) {
+        *self.race.lock().unwrap() = Some(Arc::new(Barrier::new(2)));
     }
 
     /// Ends the leases of a node.
@@ -95,6 +104,7 @@ impl Store for StoreOfNode {
 
     fn acquire<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, (SessionRecord, Lease)> {
         Box::pin(async move {
+            let _acquiring = self.shared.acquiring.lock().await;
             self.check(session)?;
             let acquired = self.shared.store.acquire(session).await?;
             self.own(session);
@@ -194,10 +204,17 @@ impl Store for StoreOfNode {
     }
 
     fn owner<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
-        let owner = self.shared.owner_of(session).map(|(node, state)| {
-            SessionOwner::new(Some(state.address), node == self.node, Duration::ZERO)
-        });
-        Box::pin(std::future::ready(Ok(owner)))
+        Box::pin(async move {
+            let owner = self.shared.owner_of(session).map(|(node, state)| {
+                SessionOwner::new(Some(state.address), node == self.node, Duration::ZERO)
+            });
+            let race = self.shared.race.lock().unwrap().clone();
+            if let (None, Some(race)) = (&owner, race) {
+                race.wait().await;
+                self.shared.race.lock().unwrap().take();
+            }
+            Ok(owner)
+        })
     }
 
     fn leases_lost(&self) -> StoreEvent<'_> {
