@@ -426,6 +426,13 @@ impl Store for PostgresStore {
         })
     }
 
+    fn abandoned(&self, limit: usize) -> StoreFuture<'_, Option<Vec<SessionId>>> {
+        Box::pin(async move {
+            let found = read::abandoned(&self.inner.database, limit).await;
+            found.map(Some).map_err(|failure| self.inner.error(failure))
+        })
+    }
+
     fn leases_lost(&self) -> StoreEvent<'_> {
         Box::pin(self.inner.node.leases_lost())
     }

@@ -256,6 +256,14 @@ pub trait Store: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
+    /// Returns up to `limit` sessions in which a turn has begun and not ended, and that no instance has
+    /// leased: their instance was killed. In no order, so that several instances that ask begin with
+    /// different ones. By default `None`: the store is not shared.
+    fn abandoned(&self, limit: usize) -> StoreFuture<'_, Option<Vec<SessionId>>> {
+        let _ = limit;
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Completes when the leases that this instance gave out have ended all together, because it
     /// could not renew them. By default never.
     ///

@@ -31,6 +31,10 @@ pub struct NodeArgs {
     /// every third of them, and ends its turns by itself after two thirds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(3..=3600))]
     pub node_takeover: u64,
+    /// Sessions that this server opens each second at most because their server was killed in a turn: the
+    /// turn ends in the log, although nobody asks for the session. 0: none
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub node_adopt: u32,
 }
 
 impl NodeArgs {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod adopting;
 mod metrics;
 mod moving;
 mod passing;

@@ -9,11 +9,11 @@ use acp_client::remote::{RemoteAgent, Token as ClientToken};
 use acp_client::{Client, Policy};
 use acp_reference_agent::Reference;
 use acp_sdk::v1::SessionId;
-use acp_server::Server;
 use acp_server::store::{
     Commit, EventPage, Lease, ListQuery, MemoryStore, NodeStatistics, NodesSeen, SessionOwner,
     SessionRecord, Store, StoreError, StoreEvent, StoreFuture, StoreUsage,
 };
+use acp_server::{Limits, Server};
 use acp_server_cluster::Cluster;
 use acp_server_remote::{AccessControl, Hosts, NodeEndpoint, ServeSettings, Token, Tokens, serve};
 use tokio::io::copy_bidirectional;
@@ -35,6 +35,7 @@ pub(crate) struct SharedStore {
     race: Mutex<Option<Arc<Barrier>>>,
     /// One node acquires at a time, as rows are locked.
     acquiring: tokio::sync::Mutex<()>,
+    committed: Notify,
 }
 
 #[derive(Clone, Debug)]
@@ -64,6 +65,28 @@ impl SharedStore {
     /// The next two nodes that ask who has a session, which nobody has, are answered at the same time.
     pub(crate) fn race(&self) {
         *self.race.lock().unwrap() = Some(Arc::new(Barrier::new(2)));
+    }
+
+    /// Returns the events of a session as text once a condition holds for them.
+    pub(crate) async fn events_when(
+        &self,
+        session: &SessionId,
+        condition: impl Fn(&str) -> bool,
+    ) -> String {
+        loop {
+            let mut committed = std::pin::pin!(self.committed.notified());
+            committed.as_mut().enable();
+            let page = self.store.read(session, 0, usize::MAX).await.unwrap();
+            let events: String = page.batches.iter().map(|batch| batch.lines()).collect();
+            if condition(&events) {
+                return events;
+            }
+            committed.await;
+        }
+    }
+
+    pub(crate) fn is_owned(&self, session: &SessionId) -> bool {
+        self.owner_of(session).is_some()
     }
 
     /// Ends the leases of a node.
@@ -139,7 +162,11 @@ impl Store for StoreOfNode {
                 std::future::pending::<()>().await;
             }
             match state.is_valid {
-                true => self.shared.store.commit(lease, commit).await,
+                true => {
+                    let committed = self.shared.store.commit(lease, commit).await;
+                    self.shared.committed.notify_waiters();
+                    committed
+                }
                 false => Err(StoreError::lost_lease(&lease.session)),
             }
         })
@@ -217,6 +244,17 @@ impl Store for StoreOfNode {
         })
     }
 
+    fn abandoned(&self, limit: usize) -> StoreFuture<'_, Option<Vec<SessionId>>> {
+        Box::pin(async move {
+            let sessions = self.shared.store.list(&ListQuery::default()).await?;
+            let abandoned = sessions.into_iter().filter(|session| {
+                session.running_turn.is_some() && self.shared.owner_of(&session.id).is_none()
+            });
+            let ids = abandoned.map(|session| session.id);
+            Ok(Some(ids.take(limit).collect()))
+        })
+    }
+
     fn leases_lost(&self) -> StoreEvent<'_> {
         let lost = self.shared.nodes.lock().unwrap()[self.node].lost.clone();
         Box::pin(async move { lost.notified().await })
@@ -271,7 +309,14 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// Starts a node that opens no session by itself.
     pub(crate) async fn start(shared: &Arc<SharedStore>) -> Self {
+        let mut limits = Limits::default();
+        limits.adoption.per_second = 0;
+        Self::start_with(shared, limits).await
+    }
+
+    pub(crate) async fn start_with(shared: &Arc<SharedStore>, limits: Limits) -> Self {
         let clients = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let nodes = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let wire = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -291,7 +336,10 @@ impl Node {
             shared: shared.clone(),
             node: number,
         };
-        let server = Server::builder(Reference).store(store).build();
+        let server = Server::builder(Reference)
+            .store(store)
+            .limits(limits)
+            .build();
         let master: Token = MASTER.parse().unwrap();
         let secret: Token = SECRET.parse().unwrap();
         let access = AccessControl::new(Hosts::loopback(), Tokens::new(&master));
