@@ -594,15 +594,13 @@ impl Server {
         self.core().shut_down().await;
     }
 
-    /// Refuses prompts from now on, and waits until all turns have ended, queued ones included.
+    /// Refuses prompts and new sessions from now on, and waits until all turns have ended, queued ones
+    /// included. Idle sessions leave memory at once, so that another server of the store can open them.
     ///
     /// For a program that ends without cancelling what it does: [`shutdown`](Self::shutdown) follows.
     /// A turn may wait for a user who never answers, so the caller sets a limit.
     pub async fn drain(&self) {
-        self.core().draining.store(true, Ordering::Release);
-        for session in self.open_sessions() {
-            session.idle().await;
-        }
+        self.core().drain().await;
     }
 
     /// Returns whether prompts or sessions are refused because the server [drains](Self::drain) or

@@ -70,5 +70,5 @@ impl ServerCore {
 
 /// The error of what begins behind a shutdown.
 pub(super) fn shutting_down() -> HandlerError {
-    HandlerError::internal("the server is shutting down; no session can be opened any more")
+    crate::Error::Ending.into()
 }
