@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use serde_json::Value;
 
 use crate::Settings;
 use crate::place::{self, Place, Purpose};
@@ -56,20 +57,42 @@ pub(crate) async fn forward(
         .body(reqwest::Body::wrap_stream(body.into_data_stream()))
         .send();
     match sent.await {
+        Ok(answer) if answer.status() == StatusCode::CONFLICT => Ok(settled(answer).await),
         Ok(answer) => Ok(response(answer)),
         Err(error) => {
             settings.metrics.node_failure();
             log_repeated!(warn, %session, address, %error, "a node does not answer");
-            let text = format!(
-                r#"{{"error":"node_unreachable","message":"the node with the session does not answer. The session is opened on another node if that does not change; try again in {RETRY_AFTER} s"}}"#
-            );
-            let headers = [
-                (header::RETRY_AFTER, RETRY_AFTER),
-                (header::CONTENT_TYPE, "application/json"),
-            ];
-            Ok((StatusCode::SERVICE_UNAVAILABLE, headers, text).into_response())
+            Ok(again(
+                "node_unreachable",
+                "the node with the session does not answer. The session is opened on another node if that does not change",
+            ))
         }
     }
+}
+
+/// Returns the answer of a node that refused. The session may have left it while the request was on its way:
+/// then the next attempt finds it.
+async fn settled(answer: reqwest::Response) -> Response {
+    let (status, mut headers) = (answer.status(), answer.headers().clone());
+    let Ok(body) = answer.bytes().await else {
+        return again("node_unreachable", "the node with the session has ended");
+    };
+    let refusal: Option<Value> = serde_json::from_slice(&body).ok();
+    if refusal.is_some_and(|refusal| refusal["error"] == "session_in_use") {
+        return again("session_moved", "the session has moved to another node");
+    }
+    remove_of_a_hop(&mut headers);
+    (status, headers, body).into_response()
+}
+
+fn again(error: &str, message: &str) -> Response {
+    let text =
+        format!(r#"{{"error":"{error}","message":"{message}; try again in {RETRY_AFTER} s"}}"#);
+    let headers = [
+        (header::RETRY_AFTER, RETRY_AFTER),
+        (header::CONTENT_TYPE, "application/json"),
+    ];
+    (StatusCode::SERVICE_UNAVAILABLE, headers, text).into_response()
 }
 
 fn response(answer: reqwest::Response) -> Response {

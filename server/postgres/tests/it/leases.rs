@@ -195,6 +195,27 @@ async fn the_latest_token_writes_whatever_the_heartbeat() {
     assert_eq!(store.owner(&"s".into()).await.unwrap(), None);
 }
 
+/// A node that was killed and started again does not wait for its own leases, and other nodes pass it nothing
+/// that it cannot open.
+#[tokio::test]
+async fn a_node_that_is_started_again_replaces_the_one_at_its_address() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = options().address("http://a:7000");
+    let first = server.open(&options).await;
+    let created = first.create(&SessionRecord::new("s", "/work")).await;
+    let lease = created.unwrap();
+    let second = server.open(&options).await;
+    second.acquire(&"s".into()).await.unwrap();
+    let late = append(&first, &lease, 1).await.unwrap_err();
+    assert_eq!(late.kind(), StoreErrorKind::LeaseLost, "{late}");
+    let elsewhere = options.clone().address("http://b:7000");
+    let third = server.open(&elsewhere).await;
+    let refused = third.acquire(&"s".into()).await.unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::InUse, "{refused}");
+}
+
 #[tokio::test]
 async fn the_numbers_of_nodes_are_those_of_all() {
     let Some(server) = server::shared() else {
