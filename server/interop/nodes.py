@@ -112,8 +112,8 @@ def rest(node, path, body=None):
         return json.load(answer)
 
 
-async def balance(nodes, port):
-    """Gives each connection to a node that takes it."""
+async def balance(nodes, port, first=False):
+    """Gives each connection to a node that takes it: to any, or to the first one that does."""
 
     async def pipe(reader, writer):
         try:
@@ -126,7 +126,7 @@ async def balance(nodes, port):
             writer.close()
 
     async def connected(reader, writer):
-        for node in random.sample(nodes, len(nodes)):
+        for node in nodes if first else random.sample(nodes, len(nodes)):
             try:
                 there = await asyncio.open_connection("127.0.0.1", node.port)
             except OSError:
