@@ -1,9 +1,10 @@
 """What a person sees when a node is killed in the middle of an answer: the web page in Chromium, `acp chat` in a terminal, and
 a hosted agent that moves with its conversation. All reach the nodes by one address, behind which is the first node alive.
 
-Usage: server/interop/failover_scenes.py FOLDER-OF-BINARIES [page] [chat] [agent FOLDER] [--takeover SECONDS]
+Usage: server/interop/failover_scenes.py FOLDER-OF-BINARIES [page] [chat] [--agent FOLDER] [--takeover SECONDS]
 
-`page` needs node, npm and Chromium. FOLDER has isolate.sh, agents.py and fake_llm.py, as for conformance/interop/real_agents.py.
+`page` needs node, npm and Chromium, `chat` tmux. FOLDER has agents.py and fake_llm.py, as for client/interop/real_agents.py,
+which installs opencode.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -113,13 +115,51 @@ async def chat(bin, nodes, port, folder, takeover):
         terminal.close()
 
 
+async def agent(bin, folder, takeover):
+    """opencode, with one home for all nodes and a model that keeps what it was asked."""
+    sys.path.insert(0, str(HERE.parents[1] / "client" / "interop"))
+    sys.path.insert(0, str(folder))
+    import fake_llm
+    import real_agents
+
+    with tempfile.TemporaryDirectory() as scratch:
+        place = real_agents.Place(folder, "opencode", real_agents.agents(folder, "1")["opencode"], Path(scratch))
+        place.model.kill()
+        place.model.wait()
+        asked = Path(scratch) / "asked"
+        model = fake_llm.start(int(place.model.args[3]), str(place.workspace), str(asked))
+        with started(2, bin, takeover, ["--", *place.command], place.env) as (_, nodes):
+            client = Path(scratch) / "client"
+            client.mkdir()
+            said, began = "HELLO before the move", time.monotonic()
+            code, output = await run(bin, client, nodes[0].url(), "--cwd", str(place.workspace), said)
+            check(code == 0, f"opencode answers at node 0 in {time.monotonic() - began:.1f} s", output)
+            session = rest(nodes[1], "/sessions")["sessions"][0]["session_id"]
+            nodes[0].end(signal.SIGKILL)
+            nodes[0].process.wait()
+            before, size = time.monotonic(), asked.stat().st_size
+            code, output = await run(bin, client, nodes[1].url(), "--resume", session, "--cwd", str(place.workspace), "HELLO after the move")
+            took = time.monotonic() - before
+            check(code == 0, f"and at node 1, {took:.1f} s after node 0 was killed", output)
+            later = asked.read_text()[size:]
+            # It keeps the last two messages of each request.
+            both = [line for line in later.splitlines() if '["assistant", "Hello' in line and '["user", "HELLO after' in line]
+            check(both, "its model is asked with what was said before", later[-2000:])
+            told = texts(nodes[1], session)
+            check(said in told and "HELLO after the move" in told, "the session has both turns")
+        model.shutdown()
+
+
 async def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("binaries", type=Path)
-    parser.add_argument("scenes", nargs="*", default=["page", "chat"])
+    parser.add_argument("scenes", nargs="*")
+    parser.add_argument("--agent", type=Path)
     parser.add_argument("--takeover", type=int, default=30)
     options = parser.parse_args()
     bin = options.binaries.resolve()
+    if options.agent is not None:
+        await agent(bin, options.agent.resolve(), options.takeover)
     for scene in options.scenes:
         with started(2, bin, options.takeover) as (folder, nodes):
             port = free_port()
@@ -131,6 +171,7 @@ async def main():
             elif scene == "chat":
                 await chat(bin, nodes, port, place, options.takeover)
             balancer.cancel()
+            await asyncio.gather(balancer, return_exceptions=True)
 
 
 asyncio.run(main())

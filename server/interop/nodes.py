@@ -73,9 +73,9 @@ def wait_for(attempt, what, limit):
 class Node:
     """A node. `words` end its command: options, and `--` with the command of a hosted agent."""
 
-    def __init__(self, number, folder, bin, database, takeover, words=()):
+    def __init__(self, number, folder, bin, database, takeover, words=(), environment=None):
         self.number, self.bin, self.database = number, bin, database
-        self.takeover, self.words = takeover, words
+        self.takeover, self.words, self.environment = takeover, words, environment or os.environ
         self.folder = folder / f"node-{number}"
         self.folder.mkdir(mode=0o700)
         self.port, self.address = free_port(), f"http://127.0.0.1:{free_port()}"
@@ -86,7 +86,7 @@ class Node:
         self.start()
 
     def start(self):
-        environment = {**os.environ, "XDG_RUNTIME_DIR": str(self.folder), "XDG_STATE_HOME": str(self.folder)}
+        environment = {**self.environment, "XDG_RUNTIME_DIR": str(self.folder), "XDG_STATE_HOME": str(self.folder)}
         environment["ACP_STORE"] = self.database.url()
         command = [self.bin / "acp-server", "serve", "--port", str(self.port), "--token-file", self.folder / "token"]
         command += ["--node-address", self.address, "--node-secret-file", self.folder / "secret"]
@@ -158,7 +158,7 @@ def check(condition, what, detail=""):
 
 
 @contextlib.contextmanager
-def started(count, bin, takeover, words=()):
+def started(count, bin, takeover, words=(), environment=None):
     """Starts a database and nodes; shows the ends of the nodes' logs if the scenes end the program."""
     folder = Path(tempfile.mkdtemp())
     os.chmod(folder, 0o755)
@@ -166,7 +166,7 @@ def started(count, bin, takeover, words=()):
     try:
         database = Database(folder)
         for number in range(count):
-            nodes.append(Node(number, folder, bin, database, takeover, words))
+            nodes.append(Node(number, folder, bin, database, takeover, words, environment))
         yield folder, nodes
     except SystemExit:
         for node in nodes:
