@@ -34,6 +34,8 @@ class Cluster:
     def __init__(self, nodes, dice):
         self.nodes, self.dice = nodes, dice
         self.sessions, self.accepted = {}, collections.defaultdict(list)
+        # The prompts without an end, and the last answer to each.
+        self.waiting = {}
 
     def choose(self):
         """Returns the port of any node, whether or not it lives."""
@@ -61,13 +63,17 @@ class Cluster:
         await asyncio.wait_for(asyncio.gather(*running), LIMIT)
 
     async def by_socket(self, session, client, key, text):
+        self.waiting[key] = text, session
         # One that was cancelled before its turn has none.
         if await client.prompt(key, text) != "cancelled":
             self.accepted[session].append(key)
+        del self.waiting[key]
 
     async def by_rest(self, session, key, text):
+        self.waiting[key] = text, session
         if await rest_prompt(self.choose, session, key, text):
             self.accepted[session].append(key)
+        del self.waiting[key]
 
     async def cancel(self, session, after):
         await asyncio.sleep(after)
@@ -147,7 +153,14 @@ async def rounds(nodes, options):
             return f"round {number}: {error}"
         except TimeoutError:
             await end_all(tasks)
-            return f"the prompts of round {number} have no end after {LIMIT} s"
+            logs, _ = await asyncio.to_thread(audit, database, cluster.sessions, cluster.accepted)
+            lines = [f"prompts of round {number} have no end after {LIMIT} s"]
+            for key, (text, session) in cluster.waiting.items():
+                client = cluster.sessions[session][0]
+                turn = logs[session].keys.get(key)
+                lines.append(f"{key} {text!r}: turn {turn}, {logs[session].turns.get(turn)!r} in the log; {session}, joined: "
+                             f"{client.joined.is_set()}, {client.connections} connections, last error {client.error}")
+            return "\n".join(lines)
         logs, faults = await cluster.caught_up(database)
         took.append(time.monotonic() - start)
         kinds[what.split()[0]] += 1

@@ -127,7 +127,7 @@ class Client:
         self.seen, self.last, self.faults = [], 0, []
         self.socket, self.answers, self.ids = None, {}, 0
         self.joined = asyncio.Event()
-        self.connections, self.longest = 0, 0.0
+        self.connections, self.longest, self.error = 0, 0.0, None
 
     async def run(self):
         clock = asyncio.get_running_loop()
@@ -149,7 +149,8 @@ class Client:
                     self.joined.clear()
                     self.socket.cut()
                     self.fail_all()
-            except (Lost, TimeoutError):
+            except (Lost, TimeoutError) as error:
+                self.error = error
                 if self.joined.is_set() or lost is None:
                     lost = clock.time()
                 await asyncio.sleep(0.05)
@@ -212,7 +213,7 @@ class Client:
                 continue
             if "result" in response:
                 return response["result"]["stopReason"]
-            message = response["error"]["message"]
+            message = self.error = response["error"]["message"]
             if "during the turn" in message:
                 return "interrupted"
             # Not run, or not known: the key has it run once.

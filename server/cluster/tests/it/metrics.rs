@@ -1,5 +1,6 @@
 //! Numbers of nodes for a monitoring system.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::shared::{Node, SharedStore};
@@ -12,6 +13,28 @@ async fn expect(node: &Node, lines: &[&str]) {
         let line = format!("acp_server_{line}");
         assert!(text.lines().any(|found| found == line), "{line} in {text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_document_has_the_metrics_of_nodes() {
+    let shared = Arc::<SharedStore>::default();
+    let node = Node::start(&shared).await;
+    let (_, text) = node.rest("GET", "/metrics", "").await;
+    let types = text.lines().filter_map(|line| {
+        let (name, kind) = line.strip_prefix("# TYPE acp_server_")?.split_once(' ')?;
+        Some(format!(
+            "{name}{}",
+            if kind == "counter" { "_total" } else { "" }
+        ))
+    });
+    let of_nodes = |name: &String| name.starts_with("node");
+    let existing: BTreeSet<_> = types.filter(of_nodes).collect();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let names = document.split("`acp_server_").skip(1);
+    let names = names.map(|name| name.split(['`', '{']).next().unwrap().to_owned());
+    let documented: BTreeSet<_> = names.filter(of_nodes).collect();
+    assert_eq!(documented, existing);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
