@@ -135,7 +135,7 @@ class Client:
         while True:
             try:
                 self.socket = await Socket.open(self.choose())
-                reading = asyncio.create_task(self.read())
+                reading = asyncio.create_task(self.read_all())
                 try:
                     await self.call("initialize", {"protocolVersion": 1})
                     joined = {"sessionId": self.session, "sinceEventId": self.last}
@@ -148,7 +148,6 @@ class Client:
                     reading.cancel()
                     self.joined.clear()
                     self.socket.cut()
-                    self.fail_all()
             except (Lost, TimeoutError) as error:
                 self.error = error
                 if self.joined.is_set() or lost is None:
@@ -174,6 +173,13 @@ class Client:
         if method != "session/prompt" and "error" in response:
             raise Lost(response["error"])
         return response
+
+    async def read_all(self):
+        try:
+            await self.read()
+        finally:
+            # Whoever waits for a response on this connection waits in vain.
+            self.fail_all()
 
     async def read(self):
         while True:
