@@ -147,7 +147,7 @@ def main():
         local = row("PostgreSQL, clients at 3 nodes", asyncio.run(measure(ports, options.seconds)), base)
         rotated = ports[1:] + ports[:1]
         passed = row("the same, each at a node without its session", asyncio.run(measure(ports, options.seconds, rotated)), base)
-    print(f"\nTransactions of the database for each turn: about {each:.1f} (heartbeats and sessions included).")
+    print(f"\nTransactions of the database for each turn: about {each:.1f} (with heartbeats and new sessions; one second of warming up is estimated).")
     print(f"Passed on, of local: {passed / local:.2f}.")
     with started(3, bin, options.takeover) as (_, nodes):
         found = asyncio.run(kills(nodes, options.kills))
