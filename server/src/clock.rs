@@ -14,6 +14,14 @@ pub fn milliseconds() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Returns three quarters of a delay to all of it, so that many do not start at once.
+pub fn jittered(delay: Duration) -> Duration {
+    let mut random = [0; 1];
+    // Without random numbers the delay is as good as any.
+    let _ = getrandom::fill(&mut random);
+    delay.mul_f64(0.75 + f64::from(random[0]) / 1024.0)
+}
+
 /// Returns a time in milliseconds since 1970 as ISO 8601, like [`now`].
 pub fn text(milliseconds: u64) -> String {
     iso8601(Duration::from_millis(milliseconds))

@@ -45,6 +45,9 @@ pub enum Error {
     /// The server has no room for it now, as the text says. Another attempt may succeed later.
     #[error("{0}")]
     Full(String),
+    /// The server is about to end, and opens no session any more. Another server may.
+    #[error("the server is shutting down; no session can be opened any more")]
+    Ending,
     /// The answer to a permission request is an option that was not among those offered.
     #[error("the permission option {0:?} was chosen, which was not offered")]
     UnknownOption(String),

@@ -11,7 +11,7 @@ pub const TOKEN_VARIABLE: &str = "ACP_SERVER_TOKEN";
 pub mod clock {
     //! The time of day as the protocol writes it.
 
-    pub use crate::clock::{milliseconds, now, system_time, text, text_of};
+    pub use crate::clock::{jittered, milliseconds, now, system_time, text, text_of};
 }
 
 pub mod raw_object {

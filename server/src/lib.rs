@@ -75,8 +75,8 @@ pub use connection::{Access, ServerConnection};
 pub use error::{Error, Result};
 pub use handler::{BoxFuture, Handler};
 pub use limits::{
-    Limits, LocalLimits, LocalTools, LogLimits, OnDisconnect, OnTimeout, Policies, Retention,
-    SecondPrompt,
+    Adoption, Limits, LocalLimits, LocalTools, LogLimits, OnDisconnect, OnTimeout, Policies,
+    Retention, SecondPrompt,
 };
 pub use login::Login;
 pub use server::{Link, NextSession, Server, ServerBuilder, Statistics, StoredSessions};

@@ -28,6 +28,7 @@ const REQUEST_BYTES: usize = 64 << 10;
 /// | `close_timeout` | 5 s |
 /// | `idle_timeout` | 1 h |
 /// | `retention` | everything is kept |
+/// | `adoption` | 5 a second, asked for each 5 s |
 /// | `list_page` | 20 |
 /// | `local.file_bytes` | 12 MiB |
 /// | `local.concurrent_files` | 16 |
@@ -72,10 +73,32 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// Which sessions and events the server removes from its store.
     pub retention: Retention,
+    /// How the server opens sessions of others that were killed in a turn, where several share a store.
+    pub adoption: Adoption,
     /// Sessions in one page of `session/list`.
     pub list_page: usize,
     /// Files and commands on the agent's own machine; see [`LocalTools`].
     pub local: LocalLimits,
+}
+
+/// How a server opens sessions whose server was killed in a turn, so that the turn ends in the log without
+/// anybody who asks for the session. Only stores that several servers share have such sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Adoption {
+    /// Sessions that are opened each second at most. 0: none.
+    pub per_second: u32,
+    /// The time between two questions to the store.
+    pub interval: Duration,
+}
+
+impl Default for Adoption {
+    fn default() -> Self {
+        Self {
+            per_second: 5,
+            interval: Duration::from_secs(5),
+        }
+    }
 }
 
 /// Memory and commits of one session's event log.
@@ -196,6 +219,7 @@ impl Default for Limits {
             close_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(3600),
             retention: Retention::default(),
+            adoption: Adoption::default(),
             list_page: 20,
             local: LocalLimits::default(),
         }

@@ -11,10 +11,11 @@ use acp_client::remote::{RawReceiver, RawSender, RemoteAgent, RemoteError, Token
 use acp_client::{Error, Reconnect};
 use acp_sdk::v1::SessionId;
 use acp_sdk::{ChannelTransport, ConnectionBuilder, MessageTransport as _, Transport, channel};
+use acp_server_remote::Metrics;
 use acp_server_remote::internal::{Joined, NODE_CALLER};
 use bytes::Bytes;
 
-use crate::place::{self, Place};
+use crate::place::{self, Place, Purpose};
 
 /// Bytes between a connection and the server of this node, in each direction.
 const WAITING_BYTES: usize = 256 << 10;
@@ -28,6 +29,7 @@ pub(crate) struct NodeConnector {
     pub(crate) session: SessionId,
     pub(crate) joined: Joined,
     pub(crate) secret: Token,
+    pub(crate) metrics: Metrics,
     /// How long a session is looked for: until the leases of a dead node have ended, and some more.
     pub(crate) limit: Duration,
 }
@@ -48,6 +50,10 @@ impl NodeConnector {
             .insecure();
         let (sender, receiver) = connect_raw(&agent).await?;
         Ok((NodeSender::Node(sender), NodeReceiver::Node(receiver)))
+    }
+
+    fn purpose(&self) -> Purpose {
+        place::purpose(&self.joined.caller.role().access)
     }
 
     fn here(&self) -> (NodeSender, NodeReceiver) {
@@ -72,9 +78,12 @@ impl Connector for NodeConnector {
     type Receiver = NodeReceiver;
 
     async fn open(&mut self) -> Result<(NodeSender, NodeReceiver), Error> {
-        match place::find(&self.joined.server, &self.session).await {
+        match place::find(&self.joined.server, &self.session, self.purpose()).await {
             Place::Here => Ok(self.here()),
-            Place::Node(address) => self.connect(&address).await,
+            Place::Node(address) => {
+                let connected = self.connect(&address).await;
+                connected.inspect_err(|_| self.metrics.node_failure())
+            }
         }
     }
 

@@ -12,9 +12,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
+use serde_json::Value;
 
 use crate::Settings;
-use crate::place::{self, Place};
+use crate::place::{self, Place, Purpose};
 
 /// Seconds after which a client asks again: the node may be gone, and its leases end.
 const RETRY_AFTER: &str = "2";
@@ -46,21 +47,24 @@ pub(crate) async fn forward(
     request: Request,
     caller: &NodeCaller,
 ) -> Result<Response, Request> {
-    let Place::Node(address) = place::find(server, session).await else {
+    let purpose = match *request.method() {
+        // A transcript is read from the store. A stream of events opens the session.
+        Method::GET | Method::HEAD if !request.uri().path().ends_with("/events") => Purpose::Read,
+        _ => place::purpose(&caller.role().access),
+    };
+    let Place::Node(address) = place::find(server, session, purpose).await else {
         return Err(request);
     };
     match pass_on(settings, &address, request, caller).await {
-        Ok(answer) => Ok(answer),
+        Ok(answer) if answer.status() == StatusCode::CONFLICT => Ok(settled(answer).await),
+        Ok(answer) => Ok(response(answer, caller)),
         Err(error) => {
+            settings.metrics.node_failure();
             log_repeated!(warn, %session, address, %error, "a node does not answer");
-            let text = format!(
-                r#"{{"error":"node_unreachable","message":"the node with the session does not answer. The session is opened on another node if that does not change; try again in {RETRY_AFTER} s"}}"#
-            );
-            let headers = [
-                (header::RETRY_AFTER, RETRY_AFTER),
-                (header::CONTENT_TYPE, "application/json"),
-            ];
-            Ok((StatusCode::SERVICE_UNAVAILABLE, headers, text).into_response())
+            Ok(again(
+                "node_unreachable",
+                "the node with the session does not answer. The session is opened on another node if that does not change",
+            ))
         }
     }
 }
@@ -78,10 +82,11 @@ pub(crate) async fn to_connection(
     };
     let passed = tokio::time::timeout(limit, pass_on(settings, address, request, caller));
     let error = match passed.await {
-        Ok(Ok(answer)) => return Ok(answer),
+        Ok(Ok(answer)) => return Ok(response(answer, caller)),
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("no answer after {} s", limit.as_secs()),
     };
+    settings.metrics.node_failure();
     log_repeated!(
         warn,
         address,
@@ -97,7 +102,7 @@ async fn pass_on(
     address: &str,
     request: Request,
     caller: &NodeCaller,
-) -> reqwest::Result<Response> {
+) -> reqwest::Result<reqwest::Response> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let url = format!("{}{path}", address.trim_end_matches('/'));
@@ -106,15 +111,41 @@ async fn pass_on(
     // Whoever asks a node in the name of clients says neither by their headers.
     headers.remove(header::AUTHORIZATION);
     headers.remove(NODE_CALLER);
-    let sent = settings
+    settings.metrics.node_request();
+    settings
         .http
         .request(parts.method, url)
         .headers(headers)
         .bearer_auth(settings.node_secret.secret())
         .header(NODE_CALLER, caller.header())
         .body(reqwest::Body::wrap_stream(body.into_data_stream()))
-        .send();
-    Ok(response(sent.await?, caller))
+        .send()
+        .await
+}
+
+/// Returns the answer of a node that refused. The session may have left it while the request was on its way:
+/// then the next attempt finds it.
+async fn settled(answer: reqwest::Response) -> Response {
+    let (status, mut headers) = (answer.status(), answer.headers().clone());
+    let Ok(body) = answer.bytes().await else {
+        return again("node_unreachable", "the node with the session has ended");
+    };
+    let refusal: Option<Value> = serde_json::from_slice(&body).ok();
+    if refusal.is_some_and(|refusal| refusal["error"] == "session_in_use") {
+        return again("session_moved", "the session has moved to another node");
+    }
+    remove_of_a_hop(&mut headers);
+    (status, headers, body).into_response()
+}
+
+fn again(error: &str, message: &str) -> Response {
+    let text =
+        format!(r#"{{"error":"{error}","message":"{message}; try again in {RETRY_AFTER} s"}}"#);
+    let headers = [
+        (header::RETRY_AFTER, RETRY_AFTER),
+        (header::CONTENT_TYPE, "application/json"),
+    ];
+    (StatusCode::SERVICE_UNAVAILABLE, headers, text).into_response()
 }
 
 /// Returns an answer of another node. Its body ends with the token of the client.

@@ -24,6 +24,7 @@ use acp_client::remote::{RemoteError, Token};
 use acp_sdk::v1::SessionId;
 use acp_sdk::{MessageTransport, Transport};
 use acp_server::Server;
+use acp_server_remote::Metrics;
 use acp_server_remote::internal::{Joined, NodeCaller, Nodes, Unreachable};
 use axum::extract::Request;
 use axum::response::Response;
@@ -52,16 +53,22 @@ pub(crate) struct Settings {
     /// How long a session is looked for.
     takeover_limit: Duration,
     http: reqwest::Client,
+    /// Counts what is passed on.
+    metrics: Metrics,
 }
 
 impl Cluster {
     /// Creates the settings of a node. All nodes have the same `secret`. `takeover` is the time after which
-    /// the store gives the sessions of a dead node to another one.
+    /// the store gives the sessions of a dead node to another one. What is passed on counts in `metrics`.
     ///
     /// # Errors
     ///
     /// When the secret cannot be sent in a header, or the system's certificates cannot be read.
-    pub fn new(secret: acp_server_remote::Token, takeover: Duration) -> Result<Self, RemoteError> {
+    pub fn new(
+        secret: acp_server_remote::Token,
+        takeover: Duration,
+        metrics: Metrics,
+    ) -> Result<Self, RemoteError> {
         Ok(Self(Arc::new(Settings {
             secret: Token::new(secret.secret())?,
             node_secret: secret,
@@ -71,6 +78,7 @@ impl Cluster {
                     .tcp_keepalive(KEEP_ALIVE)
                     .pool_idle_timeout(POOL_IDLE)
             })?,
+            metrics,
         })))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use acp_server::internal::clock::jittered;
 use tokio::time::Instant;
 
 use super::{HostedError, HostedLimits};
@@ -51,14 +52,6 @@ impl Backoff {
         tokio::time::sleep_until(next).await;
         Ok(())
     }
-}
-
-/// Returns three quarters of a delay to all of it, so that many do not start at once.
-fn jittered(delay: Duration) -> Duration {
-    let mut random = [0; 1];
-    // Without random numbers the delay is as good as any.
-    let _ = getrandom::fill(&mut random);
-    delay.mul_f64(0.75 + f64::from(random[0]) / 1024.0)
 }
 
 #[cfg(test)]

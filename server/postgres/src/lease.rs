@@ -41,13 +41,21 @@ pub(crate) async fn create(
     lease(&record.id, row)
 }
 
+/// A session that was leased.
+pub(crate) struct Acquired {
+    pub(crate) record: SessionRecord,
+    pub(crate) lease: Lease,
+    /// Whether a node had it that had stopped renewing its leases.
+    pub(crate) is_takeover: bool,
+}
+
 /// Leases a session. `unused`: also this node must not have it.
 pub(crate) async fn acquire(
     database: &Database,
     session: &SessionId,
     node: i64,
     unused: bool,
-) -> Result<(SessionRecord, Lease), Failure> {
+) -> Result<Acquired, Failure> {
     let mut transaction = database.begin().await?;
     let result = acquire_in(&mut transaction, session, node, unused).await;
     finish(transaction, result).await
@@ -58,13 +66,13 @@ async fn acquire_in(
     session: &SessionId,
     node: i64,
     unused: bool,
-) -> Result<(SessionRecord, Lease), Failure> {
+) -> Result<Acquired, Failure> {
     let locked = lock(transaction, session).await?;
     let locked = locked.ok_or_else(|| StoreError::no_session(session))?;
     if unused && locked.owner == Some(node) {
         return Err(StoreError::in_use(session).into());
     }
-    check_not_in_use(transaction, session, &locked, node).await?;
+    let is_takeover = check_not_in_use(transaction, session, &locked, node).await?;
     let sql = format!(
         "UPDATE @acp_sessions AS s
          SET owner = $2, token = nextval('@acp_tokens'), attempt = 0
@@ -79,7 +87,11 @@ async fn acquire_in(
         .ok_or_else(|| StoreError::no_session(session))?;
     let token: i64 = row.try_get("token")?;
     let lease = Lease::new(session.clone(), rows::unsigned(token)?);
-    Ok((rows::record(row)?, lease))
+    Ok(Acquired {
+        record: rows::record(row)?,
+        lease,
+        is_takeover,
+    })
 }
 
 pub(crate) async fn release(database: &Database, lease: &Lease, node: i64) -> Result<(), Failure> {
@@ -213,26 +225,32 @@ async fn lock(
     Ok(Some(Locked { key, owner }))
 }
 
+/// Fails if another node has the lease. Returns whether one had it that has stopped renewing.
 async fn check_not_in_use(
     transaction: &mut Connection<'_>,
     session: &SessionId,
     locked: &Locked,
     node: i64,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let Some(owner) = locked.owner.filter(|owner| *owner != node) else {
-        return Ok(());
+        return Ok(false);
     };
     let rows = transaction
         .query(
-            "SELECT address, (extract(epoch FROM clock_timestamp() - heartbeat) * 1000)::bigint
-         FROM @acp_nodes WHERE key = $1 AND expires > clock_timestamp()",
+            "SELECT address, (extract(epoch FROM clock_timestamp() - heartbeat) * 1000)::bigint,
+             expires > clock_timestamp()
+         FROM @acp_nodes WHERE key = $1",
             &[(&owner, Type::INT8)],
         )
         .await;
     let rows = rows?;
     let Some(row) = rows.first() else {
-        return Ok(());
+        // It has ended, or registered again.
+        return Ok(false);
     };
+    if !row.try_get::<_, bool>(2)? {
+        return Ok(true);
+    }
     let last_seen = rows::milliseconds(row.try_get(1)?);
     let owner = SessionOwner::new(row.try_get(0)?, false, last_seen);
     Err(StoreError::in_use_by(session, &owner).into())

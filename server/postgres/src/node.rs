@@ -95,6 +95,8 @@ struct Standing {
     key: Option<i64>,
     /// The row whose leases were lost, which is to be removed.
     lost: Option<i64>,
+    /// Whether it was registered before.
+    is_known: bool,
     /// The begin of the latest successful renewal.
     renewed: Instant,
     is_closed: bool,
@@ -109,6 +111,7 @@ impl Node {
             standing: Mutex::new(Standing {
                 key: None,
                 lost: None,
+                is_known: false,
                 renewed: Instant::now(),
                 is_closed: false,
             }),
@@ -151,6 +154,11 @@ impl Node {
     /// Returns the time since the begin of the latest successful renewal.
     pub(crate) fn age(&self) -> Duration {
         self.standing().renewed.elapsed()
+    }
+
+    /// Returns how many times all leases were lost.
+    pub(crate) fn losses(&self) -> u64 {
+        *self.losses.borrow()
     }
 
     fn lose(&self, standing: &mut Standing) {
@@ -221,14 +229,14 @@ impl Node {
             self.lose(&mut standing);
         }
         let begun = Instant::now();
-        let lost = {
+        let (lost, is_first) = {
             let standing = self.standing();
             if standing.is_closed {
                 return Ok(());
             }
-            standing.lost
+            (standing.lost, !standing.is_known)
         };
-        let key = self.register(lost).await;
+        let key = self.register(lost, is_first).await;
         let key = key.map_err(|failure| failure.into_error(&self.database.place))?;
         let mut standing = self.standing();
         if standing.is_closed {
@@ -237,6 +245,7 @@ impl Node {
         } else {
             standing.key = Some(key);
             standing.lost = None;
+            standing.is_known = true;
             standing.renewed = begun;
         }
         Ok(())
@@ -258,7 +267,10 @@ impl Node {
 
     /// Registers this instance under a new key, and removes the row whose leases were lost, and rows of
     /// nodes that ended long ago without saying so.
-    async fn register(&self, lost: Option<i64>) -> Result<i64, Failure> {
+    ///
+    /// A process that is started replaces the node at its address, which was killed: its sessions are free at
+    /// once. Should that node live after all, its next renewal fails, and it registers beside this one.
+    async fn register(&self, lost: Option<i64>, is_first: bool) -> Result<i64, Failure> {
         let Identity {
             address,
             name,
@@ -271,6 +283,7 @@ impl Node {
                 "WITH gone AS (
                  DELETE FROM @acp_nodes
                  WHERE key = $1 OR expires < clock_timestamp() - interval '1 day'
+                     OR ($7 AND address = $2)
              )
              INSERT INTO @acp_nodes (address, name, host, pid, started_at, heartbeat, expires)
              VALUES ($2, $3, $4, $5, clock_timestamp(), clock_timestamp(),
@@ -283,6 +296,7 @@ impl Node {
                     (host, Type::TEXT),
                     (pid, Type::INT8),
                     (&self.takeover(), Type::INT8),
+                    (&is_first, Type::BOOL),
                 ],
             )
             .await;

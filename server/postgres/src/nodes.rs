@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use acp_server::store::NodesSeen;
 use tokio_postgres::types::Type;
 
 use crate::database::Database;
@@ -63,4 +64,22 @@ pub(crate) async fn list(database: &Database, key: Option<i64>) -> Result<Vec<No
         })
     });
     nodes.collect()
+}
+
+/// Returns what a node tells of all nodes.
+pub(crate) fn seen(nodes: &[NodeInfo]) -> NodesSeen {
+    let mut seen = NodesSeen::default();
+    for node in nodes {
+        if node.is_this_instance {
+            seen.sessions = node.sessions;
+        }
+        match node.is_valid {
+            true => {
+                seen.alive += 1;
+                seen.oldest_heartbeat = seen.oldest_heartbeat.max(node.last_seen);
+            }
+            false => seen.gone += 1,
+        }
+    }
+    seen
 }

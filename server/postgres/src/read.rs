@@ -151,6 +151,26 @@ pub(crate) async fn owner(
     Ok(Some(owner))
 }
 
+/// Returns sessions with a turn that no node can end.
+pub(crate) async fn abandoned(
+    database: &Database,
+    limit: usize,
+) -> Result<Vec<SessionId>, Failure> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let found = database
+        .read(
+            "SELECT s.id FROM @acp_sessions s
+         WHERE s.running_turn IS NOT NULL AND NOT EXISTS (
+             SELECT FROM @acp_nodes n WHERE n.key = s.owner AND n.expires > clock_timestamp())
+         ORDER BY random() LIMIT $1",
+            &[(&limit, Type::INT8)],
+        )
+        .await;
+    let found = found?;
+    let ids = found.iter().map(|row| row.try_get::<_, String>(0));
+    ids.map(|id| Ok(SessionId::from(id?))).collect()
+}
+
 pub(crate) async fn derived(
     database: &Database,
     sessions: &[SessionId],

@@ -86,6 +86,8 @@ pub(crate) const STEPS: &[&str] = &[
         text text NOT NULL
     );
     "#,
+    // 2: sessions whose node was killed in a turn are found without reading the others.
+    "CREATE INDEX acp_sessions_running ON @acp_sessions (owner) WHERE running_turn IS NOT NULL",
 ];
 
 /// Locks the tables of all schemas while they change: "ACPS".

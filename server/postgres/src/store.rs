@@ -2,17 +2,18 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
 use acp_server::internal::log_repeated;
 use acp_server::store::{
-    Commit, EventPage, Lease, ListQuery, SessionOwner, SessionRecord, Store, StoreError,
-    StoreErrorKind, StoreEvent, StoreFuture, StoreUsage,
+    Commit, EventPage, Lease, ListQuery, NodeStatistics, SessionOwner, SessionRecord, Store,
+    StoreError, StoreErrorKind, StoreEvent, StoreFuture, StoreUsage,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_postgres::types::Type;
 
 use crate::commit::Holder;
@@ -23,6 +24,9 @@ use crate::node::{Identity, Node};
 use crate::nodes::{self, NodeInfo};
 use crate::slots::{Claimed, Slots};
 use crate::{PostgresOptions, commit, lease, read, rows};
+
+/// Time limit for the database to list the nodes for statistics.
+const STATISTICS_LIMIT: Duration = Duration::from_secs(2);
 
 /// Sessions in a PostgreSQL database, shared by any number of nodes.
 ///
@@ -44,6 +48,8 @@ struct Inner {
     node: Node,
     slots: Arc<Slots>,
     max_record_bytes: usize,
+    /// Sessions that were taken from nodes that had stopped renewing their leases.
+    takeovers: AtomicU64,
 }
 
 impl PostgresStore {
@@ -67,6 +73,7 @@ impl PostgresStore {
             node: Node::new(control, options.timing, identity),
             slots: Arc::default(),
             max_record_bytes: options.max_record_bytes,
+            takeovers: AtomicU64::new(0),
         });
         inner.node.renew().await?;
         let (end, ended) = oneshot::channel();
@@ -169,8 +176,11 @@ impl Inner {
         let node = self.node.key_for_lease()?;
         let acquired = lease::acquire(&self.database, session, node, unused).await;
         let acquired = acquired.map_err(|failure| self.error(failure))?;
+        if acquired.is_takeover {
+            self.takeovers.fetch_add(1, Ordering::Relaxed);
+        }
         self.check_lease(node)?;
-        Ok(acquired)
+        Ok((acquired.record, acquired.lease))
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool, StoreError> {
@@ -416,8 +426,31 @@ impl Store for PostgresStore {
         })
     }
 
+    fn abandoned(&self, limit: usize) -> StoreFuture<'_, Option<Vec<SessionId>>> {
+        Box::pin(async move {
+            let found = read::abandoned(&self.inner.database, limit).await;
+            found.map(Some).map_err(|failure| self.inner.error(failure))
+        })
+    }
+
     fn leases_lost(&self) -> StoreEvent<'_> {
         Box::pin(self.inner.node.leases_lost())
+    }
+
+    fn node_statistics(&self) -> StoreFuture<'_, Option<NodeStatistics>> {
+        Box::pin(async move {
+            let nodes = timeout(STATISTICS_LIMIT, self.nodes()).await;
+            let mut statistics = NodeStatistics::default();
+            statistics.renewal_age = self.heartbeat_age();
+            statistics.takeovers = self.inner.takeovers.load(Ordering::Relaxed);
+            statistics.leases_lost = self.inner.node.losses();
+            // What this node knows itself is worth most while the database does not answer.
+            statistics.nodes = nodes
+                .ok()
+                .and_then(Result::ok)
+                .map(|nodes| nodes::seen(&nodes));
+            Ok(Some(statistics))
+        })
     }
 
     fn usage(&self) -> StoreFuture<'_, StoreUsage> {

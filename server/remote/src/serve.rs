@@ -167,11 +167,13 @@ pub async fn serve(agents: impl Into<Agents>, listener: TcpListener, mut setting
                 ..ListenSettings::default()
             };
             let router = protect_nodes(for_nodes, secret, tokens.clone());
-            super::listen(listener, router, settings, stop.clone()).await;
+            super::listen(listener, router, settings, ended.clone()).await;
         }
     };
+    // Connections are accepted to the end: who asks is told to come back, and turns that run are watched and
+    // answered.
     let all = async {
-        let clients = super::listen(listener, router, listen.clone(), stop.clone());
+        let clients = super::listen(listener, router, listen.clone(), ended.clone());
         tokio::join!(clients, listening_to_nodes);
     };
     let listening = async {

@@ -1,5 +1,7 @@
 //! A server: the handler, the store, the sessions, and the clients attached to it.
 
+mod adopting;
+mod claiming;
 mod closing;
 mod fencing;
 mod joining;
@@ -135,6 +137,8 @@ pub(crate) struct ServerCore {
     retention_started: AtomicBool,
     /// Whether the task that waits for the loss of the leases was started.
     leases_watched: AtomicBool,
+    /// Whether the task that opens sessions of killed servers was started.
+    adoption_started: AtomicBool,
     /// How often the leases of all open sessions were lost.
     leases_lost: watch::Sender<u64>,
     /// Whether prompts are refused because the server is about to end.
@@ -282,6 +286,7 @@ impl ServerBuilder {
             tasks: TaskTracker::new(),
             retention_started: AtomicBool::new(false),
             leases_watched: AtomicBool::new(false),
+            adoption_started: AtomicBool::new(false),
             leases_lost: watch::Sender::default(),
             draining: AtomicBool::new(false),
             opens,
@@ -290,8 +295,7 @@ impl ServerBuilder {
             observers: Mutex::default(),
         };
         let core = Arc::new(core);
-        core.start_retention();
-        core.watch_leases();
+        core.start_tasks();
         Server(Arc::new(Guard(core)))
     }
 }
@@ -350,8 +354,7 @@ impl Server {
             Link::Remote => (OnDisconnect::Continue, false, LocalTools::Off),
         };
         let core = self.core().clone();
-        core.start_retention();
-        core.watch_leases();
+        core.start_tasks();
         let client = Client::new(core, on_disconnect, paced, local_tools, role);
         ServerConnection::new(client, self.clone())
     }
@@ -591,15 +594,13 @@ impl Server {
         self.core().shut_down().await;
     }
 
-    /// Refuses prompts from now on, and waits until all turns have ended, queued ones included.
+    /// Refuses prompts and new sessions from now on, and waits until all turns have ended, queued ones
+    /// included. Idle sessions leave memory at once, so that another server of the store can open them.
     ///
     /// For a program that ends without cancelling what it does: [`shutdown`](Self::shutdown) follows.
     /// A turn may wait for a user who never answers, so the caller sets a limit.
     pub async fn drain(&self) {
-        self.core().draining.store(true, Ordering::Release);
-        for session in self.open_sessions() {
-            session.idle().await;
-        }
+        self.core().drain().await;
     }
 
     /// Returns whether prompts or sessions are refused because the server [drains](Self::drain) or

@@ -1,6 +1,7 @@
 //! Creating, opening and forking sessions.
 
 use std::ops::Deref;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use acp_sdk::v1::{ClientCapabilities, ErrorCode, Implementation, SessionId};
@@ -139,6 +140,9 @@ impl ServerCore {
         environment: Environment,
         opening: OpeningClient,
     ) -> HandlerResult<Session> {
+        if self.draining.load(Ordering::Acquire) {
+            return Err(shutting_down());
+        }
         let mut record = SessionRecord::new(id.clone(), cwd);
         record.name = name;
         record

@@ -54,6 +54,8 @@ counters! {
     retention_deleted,
     /// Inspections of the store for [`Retention`](crate::Retention) that an error of the store ended.
     retention_failed,
+    /// Sessions that were opened because the server that had them was killed in a turn.
+    adopted,
 }
 
 /// A number that only rises.

@@ -5,6 +5,7 @@
 //! before.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use acp_sdk::v1::SessionId;
@@ -86,21 +87,47 @@ impl ServerCore {
         let mut sessions = self.sessions.all();
         sessions.sort_by_cached_key(Session::used);
         for session in sessions {
-            // One that is being opened, closed or forked is in use. Waiting could be for a task that
-            // waits for this one.
-            let Some(_locked) = self.sessions.try_lock(session.id()) else {
-                continue;
-            };
-            if self.sessions.find(session.id()).as_ref() != Some(&session) {
-                continue;
+            if self.suspend_idle(&session).await {
+                return true;
             }
-            if !self.handler.may_unload(&session) || !session.begin_suspension() {
-                continue;
-            }
-            self.suspend(&session).await;
-            return true;
         }
         false
+    }
+
+    /// Takes a session out of memory if it is idle; `false` if it is in use.
+    async fn suspend_idle(&self, session: &Session) -> bool {
+        // One that is being opened, closed or forked is in use. Waiting could be for a task that
+        // waits for this one.
+        let Some(_locked) = self.sessions.try_lock(session.id()) else {
+            return false;
+        };
+        if self.sessions.find(session.id()).as_ref() != Some(session) {
+            return false;
+        }
+        if !self.handler.may_unload(session) || !session.begin_suspension() {
+            return false;
+        }
+        self.suspend(session).await;
+        true
+    }
+
+    /// Refuses prompts from now on, and takes idle sessions out of memory: other servers of the store can open
+    /// them while turns of others go on here. Waits until all turns have ended.
+    pub(super) async fn drain(self: &Arc<Self>) {
+        self.draining.store(true, Ordering::Release);
+        let sessions = self.sessions.all();
+        for session in &sessions {
+            let session = session.clone();
+            let suspended = self.finish(|core| async move {
+                core.suspend_idle(&session).await;
+                Ok(())
+            });
+            // Only a panic is an error here. The session is closed at the end.
+            let _ = suspended.await;
+        }
+        for session in sessions {
+            session.idle().await;
+        }
     }
 
     /// Suspends a session, for who has locked its id, and after it has been closed for prompts.

@@ -39,6 +39,14 @@ impl ServerCore {
         }
     }
 
+    /// Starts the tasks of the server that do not run yet. Outside of a runtime it starts none: the first
+    /// connection does.
+    pub(super) fn start_tasks(self: &Arc<Self>) {
+        self.start_retention();
+        self.watch_leases();
+        self.start_adoption();
+    }
+
     /// Refuses to take a lease once the server is closed, for another server may have the session. Work
     /// that passes this is waited for by the shutdown.
     pub(super) fn refuse_once_closed(&self) -> HandlerResult<()> {
@@ -62,5 +70,5 @@ impl ServerCore {
 
 /// The error of what begins behind a shutdown.
 pub(super) fn shutting_down() -> HandlerError {
-    HandlerError::internal("the server is shutting down; no session can be opened any more")
+    crate::Error::Ending.into()
 }

@@ -15,7 +15,7 @@ mod sqlite;
 
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
-pub use owner::SessionOwner;
+pub use owner::{NodeStatistics, NodesSeen, SessionOwner};
 pub use reading::Records;
 pub use reading::{Page, Pages};
 pub use record::{RecordChange, SessionRecord};
@@ -256,6 +256,14 @@ pub trait Store: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
+    /// Returns up to `limit` sessions in which a turn has begun and not ended, and that no instance has
+    /// leased: their instance was killed. In no order, so that several instances that ask begin with
+    /// different ones. By default `None`: the store is not shared.
+    fn abandoned(&self, limit: usize) -> StoreFuture<'_, Option<Vec<SessionId>>> {
+        let _ = limit;
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Completes when the leases that this instance gave out have ended all together, because it
     /// could not renew them. By default never.
     ///
@@ -265,6 +273,12 @@ pub trait Store: Send + Sync + 'static {
     /// second one at once; several before a call are one.
     fn leases_lost(&self) -> StoreEvent<'_> {
         Box::pin(std::future::pending())
+    }
+
+    /// Returns numbers of this instance as one of several nodes, also while the store does not answer. By
+    /// default `None`: it is alone.
+    fn node_statistics(&self) -> StoreFuture<'_, Option<NodeStatistics>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 
     /// Returns how much the store keeps. May inspect every session.

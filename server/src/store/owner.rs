@@ -1,4 +1,4 @@
-//! Who has a session: for stores that several machines share.
+//! Nodes: who has a session, and how the nodes are, for stores that several machines share.
 
 use std::time::Duration;
 
@@ -23,4 +23,32 @@ impl SessionOwner {
             last_seen,
         }
     }
+}
+
+/// Numbers of an instance of a store as one of several nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeStatistics {
+    /// Time since this instance last renewed its leases, by its own clock.
+    pub renewal_age: Duration,
+    /// Sessions that this instance has taken from a node that had stopped renewing its leases.
+    pub takeovers: u64,
+    /// Times that all leases of this instance have ended, because it could not renew them.
+    pub leases_lost: u64,
+    /// The nodes, if the store said so in time.
+    pub nodes: Option<NodesSeen>,
+}
+
+/// The nodes of a store, as the store knows them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodesSeen {
+    /// Sessions that the instance that was asked has leased.
+    pub sessions: u64,
+    /// Nodes whose leases are valid.
+    pub alive: u64,
+    /// Nodes that have neither ended nor renewed their leases; the store forgets them after a day.
+    pub gone: u64,
+    /// The longest time since a node that is alive has renewed its leases, by the clock of the store.
+    pub oldest_heartbeat: Duration,
 }

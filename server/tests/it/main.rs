@@ -10,6 +10,7 @@
 mod asking;
 mod cancel;
 mod capabilities;
+mod claiming;
 mod counting;
 mod deciding;
 mod dropped;

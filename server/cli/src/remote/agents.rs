@@ -129,6 +129,7 @@ impl StartedAgent {
         };
         let mut limits = Limits::default();
         args.keep.apply(&mut limits);
+        limits.adoption.per_second = args.node.node_adopt;
         let server = args.questions.apply(server, Policies::default(), None)?;
         let used = StoreUse {
             sync: false,

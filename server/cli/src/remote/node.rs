@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use acp_server_cluster::Cluster;
-use acp_server_remote::NodeEndpoint;
+use acp_server_remote::{Metrics, NodeEndpoint};
 use clap::Args;
 use tokio::net::TcpListener;
 
@@ -31,6 +31,10 @@ pub struct NodeArgs {
     /// every third of them, and ends its turns by itself after two thirds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(3..=3600))]
     pub node_takeover: u64,
+    /// Sessions that this server opens each second at most because their server was killed in a turn: the
+    /// turn ends in the log, although nobody asks for the session. 0: none
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub node_adopt: u32,
 }
 
 impl NodeArgs {
@@ -50,6 +54,7 @@ impl NodeArgs {
     pub(super) async fn start(
         &self,
         store: &StoreArgs,
+        metrics: &Metrics,
     ) -> Result<Option<(Cluster, NodeEndpoint)>, Failure> {
         let Some(address) = &self.node_address else {
             return Ok(None);
@@ -76,7 +81,8 @@ impl NodeArgs {
             }
         };
         tracing::info!("node: other servers reach this one at {address}");
-        let cluster = Cluster::new(secret.clone(), self.identity().takeover)?;
+        let takeover = self.identity().takeover;
+        let cluster = Cluster::new(secret.clone(), takeover, metrics.clone())?;
         let address = address.clone();
         let endpoint = NodeEndpoint {
             address,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use acp_server_remote::{
-    AccessControl, AnsweredRequest, Host, Hosts, ServeSettings, Tls, TlsFiles, Token, TokenFile,
-    Tokens,
+    AccessControl, AnsweredRequest, Host, Hosts, Metrics, ServeSettings, Tls, TlsFiles, Token,
+    TokenFile, Tokens,
 };
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
@@ -97,7 +97,8 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         none => none.insert(take(&discovery, address.port())?),
     };
 
-    let node = args.node.start(&args.store).await?;
+    let metrics = Metrics::default();
+    let node = args.node.start(&args.store, &metrics).await?;
     let agents = started.serve(&args).await?;
     let mut tokens = match master.as_ref().or(generated.as_ref()) {
         Some(master) => Tokens::new(master),
@@ -123,6 +124,7 @@ pub(crate) async fn serve(args: Box<RemoteServe>, log: Option<&Log>) -> Result<(
         .share_origins
         .clone_from(&args.share_origin);
     settings.endpoints.share_by = Some(Arc::new(Post));
+    settings.endpoints.metrics = metrics;
     settings.endpoints.openoxide = args.dialect.is_some();
     if let Some((cluster, endpoint)) = node {
         settings.endpoints.nodes = Some(Arc::new(cluster));

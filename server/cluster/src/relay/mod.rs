@@ -180,6 +180,7 @@ impl Relay {
             let envelope = Envelope::read(&message);
             let message = match (envelope.kind(), envelope.id()) {
                 (Kind::Answer, Some(id)) => {
+                    self.settings.metrics.node_request();
                     if upstream.answered(id, envelope.error.is_some()) == Answered::Left {
                         ended.push((session.clone(), Vec::new()));
                     }

@@ -249,7 +249,8 @@ impl Upstream {
 /// Looks for a session, and connects to its node. Asks again where it is while that node cannot be reached:
 /// its leases may end meanwhile.
 async fn open(settings: Arc<Settings>, joined: Joined, session: SessionId) -> Opened {
-    if place::find(&joined.server, &session).await == Place::Here {
+    let purpose = place::purpose(&joined.caller.role().access);
+    if place::find(&joined.server, &session, purpose).await == Place::Here {
         return Opened::Here;
     }
     let began = tokio::time::Instant::now();
@@ -258,6 +259,7 @@ async fn open(settings: Arc<Settings>, joined: Joined, session: SessionId) -> Op
             session: session.clone(),
             joined: joined.clone(),
             secret: settings.secret.clone(),
+            metrics: settings.metrics.clone(),
             limit: settings.takeover_limit,
         };
         let (state, _) = watch::channel(ConnectionState::Open);
@@ -271,7 +273,7 @@ async fn open(settings: Arc<Settings>, joined: Joined, session: SessionId) -> Op
             ));
         }
         tokio::time::sleep(RETRY_WAIT).await;
-        if place::find(&joined.server, &session).await == Place::Here {
+        if place::find(&joined.server, &session, purpose).await == Place::Here {
             return Opened::Here;
         }
     }

@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod adopting;
 mod balancer;
 mod http;
+mod metrics;
 mod moving;
 mod passing;
+mod racing;
 mod rpc;
 mod shared;
 mod tickets;

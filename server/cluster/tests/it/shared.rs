@@ -9,18 +9,18 @@ use acp_client::remote::{RemoteAgent, Token as ClientToken};
 use acp_client::{Client, Policy, Session};
 use acp_reference_agent::Reference;
 use acp_sdk::v1::SessionId;
-use acp_server::Server;
 use acp_server::store::{
-    Commit, EventPage, Lease, ListQuery, MemoryStore, SessionOwner, SessionRecord, Store,
-    StoreError, StoreEvent, StoreFuture, StoreUsage,
+    Commit, EventPage, Lease, ListQuery, MemoryStore, NodeStatistics, NodesSeen, SessionOwner,
+    SessionRecord, Store, StoreError, StoreEvent, StoreFuture, StoreUsage,
 };
+use acp_server::{Limits, Server};
 use acp_server_cluster::Cluster;
 use acp_server_remote::{
     AccessControl, EndpointSettings, Hosts, NodeEndpoint, ServeSettings, Token, Tokens, serve,
 };
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Barrier, Notify};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +33,11 @@ pub(crate) struct SharedStore {
     store: MemoryStore,
     nodes: Mutex<Vec<NodeState>>,
     owners: Mutex<HashMap<SessionId, usize>>,
+    /// Nodes that are answered together that nobody has a session.
+    race: Mutex<Option<Arc<Barrier>>>,
+    /// One node acquires at a time, as rows are locked.
+    acquiring: tokio::sync::Mutex<()>,
+    committed: Notify,
 }
 
 #[derive(Clone, Debug)]
@@ -57,6 +62,33 @@ impl SharedStore {
         let node = *self.owners.lock().unwrap().get(session)?;
         let state = self.nodes.lock().unwrap()[node].clone();
         state.is_valid.then_some((node, state))
+    }
+
+    /// The next two nodes that ask who has a session, which nobody has, are answered at the same time.
+    pub(crate) fn race(&self) {
+        *self.race.lock().unwrap() = Some(Arc::new(Barrier::new(2)));
+    }
+
+    /// Returns the events of a session as text once a condition holds for them.
+    pub(crate) async fn events_when(
+        &self,
+        session: &SessionId,
+        condition: impl Fn(&str) -> bool,
+    ) -> String {
+        loop {
+            let mut committed = std::pin::pin!(self.committed.notified());
+            committed.as_mut().enable();
+            let page = self.store.read(session, 0, usize::MAX).await.unwrap();
+            let events: String = page.batches.iter().map(|batch| batch.lines()).collect();
+            if condition(&events) {
+                return events;
+            }
+            committed.await;
+        }
+    }
+
+    pub(crate) fn is_owned(&self, session: &SessionId) -> bool {
+        self.owner_of(session).is_some()
     }
 
     /// Ends the leases of a node.
@@ -97,6 +129,7 @@ impl Store for StoreOfNode {
 
     fn acquire<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, (SessionRecord, Lease)> {
         Box::pin(async move {
+            let _acquiring = self.shared.acquiring.lock().await;
             self.check(session)?;
             let acquired = self.shared.store.acquire(session).await?;
             self.own(session);
@@ -131,7 +164,11 @@ impl Store for StoreOfNode {
                 std::future::pending::<()>().await;
             }
             match state.is_valid {
-                true => self.shared.store.commit(lease, commit).await,
+                true => {
+                    let committed = self.shared.store.commit(lease, commit).await;
+                    self.shared.committed.notify_waiters();
+                    committed
+                }
                 false => Err(StoreError::lost_lease(&lease.session)),
             }
         })
@@ -174,15 +211,50 @@ impl Store for StoreOfNode {
         })
     }
 
+    fn node_statistics(&self) -> StoreFuture<'_, Option<NodeStatistics>> {
+        Box::pin(async move {
+            let nodes = self.shared.nodes.lock().unwrap();
+            let mut seen = NodesSeen::default();
+            seen.alive = nodes.iter().filter(|node| node.is_valid).count() as u64;
+            seen.gone = nodes.len() as u64 - seen.alive;
+            seen.sessions = 3;
+            seen.oldest_heartbeat = Duration::from_millis(2_500);
+            let mut statistics = NodeStatistics::default();
+            statistics.renewal_age = Duration::from_millis(1_500);
+            statistics.takeovers = 7;
+            statistics.leases_lost = 2;
+            statistics.nodes = Some(seen);
+            Ok(Some(statistics))
+        })
+    }
+
     fn usage(&self) -> StoreFuture<'_, StoreUsage> {
         self.shared.store.usage()
     }
 
     fn owner<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
-        let owner = self.shared.owner_of(session).map(|(node, state)| {
-            SessionOwner::new(Some(state.address), node == self.node, Duration::ZERO)
-        });
-        Box::pin(std::future::ready(Ok(owner)))
+        Box::pin(async move {
+            let owner = self.shared.owner_of(session).map(|(node, state)| {
+                SessionOwner::new(Some(state.address), node == self.node, Duration::ZERO)
+            });
+            let race = self.shared.race.lock().unwrap().clone();
+            if let (None, Some(race)) = (&owner, race) {
+                race.wait().await;
+                self.shared.race.lock().unwrap().take();
+            }
+            Ok(owner)
+        })
+    }
+
+    fn abandoned(&self, limit: usize) -> StoreFuture<'_, Option<Vec<SessionId>>> {
+        Box::pin(async move {
+            let sessions = self.shared.store.list(&ListQuery::default()).await?;
+            let abandoned = sessions.into_iter().filter(|session| {
+                session.running_turn.is_some() && self.shared.owner_of(&session.id).is_none()
+            });
+            let ids = abandoned.map(|session| session.id);
+            Ok(Some(ids.take(limit).collect()))
+        })
     }
 
     fn leases_lost(&self) -> StoreEvent<'_> {
@@ -257,14 +329,31 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// Starts a node that opens no session by itself.
     pub(crate) async fn start(shared: &Arc<SharedStore>) -> Self {
         Self::with(shared, SECRET, |_| {}).await
     }
 
-    /// Starts a node with a secret, and settings of its own.
+    /// Starts a node with limits.
+    pub(crate) async fn start_with(shared: &Arc<SharedStore>, limits: Limits) -> Self {
+        Self::with_all(shared, SECRET, limits, |_| {}).await
+    }
+
+    /// Starts a node with a secret, and settings of its own, that opens no session by itself.
     pub(crate) async fn with(
         shared: &Arc<SharedStore>,
         secret: &str,
+        edit: impl FnOnce(&mut EndpointSettings),
+    ) -> Self {
+        let mut limits = Limits::default();
+        limits.adoption.per_second = 0;
+        Self::with_all(shared, secret, limits, edit).await
+    }
+
+    async fn with_all(
+        shared: &Arc<SharedStore>,
+        secret: &str,
+        limits: Limits,
         edit: impl FnOnce(&mut EndpointSettings),
     ) -> Self {
         let clients = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -287,12 +376,16 @@ impl Node {
             shared: shared.clone(),
             node: number,
         };
-        let server = Server::builder(Reference).store(store).build();
+        let server = Server::builder(Reference)
+            .store(store)
+            .limits(limits)
+            .build();
         let master: Token = MASTER.parse().unwrap();
         let secret: Token = secret.parse().unwrap();
         let access = AccessControl::new(Hosts::loopback(), Tokens::new(&master));
         let mut settings = ServeSettings::new(access);
-        let cluster = Cluster::new(secret.clone(), Duration::from_secs(1)).unwrap();
+        let metrics = settings.endpoints.metrics.clone();
+        let cluster = Cluster::new(secret.clone(), Duration::from_secs(1), metrics).unwrap();
         edit(&mut settings.endpoints);
         settings.endpoints.nodes = Some(Arc::new(cluster));
         settings.nodes = Some(NodeEndpoint {
@@ -374,6 +467,11 @@ impl Node {
         let url = format!("http://{}{path}", self.address);
         let request = client.request(method.parse().unwrap(), url);
         request.header("content-type", "application/json")
+    }
+
+    /// Other nodes do not reach it any more; its leases stay.
+    pub(crate) async fn cut(&mut self) {
+        self.wire.cut().await;
     }
 
     /// Dies: it answers nothing more, its connections are cut, and its leases end.

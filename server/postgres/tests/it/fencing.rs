@@ -58,6 +58,9 @@ async fn a_node_that_is_cut_off_gives_its_sessions_up_and_comes_back_as_another(
     assert_eq!(record.last_event, 1);
     append(&second, &taken, 2).await.unwrap();
 
+    let numbers = first.node_statistics().await.unwrap().unwrap();
+    assert_eq!(numbers.leases_lost, 1);
+    assert_eq!(numbers.nodes, None, "the database does not answer");
     proxy.open();
     let back = timeout(Duration::from_secs(30), async {
         while first

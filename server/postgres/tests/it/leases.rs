@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use acp_server::store::{SessionRecord, Store as _, StoreErrorKind};
+use acp_server::store::{Lease, SessionRecord, Store as _, StoreErrorKind};
 
 use crate::server::{self, blocked, options, schema_of};
-use crate::{append, last_event};
+use crate::{append, events, last_event};
 
 #[tokio::test]
 async fn the_owner_of_a_session_is_known_to_all() {
@@ -193,6 +193,116 @@ async fn the_latest_token_writes_whatever_the_heartbeat() {
     expire(server, &schema_of(&options), &store).await;
     append(&store, &lease, 1).await.unwrap();
     assert_eq!(store.owner(&"s".into()).await.unwrap(), None);
+}
+
+/// A node that was killed and started again does not wait for its own leases, and other nodes pass it nothing
+/// that it cannot open.
+#[tokio::test]
+async fn a_node_that_is_started_again_replaces_the_one_at_its_address() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = options().address("http://a:7000");
+    let first = server.open(&options).await;
+    let created = first.create(&SessionRecord::new("s", "/work")).await;
+    let lease = created.unwrap();
+    let second = server.open(&options).await;
+    second.acquire(&"s".into()).await.unwrap();
+    let late = append(&first, &lease, 1).await.unwrap_err();
+    assert_eq!(late.kind(), StoreErrorKind::LeaseLost, "{late}");
+    let elsewhere = options.clone().address("http://b:7000");
+    let third = server.open(&elsewhere).await;
+    let refused = third.acquire(&"s".into()).await.unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::InUse, "{refused}");
+}
+
+#[tokio::test]
+async fn the_numbers_of_nodes_are_those_of_all() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = options();
+    let (first, second) = (server.open(&options).await, server.open(&options).await);
+    for id in ["released", "silent"] {
+        let created = first.create(&SessionRecord::new(id, "/work")).await;
+        let lease = created.unwrap();
+        if id == "released" {
+            first.release(&lease).await.unwrap();
+        }
+    }
+    second.acquire(&"released".into()).await.unwrap();
+    let numbers = second.node_statistics().await.unwrap().unwrap();
+    let nodes = numbers.nodes.unwrap();
+    assert_eq!((numbers.takeovers, numbers.leases_lost), (0, 0));
+    assert_eq!((nodes.sessions, nodes.alive, nodes.gone), (1, 2, 0));
+
+    expire(server, &schema_of(&options), &first).await;
+    second.acquire(&"silent".into()).await.unwrap();
+    let numbers = second.node_statistics().await.unwrap().unwrap();
+    let nodes = numbers.nodes.unwrap();
+    assert_eq!(numbers.takeovers, 1);
+    assert_eq!((nodes.sessions, nodes.alive, nodes.gone), (2, 1, 1));
+}
+
+/// Sets the turn that runs in a session.
+async fn begin_turn(store: &acp_server_postgres::PostgresStore, lease: &Lease, turn: Option<u64>) {
+    let mut commit = events(1, 1);
+    commit.change.running_turn = Some(turn);
+    store.commit(lease, commit).await.unwrap();
+}
+
+#[tokio::test]
+async fn sessions_whose_node_was_killed_in_a_turn_are_found_without_reading_the_others() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = options();
+    let (first, second) = (server.open(&options).await, server.open(&options).await);
+    for (store, id, turn) in [
+        (&first, "killed", Some(1)),
+        (&first, "idle", None),
+        (&second, "alive", Some(1)),
+    ] {
+        let created = store.create(&SessionRecord::new(id, "/work")).await;
+        begin_turn(store, &created.unwrap(), turn).await;
+    }
+    assert_eq!(second.abandoned(10).await.unwrap(), Some(vec![]));
+    let schema = schema_of(&options);
+    expire(server, &schema, &first).await;
+    // A node that ended long ago had these.
+    let client = server.client().await;
+    let copies = format!(
+        "INSERT INTO {schema}.acp_sessions (id, cwd, additional_directories, created_at, updated_at,
+             settings, last_event, oldest_event, bytes, removed, token, owner)
+         SELECT 'copy-' || n, cwd, additional_directories, created_at, updated_at,
+             settings, 0, 1, 0, 0, 0, 1000000 FROM {schema}.acp_sessions, generate_series(1, 10000) n
+         WHERE id = 'idle';
+         ANALYZE {schema}.acp_sessions"
+    );
+    client.batch_execute(&copies).await.unwrap();
+    let before = second.statements();
+    assert_eq!(
+        second.abandoned(10).await.unwrap(),
+        Some(vec!["killed".into()])
+    );
+    assert_eq!(second.statements() - before, 1);
+    let plan = format!(
+        "EXPLAIN SELECT s.id FROM {schema}.acp_sessions s WHERE s.running_turn IS NOT NULL"
+    );
+    let plan = client.query(&plan, &[]).await.unwrap();
+    let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+    let plan = plan.join("\n");
+    assert!(plan.contains("acp_sessions_running"), "{plan}");
+
+    // Whoever opens it has it.
+    let (_, lease) = second.acquire(&"killed".into()).await.unwrap();
+    assert_eq!(second.abandoned(10).await.unwrap(), Some(vec![]));
+    second.release(&lease).await.unwrap();
+    assert_eq!(second.abandoned(0).await.unwrap(), Some(vec![]));
+    assert_eq!(
+        second.abandoned(10).await.unwrap(),
+        Some(vec!["killed".into()])
+    );
 }
 
 /// Makes a node look as if it had not renewed its leases for long.

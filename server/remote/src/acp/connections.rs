@@ -10,6 +10,7 @@ use acp_server::{Access, Server};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
+use super::failure::Failure;
 use super::streams::Streams;
 use super::transport;
 use crate::EndpointSettings;
@@ -64,10 +65,18 @@ impl HttpConnections {
         })
     }
 
-    /// Takes the place of a further connection, if there is one for the caller.
-    pub(super) fn place(&self, caller: &Caller) -> Option<Place> {
-        Some(Place {
-            _share: self.places.take(caller.holder, 1)?,
+    /// Takes the place of a further connection.
+    ///
+    /// # Errors
+    ///
+    /// When there is none for the caller, or the server is about to end.
+    pub(super) fn place(&self, caller: &Caller) -> Result<Place, Failure> {
+        if self.server.is_ending() {
+            return Err(Failure::STOPPING);
+        }
+        let share = self.places.take(caller.holder, 1);
+        Ok(Place {
+            _share: share.ok_or(Failure::TOO_MANY_CONNECTIONS)?,
             _open: Open::new(&self.settings.metrics.connections),
         })
     }

@@ -86,6 +86,11 @@ impl Failure {
         "too_many_connections",
         "as many connections are open as the server allows, all or this token's; try again later",
     );
+    pub(super) const STOPPING: Self = Self::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "stopping",
+        "the server is about to end; connect again, to another server if there are several",
+    );
     pub(super) const TOO_MANY_STREAMS: Self = Self::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "too_many_streams",

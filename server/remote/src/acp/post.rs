@@ -66,9 +66,7 @@ async fn initialize(
     incoming: &Incoming<'_>,
 ) -> Result<Response, Failure> {
     let request = incoming.id.ok_or(Failure::NOT_JSON_RPC)?;
-    let place = connections
-        .place(&caller)
-        .ok_or(Failure::TOO_MANY_CONNECTIONS)?;
+    let place = connections.place(&caller)?;
     let id = connections.create_id().map_err(|_| Failure::AGENT_FAILED)?;
     let connection = connections.open_http(place, id.clone(), caller);
     // Who goes away before the answer leaves no connection behind.

@@ -19,6 +19,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
+use tokio_util::sync::CancellationToken;
 
 use super::CONNECTION_ID;
 use super::arriving::Arriving;
@@ -47,9 +48,7 @@ pub(super) fn open(
     upgrade: OnUpgrade,
     headers: &HeaderMap,
 ) -> Result<Response, Failure> {
-    let place = connections
-        .place(&caller)
-        .ok_or(Failure::TOO_MANY_CONNECTIONS)?;
+    let place = connections.place(&caller)?;
     let id = acp_server::internal::connection_id().map_err(|_| Failure::AGENT_FAILED)?;
     let settings = &connections.settings;
     let config = WebSocketConfig::default()
@@ -115,6 +114,8 @@ async fn serve(connections: &HttpConnections, caller: Caller, mut socket: WebSoc
         sent: 0,
         confirmed: 0,
         ended: false,
+        revoked: caller.ended.clone(),
+        is_closing: false,
     };
     let transport = connections.attached(transport, &caller, "acp/websocket", None);
     let builder = connections
@@ -188,12 +189,30 @@ struct Socket {
     /// answer is the latter.
     sent: u64,
     confirmed: u64,
+    /// The client has closed its side.
     ended: bool,
+    /// The client's token is not valid any more.
+    revoked: CancellationToken,
+    /// The reason of this side's close was sent.
+    is_closing: bool,
 }
 
 impl Socket {
     fn socket(self: Pin<&mut Self>) -> Pin<&mut WebSocket> {
         Pin::new(&mut self.get_mut().socket)
+    }
+
+    /// Returns why this side closes the connection. The sessions go on: unless the token was revoked, the
+    /// client connects again, to this server or another one.
+    fn reason(&self) -> CloseFrame {
+        let (code, reason) = match self.revoked.is_cancelled() {
+            true => (CloseCode::Policy, "the token is not valid any more"),
+            false => (CloseCode::Restart, "connect again"),
+        };
+        CloseFrame {
+            code,
+            reason: Utf8Bytes::from_static(reason),
+        }
     }
 
     /// Sends pings to a silent peer. The second one without an answer ends the connection, later if the
@@ -311,7 +330,15 @@ impl MessageTransport for Socket {
         self.get_mut().poll_written(cx)
     }
 
-    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.ended && !self.is_closing {
+            ready!(self.socket.poll_ready_unpin(cx)).map_err(io::Error::other)?;
+            self.is_closing = true;
+            let close = Message::Close(Some(self.reason()));
+            self.socket
+                .start_send_unpin(close)
+                .map_err(io::Error::other)?;
+        }
         self.socket().poll_close(cx).map_err(io::Error::other)
     }
 }

@@ -71,6 +71,8 @@ metrics! {
     requests: Family<RequestLabels, Counter> = "HTTP requests that were answered",
     received_bytes: Counter = "Bytes of the bodies of requests",
     sent_bytes: Counter = "Bytes of the bodies of responses",
+    node_requests: Counter = "Requests for sessions of other nodes that were passed on",
+    node_failures: Counter = "Requests and connections to other nodes that failed",
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -126,6 +128,18 @@ impl Metrics {
         Router::new()
             .route("/metrics", get(metrics))
             .with_state(Arc::new(numbers))
+    }
+
+    /// Counts a request that was passed on to another node.
+    #[doc(hidden)]
+    pub fn node_request(&self) {
+        self.node_requests.inc();
+    }
+
+    /// Counts a request or connection to another node that failed.
+    #[doc(hidden)]
+    pub fn node_failure(&self) {
+        self.node_failures.inc();
     }
 
     /// Counts the requests of a router by route and status, and the bytes of their bodies.

@@ -40,6 +40,8 @@ impl Collector for ServerNumbers {
         counter("retention_deleted", help, |it| it.retention_deleted)?;
         let help = "Inspections for retention that failed";
         counter("retention_failed", help, |it| it.retention_failed)?;
+        let help = "Sessions opened because their server was killed in a turn";
+        counter("sessions_adopted", help, |it| it.adopted)?;
         let rows = numbers.iter().flat_map(|(labels, numbers)| {
             by_reason(numbers).map(|(reason, count)| {
                 let labels = [labels.clone(), vec![("reason", reason.to_owned())]].concat();

@@ -99,7 +99,8 @@ impl Rest {
     ///
     /// # Errors
     ///
-    /// 409, when the prompt was cancelled before its turn; 500 when the log cannot be read.
+    /// 409, when the prompt was cancelled before its turn; 503 when its turn could not be committed; 500 when
+    /// the log cannot be read.
     pub(super) async fn answer(
         &self,
         caller: Caller,
@@ -128,6 +129,16 @@ impl Rest {
                 };
                 let mut response = match ended {
                     None => accepted.response,
+                    // Neither its end nor, perhaps, its beginning is in the log.
+                    Some((Some(_), _, result)) if result.last_event == 0 => {
+                        let reason = result.stop.err().map(|error| error.to_string());
+                        let reason = reason.unwrap_or_else(|| "it was cancelled".to_owned());
+                        let message = format!(
+                            "the turn could not be committed: {reason}. Send the prompt again with its \
+                             Idempotency-Key"
+                        );
+                        return Err(Failure::overloaded("turn_lost").message(message));
+                    }
                     Some((Some(turn), message, result)) => {
                         let last = result.last_event;
                         let ended = self.ended_turn(&session, turn, last, message).await?;

@@ -94,6 +94,9 @@ impl Failure {
         if let Some(Error::Full(reason)) = source.and_then(|source| source.downcast_ref()) {
             return Self::overloaded("server_full").message(reason);
         }
+        if let Some(Error::Ending) = source.and_then(|source| source.downcast_ref()) {
+            return Self::overloaded("stopping").message(Error::Ending.to_string());
+        }
         match error.code() {
             ErrorCode::RESOURCE_NOT_FOUND => Self::session_not_found(),
             ErrorCode::INVALID_PARAMS => {

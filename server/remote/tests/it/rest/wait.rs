@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use acp_server::store::MemoryStore;
+use acp_server::store::{MemoryStore, StoreErrorKind};
+use acp_store_tests::faults::{Fault, FaultyStore, Operation, When};
 
 use super::*;
 
@@ -23,6 +24,22 @@ impl Site {
         let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
         Stream::open(self.listener.connect().await, &request).await
     }
+}
+
+/// A server that has lost its lease has not done what it was asked.
+#[tokio::test]
+async fn a_turn_that_could_not_be_committed_may_be_asked_for_again() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let server = Server::builder(Reference).store(store.clone()).build();
+    let site = Site::with(server.clone(), &EndpointSettings::default()).await;
+    let session = server.create_session("/w").await.unwrap();
+    let fault = Fault::Fail(StoreErrorKind::LeaseLost);
+    store.inject_next(Operation::Commit, usize::MAX, When::Before, fault);
+    let path = format!("/sessions/{}/turns?wait=60", session.id());
+    let answer = site.send(&path, &[], &json!({ "prompt": "hello" })).await;
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert_eq!(answer.json()["error"], "turn_lost", "{answer:?}");
+    assert!(answer.header("retry-after").is_some());
 }
 
 #[tokio::test]
