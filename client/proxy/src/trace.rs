@@ -17,12 +17,15 @@ use serde_json::json;
 /// Messages that wait to be written. More are counted, and left out.
 const QUEUE: usize = 1 << 10;
 
+/// Bytes after which nothing more is written: a browser could not show it.
+const LARGEST: usize = 256 << 20;
+
 /// Bytes of a message that are shown.
 const SHOWN: usize = 64 << 10;
 
 /// Writes messages to an HTML file, which a browser shows without a server, also while it is written.
 ///
-/// The file has everything that is said, secrets too: only its owner can read it.
+/// The file has everything that is said, secrets too: only its owner can read it. It ends at 256 MiB.
 #[derive(Clone, Debug)]
 pub struct Trace {
     entries: SyncSender<Entry>,
@@ -98,7 +101,12 @@ impl Trace {
 }
 
 fn write_entries(queue: &Receiver<Entry>, mut file: File, left_out: &AtomicU64) {
+    let mut written = 0;
     while let Ok(entry) = queue.recv() {
+        if written > LARGEST {
+            tracing::warn!("the trace ends here: its file has 256 MiB");
+            return;
+        }
         let cut = entry.message.len().min(SHOWN);
         let text = String::from_utf8_lossy(&entry.message[..cut]);
         let entry = json!({
@@ -111,6 +119,7 @@ fn write_entries(queue: &Receiver<Entry>, mut file: File, left_out: &AtomicU64) 
         });
         // Nothing in a script may look like its end.
         let script = entry.to_string().replace('<', "\\u003c");
+        written += script.len();
         if let Err(error) = writeln!(file, "<script>add({script})</script>") {
             tracing::warn!(%error, "the trace ends here: its file cannot be written");
             return;
