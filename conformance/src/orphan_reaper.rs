@@ -5,7 +5,8 @@
 //! reports each process group that is started, and each that has ended; those that are
 //! left when the pipe ends are ended in steps. It reports working directories, too, and the
 //! reaper removes those that still exist. Between the start of a group and its
-//! report there is a moment in which only the end of its input would end it.
+//! report there is a moment in which only the end of its input would end it: [`exit`] waits
+//! until it is over, a `SIGKILL` does not.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,7 +14,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,9 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// The guard of all agents that this process starts for tests.
 static OF_THIS_PROCESS: OnceLock<Mutex<Guard>> = OnceLock::new();
+
+/// Held while a group is started and not reported.
+static STARTING: Mutex<()> = Mutex::new(());
 
 /// A guard that stands by.
 #[derive(Debug)]
@@ -97,6 +101,17 @@ pub fn protect(program: &Path, grace: Duration) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns what is held from before the start of a group until it is [watched](watch).
+pub(crate) fn starting() -> MutexGuard<'static, ()> {
+    STARTING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends this process, whose agents the guard ends, each of them: not while one is started.
+pub fn exit(code: i32) -> ! {
+    let _starting = starting();
+    std::process::exit(code)
 }
 
 /// Tells the guard of this process, if there is one, that a group was started.

@@ -1,11 +1,11 @@
 //! What `SIGINT` and `SIGTERM` do to a run: the first one ends it with a report, the second at once.
 
 use std::io::{Write, stderr};
-use std::process::exit;
 
 use rustix::process::Signal;
 
 use acp_conformance::harness::Interruption;
+use acp_conformance::orphan_reaper::exit;
 use acp_conformance::proxy::signals::{THAT_END, watch};
 
 /// What a shell adds to the number of the signal that has ended a process.

@@ -78,9 +78,11 @@ impl Wire {
     /// # Errors
     /// [`crate::Error::Start`] when it cannot be started.
     pub fn start(command: &[OsString]) -> Result<Self> {
+        let starting = orphan_reaper::starting();
         let (agent, streams) = Agent::start(command)?;
         let leader = agent.group();
         orphan_reaper::watch(leader);
+        drop(starting);
         let (tell, exited) = sync_channel(1);
         thread::spawn(move || {
             process_group::wait_for(leader);

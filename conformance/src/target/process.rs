@@ -98,7 +98,12 @@ pub(super) fn start(launch: &Launch, filter: Option<Behind>) -> Result<Link> {
     }
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    #[cfg(unix)]
+    let starting = crate::orphan_reaper::starting();
     let mut child = command.spawn().map_err(failed)?;
+    let ended = Ended::of(&child);
+    #[cfg(unix)]
+    drop(starting);
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(input), Some(output), Some(errors)) = pipes else {
         return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
@@ -111,7 +116,7 @@ pub(super) fn start(launch: &Launch, filter: Option<Behind>) -> Result<Link> {
         drop::<SyncSender<()>>(speaks);
     });
     let process = Process {
-        ended: Ended::of(&child),
+        ended,
         child,
         stderr,
         silent,
