@@ -10,6 +10,7 @@
 )]
 
 mod conductor;
+mod endpoint;
 mod hook;
 mod link;
 mod merge;
@@ -24,7 +25,8 @@ mod side;
 mod trace;
 
 pub use crate::conductor::{Conductor, ConductorError};
-pub use crate::next::{Endpoint, Forward, Next, RawForward, RawNext};
+pub use crate::endpoint::Endpoint;
+pub use crate::next::{Forward, Next, RawForward, RawNext};
 pub use crate::proxy::Proxy;
 pub use crate::relay::End;
 pub use crate::side::Side;

@@ -10,9 +10,9 @@ use acp_sdk::service::{Method, Notification, Params};
 use acp_sdk::{HandlerError, HandlerResult};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::endpoint::Endpoint;
 use crate::hook::{Hook, HookFunction};
 use crate::merge;
 use crate::message;
@@ -85,11 +85,7 @@ impl Passage {
     }
 
     fn endpoint(&self, side: Side) -> Endpoint {
-        Endpoint {
-            shared: self.shared.clone(),
-            gate: self.gate.clone(),
-            side,
-        }
+        Endpoint::new(self.shared.clone(), self.gate.clone(), side)
     }
 }
 
@@ -294,53 +290,6 @@ impl<N: Notification> Forward<N> {
     }
 }
 
-/// Calls one side in the name of the proxy.
-///
-/// With its first call, or with passing its message on, a hook stops holding back what its session sends
-/// after the message.
-#[derive(Clone)]
-pub struct Endpoint {
-    shared: Arc<Shared>,
-    gate: Arc<Gate>,
-    side: Side,
-}
-
-impl Endpoint {
-    /// Sends a request, and returns the result. Dropped, it cancels the request.
-    ///
-    /// # Errors
-    ///
-    /// The error that the peer answers with; `-32603` if it has ended, or its result is invalid.
-    pub async fn call<M: Method>(&self, params: &M::Params) -> HandlerResult<M::Result> {
-        let params = encoded(params)?;
-        let result = self.call_raw(M::NAME, Some(&params)).await?;
-        json::from_str(result.get()).map_err(|error| {
-            HandlerError::internal(format!("the answer to {} is invalid: {error}", M::NAME))
-        })
-    }
-
-    /// Sends a request of any method.
-    ///
-    /// # Errors
-    ///
-    /// As [`call`](Self::call).
-    pub async fn call_raw(&self, method: &str, params: Option<&RawValue>) -> RawResult {
-        let call = self.shared.call(self.side, &self.gate, method, params);
-        call.await
-    }
-
-    /// Sends a notification.
-    ///
-    /// # Errors
-    ///
-    /// `-32603` if the peer has ended.
-    pub async fn notify<N: Notification>(&self, params: &N::Params) -> HandlerResult<()> {
-        let params = encoded(params)?;
-        let message = || message::call(None, N::NAME, Some(&params));
-        self.shared.send(self.side, &self.gate, message).await
-    }
-}
-
 /// Returns the function of a hook for the requests of one method.
 pub(crate) fn request_function<M, F, Fut>(hook: F) -> HookFunction
 where
@@ -399,11 +348,6 @@ fn decoded<P: Params>(params: Option<&RawValue>) -> HandlerResult<P> {
     json::from_str(text).map_err(|error| HandlerError::invalid_params(&error.path, error.message))
 }
 
-fn encoded(value: &impl Serialize) -> HandlerResult<Box<RawValue>> {
-    serde_json::value::to_raw_value(value)
-        .map_err(|error| HandlerError::internal(format!("cannot write the message: {error}")))
-}
-
 macro_rules! debug {
     ($($name:ident $(<$param:ident>)? = $method:expr;)*) => {$(
         impl$(<$param>)? fmt::Debug for $name$(<$param>)? {
@@ -420,5 +364,4 @@ debug! {
     RawForward = |forward| &forward.passage.method;
     Next<M> = |next| &next.raw.passage.method;
     Forward<N> = |forward| &forward.raw.passage.method;
-    Endpoint = |endpoint| &endpoint.side;
 }
