@@ -138,6 +138,8 @@ class Drive(Steps):
         modes = self._created.modes
         other = next(mode.id for mode in modes.available_modes if mode.id != modes.current_mode_id)
         await self._agent.set_session_mode(session_id=self._session, mode_id=other)
+        # Its own update, which over HTTP may come behind the answer, is not one of the prompt's.
+        await self._until(lambda updates: of_kind(updates, "current_mode_update"))
         (update,) = of_kind(await self._says("mode", ""), "current_mode_update")
         assert update.current_mode_id == other, update
         await refused(self._agent.set_session_mode(session_id=self._session, mode_id="none"), -32602)
