@@ -13,6 +13,7 @@ mod answers;
 mod args;
 mod attachments;
 mod chat;
+#[cfg(feature = "proxy")]
 mod conduct;
 mod connect;
 mod control;
@@ -109,6 +110,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             runtime.shutdown_background();
             return code;
         }
+        #[cfg(feature = "proxy")]
         Command::Conduct(args) => runtime.block_on(conduct::conduct(args)),
         Command::Doctor => runtime.block_on(until_stopped(sandbox::doctor)),
         Command::Completions { shell } => {

@@ -90,6 +90,7 @@ impl Stop {
         self.cancel.cancelled().await;
     }
 
+    #[cfg(feature = "proxy")]
     /// Returns the token that is cancelled when the turn is to be.
     pub(super) fn token(&self) -> CancellationToken {
         self.cancel.clone()

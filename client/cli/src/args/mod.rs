@@ -3,6 +3,7 @@
 mod agent;
 mod agents;
 mod chat;
+#[cfg(feature = "proxy")]
 mod conduct;
 mod control;
 mod login;
@@ -23,6 +24,7 @@ pub(super) use self::agent::RemoteArgs;
 pub(super) use self::agent::{AgentArgs, Dialect};
 pub(super) use self::agents::{AgentsArgs, AgentsCommand, InstallArgs, ListFormat};
 pub(super) use self::chat::{ChatArgs, UndoIn};
+#[cfg(feature = "proxy")]
 pub(super) use self::conduct::ConductArgs;
 pub(super) use self::control::NamedArgs;
 pub(super) use self::login::LoginArgs;
@@ -90,6 +92,7 @@ pub(super) enum Command {
     ///
     /// acp is the agent for the editor, on standard input and output. It starts the agent and the proxies,
     /// and passes each message through them.
+    #[cfg(feature = "proxy")]
     Conduct(ConductArgs),
 
     /// Offer an agent as a tool to a host of the Model Context Protocol (MCP), on standard input and
@@ -138,6 +141,7 @@ impl Args {
             Command::Login(login) => ("login", login.settle()),
             Command::Sessions(sessions) => ("sessions", sessions.command.settle()),
             Command::Record(record) => ("record", record.agent.settle_local()),
+            #[cfg(feature = "proxy")]
             Command::Conduct(conduct) => ("conduct", conduct.settle()),
             #[cfg(feature = "mcp")]
             Command::Mcp(mcp) => ("mcp", mcp.settle()),
