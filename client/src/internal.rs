@@ -14,6 +14,7 @@ pub use crate::process::tokens::withhold;
 pub use crate::process::why_not;
 pub use crate::prompt_id::new as new_prompt_id;
 pub use crate::reconnect::envelope::{Envelope, Kind, attachment, login};
+pub use crate::reconnect::message;
 pub use crate::reconnect::{
     Backoff, Bridge, Closed, Connector, LinkReceiver, LinkSender, Received, SessionGap,
     is_lost_request,

@@ -1,6 +1,6 @@
 //! Hooks, and which of them a message passes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -108,23 +108,19 @@ pub(crate) struct Message<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Hooks {
     all: Vec<Arc<Hook>>,
-    /// How many hooks there are for a method.
-    methods: HashMap<String, usize>,
-    /// How many there are for all methods.
-    general: usize,
+    /// Methods with hooks of their own.
+    methods: HashSet<String>,
+    /// Whether there are hooks for all methods.
+    has_general: bool,
 }
 
 impl Hooks {
     pub(crate) fn new(all: Vec<Arc<Hook>>) -> Self {
-        let mut hooks = Self::default();
-        for hook in &all {
-            match &hook.method {
-                Some(method) => *hooks.methods.entry(method.clone()).or_default() += 1,
-                None => hooks.general += 1,
-            }
+        Self {
+            methods: all.iter().filter_map(|hook| hook.method.clone()).collect(),
+            has_general: all.iter().any(|hook| hook.method.is_none()),
+            all,
         }
-        hooks.all = all;
-        hooks
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -139,16 +135,16 @@ impl Hooks {
             ..message
         };
         let of_method = |message| {
-            let hooks = self.all.iter().filter(|hook| hook.method.is_some());
-            hooks.into_iter().any(|hook| hook.is_for(message))
+            let mut hooks = self.all.iter().filter(|hook| hook.method.is_some());
+            hooks.any(|hook| hook.is_for(message))
         };
-        self.methods.contains_key(message.method) && of_method(other) && !of_method(message)
+        self.methods.contains(message.method) && of_method(other) && !of_method(message)
     }
 
     /// Returns the hooks for a message, in the order in which it passes them; `None` without any.
     pub(crate) fn find(&self, message: Message<'_>) -> Option<Arc<[Arc<Hook>]>> {
         // Most messages have none.
-        if self.general == 0 && !self.methods.contains_key(message.method) {
+        if !self.has_general && !self.methods.contains(message.method) {
             return None;
         }
         let hooks = self.all.iter().filter(|hook| hook.is_for(message)).cloned();

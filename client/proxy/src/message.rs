@@ -1,39 +1,36 @@
 //! Messages that a proxy writes itself.
 
-use acp_client::internal::Envelope;
+use acp_client::internal::{Envelope, message};
 use acp_sdk::RpcError;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// The notification that cancels a request.
-pub(crate) const CANCEL_REQUEST: &str = "$/cancel_request";
+pub(crate) use acp_client::internal::message::{cancel_request, replace};
 
 /// Returns a request, or a notification without an `id`, which is JSON.
 pub(crate) fn call(id: Option<&str>, method: &str, params: Option<&RawValue>) -> Bytes {
-    let method = serde_json::Value::from(method);
-    let id = id.map_or_else(String::new, |id| format!(r#""id":{id},"#));
-    let params = params.map_or_else(String::new, |params| format!(r#","params":{params}"#));
-    format!(r#"{{"jsonrpc":"2.0",{id}"method":{method}{params}}}"#).into()
-}
-
-/// Returns the cancellation of the request with an id, which is JSON.
-pub(crate) fn cancellation(id: &str) -> Bytes {
-    format!(r#"{{"jsonrpc":"2.0","method":"{CANCEL_REQUEST}","params":{{"requestId":{id}}}}}"#)
-        .into()
+    message::call(id, method, params.map(RawValue::get))
 }
 
 /// Returns the answer to the request with an id, which is JSON.
 pub(crate) fn answer(id: &str, result: Result<&RawValue, &RpcError>) -> Bytes {
-    let outcome = match result {
-        Ok(result) => format!(r#""result":{result}"#),
-        // An error object always has a text.
-        Err(error) => format!(
-            r#""error":{}"#,
-            serde_json::to_string(error).unwrap_or_default()
-        ),
-    };
-    format!(r#"{{"jsonrpc":"2.0","id":{id},{outcome}}}"#).into()
+    match result {
+        Ok(result) => message::answer(id, "result", result.get()),
+        Err(error) => {
+            // An error object always has a text.
+            let error = serde_json::to_string(error).unwrap_or_default();
+            message::answer(id, "error", &error)
+        }
+    }
+}
+
+/// Returns the start of ids that no peer knows, as JSON: `use_of` names what they are for.
+pub(crate) fn prefix(use_of: &str) -> String {
+    let mut nonce = [0; 8];
+    // Without randomness the ids are still unlikely to be a peer's.
+    let _ = getrandom::fill(&mut nonce);
+    format!("\"{use_of}-{:016x}-", u64::from_le_bytes(nonce))
 }
 
 /// Returns the id of a message as JSON, also one that is `null`, which an [`Envelope`] takes for absent.
@@ -51,12 +48,4 @@ pub(crate) fn id<'a>(message: &'a [u8], envelope: &Envelope<'a>) -> Option<&'a s
     }
     let found: Id<'a> = serde_json::from_slice(message).ok()?;
     found.id.map(RawValue::get)
-}
-
-/// Returns a message with a part of it replaced; `part` is borrowed from the message.
-pub(crate) fn replace(message: &[u8], part: &str, by: &str) -> Bytes {
-    let at = (part.as_ptr() as usize).saturating_sub(message.as_ptr() as usize);
-    let (before, rest) = message.split_at(at.min(message.len()));
-    let after = rest.get(part.len()..).unwrap_or_default();
-    [before, by.as_bytes(), after].concat().into()
 }

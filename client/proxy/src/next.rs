@@ -95,24 +95,6 @@ pub struct RawNext {
 }
 
 impl RawNext {
-    /// Returns the method.
-    #[must_use]
-    pub fn method(&self) -> &str {
-        &self.passage.method
-    }
-
-    /// Returns the side that has sent the request.
-    #[must_use]
-    pub fn from(&self) -> Side {
-        self.passage.from
-    }
-
-    /// Returns the version of the protocol, once client and agent have agreed.
-    #[must_use]
-    pub fn version(&self) -> Option<u16> {
-        self.passage.version
-    }
-
     /// Sends the request to the other side, or to the next hook, and returns the result.
     ///
     /// # Errors
@@ -121,18 +103,6 @@ impl RawNext {
     /// side has ended.
     pub async fn call(self, params: Option<Box<RawValue>>) -> HandlerResult<Box<RawValue>> {
         self.passage.request(params).await
-    }
-
-    /// Returns the caller of the client.
-    #[must_use]
-    pub fn client(&self) -> Endpoint {
-        self.passage.endpoint(Side::Client)
-    }
-
-    /// Returns the caller of the agent.
-    #[must_use]
-    pub fn agent(&self) -> Endpoint {
-        self.passage.endpoint(Side::Agent)
     }
 
     /// Waits until the request is cancelled.
@@ -148,18 +118,6 @@ pub struct RawForward {
 }
 
 impl RawForward {
-    /// Returns the method.
-    #[must_use]
-    pub fn method(&self) -> &str {
-        &self.passage.method
-    }
-
-    /// Returns the side that has sent the notification.
-    #[must_use]
-    pub fn from(&self) -> Side {
-        self.passage.from
-    }
-
     /// Sends the notification to the other side, or to the next hook. A notification that is not sent is
     /// dropped.
     ///
@@ -168,18 +126,6 @@ impl RawForward {
     /// `-32603` if the other side has ended.
     pub async fn send(self, params: Option<Box<RawValue>>) -> HandlerResult<()> {
         self.passage.notification(params).await
-    }
-
-    /// Returns the caller of the client.
-    #[must_use]
-    pub fn client(&self) -> Endpoint {
-        self.passage.endpoint(Side::Client)
-    }
-
-    /// Returns the caller of the agent.
-    #[must_use]
-    pub fn agent(&self) -> Endpoint {
-        self.passage.endpoint(Side::Agent)
     }
 }
 
@@ -215,18 +161,6 @@ impl<M: Method> Next<M> {
     /// As [`RawNext::call`].
     pub async fn pass(self) -> HandlerResult<M::Result> {
         Self::send(self.raw, self.original, &self.answer).await
-    }
-
-    /// Returns the caller of the client.
-    #[must_use]
-    pub fn client(&self) -> Endpoint {
-        self.raw.client()
-    }
-
-    /// Returns the caller of the agent.
-    #[must_use]
-    pub fn agent(&self) -> Endpoint {
-        self.raw.agent()
     }
 
     /// Waits until the request is cancelled.
@@ -275,18 +209,6 @@ impl<N: Notification> Forward<N> {
     /// As [`RawForward::send`].
     pub async fn pass(self) -> HandlerResult<()> {
         self.raw.send(self.original).await
-    }
-
-    /// Returns the caller of the client.
-    #[must_use]
-    pub fn client(&self) -> Endpoint {
-        self.raw.client()
-    }
-
-    /// Returns the caller of the agent.
-    #[must_use]
-    pub fn agent(&self) -> Endpoint {
-        self.raw.agent()
     }
 }
 
@@ -348,20 +270,52 @@ fn decoded<P: Params>(params: Option<&RawValue>) -> HandlerResult<P> {
     json::from_str(text).map_err(|error| HandlerError::invalid_params(&error.path, error.message))
 }
 
-macro_rules! debug {
-    ($($name:ident $(<$param:ident>)? = $method:expr;)*) => {$(
+/// What every handle of a message knows of it. `path` leads to its [`Passage`].
+macro_rules! message_handles {
+    ($($name:ident $(<$param:ident>)? = $($path:ident).+;)*) => {$(
+        impl$(<$param>)? $name$(<$param>)? {
+            /// Returns the method.
+            #[must_use]
+            pub fn method(&self) -> &str {
+                &self.$($path).+.method
+            }
+
+            /// Returns the side that has sent the message.
+            #[must_use]
+            pub fn from(&self) -> Side {
+                self.$($path).+.from
+            }
+
+            /// Returns the version of the protocol, once client and agent have agreed.
+            #[must_use]
+            pub fn version(&self) -> Option<u16> {
+                self.$($path).+.version
+            }
+
+            /// Returns the caller of the client.
+            #[must_use]
+            pub fn client(&self) -> Endpoint {
+                self.$($path).+.endpoint(Side::Client)
+            }
+
+            /// Returns the caller of the agent.
+            #[must_use]
+            pub fn agent(&self) -> Endpoint {
+                self.$($path).+.endpoint(Side::Agent)
+            }
+        }
+
         impl$(<$param>)? fmt::Debug for $name$(<$param>)? {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let method: fn(&Self) -> &dyn fmt::Debug = $method;
-                f.debug_tuple(stringify!($name)).field(method(self)).finish()
+                f.debug_tuple(stringify!($name)).field(&self.method()).finish()
             }
         }
     )*};
 }
 
-debug! {
-    RawNext = |next| &next.passage.method;
-    RawForward = |forward| &forward.passage.method;
-    Next<M> = |next| &next.raw.passage.method;
-    Forward<N> = |forward| &forward.raw.passage.method;
+message_handles! {
+    RawNext = passage;
+    RawForward = passage;
+    Next<M> = raw.passage;
+    Forward<N> = raw.passage;
 }

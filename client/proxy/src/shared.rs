@@ -44,14 +44,11 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new() -> Arc<Self> {
-        let mut nonce = [0; 8];
-        // Without randomness the ids are still unlikely to be a peer's.
-        let _ = getrandom::fill(&mut nonce);
         Arc::new(Self {
             outboxes: Default::default(),
             calls: Mutex::default(),
             last_call: AtomicU64::new(0),
-            prefix: format!("\"proxy-{:016x}-", u64::from_le_bytes(nonce)),
+            prefix: message::prefix("proxy"),
             released: Mutex::default(),
             waker: AtomicWaker::new(),
             ends: Default::default(),
@@ -144,7 +141,7 @@ impl Shared {
         gate.cancelled.cancel();
         for (to, number) in lock(&gate.calls).iter() {
             self.outbox(*to)
-                .push(message::cancellation(&self.id(*number)));
+                .push(message::cancel_request(&self.id(*number)));
         }
         self.waker.wake();
     }
@@ -224,7 +221,7 @@ impl Drop for PendingCall<'_> {
         lock(&self.gate.calls).retain(|(_, number)| *number != self.number);
         if lock(&self.shared.calls).remove(&self.number).is_some() {
             let id = self.shared.id(self.number);
-            let cancellation = message::cancellation(&id);
+            let cancellation = message::cancel_request(&id);
             self.shared.outbox(self.to).push(cancellation);
             self.shared.waker.wake();
         }

@@ -8,6 +8,7 @@ mod backoff;
 mod bridge;
 pub(crate) mod envelope;
 mod handshake;
+pub mod message;
 mod own;
 pub(crate) mod queue;
 mod resume;

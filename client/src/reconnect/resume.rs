@@ -39,13 +39,14 @@ use tokio::time::Instant;
 
 use self::capabilities::{Continuation, ResumeCapabilities};
 use self::hold::Continuing;
-use self::messages::{answer, error, request, with_id, with_prompt_id};
+use self::messages::{error, request, with_id, with_prompt_id};
 use self::questions::AgentRequests;
 use self::repeat::Unconfirmed;
 use self::sessions::{EventStatus, Session};
 use self::settings::Reported;
 use super::Refused;
 use super::envelope::{self, Envelope, Kind};
+use super::message::answer;
 use super::own::{OWN, mark};
 use crate::error::Result;
 

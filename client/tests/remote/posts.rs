@@ -168,19 +168,26 @@ async fn what_cannot_go_on_ends_the_connection() {
     assert!(error.is_temporary(), "{error}");
 }
 
+/// A prompt and the stream of its session are answered 404; the stream of the connection is open.
+macro_rules! not_found {
+    ($server:ident, $receiver:ident, $connection:ident, $body:expr) => {
+        let mut $server = Server::start().await;
+        let agent = $server.agent();
+        let (sender, mut $receiver, mut $connection) = $server.connect(agent).await;
+        // A round trip, so that the stream is known to be open.
+        $connection.event(&json!({"a": 1})).await;
+        message(&mut $receiver).await;
+        send(&sender, &request(1, "session/prompt", Some("s1"))).await;
+        let get = $server.next("GET s1").await;
+        get.respond("404 Not Found", "", "").await;
+        let post = $server.next("POST session/prompt").await;
+        post.respond("404 Not Found", "", $body).await;
+    };
+}
+
 #[tokio::test]
 async fn a_session_that_is_gone_does_not_take_the_connection_with_it() {
-    let mut server = Server::start().await;
-    let agent = server.agent();
-    let (sender, mut receiver, mut connection) = server.connect(agent).await;
-    // A round trip, so that the stream is known to be open.
-    connection.event(&json!({"a": 1})).await;
-    message(&mut receiver).await;
-    send(&sender, &request(1, "session/prompt", Some("s1"))).await;
-    let get = server.next("GET s1").await;
-    get.respond("404 Not Found", "", "").await;
-    let post = server.next("POST session/prompt").await;
-    post.respond("404 Not Found", "", "no such session").await;
+    not_found!(server, receiver, connection, "no such session");
     match within(receiver.receive()).await {
         Ok(Some(Received::Refused(refused))) => assert_eq!(refused.error.status(), Some(404)),
         other => panic!("expected a refusal, got {other:?}"),

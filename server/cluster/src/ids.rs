@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use acp_client::internal::Envelope;
+use acp_client::internal::message::replace;
 use bytes::Bytes;
 
 /// The maximum number of requests of other nodes that the client has not answered.
@@ -75,14 +76,6 @@ impl NodeRequests {
     pub(crate) fn forget(&mut self, session: &str) {
         self.open.retain(|_, request| *request.session != *session);
     }
-}
-
-/// Returns a message with a part of it replaced; `part` is borrowed from the message.
-pub(crate) fn replace(message: &Bytes, part: &str, by: &str) -> Bytes {
-    let at = (part.as_ptr() as usize).saturating_sub(message.as_ptr() as usize);
-    let (before, rest) = message.split_at(at.min(message.len()));
-    let after = rest.get(part.len()..).unwrap_or_default();
-    [before, by.as_bytes(), after].concat().into()
 }
 
 #[cfg(test)]

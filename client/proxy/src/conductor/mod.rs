@@ -2,7 +2,6 @@
 
 mod program;
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::time::Duration;
@@ -229,60 +228,49 @@ impl Conductor {
             return Err(ConductorError::TooLong);
         }
         let limit = self.start_limit.unwrap_or(START_LIMIT);
-        let mut hops = Hops {
-            trace: self.trace,
-            from: "client".to_owned(),
+        let trace = self.trace;
+        let tap = |messages, this: &str, peer: &str| match &trace {
+            Some(trace) => trace.tap(messages, this, peer),
+            None => messages,
         };
-        let mut rest: VecDeque<_> = self.parts.into();
-        let mut client = client.into_messages(MAX_MESSAGE_BYTES);
+        let mut parts = self.parts.into_iter().peekable();
+        let client = client.into_messages(MAX_MESSAGE_BYTES);
         // The proxy next to the client answers what the others leave open.
-        let edge = match rest.pop_front() {
+        let edge = parts.next_if(|part| matches!(part, Part::Proxy(_)));
+        let (edge, client, name) = match edge {
             Some(Part::Proxy(proxy)) => {
-                client = hops.at(client, proxy.name());
-                proxy
+                let name = proxy.name().to_owned();
+                (proxy, tap(client, &name, "client"), name)
             }
-            first => {
-                rest.extend(first);
-                rest.rotate_right(1);
-                Proxy::new("conductor")
-            }
+            _ => (Proxy::new("conductor"), client, "client".to_owned()),
         };
-        let (mut nears, mut fars) = (Vec::new(), Vec::new());
-        for part in &rest {
-            let (far, near) = channel(BETWEEN);
-            fars.push(Box::pin(far) as Messages);
-            nears.push(hops.at(Box::pin(near), &part.name()));
-        }
-        let agent_end = agent.transport.into_messages(MAX_MESSAGE_BYTES);
-        fars.push(hops.before(agent_end, &agent.name));
-        // How the agent has ended is said by the part next to it.
-        let mut explains: Vec<_> = rest.iter().map(|_| cause.explain()).collect();
-        explains.push(agent.explain.unwrap_or_else(|| cause.explain()));
+        let rest: Vec<_> = parts.collect();
+        let mut names = vec![name];
+        names.extend(rest.iter().map(Part::name));
 
-        let mut fars = fars.into_iter().zip(explains);
-        // There is one for the edge, for the agent is behind the last part.
-        let Some((far, explain)) = fars.next() else {
-            return Err(ConductorError::TooLong);
-        };
-        let edge = edge
-            .relay([client, far])
-            .explain(explain)
-            .client_ended(client_ended)
-            .stop(self.stop);
+        // From the agent on. The part next to it says how it has ended.
+        let agent_end = agent.transport.into_messages(MAX_MESSAGE_BYTES);
+        let mut far = tap(agent_end, &names[rest.len()], &agent.name);
+        let mut explain = agent.explain.unwrap_or_else(|| cause.explain());
         let mut tasks = JoinSet::new();
-        for ((part, near), (far, explain)) in rest.into_iter().zip(nears).zip(fars) {
+        for (at, part) in rest.into_iter().enumerate().rev() {
+            let (before, near) = channel(BETWEEN);
+            let near = tap(Box::pin(near), &names[at + 1], &names[at]);
+            let ends = [near, std::mem::replace(&mut far, Box::pin(before))];
+            let explain = std::mem::replace(&mut explain, cause.explain());
             match part {
                 Part::Proxy(proxy) => {
-                    let relay = proxy.relay([near, far]).explain(explain);
+                    let relay = proxy.relay(ends).explain(explain);
                     tasks.spawn(async move { drop(relay.run().await) });
                 }
                 Part::Program(command) => {
                     let program = Program::start(command, limit)?;
-                    tasks.spawn(program.run([near, far], cause.clone(), explain));
+                    tasks.spawn(program.run(ends, cause.clone(), explain));
                 }
             }
         }
-        let end = edge.run().await;
+        let edge = edge.relay([client, far]).explain(explain);
+        let end = edge.client_ended(client_ended).stop(self.stop).run().await;
         // The others end with it, for their sides have.
         while tasks.join_next().await.is_some() {}
         Ok(end)
@@ -295,30 +283,4 @@ struct Successor {
     transport: Transport,
     /// Says how it has ended; otherwise another part does.
     explain: Option<Explain>,
-}
-
-/// Names the places of a trace.
-struct Hops {
-    trace: Option<Trace>,
-    from: String,
-}
-
-impl Hops {
-    /// Traces the place where `to` receives.
-    fn at(&mut self, messages: Messages, to: &str) -> Messages {
-        let from = std::mem::replace(&mut self.from, to.to_owned());
-        match &self.trace {
-            Some(trace) => trace.tap(messages, to, &from),
-            None => messages,
-        }
-    }
-
-    /// Traces the place from which `to` is sent to.
-    fn before(&mut self, messages: Messages, to: &str) -> Messages {
-        let from = std::mem::replace(&mut self.from, to.to_owned());
-        match &self.trace {
-            Some(trace) => trace.tap(messages, &from, to),
-            None => messages,
-        }
-    }
 }

@@ -86,9 +86,6 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(joined: Joined, ends: [Pin<Box<dyn MessageTransport>>; 3]) -> Self {
-        let mut nonce = [0; 8];
-        // Without randomness the ids are still unlikely to be a peer's.
-        let _ = getrandom::fill(&mut nonce);
         Self {
             joined,
             ends,
@@ -97,7 +94,7 @@ impl Link {
             is_ended: [false; 3],
             renamed: HashMap::new(),
             last_id: 0,
-            prefix: format!("\"successor-{:016x}-", u64::from_le_bytes(nonce)),
+            prefix: crate::message::prefix("successor"),
             asked: HashMap::new(),
             initialize: None,
             near_ended: CancellationToken::new(),

@@ -68,7 +68,7 @@ impl Link {
         if let Some(cancelled) = envelope.cancelled_request() {
             let mut renamed = self.renamed.iter();
             let (own, _) = renamed.find(|(_, original)| &***original == cancelled)?;
-            return Some((Place::Joined, message::cancellation(own)));
+            return Some((Place::Joined, message::cancel_request(own)));
         }
         let Some(id) = envelope.id() else {
             let null = message::id(message, envelope);
@@ -212,11 +212,8 @@ fn too_many(method: &str) -> RpcError {
 
 /// Returns a message of the far side as one on `joined`.
 fn wrapped(id: Option<&str>, method: &str, params: Option<&RawValue>) -> Bytes {
-    let inner = serde_json::Value::from(method);
+    let method = serde_json::Value::from(method);
     let params = params.map_or_else(String::new, |params| format!(r#","params":{params}"#));
-    let id = id.map_or_else(String::new, |id| format!(r#""id":{id},"#));
-    format!(
-        r#"{{"jsonrpc":"2.0",{id}"method":"{SUCCESSOR}","params":{{"method":{inner}{params}}}}}"#
-    )
-    .into()
+    let inner = format!(r#"{{"method":{method}{params}}}"#);
+    acp_client::internal::message::call(id, SUCCESSOR, Some(&inner))
 }

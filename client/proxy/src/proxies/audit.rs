@@ -10,7 +10,7 @@ use acp_sdk::HandlerResult;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{append, value};
+use super::value;
 use crate::Proxy;
 
 /// What is written of the params of a request.
@@ -77,6 +77,15 @@ pub fn audit(file: impl AsRef<Path>) -> io::Result<Proxy> {
             }
         }),
     )
+}
+
+/// Opens a file for lines that are added at its end, which only its owner can read.
+fn append(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 fn members_of(value: &Value, members: Members) -> Map<String, Value> {

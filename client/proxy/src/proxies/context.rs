@@ -1,4 +1,4 @@
-//! Adds files to what the agent is told first.
+//! Puts files before the first prompt of each session.
 
 use std::collections::HashSet;
 use std::io::{self, Read as _};
@@ -14,7 +14,7 @@ use crate::Proxy;
 /// The maximum size of a file, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// The maximum number of sessions that are remembered. Of older ones the files may be told twice.
+/// The maximum number of sessions that are remembered. Older ones may be given the files twice.
 const MOST_SESSIONS: usize = 10_000;
 
 /// Creates a proxy that puts the texts of files before the first prompt of each session.
@@ -27,18 +27,18 @@ const MOST_SESSIONS: usize = 10_000;
 pub fn context(files: impl IntoIterator<Item = PathBuf>) -> io::Result<Proxy> {
     let files: Arc<[PathBuf]> = files.into_iter().collect();
     texts(&files)?;
-    let told = Arc::new(Mutex::new(HashSet::new()));
+    let given = Arc::new(Mutex::new(HashSet::new()));
     let mut proxy = Proxy::new("context");
-    // An earlier connection has told them to sessions that exist.
+    // An earlier connection has given them to sessions that exist.
     for method in ["session/load", "session/resume", "session/fork"] {
-        let told = told.clone();
+        let given = given.clone();
         proxy = proxy.on_raw_request(Some(method), move |next, params| {
             let session = session(&value(params.as_deref()));
-            let told = told.clone();
+            let given = given.clone();
             async move {
                 let result = next.call(params).await?;
-                let forked = session_of_result(&value(Some(&result)));
-                is_first(&told, forked.unwrap_or(session));
+                // That of a fork is a new one.
+                is_first(&given, self::session(&value(Some(&result))).or(session));
                 Ok(result)
             }
         });
@@ -46,7 +46,7 @@ pub fn context(files: impl IntoIterator<Item = PathBuf>) -> io::Result<Proxy> {
     Ok(
         proxy.on_raw_request(Some("session/prompt"), move |next, params| {
             let mut request = value(params.as_deref());
-            let is_first = is_first(&told, session(&request));
+            let is_first = is_first(&given, session(&request));
             let files = files.clone();
             async move {
                 let mut params = params;
@@ -61,20 +61,17 @@ pub fn context(files: impl IntoIterator<Item = PathBuf>) -> io::Result<Proxy> {
     )
 }
 
-fn session(params: &Value) -> String {
-    params["sessionId"].as_str().unwrap_or_default().to_owned()
+/// Returns the session that params or a result name.
+fn session(value: &Value) -> Option<String> {
+    Some(value["sessionId"].as_str()?.to_owned())
 }
 
-fn session_of_result(result: &Value) -> Option<String> {
-    Some(result["sessionId"].as_str()?.to_owned())
-}
-
-fn is_first(told: &Mutex<HashSet<String>>, session: String) -> bool {
-    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-    if told.len() >= MOST_SESSIONS {
-        told.clear();
+fn is_first(given: &Mutex<HashSet<String>>, session: Option<String>) -> bool {
+    let mut given = given.lock().unwrap_or_else(PoisonError::into_inner);
+    if given.len() >= MOST_SESSIONS {
+        given.clear();
     }
-    told.insert(session)
+    given.insert(session.unwrap_or_default())
 }
 
 /// Returns the files as contents of a prompt.

@@ -7,10 +7,6 @@ mod record;
 mod redact;
 mod tools;
 
-use std::fs::File;
-use std::io;
-use std::path::Path;
-
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -20,15 +16,6 @@ pub use self::policy::policy;
 pub use self::record::record;
 pub use self::redact::{SECRETS, redact};
 pub use self::tools::tools;
-
-/// Opens a file for lines that are added at its end, which only its owner can read.
-fn append(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
 
 /// Returns params, or a result, as a value; `null` without one.
 fn value(raw: Option<&RawValue>) -> Value {

@@ -1,4 +1,4 @@
-//! What becomes of a message.
+//! Handling of messages: passed on, given to hooks, or refused.
 
 use std::sync::Arc;
 
@@ -39,44 +39,27 @@ impl Relay {
         if let Some(id) = envelope.cancelled_request() {
             return self.cancel(from, id, message.clone());
         }
-        let waits = !self.order[from.index()].is_empty();
-        let session = match (kind, envelope.id()) {
-            (Kind::Answer, Some(id)) if waits => self.session_of(from, id),
-            (Kind::Answer, _) => "".into(),
-            (Kind::Notification, _) if !waits && !self.has_hooks(from, &envelope) => "".into(),
-            _ if self.hooks.is_empty() => "".into(),
-            _ => envelope.session().unwrap_or_default().as_ref().into(),
+        let message = match self.order[from.index()].is_empty() {
+            true => message.clone(),
+            false => {
+                let session = self.session(from, &envelope);
+                let waits = self.order[from.index()].wait(&session, message.clone());
+                let Some(message) = waits else { return };
+                message
+            }
         };
-        let message = match waits {
-            true => self.order[from.index()].wait(&session, message.clone()),
-            false => Some(message.clone()),
-        };
-        if let Some(message) = message {
-            self.handle(from, message, &envelope, &session);
+        self.handle(from, message, &envelope);
+    }
+
+    /// Returns the session in whose order a message is: for an answer, that of the request.
+    fn session(&self, from: Side, envelope: &Envelope<'_>) -> Box<str> {
+        if envelope.method.is_some() {
+            return envelope.session().unwrap_or_default().as_ref().into();
         }
-    }
-
-    fn has_hooks(&self, from: Side, envelope: &Envelope<'_>) -> bool {
-        let method = envelope.method.as_deref().unwrap_or_default();
-        let is_request = envelope.id().is_some();
-        let message = Message {
-            method,
-            is_request,
-            version: self.version,
-            from,
-        };
-        self.hooks.find(message).is_some()
-    }
-
-    /// Returns the session of the request that a side answers.
-    fn session_of(&self, from: Side, id: &str) -> Box<str> {
+        let id = envelope.id().unwrap_or_default();
         if let Some(number) = self.shared.number(id) {
-            return self
-                .shared
-                .session(number)
-                .unwrap_or_default()
-                .as_ref()
-                .into();
+            let session = self.shared.session(number).unwrap_or_default();
+            return session.as_ref().into();
         }
         let passed = self.passed[from.other().index()].get(id);
         passed.cloned().unwrap_or_default()
@@ -120,7 +103,7 @@ impl Relay {
     }
 
     /// Handles a message whose turn it is.
-    fn handle(&mut self, from: Side, message: Bytes, envelope: &Envelope<'_>, session: &str) {
+    fn handle(&mut self, from: Side, message: Bytes, envelope: &Envelope<'_>) {
         let id = envelope.id();
         let Some(method) = envelope.method.as_deref() else {
             return self.handle_answer(from, message, envelope, id.unwrap_or_default());
@@ -135,7 +118,7 @@ impl Relay {
             from,
         };
         if let Some(hooks) = self.hooks.find(found) {
-            return self.start(from, envelope, session, hooks);
+            return self.start(from, envelope, hooks);
         }
         if self.hooks.is_wrong_kind(found) {
             let reason = format!("`{method}` with or without an id: the other one is right");
@@ -150,9 +133,13 @@ impl Relay {
             if method == "initialize" && from == Side::Client {
                 self.initialize = Some(id.into());
             }
-            let passed = &mut self.passed[from.index()];
-            if passed.len() < MOST_REQUESTS {
-                passed.insert(id.into(), session.into());
+            if self.passed[from.index()].len() < MOST_REQUESTS {
+                // Without hooks nothing has an order.
+                let session = match self.hooks.is_empty() {
+                    true => Box::default(),
+                    false => self.session(from, envelope),
+                };
+                self.passed[from.index()].insert(id.into(), session);
             }
         }
         self.shared.outbox(from.other()).push(message);
@@ -199,16 +186,11 @@ impl Relay {
         Ok(())
     }
 
-    fn start(
-        &mut self,
-        from: Side,
-        envelope: &Envelope<'_>,
-        session: &str,
-        hooks: Arc<[Arc<Hook>]>,
-    ) {
+    fn start(&mut self, from: Side, envelope: &Envelope<'_>, hooks: Arc<[Arc<Hook>]>) {
+        let session = self.session(from, envelope);
         let method = envelope.method.as_deref().unwrap_or_default();
         self.last_hook += 1;
-        let gate = Gate::new(self.last_hook, session);
+        let gate = Gate::new(self.last_hook, &session);
         if let Some(id) = envelope.id() {
             let hooked = &mut self.hooked[from.index()];
             if hooked.len() >= MOST_REQUESTS || hooked.contains_key(id) {
@@ -219,7 +201,7 @@ impl Relay {
             }
             hooked.insert(id.into(), gate.clone());
         }
-        self.order[from.index()].hold(session, gate.hook);
+        self.order[from.index()].hold(&session, gate.hook);
         let passage = Passage {
             shared: self.shared.clone(),
             hooks,
@@ -265,7 +247,7 @@ impl Relay {
             };
             while let Some(message) = self.order[from.index()].next(&session) {
                 let envelope = Envelope::read(&message);
-                self.handle(from, message.clone(), &envelope, &session);
+                self.handle(from, message.clone(), &envelope);
             }
         }
     }

@@ -38,10 +38,6 @@ impl Order {
 
     /// Lets a message wait if its session's do; returns it otherwise.
     pub(super) fn wait(&mut self, session: &str, message: Bytes) -> Option<Bytes> {
-        // Most of the time nothing waits.
-        if self.held.is_empty() {
-            return Some(message);
-        }
         let Some(held) = self.held.get_mut(session) else {
             return Some(message);
         };

@@ -156,14 +156,14 @@ both_runtimes! {
             .rule(Rule::deny().command("rm **").unwrap())
             .rule(Rule::allow().command("cargo test **").unwrap());
         let mut wired = wired(proxies::policy(rules));
-        new_session(&mut wired, json!({"cwd": "/work", "mcpServers": []})).await;
+        new_session(&mut wired, json!({"cwd": "/project", "mcpServers": []})).await;
         let read = |path: &str| json!({"sessionId": "s", "path": path});
-        let (asked, answer) = agent_asks(&mut wired, "fs/read_text_file", read("/work/.env"), json!({})).await;
+        let (asked, answer) = agent_asks(&mut wired, "fs/read_text_file", read("/project/.env"), json!({})).await;
         assert_eq!(asked, None);
         let message = answer["error"]["message"].as_str().unwrap();
-        assert!(message.starts_with("reading /work/.env is refused by a rule of the proxy `policy`"), "{message}");
-        let (asked, _) = agent_asks(&mut wired, "fs/read_text_file", read("/work/a"), json!({"content": ""})).await;
-        assert_eq!(asked, Some(read("/work/a")));
+        assert!(message.starts_with("reading /project/.env is refused by a rule of the proxy `policy`"), "{message}");
+        let (asked, _) = agent_asks(&mut wired, "fs/read_text_file", read("/project/a"), json!({"content": ""})).await;
+        assert_eq!(asked, Some(read("/project/a")));
         let run = |words: &[&str]| json!({"sessionId": "s", "command": words[0], "args": words[1..]});
         let (asked, _) = agent_asks(&mut wired, "terminal/create", run(&["rm", "-r", "x"]), json!({})).await;
         assert_eq!(asked, None);

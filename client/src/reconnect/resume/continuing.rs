@@ -1,6 +1,7 @@
 //! Continues sessions on another connection.
 
 use super::*;
+use crate::reconnect::message::cancel_request;
 
 impl Resume {
     /// Takes a message of the client: it is sent, or waits until its session is continued.
@@ -175,7 +176,7 @@ impl Resume {
         let reason = format!("the agent did not continue the session within {limit} s");
         for (request, session) in self.unanswered() {
             self.layer_requests.remove(&request);
-            out.to_agent.push_back(messages::cancel_request(&request));
+            out.to_agent.push_back(cancel_request(&request));
             // It may wait for several values.
             if self.sessions.contains_key(&session) {
                 self.abandoned.insert(session.clone(), request);

@@ -7,7 +7,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::reconnect::envelope::CANCEL_REQUEST;
 use crate::reconnect::{OWN, mark};
 
 /// Returns a request of this layer, without its id.
@@ -56,17 +55,6 @@ pub(super) fn idempotency_key(message: &[u8], is_v2: bool) -> Option<String> {
         false => &params.meta["acp-sdk"]["idempotencyKey"],
     };
     key.as_str().map(str::to_owned)
-}
-
-/// Returns a response; `id` and `value` are JSON.
-pub(super) fn answer(id: &str, member: &str, value: &str) -> Bytes {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"{member}":{value}}}"#).into()
-}
-
-/// Returns the notification that cancels a request; `id` is JSON.
-pub(super) fn cancel_request(id: &str) -> Bytes {
-    format!(r#"{{"jsonrpc":"2.0","method":"{CANCEL_REQUEST}","params":{{"requestId":{id}}}}}"#)
-        .into()
 }
 
 /// Returns the error object of a request that was lost with its connection.

@@ -9,8 +9,9 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::MAX_TRACKED;
-use super::messages::{answer, cancel_request, with_id};
+use super::messages::with_id;
 use crate::reconnect::envelope::Envelope;
+use crate::reconnect::message::{answer, cancel_request};
 
 /// The agent's requests that the client has not answered, and answers that may be lost.
 #[derive(Debug, Default)]

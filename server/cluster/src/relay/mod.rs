@@ -17,6 +17,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use acp_client::internal::message::replace;
 use acp_client::internal::{Envelope, Kind, SessionGap, attachment, login};
 use acp_sdk::facts::{self, Attachment, Login, Scope};
 use acp_sdk::v1::SessionId;
@@ -26,7 +27,7 @@ use bytes::Bytes;
 
 use self::upstream::{Answered, Polled, Upstream};
 use crate::Settings;
-use crate::ids::{NodeRequests, replace};
+use crate::ids::NodeRequests;
 
 /// Bytes between the client and the server of this node, in each direction.
 const WAITING_BYTES: usize = 256 << 10;

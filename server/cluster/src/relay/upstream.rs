@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use acp_client::ConnectionState;
+use acp_client::internal::message::{answer, replace};
 use acp_client::internal::{Bridge, Envelope};
 use acp_sdk::facts::Attachment;
 use acp_sdk::v1::{ErrorCode, SessionId};
@@ -19,7 +20,6 @@ use tokio::sync::watch;
 use super::First;
 use crate::Settings;
 use crate::connector::NodeConnector;
-use crate::ids::replace;
 use crate::place::{self, Place};
 
 /// Bytes of messages that wait for the session's node before the client is not read.
@@ -241,8 +241,7 @@ impl Upstream {
         let error = RpcError::new(ErrorCode::INTERNAL_ERROR, reason);
         let error = serde_json::to_string(&error).unwrap_or_default();
         let requests = std::mem::take(&mut self.requests).into_keys();
-        let answer = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
-        requests.map(|id| answer(id).into()).collect()
+        requests.map(|id| answer(&id, "error", &error)).collect()
     }
 }
 
