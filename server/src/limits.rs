@@ -82,7 +82,7 @@ pub struct Limits {
 }
 
 /// How a server opens sessions whose server was killed in a turn, so that the turn ends in the log without
-/// anybody who asks for the session. Only stores that several servers share have such sessions.
+/// a request for the session. Only stores that several servers share have such sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Adoption {

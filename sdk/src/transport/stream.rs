@@ -5,11 +5,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 use tokio::io::ReadBuf;
 
 use super::message::{MessageTransport, Reader, Transport, TransportKind, Writer};
 use super::{Frame, FrameDecoder, Framing, Oversized, with_headers};
-use crate::jsonrpc::{ErrorCode, OversizedKind, RpcError, read_ends};
+use crate::json::Encode;
+use crate::jsonrpc::{ErrorCode, OversizedKind, Response, RpcError, read_ends};
 
 /// Unwritten bytes from which on nothing more is accepted.
 const FULL: usize = 64 << 10;
@@ -76,12 +78,16 @@ impl StreamMessages {
         tracing::warn!(bytes, max, "skipped a message above the limit");
         let reason = format!("a message of {bytes} bytes exceeds the limit of {max}");
         let error = RpcError::new(ErrorCode::INVALID_REQUEST, reason);
-        let error = serde_json::to_string(&error).unwrap_or_default();
-        let answer = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
+        let answer = |id: &RawValue| {
+            let mut answer = Vec::new();
+            // An error object always has a text.
+            let _ = Response::error(Some(id), &error).encode(&mut answer);
+            answer
+        };
         match read_ends(&oversized.head, &oversized.tail) {
-            OversizedKind::Response(id) => Some(answer(id.get()).into()),
+            OversizedKind::Response(id) => Some(answer(&id).into()),
             OversizedKind::Request(id) => {
-                self.put(answer(id.get()).as_bytes());
+                self.put(&answer(&id));
                 None
             }
             OversizedKind::Unknown => None,

@@ -170,7 +170,7 @@ pub async fn serve(agents: impl Into<Agents>, listener: TcpListener, mut setting
             super::listen(listener, router, settings, ended.clone()).await;
         }
     };
-    // Connections are accepted to the end: who asks is told to come back, and turns that run are watched and
+    // Connections are accepted to the end: a request is answered 503 with `Retry-After`, and turns that run are watched and
     // answered.
     let all = async {
         let clients = super::listen(listener, router, listen.clone(), ended.clone());

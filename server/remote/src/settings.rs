@@ -7,6 +7,7 @@ use std::time::Duration;
 use acp_sdk::limits::MAX_MESSAGE_BYTES;
 use tokio_util::sync::CancellationToken;
 
+use super::caller::Caller;
 use super::nodes::{ConnectionIds, Nodes};
 use super::{BodyBudget, Metrics, Origin, SendTranscript};
 
@@ -69,6 +70,13 @@ pub struct EndpointSettings {
     pub(crate) connection_ids: Option<Arc<ConnectionIds>>,
     /// Cancelled by the program when all connections are to end (never).
     pub stop: CancellationToken,
+}
+
+impl EndpointSettings {
+    /// Returns what passes requests on to other nodes; nothing is passed on twice.
+    pub(crate) fn nodes_for(&self, caller: &Caller) -> Option<&Arc<dyn Nodes>> {
+        self.nodes.as_ref().filter(|_| !caller.is_passed_on)
+    }
 }
 
 impl Default for EndpointSettings {

@@ -26,14 +26,8 @@ impl ServerCore {
         if adoption.per_second == 0 {
             return;
         }
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        if self.adoption_started.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let (core, closed) = (Arc::downgrade(self), self.closed.clone());
-        let adopting = async move {
+        let core = Arc::downgrade(self);
+        self.start_once(&self.adoption_started, || async move {
             loop {
                 tokio::time::sleep(jittered(adoption.interval)).await;
                 let Some(core) = core.upgrade() else {
@@ -47,12 +41,6 @@ impl ServerCore {
                         log_repeated!(warn, %error, "sessions of ended nodes are not looked for");
                     }
                 }
-            }
-        };
-        runtime.spawn(async move {
-            tokio::select! {
-                () = closed.cancelled() => {}
-                () = adopting => {}
             }
         });
     }

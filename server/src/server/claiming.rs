@@ -47,8 +47,8 @@ impl ServerCore {
 }
 
 impl Server {
-    /// Leases a session that nobody has, for who is about to open it: other servers of the store are
-    /// told from then on that this one has it. The lease ends after 10 s unless the session was opened.
+    /// Leases a session that nobody has, for who is about to open it: from then on, the store names this
+    /// one as the owner. The lease ends after 10 s unless the session was opened.
     ///
     /// # Errors
     ///

@@ -1,7 +1,6 @@
 //! What a server does when its store could not renew its leases: another node may have the sessions soon.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tokio::sync::watch;
 
@@ -11,20 +10,10 @@ impl ServerCore {
     /// Starts the task that ends all open sessions when the store has lost their leases, if it does not
     /// run.
     pub(super) fn watch_leases(self: &Arc<Self>) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        if self.leases_watched.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let (store, closed) = (self.store.clone(), self.closed.clone());
-        let core = Arc::downgrade(self);
-        runtime.spawn(async move {
+        let (store, core) = (self.store.clone(), Arc::downgrade(self));
+        self.start_once(&self.leases_watched, || async move {
             loop {
-                tokio::select! {
-                    () = closed.cancelled() => return,
-                    () = store.leases_lost() => {}
-                }
+                store.leases_lost().await;
                 match core.upgrade() {
                     Some(core) => core.end_unleased(),
                     None => return,

@@ -4,7 +4,6 @@
 //! removed a page at a time, so no other work of the store waits longer than for a page.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use acp_sdk::HandlerResult;
@@ -42,30 +41,16 @@ impl ServerCore {
         if self.limits.retention.keeps_all() {
             return;
         }
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        if self.retention_started.swap(true, Ordering::AcqRel) {
-            return;
-        }
         let retention = self.limits.retention.clone();
-        let (core, closed) = (Arc::downgrade(self), self.closed.clone());
-        runtime.spawn(async move {
+        let core = Arc::downgrade(self);
+        self.start_once(&self.retention_started, || async move {
             while let Some(core) = core.upgrade() {
-                tokio::select! {
-                    () = closed.cancelled() => return,
-                    passed = core.apply_retention(&retention) => {
-                        if let Err(error) = passed {
-                            log_repeated!(warn, %error, "retention failed, and is tried again later");
-                            core.counters.retention_failed.increment();
-                        }
-                    }
+                if let Err(error) = core.apply_retention(&retention).await {
+                    log_repeated!(warn, %error, "retention failed, and is tried again later");
+                    core.counters.retention_failed.increment();
                 }
                 drop(core);
-                tokio::select! {
-                    () = closed.cancelled() => return,
-                    () = tokio::time::sleep(retention.interval.max(Duration::from_secs(1))) => {}
-                }
+                tokio::time::sleep(retention.interval.max(Duration::from_secs(1))).await;
             }
         });
     }

@@ -1,8 +1,11 @@
 //! Work that is finished once it has begun: opening, closing and deleting sessions.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use acp_sdk::{HandlerError, HandlerResult};
+
+use tokio::runtime::Handle;
 
 use super::ServerCore;
 use crate::in_place::{self, Begun};
@@ -45,6 +48,28 @@ impl ServerCore {
         self.start_retention();
         self.watch_leases();
         self.start_adoption();
+    }
+
+    /// Starts a task of the server, unless it was started or there is no runtime yet. It ends when the server is
+    /// closed.
+    pub(super) fn start_once<F>(&self, started: &AtomicBool, task: impl FnOnce() -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        if started.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (closed, task) = (self.closed.clone(), task());
+        runtime.spawn(async move {
+            tokio::select! {
+                biased;
+                () = closed.cancelled() => {}
+                () = task => {}
+            }
+        });
     }
 
     /// Refuses to take a lease once the server is closed, for another server may have the session. Work

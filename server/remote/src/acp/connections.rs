@@ -92,7 +92,7 @@ impl HttpConnections {
 
     /// Returns the node that has a connection, if that is another one that can be asked.
     pub(super) fn node_of(&self, id: &str, caller: &Caller) -> Option<(&Arc<dyn Nodes>, String)> {
-        let nodes = self.nodes(caller)?;
+        let nodes = self.settings.nodes_for(caller)?;
         let address = self.settings.connection_ids.as_ref()?.node_of(id)?;
         Some((nodes, address))
     }
@@ -116,7 +116,7 @@ impl HttpConnections {
         id: String,
         caller: Caller,
     ) -> Arc<HttpConnection> {
-        let is_relayed = self.nodes(&caller).is_some();
+        let is_relayed = self.settings.nodes_for(&caller).is_some();
         let streams = Streams::new(self.settings.clone(), is_relayed);
         let (incoming, received) = mpsc::channel(INCOMING);
         let transport = transport::Transport::new(streams.clone(), received);
@@ -160,7 +160,7 @@ impl HttpConnections {
         route: &'static str,
         pace: Option<Arc<Streams>>,
     ) -> Transport {
-        match self.nodes(caller) {
+        match self.settings.nodes_for(caller) {
             Some(nodes) => {
                 let joined = Joined {
                     server: self.server.clone(),
@@ -172,12 +172,6 @@ impl HttpConnections {
             }
             None => Transport::messages(client),
         }
-    }
-
-    /// Returns what passes messages on to other nodes; nothing is passed on twice.
-    fn nodes(&self, caller: &Caller) -> Option<&Arc<dyn Nodes>> {
-        let nodes = self.settings.nodes.as_ref();
-        nodes.filter(|_| !caller.is_passed_on)
     }
 
     /// Settings of a connection, whatever carries it.

@@ -189,12 +189,7 @@ impl Rest {
         caller: Caller,
         request: Request,
     ) -> Result<Response, Request> {
-        let Some(nodes) = self
-            .settings()
-            .nodes
-            .as_ref()
-            .filter(|_| !caller.is_passed_on)
-        else {
+        let Some(nodes) = self.settings().nodes_for(&caller) else {
             return Err(request);
         };
         // A route answers for a session that nobody knows.

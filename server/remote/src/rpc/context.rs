@@ -47,7 +47,7 @@ impl Context {
         settings: &EndpointSettings,
         caller: Caller,
     ) -> Self {
-        let nodes = settings.nodes.clone().filter(|_| !caller.is_passed_on);
+        let nodes = settings.nodes_for(&caller).cloned();
         let authenticated = !server.info().requires_login(&caller.access);
         Self {
             server,

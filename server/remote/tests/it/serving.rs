@@ -104,7 +104,7 @@ async fn send(connection: &mut TcpStream, request: &str, token: &Token) -> Strin
     String::from_utf8(answer).unwrap().to_ascii_lowercase()
 }
 
-/// A rolling restart: clients and balancers are told to come back, and other nodes may go on with what is
+/// A rolling restart: clients and balancers learn when to come back, and other nodes may go on with what is
 /// idle.
 #[tokio::test]
 async fn a_server_that_ends_tells_clients_to_come_back_and_releases_idle_sessions() {

@@ -3,9 +3,10 @@
 //! They carry what they mean, so a node needs no record of what another one has issued. A node that
 //! knows of a later token of a session, or that it was revoked, refuses the earlier one.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
+pub(super) use acp_server::internal::clock::milliseconds as now;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -115,15 +116,6 @@ impl Tokens {
         issued.used.insert(hash, (claims.expires, share?));
         Some(identity)
     }
-}
-
-/// Returns the milliseconds since 1970.
-pub(super) fn now() -> u64 {
-    milliseconds(
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default(),
-    )
 }
 
 pub(super) fn milliseconds(time: Duration) -> u64 {
