@@ -76,8 +76,14 @@ impl RequestState {
 
     /// Marks the request as cancelled and wakes its handler: never called under a lock.
     pub(crate) fn cancel(&self) {
-        self.revoked.store(true, Ordering::Release);
+        self.mark_cancelled();
         self.cancel_work();
+    }
+
+    /// Marks the request as cancelled; its handler is woken by [`cancel`](Self::cancel).
+    pub(crate) fn mark_cancelled(&self) {
+        self.revoked.store(true, Ordering::Release);
+        self.cancelled.store(true, Ordering::Release);
     }
 
     /// The same for the work of the session, of which the request is still to be answered.

@@ -286,9 +286,14 @@ impl Shared {
 
     /// No response can arrive any more: fails every call and cancels every handler.
     fn stop_reading(&self, reason: &CloseReason) {
-        let calls = lock(&self.pending).close(reason);
-        calls.into_iter().for_each(Delivery::send);
         let requests = lock(&self.inbound).all();
+        let calls = {
+            let mut pending = lock(&self.pending);
+            // A handler that sees one of the two sees the other: that reading has stopped is asked under this lock.
+            requests.iter().for_each(|request| request.mark_cancelled());
+            pending.close(reason)
+        };
+        calls.into_iter().for_each(Delivery::send);
         requests.iter().for_each(|request| request.cancel());
     }
 
