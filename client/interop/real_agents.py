@@ -51,9 +51,10 @@ def filled(value, words):
 
 
 class Place:
-    """An installed agent with a home and a workspace of its own, and the model that it uses."""
+    """An installed agent with a home and a workspace of its own, and the model that it uses: a program in Python, by
+    default that of the folder, with port and workspace as its arguments."""
 
-    def __init__(self, folder, name, agent, scratch):
+    def __init__(self, folder, name, agent, scratch, model=None):
         self.name = name
         words = {"bin": CACHE / name, "home": scratch / name / "home", "ws": scratch / name / "workspace"}
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -78,7 +79,7 @@ class Place:
         self.command = filled(agent["cmd"], words)
         self.env = {**os.environ, **filled(agent["env"], words), "HOME": str(words["home"]),
                     "XDG_DATA_HOME": str(words["home"] / "data"), "NO_COLOR": "1"}
-        self.model = subprocess.Popen([sys.executable, "-B", folder / "fake_llm.py", str(words["port"]), str(words["ws"])],
+        self.model = subprocess.Popen([sys.executable, "-B", *(model or [folder / "fake_llm.py"]), str(words["port"]), str(words["ws"])],
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(100):
             try:

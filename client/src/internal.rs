@@ -1,7 +1,7 @@
 //! What the command of this project uses beside the API. It changes without notice.
 
 pub use crate::client::{Request, Response};
-pub use crate::guard::{Effect, is_mode};
+pub use crate::guard::{Effect, is_mode, tool_question};
 pub use crate::hooks::check_field;
 #[cfg(feature = "v2")]
 pub use crate::idempotency::prompt_to_v2;

@@ -5,7 +5,9 @@ use std::io;
 use std::path::PathBuf;
 
 use acp_client::Rules;
-use acp_proxy::{Conductor, ConductorError, End, Proxy, Side, Trace, proxies};
+use acp_proxy::{
+    BridgeCommand, Conductor, ConductorError, End, Proxy, Side, Trace, proxies, run_bridge,
+};
 
 use super::args::ConductArgs;
 use super::exit::Code;
@@ -55,7 +57,7 @@ async fn run(args: &ConductArgs, notes: &Notes) -> Result<End, (Code, String)> {
         true => {
             let agent = Launch::of(&args.agent).and_then(|launch| launch.prepared());
             let agent = with_stderr(agent.map_err(usage)?, notes);
-            conductor.serve_stdio(agent).await
+            conductor.bridge(bridge()).serve_stdio(agent).await
         }
         false => conductor.serve_as_proxy().await,
     };
@@ -63,6 +65,30 @@ async fn run(args: &ConductArgs, notes: &Notes) -> Result<End, (Code, String)> {
         ConductorError::Start(start) => (Code::of_error(start), error.to_string()),
         _ => (Code::Failed, error.to_string()),
     })
+}
+
+/// Returns this command, as what an agent starts to reach an MCP server inside of the connection.
+fn bridge() -> BridgeCommand {
+    let own = std::env::current_exe();
+    match own
+        .ok()
+        .and_then(|own| own.into_os_string().into_string().ok())
+    {
+        Some(own) => BridgeCommand::new(own, ["mcp-bridge"]),
+        None => BridgeCommand::acp(),
+    }
+}
+
+/// Copies standard input and output from and to an MCP server inside of a chain's connection.
+pub(super) async fn mcp_bridge(address: &str) -> Code {
+    let copied = run_bridge(address, tokio::io::stdin(), tokio::io::stdout()).await;
+    match copied {
+        Ok(()) => Code::EndTurn,
+        Err(error) => {
+            say(&error.to_string()).await;
+            Code::Failed
+        }
+    }
 }
 
 /// Adds the proxy that an argument describes.

@@ -112,6 +112,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         #[cfg(feature = "proxy")]
         Command::Conduct(args) => runtime.block_on(conduct::conduct(args)),
+        #[cfg(feature = "proxy")]
+        Command::McpBridge { address } => runtime.block_on(conduct::mcp_bridge(&address)),
         Command::Doctor => runtime.block_on(until_stopped(sandbox::doctor)),
         Command::Completions { shell } => {
             let print = async |results: &mut Results| manual::completions(shell, results).await;

@@ -65,7 +65,16 @@ impl Endpoint {
     /// `-32603` if the peer has ended.
     pub async fn notify<N: Notification>(&self, params: &N::Params) -> HandlerResult<()> {
         let params = encoded(params)?;
-        let message = || message::call(None, N::NAME, Some(&params));
+        self.notify_raw(N::NAME, Some(&params)).await
+    }
+
+    /// Sends a notification of any method.
+    ///
+    /// # Errors
+    ///
+    /// As [`notify`](Self::notify).
+    pub async fn notify_raw(&self, method: &str, params: Option<&RawValue>) -> HandlerResult<()> {
+        let message = || message::call(None, method, params);
         self.shared.send(self.side, &self.gate, message).await
     }
 }

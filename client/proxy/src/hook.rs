@@ -8,6 +8,7 @@ use acp_sdk::{HandlerError, HandlerResult};
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 
+use crate::mcp::MESSAGE;
 use crate::next::{RawForward, RawNext};
 use crate::shared::RawResult;
 use crate::side::Side;
@@ -138,7 +139,11 @@ impl Hooks {
             let mut hooks = self.all.iter().filter(|hook| hook.method.is_some());
             hooks.any(|hook| hook.is_for(message))
         };
-        self.methods.contains(message.method) && of_method(other) && !of_method(message)
+        // This method is both.
+        message.method != MESSAGE
+            && self.methods.contains(message.method)
+            && of_method(other)
+            && !of_method(message)
     }
 
     /// Returns the hooks for a message, in the order in which it passes them; `None` without any.

@@ -13,6 +13,7 @@ mod conductor;
 mod endpoint;
 mod hook;
 mod link;
+mod mcp;
 mod merge;
 mod message;
 mod next;
@@ -26,6 +27,9 @@ mod trace;
 
 pub use crate::conductor::{Conductor, ConductorError};
 pub use crate::endpoint::Endpoint;
+pub use crate::mcp::{BridgeCommand, bridge, run_bridge};
+#[cfg(feature = "mcp")]
+pub use crate::mcp::{Functions, McpTools, ToolCall, ToolError, ToolOutput, ToolSession};
 pub use crate::next::{Forward, Next, RawForward, RawNext};
 pub use crate::proxy::Proxy;
 pub use crate::relay::End;

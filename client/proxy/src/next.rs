@@ -105,6 +105,12 @@ impl RawNext {
         self.passage.request(params).await
     }
 
+    /// Passes on what the sender's session sends after the request, from now on. Otherwise it waits until the
+    /// hook calls somebody, or ends.
+    pub fn release(&self) {
+        self.passage.shared.release(&self.passage.gate);
+    }
+
     /// Waits until the request is cancelled.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
         let gate = self.passage.gate.clone();

@@ -7,10 +7,10 @@ use std::time::Duration;
 use acp_client::AgentCommand;
 use acp_sdk::limits::MAX_MESSAGE_BYTES;
 use acp_sdk::service::{Method, Notification};
-use acp_sdk::{HandlerResult, MessageTransport, Transport};
+use acp_sdk::{HandlerResult, MessageTransport, Transport, channel};
 use serde_json::value::RawValue;
 
-use crate::conductor::{Conductor, ConductorError};
+use crate::conductor::{BETWEEN, Conductor, ConductorError};
 use crate::hook::{Hook, HookFunction, Hooks, Observer};
 use crate::next::{Forward, Next, RawForward, RawNext, notification_function, request_function};
 use crate::relay::{End, Relay};
@@ -162,6 +162,19 @@ impl Proxy {
         let ends = [client.into(), agent.into()];
         let ends = ends.map(|transport| transport.into_messages(MAX_MESSAGE_BYTES));
         self.relay(ends).run().await
+    }
+
+    /// Puts the proxy between a client and an agent: returns the client's end of a connection with `agent`. The
+    /// proxy runs in a task until one of them has ended.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn in_front_of(self, agent: impl Into<Transport>) -> Transport {
+        let (client, near) = channel(BETWEEN);
+        let agent = agent.into();
+        tokio::spawn(async move { drop(self.run(near, agent).await) });
+        client.into()
     }
 
     /// Runs on standard input and output: before a process of `agent`, or without one as a component of a

@@ -147,7 +147,7 @@ impl Shared {
     }
 
     /// Ends what the hook holds back: what it has sent so far stands in front of it.
-    fn release(&self, gate: &Gate) {
+    pub(crate) fn release(&self, gate: &Gate) {
         if !gate.is_released.swap(true, Ordering::Relaxed) {
             lock(&self.released).push(gate.hook);
         }

@@ -45,6 +45,7 @@ pub struct ClientBuilder {
     observer: Option<Box<dyn Observer>>,
     transcript: Option<Transcript>,
     layers: Vec<Box<dyn Layer>>,
+    through: Vec<Box<dyn FnOnce(Transport) -> Transport + Send>>,
     max_message_bytes: Option<usize>,
     limits: Limits,
     terminal_auth: bool,
@@ -72,6 +73,7 @@ impl ClientBuilder {
             observer: None,
             transcript: None,
             layers: Vec::new(),
+            through: Vec::new(),
             max_message_bytes: None,
             limits: Limits {
                 answer: Duration::from_secs(60),
@@ -243,6 +245,16 @@ impl ClientBuilder {
         self
     }
 
+    /// Puts something between the client and the agent, such as a proxy of the crate `acp-proxy`: a function
+    /// that gets the transport to the agent, and returns the one for the client.
+    ///
+    /// It is called once in a tokio runtime; connections that are opened again stay behind it. The first one
+    /// is the nearest to the client.
+    pub fn through(mut self, f: impl FnOnce(Transport) -> Transport + Send + 'static) -> Self {
+        self.through.push(Box::new(f));
+        self
+    }
+
     /// Starts an agent and connects to it.
     ///
     /// # Errors
@@ -350,6 +362,8 @@ impl ClientBuilder {
         let offers_v2 = self.offers_v2;
         #[cfg(not(feature = "v2"))]
         let offers_v2 = false;
+        let between = self.through.into_iter().rev();
+        let transport = between.fold(transport, |agent, between| between(agent));
         let (agent, driver) = Opening::new(connection, handler, transport, offers_v2);
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();

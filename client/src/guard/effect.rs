@@ -112,6 +112,24 @@ impl Effect<'_> {
     }
 }
 
+/// Returns the question whether an agent may call a tool of an MCP server that is in the process of who asks;
+/// the session is empty if it is not known.
+pub fn tool_question(
+    session: &str,
+    server: &str,
+    tool: &str,
+    arguments: Option<Json>,
+) -> PermissionRequest {
+    let mut call = ToolCallUpdate::new("mcp/message")
+        .with_title(format!("Call the tool {tool} of {server}"))
+        .with_kind(ToolKind::Other);
+    call.raw_input = arguments;
+    let request = RequestPermissionRequest::new(session, call, options(&OPTIONS));
+    let mut question = PermissionRequest::new(request);
+    question.asker = Asker::Client;
+    question
+}
+
 /// Creates the options of a request of the client.
 pub(super) fn options(all: &[(&str, &str, PermissionOptionKind)]) -> Vec<PermissionOption> {
     let option = |(id, name, kind): &(&str, &str, PermissionOptionKind)| {

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 pub(crate) use self::approvals::{Approvals, Ended, Unasked};
 pub(crate) use self::effect::ALL_CHANGES;
-pub use self::effect::Effect;
+pub use self::effect::{Effect, tool_question};
 pub use self::modes::is_mode;
 pub(crate) use self::modes::{AskFirst, never_asks};
 use crate::hooks::AnyPermissions;

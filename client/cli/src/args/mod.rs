@@ -95,6 +95,17 @@ pub(super) enum Command {
     #[cfg(feature = "proxy")]
     Conduct(ConductArgs),
 
+    /// Connect an agent to an MCP server inside of its connection; agents start this.
+    ///
+    /// `acp conduct` names this command to an agent, in place of the MCP servers that the editor or a proxy
+    /// has in its own process. The environment has the secret that is shown at the address.
+    #[cfg(feature = "proxy")]
+    McpBridge {
+        /// Where the chain listens
+        #[arg(value_name = "ADDRESS")]
+        address: String,
+    },
+
     /// Offer an agent as a tool to a host of the Model Context Protocol (MCP), on standard input and
     /// output.
     #[cfg(feature = "mcp")]
@@ -153,6 +164,8 @@ impl Args {
             | Command::Man { .. } => {
                 return Ok(args);
             }
+            #[cfg(feature = "proxy")]
+            Command::McpBridge { .. } => return Ok(args),
         };
         settled.map_err(|(kind, message)| {
             let mut command = Self::command();

@@ -2,6 +2,8 @@
 
 use rustix::process::Signal;
 use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 use super::acp::Acp;
 use super::agents::Home;
@@ -55,8 +57,8 @@ async fn a_chain_without_an_agent_is_a_proxy_of_another() {
     let initialize =
         r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
     acp.types(&format!("{initialize}\n{QUESTION}\n")).await;
-    acp.printed(r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#)
-        .await;
+    // The chain takes MCP servers inside of the connection for the agent.
+    acp.printed(r#""mcpCapabilities":{"acp":true}"#).await;
     acp.complained("[redacted]").await;
     let ended = acp.end().await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -113,4 +115,46 @@ async fn a_signal_ends_the_chain_and_its_processes() {
     let ended = acp.exited().await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stderr.contains("ended"), "{}", ended.stderr);
+}
+
+/// Standard output and input of the command are those of who listens, once it has shown the secret.
+#[tokio::test]
+async fn an_agent_reaches_a_server_inside_of_the_connection() {
+    let home = Home::new();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let mut command = home.command(&["mcp-bridge", &address]);
+    command.env("ACP_BRIDGE_SECRET", "secret");
+    let mut acp = Acp::spawn(command);
+    let (mut stream, _) = listener.accept().await.unwrap();
+    acp.types("question\n").await;
+    let mut shown = [0; 16];
+    stream.read_exact(&mut shown).await.unwrap();
+    assert_eq!(&shown, b"secret\nquestion\n");
+    stream.write_all(b"answer\n").await.unwrap();
+    acp.printed("answer").await;
+    // The session has ended.
+    drop(stream);
+    let ended = acp.exited().await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_and_a_missing_secret_are_explained() {
+    let home = Home::new();
+    let free = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    for (secret, explained) in [
+        (Some("secret"), "so the session has ended"),
+        (None, "the variable ACP_BRIDGE_SECRET is missing"),
+    ] {
+        let mut command = home.command(&["mcp-bridge", &address]);
+        if let Some(secret) = secret {
+            command.env("ACP_BRIDGE_SECRET", secret);
+        }
+        let ended = Acp::spawn(command).exited().await;
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        assert!(ended.stderr.contains(explained), "{}", ended.stderr);
+    }
 }

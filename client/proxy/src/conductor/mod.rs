@@ -14,12 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::program::{Cause, Program, start};
 use crate::link::{Joined, Link};
+use crate::mcp::{BridgeCommand, bridge};
 use crate::proxy::Proxy;
 use crate::relay::{End, Explain};
 use crate::trace::Trace;
 
 /// Bytes between two parts of a chain, in each direction.
-const BETWEEN: usize = 64 << 10;
+pub(crate) const BETWEEN: usize = 64 << 10;
 
 /// The maximum number of proxies in a chain.
 const MOST_PROXIES: usize = 64;
@@ -37,6 +38,7 @@ type Messages = Pin<Box<dyn MessageTransport>>;
 #[must_use = "a conductor does nothing until it is run"]
 pub struct Conductor {
     parts: Vec<Part>,
+    bridge: Option<BridgeCommand>,
     start_limit: Option<Duration>,
     trace: Option<Trace>,
     stop: CancellationToken,
@@ -111,6 +113,13 @@ impl Conductor {
         self
     }
 
+    /// Offers servers of the Model Context Protocol (MCP) inside of the connection to agents that only know
+    /// programs: `command` is what such an agent starts. See [`bridge()`].
+    pub fn bridge(mut self, command: BridgeCommand) -> Self {
+        self.bridge = Some(command);
+        self
+    }
+
     /// Sets how long a program may take to answer `proxy/initialize`, which includes those behind it
     /// (default: 120 s).
     pub fn start_limit(mut self, limit: Duration) -> Self {
@@ -149,10 +158,14 @@ impl Conductor {
     ///
     /// Fails if a program cannot be started.
     pub async fn run(
-        self,
+        mut self,
         client: impl Into<Transport>,
         agent: AgentCommand,
     ) -> Result<End, ConductorError> {
+        // Next to the agent, so that the proxies see the servers, and the requests to them.
+        if let Some(command) = self.bridge.take() {
+            self.parts.push(Part::Proxy(bridge(command)));
+        }
         let name = agent.to_string();
         let (process, streams) = start(agent)?;
         let cause = Cause::default();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acp_client::internal::Effect;
+use acp_client::internal::{Effect, tool_question};
 use acp_client::{Decision, PermissionRequest, Permissions, Reason, Rules};
 use acp_sdk::v1::methods::{
     CreateTerminal, LoadSession, NewSession, ReadTextFile, RequestPermission, ResumeSession,
@@ -16,7 +16,8 @@ use acp_sdk::v1::{
 };
 use acp_sdk::{ErrorCode, HandlerError, HandlerResult};
 
-use crate::{Next, Proxy};
+use crate::mcp::{MESSAGE, ToolCallOf};
+use crate::{Next, Proxy, Side};
 
 /// The maximum number of sessions whose directories are known. Paths of others are judged as they are.
 const MOST_SESSIONS: usize = 10_000;
@@ -40,7 +41,7 @@ impl Permissions for Undecided {
 /// Creates a proxy that decides by rules what an agent may do, for agents and clients of protocol version 1.
 ///
 /// What a rule denies is refused: a permission request by its option that rejects, a file or a command by an
-/// error. A permission request that a rule allows is answered without the client. All else is the client's
+/// error, so also a call of a tool that a client or a proxy has in its process. A permission request that a rule allows is answered without the client. All else is the client's
 /// decision.
 pub fn policy(rules: Rules) -> Proxy {
     let rules = Arc::new(rules.fallback(Undecided));
@@ -53,7 +54,8 @@ pub fn policy(rules: Rules) -> Proxy {
                 let (rules, directories) = (rules.clone(), directories.clone());
                 async move {
                     let effect = Effect::$effect(&request);
-                    refuse_denied(&rules, &directories, effect).await?;
+                    let cwd = directory(&directories, effect.session()).unwrap_or_default();
+                    refuse_denied(&rules, &effect.question(cwd, None), effect.what()).await?;
                     next.pass().await
                 }
             })
@@ -62,6 +64,19 @@ pub fn policy(rules: Rules) -> Proxy {
     let proxy = guarded!(proxy, ReadTextFile, Read);
     let proxy = guarded!(proxy, WriteTextFile, Write);
     let proxy = guarded!(proxy, CreateTerminal, Run);
+    let of_tools = rules.clone();
+    let proxy = proxy.on_raw_request(Some(MESSAGE), move |next, params| {
+        let rules = of_tools.clone();
+        async move {
+            let call = ToolCallOf::read(params.as_deref());
+            if let (Some(call), Side::Agent) = (call, next.from()) {
+                let question = tool_question("", &call.server, &call.tool, call.arguments);
+                let what = format!("calling the tool {}", call.tool);
+                refuse_denied(&rules, &question, what).await?;
+            }
+            next.call(params).await
+        }
+    });
     proxy.on_request(
         move |next: Next<RequestPermission>, request: RequestPermissionRequest| {
             let (rules, directories) = (rules.clone(), directories.clone());
@@ -88,15 +103,12 @@ pub fn policy(rules: Rules) -> Proxy {
 /// Refuses an effect that a rule denies.
 async fn refuse_denied(
     rules: &Rules,
-    directories: &Directories,
-    effect: Effect<'_>,
+    question: &PermissionRequest,
+    what: String,
 ) -> HandlerResult<()> {
-    let cwd = directory(directories, effect.session()).unwrap_or_default();
-    let question = effect.question(cwd, None);
-    match rules.decide_with_reason(&question).await {
+    match rules.decide_with_reason(question).await {
         (Decision::Reject, reason) => {
             let why = reason.map_or_else(String::new, |reason: Reason| format!(": {reason}"));
-            let what = effect.what();
             let message = format!("{what} is refused by a rule of the proxy `policy`{why}");
             Err(HandlerError::new(ErrorCode::INVALID_REQUEST, message))
         }

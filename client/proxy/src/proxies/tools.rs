@@ -5,7 +5,7 @@ use std::sync::Arc;
 use acp_sdk::v1::McpServer;
 use serde_json::{Value, json};
 
-use super::{raw, value};
+use super::{OPENING, raw, value};
 use crate::Proxy;
 
 /// Creates a proxy that adds MCP servers to every session. One with the name of a server that the client
@@ -21,12 +21,7 @@ pub fn tools(servers: &[McpServer]) -> serde_json::Result<Proxy> {
         .collect::<Result<_, _>>()?;
     let servers: Arc<[Value]> = servers.into();
     let mut proxy = Proxy::new("tools");
-    for method in [
-        "session/new",
-        "session/load",
-        "session/resume",
-        "session/fork",
-    ] {
+    for method in OPENING {
         let servers = servers.clone();
         proxy = proxy.on_raw_request(Some(method), move |next, params| {
             let mut request = value(params.as_deref());
@@ -43,7 +38,8 @@ pub fn tools(servers: &[McpServer]) -> serde_json::Result<Proxy> {
     Ok(proxy)
 }
 
-fn add(request: &mut Value, servers: &[Value], version: Option<u16>) -> bool {
+/// Adds servers to a request that opens a session. Returns whether it could have any.
+pub(crate) fn add(request: &mut Value, servers: &[Value], version: Option<u16>) -> bool {
     let Some(request) = request.as_object_mut() else {
         return false;
     };

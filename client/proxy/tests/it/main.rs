@@ -6,6 +6,8 @@ mod chain;
 mod component;
 mod ends;
 mod hooks;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod order;
 mod passing;
 mod proxies;

@@ -1,0 +1,173 @@
+//! MCP with a program of the agent.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use acp_sdk::service::{
+    Cancellation, Context, HandlerFuture, IncomingNotification, IncomingRequest, Service,
+};
+use acp_sdk::{ConnectionBuilder, HandlerError, HandlerResult, Json, RpcError};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use super::lifecycle::Lifecycle;
+use super::listener::{Binding, State};
+use crate::Endpoint;
+use crate::mcp::wire::{Inner, MESSAGE, Outcome, random};
+
+/// Requests of one program that are answered at the same time.
+const MOST_REQUESTS: usize = 64;
+
+/// Notifications of one request that the program has not read.
+const MOST_NOTIFICATIONS: usize = 64;
+
+/// How MCP cancels requests.
+static CANCELLATION: Cancellation = Cancellation {
+    method: "notifications/cancelled",
+    request_id: "requestId",
+    of_sessions: &[],
+};
+
+/// Serves a program until it disconnects.
+pub(super) async fn serve(stream: TcpStream, binding: &Binding, state: &Arc<State>) {
+    let prefix = match random() {
+        Ok(prefix) => prefix,
+        Err(error) => return tracing::warn!(%error, "cannot serve an MCP client"),
+    };
+    let server = Arc::new(Server {
+        id: binding.server.clone(),
+        client: binding.client.clone(),
+        state: state.clone(),
+        prefix,
+        last: AtomicU64::new(0),
+        lifecycle: Lifecycle::default(),
+    });
+    let connection = ConnectionBuilder::new()
+        .max_requests(MOST_REQUESTS)
+        .open(Programs(server), stream.into_split());
+    let ended = connection.await;
+    if let Err(error) = ended {
+        tracing::debug!(%error, "an MCP client of the agent has disconnected");
+    }
+}
+
+/// A server inside of the connection, as a program sees it.
+pub(super) struct Server {
+    id: String,
+    client: Endpoint,
+    state: Arc<State>,
+    /// The start of the ids of requests.
+    prefix: String,
+    last: AtomicU64,
+    lifecycle: Lifecycle,
+}
+
+struct Programs(Arc<Server>);
+
+impl Service for Programs {
+    fn request(&self, request: IncomingRequest<'_>) -> HandlerFuture {
+        let server = self.0.clone();
+        request.answer_ext(move |context, method, params| async move {
+            match method.as_str() {
+                "initialize" => {
+                    let params = params.as_ref().and_then(Json::to_value);
+                    server.lifecycle.initialize(&server, params).await
+                }
+                "ping" => Ok(serde_json::json!({}).into()),
+                _ => {
+                    let params = match params {
+                        // As it came, if nothing is to be added.
+                        Some(params) if !server.lifecycle.is_begun() => Some(params),
+                        params => {
+                            let params = params.as_ref().and_then(Json::to_value);
+                            server.lifecycle.complete(params).map(Json::from)
+                        }
+                    };
+                    server.call(Some(&context), &method, params).await
+                }
+            }
+        })
+    }
+
+    fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
+        // A server inside of the connection knows neither sessions nor their start.
+        notification.handle_ext(|_, _, _| async { Ok(()) })
+    }
+
+    fn cancellation(&self) -> &'static Cancellation {
+        &CANCELLATION
+    }
+}
+
+impl Server {
+    /// Sends a request to who has declared the server. What the server notifies goes to `context`.
+    pub(super) async fn call(
+        &self,
+        context: Option<&Context>,
+        method: &str,
+        params: Option<Json>,
+    ) -> HandlerResult<Json> {
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let inner = Inner {
+            server_id: self.id.clone(),
+            request_id: format!("{}-{number}", self.prefix),
+            method: method.to_owned(),
+            params: params.map(|params| params.as_raw().to_owned()),
+        };
+        let (sender, mut notifications) = mpsc::channel(MOST_NOTIFICATIONS);
+        let _active = self.state.activate(&inner.request_id, sender);
+        let params = inner.write()?;
+        let mut calling = std::pin::pin!(self.client.call_raw(MESSAGE, Some(&params)));
+        let answer = loop {
+            tokio::select! {
+                biased;
+                Some(inner) = notifications.recv() => notify(context, inner).await,
+                answer = &mut calling => break answer?,
+                () = cancelled(context) => return Err(HandlerError::cancelled()),
+            }
+        };
+        // Those that came before the answer.
+        while let Ok(inner) = notifications.try_recv() {
+            notify(context, inner).await;
+        }
+        let outcome: Outcome = serde_json::from_str(answer.get()).map_err(|error| {
+            HandlerError::internal(format!(
+                "the MCP server's answer to {method} is invalid: {error}"
+            ))
+        })?;
+        match outcome {
+            Outcome {
+                result: Some(result),
+                ..
+            } => Ok(result.into()),
+            Outcome {
+                error: Some(error), ..
+            } => {
+                let error: RpcError = serde_json::from_str(error.get()).map_err(|error| {
+                    HandlerError::internal(format!("the MCP server's error is invalid: {error}"))
+                })?;
+                Err(HandlerError::response(error))
+            }
+            Outcome { .. } => Err(HandlerError::internal(format!(
+                "the MCP server's answer to {method} has neither result nor error"
+            ))),
+        }
+    }
+}
+
+async fn notify(context: Option<&Context>, inner: Inner) {
+    let Some(context) = context else { return };
+    let params = inner.params.map(Json::from);
+    let peer = context.peer();
+    let sent = peer.notify_ext(&inner.method, params.as_ref()).await;
+    if let Err(error) = sent {
+        tracing::debug!(%error, "a notification of an MCP server is not sent");
+    }
+}
+
+async fn cancelled(context: Option<&Context>) {
+    match context {
+        Some(context) => context.cancelled().await,
+        None => std::future::pending().await,
+    }
+}

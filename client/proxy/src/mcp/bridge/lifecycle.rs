@@ -1,0 +1,117 @@
+//! The start of MCP before 2026-07-28, which servers inside of the connection do not know.
+
+use std::sync::OnceLock;
+
+use acp_sdk::{ErrorCode, HandlerResult, Json};
+use serde_json::{Map, Value, json};
+
+use super::connection::Server;
+
+/// The version whose requests are complete in themselves.
+const COMPLETE: &str = "2026-07-28";
+
+/// The versions that begin with `initialize`, the newest first.
+const WITH_INITIALIZE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const SERVER: &str = "io.modelcontextprotocol/serverInfo";
+
+/// What a program has said of itself in `initialize`.
+#[derive(Debug, Default)]
+pub(super) struct Lifecycle(OnceLock<Value>);
+
+impl Lifecycle {
+    /// Answers `initialize` with what the server says to `server/discover`.
+    pub(super) async fn initialize(
+        &self,
+        server: &Server,
+        params: Option<Value>,
+    ) -> HandlerResult<Json> {
+        let params = params.unwrap_or_default();
+        let asked = params["protocolVersion"].as_str().unwrap_or_default();
+        let version = WITH_INITIALIZE.into_iter().find(|known| *known == asked);
+        let version = version.unwrap_or(WITH_INITIALIZE[0]);
+        // The first one counts.
+        let _ = self.0.set(params["clientInfo"].clone());
+        let params = self.complete(None).map(Json::from);
+        let discovered = server.call(None, "server/discover", params).await;
+        let discovered = match discovered {
+            Ok(discovered) => discovered.to_value().unwrap_or_default(),
+            Err(error) if error.code() == ErrorCode::METHOD_NOT_FOUND => json!({}),
+            Err(error) => return Err(error),
+        };
+        let mut capabilities = discovered["capabilities"].clone();
+        let Some(kinds) = capabilities.as_object_mut() else {
+            return Ok(response(version, json!({"tools": {}}), &discovered).into());
+        };
+        for kind in kinds.values_mut().filter_map(Value::as_object_mut) {
+            // Changes are for those who subscribe, which these versions cannot.
+            kind.remove("listChanged");
+            kind.remove("subscribe");
+        }
+        Ok(response(version, capabilities, &discovered).into())
+    }
+
+    /// Returns whether the program has begun with `initialize`.
+    pub(super) fn is_begun(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    /// Returns the params of a request with what requests of the newest version have, if the program has
+    /// begun with `initialize`.
+    pub(super) fn complete(&self, params: Option<Value>) -> Option<Value> {
+        let Some(client) = self.0.get() else {
+            return params;
+        };
+        let mut params = match params {
+            Some(Value::Object(params)) => params,
+            None | Some(Value::Null) => Map::new(),
+            // For the server to refuse.
+            other => return other,
+        };
+        let meta = params.entry("_meta").or_insert_with(|| json!({}));
+        if let Some(meta) = meta.as_object_mut() {
+            meta.insert(VERSION.to_owned(), COMPLETE.into());
+            // A server can ask the program for nothing.
+            meta.insert(CAPABILITIES.to_owned(), json!({}));
+            if client.is_object() {
+                meta.insert(CLIENT.to_owned(), client.clone());
+            }
+        }
+        Some(params.into())
+    }
+}
+
+fn response(version: &str, capabilities: Value, discovered: &Value) -> Value {
+    let info = &discovered["_meta"][SERVER];
+    let info = match info.is_object() {
+        true => info.clone(),
+        false => json!({"name": "acp", "version": env!("CARGO_PKG_VERSION")}),
+    };
+    let mut response =
+        json!({"protocolVersion": version, "capabilities": capabilities, "serverInfo": info});
+    if discovered["instructions"].is_string() {
+        response["instructions"] = discovered["instructions"].clone();
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_completed_only_after_initialize() {
+        let lifecycle = Lifecycle::default();
+        assert_eq!(lifecycle.complete(None), None);
+        lifecycle.0.set(json!({"name": "c"})).unwrap();
+        let params = lifecycle.complete(Some(json!({"name": "t", "_meta": {"progressToken": 7}})));
+        let meta = &params.as_ref().unwrap()["_meta"];
+        assert_eq!(params.as_ref().unwrap()["name"], "t");
+        assert_eq!(meta["progressToken"], 7);
+        assert_eq!(meta[VERSION], COMPLETE);
+        assert_eq!(meta[CLIENT], json!({"name": "c"}));
+    }
+}
