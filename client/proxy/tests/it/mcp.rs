@@ -11,7 +11,7 @@ use rmcp::service::{RoleClient, RunningService, serve_client};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::wire::{Peer, Wired, both_runtimes, wired};
@@ -30,8 +30,8 @@ struct Nothing {}
 /// What the tools of [`tools`] wait for, and what they show.
 #[derive(Clone, Default)]
 struct Gates {
-    /// Lets calls of `wait` complete.
-    open: Arc<Notify>,
+    /// A permit lets a call of `wait` complete.
+    open: Arc<Gate>,
     /// Has a permit for each call of `wait` that was begun.
     begun: Arc<Gate>,
     /// Has a permit for each call of `wait` that was dropped before its end.
@@ -83,7 +83,7 @@ fn tools(gates: &Gates) -> McpTools {
             async move {
                 gates.begun.0.add_permits(1);
                 let mut dropped = Dropped(Some(gates.dropped.clone()));
-                gates.open.notified().await;
+                gates.open.pass().await;
                 dropped.0 = None;
                 Ok("done")
             }
@@ -202,7 +202,7 @@ both_runtimes! {
         let answer = agent.json().await;
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(2), &json!(-32800)));
         gates.dropped.pass().await;
-        gates.open.notify_waiters();
+        gates.open.0.add_permits(1);
         let answer = agent.json().await;
         assert_eq!(answer["id"], 3);
         assert_eq!(answer["result"]["result"]["content"][0]["text"], "done");
@@ -340,7 +340,7 @@ both_runtimes! {
                 gates.begun.pass().await;
                 agent.send(&crate::wire::update("s", "meanwhile")).await;
                 assert_eq!(client.json().await["params"]["update"]["content"]["text"], "meanwhile");
-                gates.open.notify_waiters();
+                gates.open.0.add_permits(1);
             };
             let (result, ()) = tokio::join!(calling, prompting);
             assert_eq!(serde_json::to_value(result.unwrap()).unwrap()["content"][0]["text"], "done");

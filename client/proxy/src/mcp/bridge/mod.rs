@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use acp_sdk::HandlerResult;
-use serde_json::{Value, json};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 pub use self::command::{BridgeCommand, run_bridge};
 use self::listener::{Binding, Listener};
