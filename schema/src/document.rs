@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::strict_json::read;
 use crate::walk::{escaped, schemas};
-use crate::{Error, V1, V2, V2_PREVIEW, infinite_types};
+use crate::{Error, V1, V1_UNSTABLE, V2, V2_PREVIEW, V2_UNSTABLE, infinite_types};
 
 /// The keywords that documents add to JSON Schema.
 const KEYWORDS: [&str; 19] = [
@@ -56,8 +56,9 @@ const ABOUT: [&str; 5] = ["$schema", "$id", "$comment", "title", "description"];
 /// A JSON Schema document whose definitions are those of a protocol.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// The document.
-    pub value: Value,
+    value: Value,
+    /// Whether [`check`](Self::check) is known to succeed: a test has checked the bundled documents.
+    pub(crate) is_checked: bool,
     name: String,
     /// The places that overlays wrote, as JSON Pointer and name of the overlay, in order.
     written: Vec<(String, String)>,
@@ -69,7 +70,16 @@ impl Document {
     /// # Errors
     /// Never for the bundled document.
     pub fn v1() -> Result<Self, Error> {
-        Self::parse("v1.json", V1)
+        Self::parse("v1.json", V1).map(Self::checked)
+    }
+
+    /// The bundled document of protocol version 1 with [`V1_UNSTABLE`] applied.
+    ///
+    /// # Errors
+    /// Never for the bundled document.
+    pub fn v1_unstable() -> Result<Self, Error> {
+        let document = Self::v1()?.overlay("v1.unstable.json", V1_UNSTABLE);
+        document.map(Self::checked)
     }
 
     /// The bundled document of the draft of protocol version 2, with [`V2_PREVIEW`] applied.
@@ -77,7 +87,34 @@ impl Document {
     /// # Errors
     /// Never for the bundled document.
     pub fn v2() -> Result<Self, Error> {
-        Self::parse("v2.json", V2)?.overlay("v2.preview.json", V2_PREVIEW)
+        let document = Self::parse("v2.json", V2)?.overlay("v2.preview.json", V2_PREVIEW);
+        document.map(Self::checked)
+    }
+
+    /// The bundled document of the draft of protocol version 2 with [`V2_UNSTABLE`] applied.
+    ///
+    /// # Errors
+    /// Never for the bundled document.
+    pub fn v2_unstable() -> Result<Self, Error> {
+        let document = Self::v2()?.overlay("v2.unstable.json", V2_UNSTABLE);
+        document.map(Self::checked)
+    }
+
+    fn checked(self) -> Self {
+        let is_checked = true;
+        Self { is_checked, ..self }
+    }
+
+    /// Returns the document to be changed, which [`Protocol`](crate::Protocol) checks again.
+    pub fn value_mut(&mut self) -> &mut Value {
+        self.is_checked = false;
+        &mut self.value
+    }
+
+    /// Returns the document.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
     }
 
     /// Parses a document; errors call it `name`.
@@ -95,6 +132,7 @@ impl Document {
         }
         Ok(Self {
             value,
+            is_checked: false,
             name: name.into(),
             written: Vec::new(),
         })
@@ -137,6 +175,7 @@ impl Document {
                 }
             }
         }
+        self.is_checked = false;
         for (definition, schema) in added {
             self.define(name, definition, schema)?;
         }

@@ -73,7 +73,9 @@ impl Protocol {
     /// method, facts of methods are incomplete or contradict the definitions, or
     /// [`Document::check`] fails.
     pub fn from_document(document: &Document) -> Result<Self, Error> {
-        document.check()?;
+        if !document.is_checked {
+            document.check()?;
+        }
         let marked: Vec<Marked<'_>> = document
             .defs()
             .filter_map(|(name, schema)| Marked::new(document, name, schema))

@@ -24,7 +24,7 @@ impl Document {
     pub fn transcript(&self) -> Result<TranscriptRules, Error> {
         const AT: &str = "/x-transcript";
         let mut rules = TranscriptRules::default();
-        let Some(keyword) = self.value.get("x-transcript") else {
+        let Some(keyword) = self.value().get("x-transcript") else {
             return Ok(rules);
         };
         let Some(members) = keyword.as_object() else {

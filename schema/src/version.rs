@@ -27,7 +27,7 @@ impl Document {
     /// When `x-version` has another form than [`VersionInfo`].
     pub fn version(&self) -> Result<Option<VersionInfo>, Error> {
         const AT: &str = "/x-version";
-        let Some(keyword) = self.value.get("x-version") else {
+        let Some(keyword) = self.value().get("x-version") else {
             return Ok(None);
         };
         let Some(members) = keyword.as_object() else {

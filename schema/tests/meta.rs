@@ -69,7 +69,7 @@ fn documents() -> Vec<(&'static str, Value)> {
         .into_iter()
         .chain(DIALECTS)
         .map(|(name, text)| (name, parse(text)));
-    let together = official::ours().map(|document| ("with its overlay", document.value));
+    let together = official::ours().map(|document| ("with its overlay", document.value().clone()));
     alone.chain(together).collect()
 }
 

@@ -120,7 +120,7 @@ fn member(document: &Document, union: &str, word: &str, payload: &str) -> Result
 /// A type for one member of the free object `_meta`.
 fn meta(document: &Document, definition: &str, key: &str, payload: &str) -> Result<Value, Error> {
     let at = format!("/$defs/{}/properties/_meta", escape(definition));
-    let Some(free) = document.value.pointer(&at) else {
+    let Some(free) = document.value().pointer(&at) else {
         return Err(Error::unsupported(
             at,
             format!("there is no `_meta`, so `{key}` cannot be a member of it"),

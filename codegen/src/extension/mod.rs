@@ -50,7 +50,7 @@ impl Extension {
         let (members, keys) = changes::find(base, document)?;
         let mut restored = document.clone();
         for (name, schema) in base.defs() {
-            let slot = restored.value.pointer_mut("/$defs");
+            let slot = restored.value_mut().pointer_mut("/$defs");
             if let Some(defs) = slot.and_then(serde_json::Value::as_object_mut) {
                 defs.insert(name.to_owned(), schema.clone());
             }

@@ -278,7 +278,7 @@ impl Object<'_> {
         let to = self.conversion.to;
         let limits = |version: Version, ty: &Type, field: &Field| {
             let at = format!("{}/properties/{}", ty.at, escape(&field.wire));
-            Limits::of(self.context.side(version).document.value.pointer(&at))
+            Limits::of(self.context.side(version).document.value().pointer(&at))
         };
         let source = limits(to.other(), self.conversion.source, source.field);
         limits(to, self.conversion.target, target.field).beyond(source)

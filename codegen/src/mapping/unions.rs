@@ -242,7 +242,7 @@ impl OneUnion<'_> {
     /// Returns the members that the target demands of unknown variants, without the tag.
     fn required(&self) -> Vec<&str> {
         let Conversion { to, target, .. } = self.conversion;
-        let schema = self.context.side(*to).document.value.pointer(&target.at);
+        let schema = self.context.side(*to).document.value().pointer(&target.at);
         let Some(tag) = &self.to.tag else {
             return Vec::new();
         };
@@ -264,7 +264,7 @@ impl OneUnion<'_> {
     }
 
     fn limits(&self, version: Version, ty: &Type, key: &str) -> Limits {
-        let schema = self.context.side(version).document.value.pointer(&ty.at);
+        let schema = self.context.side(version).document.value().pointer(&ty.at);
         let branches = schema.and_then(branches).map(|(_, branches)| branches);
         let is_it = |branch: &&Value| branch.get("title").is_some_and(|title| title == key);
         Limits::of(branches.into_iter().flatten().find(is_it))

@@ -111,7 +111,7 @@ impl Coverage {
         Ok(Self {
             methods: methods.collect(),
             unions: unions.collect(),
-            fields: fields(&document.value["$defs"], schema.protocol(), recordings),
+            fields: fields(&document.value()["$defs"], schema.protocol(), recordings),
         })
     }
 }

@@ -223,7 +223,7 @@ mod tests {
         }
         let document = Document::v1().unwrap();
         fields(
-            &document.value["$defs"],
+            &document.value()["$defs"],
             schema.protocol(),
             &[recorder.recording],
         )

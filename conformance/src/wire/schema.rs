@@ -3,10 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acp_schema::{
-    Checked, DIALECTS, Document, Kind, Protocol, Side, V1_UNSTABLE, V2_UNSTABLE, Validator,
-    Violation,
-};
+use acp_schema::{Checked, DIALECTS, Document, Kind, Protocol, Side, Validator, Violation};
 use serde_json::{Value, json};
 
 use super::unknown_fields::{Members, UnknownField};
@@ -57,10 +54,9 @@ impl Version {
 
     /// The schema document of this version with the proposals for it.
     pub(super) fn with_proposals(self) -> Result<Document> {
-        let document = self.document()?;
         Ok(match self {
-            Self::V1 => document.overlay("v1.unstable.json", V1_UNSTABLE)?,
-            Self::V2 => document.overlay("v2.unstable.json", V2_UNSTABLE)?,
+            Self::V1 => Document::v1_unstable()?,
+            Self::V2 => Document::v2_unstable()?,
         })
     }
 
@@ -174,7 +170,7 @@ impl Schema {
             proposed: proposed.collect(),
             protocol,
             validator,
-            members: Members::of(proposals.value.get("$defs").unwrap_or(&Value::Null)),
+            members: Members::of(proposals.value().get("$defs").unwrap_or(&Value::Null)),
             empty_results,
         })
     }
@@ -479,7 +475,7 @@ mod tests {
         for name in OF_VERSION_1 {
             params[name] = json!({});
             let first = Version::V1.document().unwrap();
-            let members = &first.value["$defs"]["InitializeRequest"]["properties"];
+            let members = &first.value()["$defs"]["InitializeRequest"]["properties"];
             assert!(members.get(name).is_some(), "{name}");
         }
         assert!(unknown_fields("initialize", params.clone()).is_empty());

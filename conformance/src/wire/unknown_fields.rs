@@ -377,7 +377,7 @@ mod tests {
 
     fn found(name: &str, value: &Value) -> Vec<String> {
         let document = acp_schema::Document::v1().unwrap();
-        let members = Members::of(&document.value["$defs"]);
+        let members = Members::of(&document.value()["$defs"]);
         pointers(members.unknown_fields(name, value))
     }
 
@@ -453,7 +453,7 @@ mod tests {
     #[test]
     fn a_branch_for_any_json_knows_all_members() {
         let document = acp_schema::Document::v2().unwrap();
-        let members = Members::of(&document.value["$defs"]);
+        let members = Members::of(&document.value()["$defs"]);
         let error = json!({"code": -32603, "message": "m", "data": {"kind": "unknown"}});
         assert!(members.unknown_fields("Error", &error).is_empty());
         let update = json!({"sessionId": "s", "update": {

@@ -13,6 +13,8 @@ mod explain;
 mod slot;
 mod strict;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use self::slot::Slot;
@@ -82,6 +84,7 @@ impl Validator {
     pub fn new(document: &Document) -> Result<Self, Error> {
         let mut methods: Vec<MethodSlots> = Vec::new();
         let protocol = Protocol::from_document(document)?;
+        let document = &Arc::new(document.clone());
         for method in protocol.methods() {
             let of = |slots: &MethodSlots| slots.side == method.side && slots.name == method.name;
             let index = methods.iter().position(of).unwrap_or_else(|| {

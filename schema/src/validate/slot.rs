@@ -1,7 +1,7 @@
 //! One definition with what it reaches, compiled on first use.
 
 use std::convert::Infallible;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
@@ -13,52 +13,68 @@ use crate::{Document, Error};
 
 #[derive(Debug)]
 pub(super) struct Slot {
+    document: Arc<Document>,
+    name: String,
+    compiled: OnceLock<Compiled>,
+}
+
+/// A schema of its own, and its validator.
+#[derive(Debug)]
+struct Compiled {
     schema: Value,
-    compiled: OnceLock<Result<jsonschema::Validator, String>>,
+    validator: Result<jsonschema::Validator, String>,
 }
 
 impl Slot {
-    pub(super) fn new(document: &Document, name: &str) -> Result<Self, Error> {
-        let mut defs = Map::new();
-        // Only reachable definitions are compiled along: small documents make
-        // the first use of each method cheap.
-        let mut waiting = vec![(name.to_owned(), format!("/$defs/{name}"))];
-        while let Some((name, origin)) = waiting.pop() {
-            if defs.contains_key(&name) {
-                continue;
-            }
-            let Some(schema) = document.def(&name) else {
-                let message = format!("no definition `{name}`; define it or correct the name");
-                return Err(document.invalid(&origin, message));
-            };
-            references(schema, &format!("/$defs/{name}"), &mut waiting);
-            let mut schema = schema.clone();
-            tighten(&mut schema);
-            defs.insert(name, schema);
+    /// Creates the slot of a definition. The document was checked, so all references have targets.
+    pub(super) fn new(document: &Arc<Document>, name: &str) -> Result<Self, Error> {
+        if document.def(name).is_none() {
+            let message = format!("no definition `{name}`; define it or correct the name");
+            return Err(document.invalid(&format!("/$defs/{name}"), message));
         }
-        let reference = format!("#/$defs/{name}");
-        let schema = json!({
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "$ref": reference,
-            "$defs": defs,
-        });
         Ok(Self {
-            schema,
+            document: document.clone(),
+            name: name.to_owned(),
             compiled: OnceLock::new(),
         })
     }
 
-    pub(super) fn check(&self, value: &Value) -> Checked {
-        let compiled = self.compiled.get_or_init(|| {
-            jsonschema::draft202012::new(&self.schema).map_err(|error| error.to_string())
+    fn compile(&self) -> Compiled {
+        let mut defs = Map::new();
+        // Only reachable definitions are compiled along: small documents make
+        // the first use of each method cheap.
+        let mut waiting = vec![self.name.clone()];
+        while let Some(name) = waiting.pop() {
+            let Some(schema) = self
+                .document
+                .def(&name)
+                .filter(|_| !defs.contains_key(&name))
+            else {
+                continue;
+            };
+            references(schema, &mut waiting);
+            let mut schema = schema.clone();
+            tighten(&mut schema);
+            defs.insert(name, schema);
+        }
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$ref": format!("#/$defs/{}", self.name),
+            "$defs": defs,
         });
-        match compiled {
+        let validator = jsonschema::draft202012::new(&schema).map_err(|error| error.to_string());
+        Compiled { schema, validator }
+    }
+
+    pub(super) fn check(&self, value: &Value) -> Checked {
+        let compiled = self.compiled.get_or_init(|| self.compile());
+        match &compiled.validator {
             Ok(validator) if validator.is_valid(value) => Checked::Valid,
             Ok(validator) => {
                 let errors = validator.iter_errors(value);
                 Checked::Invalid(
                     errors
-                        .flat_map(|error| explain(&self.schema, value, &error))
+                        .flat_map(|error| explain(&compiled.schema, value, &error))
                         .collect(),
                 )
             }
@@ -72,15 +88,14 @@ impl Slot {
     }
 }
 
-/// The definitions that a schema refers to, each with the place of the reference.
-fn references(schema: &Value, at: &str, found: &mut Vec<(String, String)>) {
-    let Ok(()) = schemas::<Infallible>(schema, at, &mut |at, keywords| {
+/// The definitions that a schema refers to.
+fn references(schema: &Value, found: &mut Vec<String>) {
+    let Ok(()) = schemas::<Infallible>(schema, "", &mut |_, keywords| {
         if let Some(target) = keywords.get("$ref").and_then(Value::as_str) {
             // What lies deeper in a definition comes with the whole of it.
             let path = target.strip_prefix("#/$defs/").unwrap_or(target);
             let name = path.split('/').next().unwrap_or(path);
-            let name = name.replace("~1", "/").replace("~0", "~");
-            found.push((name, format!("{at}/$ref")));
+            found.push(name.replace("~1", "/").replace("~0", "~"));
         }
         Ok(())
     });

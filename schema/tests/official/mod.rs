@@ -3,7 +3,7 @@
 #![allow(unreachable_pub, dead_code, reason = "each test is a crate of its own")]
 #![allow(clippy::expect_used, reason = "a helper of tests fails by panicking")]
 
-use acp_schema::{Document, V1_UNSTABLE, V2_UNSTABLE};
+use acp_schema::Document;
 use agent_client_protocol_schema::{v1, v2};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -56,11 +56,8 @@ pub fn versions() -> [Version; 2] {
 
 /// Returns the bundled documents with their overlays.
 pub fn ours() -> [Document; 2] {
-    [
-        Document::v1().and_then(|document| document.overlay("v1.unstable.json", V1_UNSTABLE)),
-        Document::v2().and_then(|document| document.overlay("v2.unstable.json", V2_UNSTABLE)),
-    ]
-    .map(|document| document.expect("the bundled documents are valid"))
+    [Document::v1_unstable(), Document::v2_unstable()]
+        .map(|document| document.expect("the bundled documents are valid"))
 }
 
 /// Removes what the official types, those of proposals too, lack of the Preview of version 2.

@@ -157,7 +157,7 @@ mod tests {
 
     fn found(name: &str, value: &Value) -> Vec<String> {
         let document = Version::V2.document().unwrap();
-        let members = Members::of(&document.value["$defs"]);
+        let members = Members::of(&document.value()["$defs"]);
         let found = members.reserved_values(name, value);
         let mut found: Vec<_> = found.into_iter().map(|(pointer, _)| pointer).collect();
         found.sort_unstable();

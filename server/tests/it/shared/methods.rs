@@ -1,7 +1,7 @@
 //! Which methods of the documents the server answers.
 
 use acp_reference_agent::Reference;
-use acp_schema::{Document, EXTENSIONS, Protocol, Side, V1_UNSTABLE};
+use acp_schema::{Document, EXTENSIONS, Protocol, Side};
 use acp_sdk::ErrorCode;
 use serde_json::json;
 
@@ -23,8 +23,7 @@ const UNANSWERED: [&str; 8] = [
 /// server declares the capabilities of all methods that it answers, and no others.
 #[tokio::test]
 async fn every_request_of_the_documents_is_answered_and_declared_or_listed() {
-    let document = Document::v1()
-        .and_then(|document| document.overlay("v1.unstable.json", V1_UNSTABLE))
+    let document = Document::v1_unstable()
         .and_then(|document| document.overlay("extensions.json", EXTENSIONS));
     let protocol = Protocol::from_document(&document.unwrap()).unwrap();
     let server = Server::new(Reference);
