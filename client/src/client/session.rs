@@ -6,6 +6,7 @@ mod run;
 mod v2;
 
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use acp_sdk::Meta;
 use acp_sdk::extensions::{SteerFallback, SteerSessionRequest};
@@ -145,7 +146,12 @@ impl Session {
             }
         };
         let (sender, result) = oneshot::channel();
-        tokio::spawn(run(self.open.clone(), request, state.clone(), sender));
+        let mut running = Box::pin(run(self.open.clone(), request, state.clone(), sender));
+        // Sends the prompt here and not in the task, so that later messages of the caller follow it.
+        let mut context = Context::from_waker(Waker::noop());
+        if running.as_mut().poll(&mut context).is_pending() {
+            tokio::spawn(running);
+        }
         let inbox = self.open.inbox.clone();
         let reader_timeout = client.wire.limits.reader;
         Ok(Turn::new(state, result, inbox, reader_timeout))

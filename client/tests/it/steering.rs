@@ -34,6 +34,26 @@ fn words(conversation: &Conversation) -> Vec<String> {
     conversation.items().filter_map(message).collect()
 }
 
+/// On one thread the task of the turn has not run yet when `prompt` returns.
+#[tokio::test]
+async fn input_follows_the_prompt_of_its_turn() {
+    let (_client, mut raw, session) = session(own()).await;
+    let turn = session.prompt("go").await.unwrap();
+    let agent = async {
+        let prompt = raw.next().await;
+        assert_eq!(prompt["method"], "session/prompt");
+        let answer = json!({ "outcome": "injected", "messageId": "m" });
+        raw.answer("_acp-sdk/session/steer", answer).await;
+        prompt
+    };
+    let (steered, prompt) = within(async { tokio::join!(session.steer("left"), agent) }).await;
+    assert_eq!(steered.unwrap(), Steered::Injected);
+    let result = json!({ "stopReason": "end_turn" });
+    raw.send(json!({ "jsonrpc": "2.0", "id": prompt["id"], "result": result }))
+        .await;
+    within(turn.outcome()).await.unwrap();
+}
+
 #[tokio::test]
 async fn input_is_a_message_of_the_user_where_the_turn_has_taken_it() {
     for (hello, method, answer) in [
