@@ -81,10 +81,21 @@ impl Call {
         // The directories that relative paths may be relative to.
         let mut bases: Vec<PathBuf> = Vec::new();
         bases.extend(call.base.as_ref().map(|base| base.lexical().to_owned()));
+        // The session's own directory is that of a call which names none: naming it says nothing.
+        let mut named = Vec::new();
         for text in &input.directories {
-            match CallPath::resolve(text, bases.first().map(PathBuf::as_path)) {
-                Some(path) => call.directories.push(path),
-                None => call.has_unclear_directory = true,
+            let base = bases.first().map(PathBuf::as_path);
+            match CallPath::resolve(text, base) {
+                Some(path) => {
+                    if base != Some(path.lexical()) {
+                        named.push(text.clone());
+                    }
+                    call.directories.push(path);
+                }
+                None => {
+                    named.push(text.clone());
+                    call.has_unclear_directory = true;
+                }
             }
         }
         let directories = call.directories.iter();
@@ -103,7 +114,7 @@ impl Call {
         call.paths.retain(|path| known.insert(path.clone()));
         call.add_changes_of_directory(&mut bases);
         call.add_texts(&input.texts, &bases);
-        call.add_texts(&input.directories, &bases);
+        call.add_texts(&named, &bases);
         call.add_words(&bases);
         call
     }

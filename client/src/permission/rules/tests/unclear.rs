@@ -51,6 +51,32 @@ async fn with_secrets(question: &PermissionRequest) -> &'static str {
 }
 
 #[tokio::test]
+async fn a_command_in_the_directory_of_the_session_is_as_clear_as_one_without_a_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    let own = dir.path().to_str().unwrap();
+    let run = |command: &str, cwd: Value| {
+        let input = json!({ "command": command, "cwd": cwd });
+        let mut run = question(Some(ToolKind::Execute), &[], &input);
+        run.cwd = Some(dir.path().to_owned());
+        run
+    };
+    for (cwd, expected) in [
+        (Value::Null, "allow"),
+        (json!(own), "allow"),
+        (json!(format!("{own}/")), "allow"),
+        (json!("."), "allow"),
+        (json!("sub"), "ask"),
+        (json!("/"), "ask"),
+        (json!("$PWD"), "ask"),
+    ] {
+        let run = run("cargo test", cwd.clone());
+        assert_eq!(with_secrets(&run).await, expected, "{cwd}");
+    }
+    assert_eq!(with_secrets(&run("cat .env", json!(own))).await, "deny");
+}
+
+#[tokio::test]
 async fn a_search_without_a_path_searches_everything() {
     let search = |input: Value| question(Some(ToolKind::Search), &[], &input);
     for input in [
