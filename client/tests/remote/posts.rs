@@ -42,6 +42,8 @@ async fn a_connection_names_itself_and_keeps_cookies() {
     drop((session, connection));
     assert_eq!(within(receiver.receive()).await, Ok(None));
     within(receiver.closed()).await;
+    // The streams that the server has ended are not opened again.
+    assert!(server.received().is_none());
 }
 
 #[tokio::test]

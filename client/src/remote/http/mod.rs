@@ -17,6 +17,7 @@ use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(super) use self::access::{Access, Failure, reason};
@@ -50,6 +51,8 @@ struct Connection {
     id: OnceLock<HeaderValue>,
     /// Whether a message has waited for the connection's stream.
     waited: AtomicBool,
+    /// Cancelled when this client ends the connection: no stream is opened any more.
+    closing: CancellationToken,
     state: Mutex<State>,
     tasks: TaskTracker,
 }
@@ -84,6 +87,7 @@ pub(super) fn open(agent: &RemoteAgent, access: &Access, endpoints: Endpoints) {
         end: endpoints.end,
         id: OnceLock::new(),
         waited: AtomicBool::new(false),
+        closing: CancellationToken::new(),
         state: Mutex::default(),
         tasks: TaskTracker::new(),
     });
@@ -103,6 +107,7 @@ impl Connection {
     /// Sends the DELETE request of the connection, then waits for the streams and aborts them.
     async fn close(&self) {
         self.tasks.close();
+        self.closing.cancel();
         if self.id.get().is_some() && !self.end.now.is_cancelled() {
             let delete = self.access.request(Method::DELETE, self.headers(None));
             // A server that does not receive it ends the connection by a timeout.

@@ -201,32 +201,49 @@ async fn keep_open(connection: &Arc<Connection>, stream: &Stream) {
             }
             Err(failure) => reaction_to(connection, stream, failure),
         };
+        if connection.closing.is_cancelled() {
+            return;
+        }
         match reaction {
             // The next message of the session opens it again.
             Reaction::Reopen(RemoteError::Refused { .. }, _)
                 if connection.reconnect.is_none() && stream.session.is_some() =>
             {
                 stream.set_state(StreamState::Unknown);
-                stream.again.notified().await;
+                if is_closed_before(connection, stream.again.notified()).await {
+                    return;
+                }
             }
             Reaction::Reopen(error, least) => {
                 if connection.reconnect.is_none() {
                     return connection.end.fail(error);
                 }
-                match backoff.next(least.max(position.retry)) {
-                    Some(wait) => tokio::time::sleep(wait).await,
-                    None => return connection.end.fail(connection.reconnect_timeout(error)),
+                let Some(wait) = backoff.next(least.max(position.retry)) else {
+                    return connection.end.fail(connection.reconnect_timeout(error));
+                };
+                if is_closed_before(connection, tokio::time::sleep(wait)).await {
+                    return;
                 }
             }
             Reaction::Wait => {
                 stream.set_state(StreamState::Unknown);
-                stream.again.notified().await;
+                if is_closed_before(connection, stream.again.notified()).await {
+                    return;
+                }
                 backoff.reset();
             }
             Reaction::Never => return stream.set_state(StreamState::Unsupported),
             Reaction::Fail(error) => return connection.end.fail(error),
             Reaction::Unknown => return connection.fail_unknown(),
         }
+    }
+}
+
+/// Waits for an event. Returns whether the client has closed the connection before.
+async fn is_closed_before(connection: &Connection, event: impl Future<Output = ()>) -> bool {
+    tokio::select! {
+        () = event => false,
+        () = connection.closing.cancelled() => true,
     }
 }
 
