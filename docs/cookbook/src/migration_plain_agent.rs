@@ -7,9 +7,9 @@ impl Agent for Plain {
     async fn initialize(
         &self,
         _: &AgentContext,
-        request: InitializeRequest,
+        _: InitializeRequest,
     ) -> HandlerResult<InitializeResponse> {
-        Ok(InitializeResponse::new(request.protocol_version)
+        Ok(InitializeResponse::new(ProtocolVersion::V1)
             .with_agent_capabilities(AgentCapabilities::new()))
     }
 
