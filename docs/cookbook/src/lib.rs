@@ -15,6 +15,7 @@ pub mod ask_the_user;
 pub mod attach_a_picture;
 pub mod both_versions;
 pub mod delegate_a_task;
+pub mod editor_tool;
 pub mod extension_methods;
 pub mod fork_a_session;
 pub mod host_any_agent;

@@ -6,10 +6,12 @@ use std::time::Duration;
 use acp_client::review::{Snapshots, UndoStack};
 use acp_client::{Client, Error, Workspace};
 use acp_cookbook::*;
+use acp_proxy::BridgeCommand;
 use acp_reference_agent::Reference;
 use acp_sdk::ErrorCode;
 use acp_sdk::v1::{Cost, StopReason, UsageUpdate};
 use acp_server::{Handler, HandlerResult, Server, Turn};
+use tokio::sync::watch;
 
 use crate::support::{allowing, both_runtimes, connect, process, say};
 
@@ -43,6 +45,21 @@ impl Handler for Dear {
 }
 
 both_runtimes! {
+    async fn agents_call_a_tool_of_the_editor() {
+        let server = Server::new(use_mcp_servers::ToolUser);
+        let (look, looked_at) = watch::channel("/project/a.rs".into());
+        // As `acp mcp-bridge`.
+        let bridge = "exec 3<>/dev/tcp/${0%:*}/${0#*:}; echo $ACP_BRIDGE_SECRET >&3; cat <&3 & exec cat >&3";
+        let command = BridgeCommand::new("/bin/bash", ["-c", bridge]);
+        let builder = editor_tool::with_tools(Client::builder(), looked_at, command);
+        let client = connect(&server, builder).await;
+        let session = client.new_session("/").await.unwrap();
+        assert_eq!(say(&session, "go").await.text, "editor__open_file: /project/a.rs");
+        look.send("/project/b.rs".into()).unwrap();
+        assert_eq!(say(&session, "go").await.text, "editor__open_file: /project/b.rs");
+        session.close().await.unwrap();
+    }
+
     async fn the_agent_reads_and_changes_unsaved_text() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
