@@ -53,6 +53,7 @@ impl Bridge {
             state,
             client,
             sender: Some(sender),
+            broken: None,
             trouble: receiver.trouble(),
             receiver,
             resume: Resume::new(settings.continue_timeout),
@@ -106,6 +107,9 @@ pub(super) struct Task<C: Connector> {
     client: ChannelTransport,
     /// `None` once nothing more is sent on the current connection.
     pub(super) sender: Option<C::Sender>,
+    /// One that sends nothing more, because the connection is lost. Dropping it would say that this side has
+    /// closed the connection.
+    broken: Option<C::Sender>,
     pub(super) receiver: C::Receiver,
     /// Why the agent cannot be reached on the current connection.
     pub(super) trouble: Option<watch::Receiver<Option<Error>>>,
@@ -134,7 +138,7 @@ impl<C: Connector> Task<C> {
                 break;
             }
         }
-        drop(self.sender);
+        drop((self.sender, self.broken));
         // Messages received before the end are delivered.
         while !self.out.to_client.is_empty() {
             let deliver = poll_client(&mut self.client, &mut self.out.to_client, false);
@@ -187,7 +191,7 @@ impl<C: Connector> Task<C> {
                 self.out.to_agent.pop_front();
                 if sent.is_err() {
                     // The receiver returns the reason, after earlier messages.
-                    self.sender = None;
+                    self.broken = self.sender.take();
                 }
             }
             received = self.receiver.receive(), if !delivers => match received? {
@@ -239,7 +243,7 @@ impl<C: Connector> Task<C> {
         });
         let mut last = error;
         loop {
-            (self.sender, self.trouble) = (None, None);
+            (self.sender, self.broken, self.trouble) = (None, None, None);
             self.out.to_agent.clear();
             self.resume.lost(&last.cause(), &mut self.out);
             let Some(wait) = self.backoff.next(Duration::ZERO) else {
