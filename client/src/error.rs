@@ -97,6 +97,12 @@ pub enum Error {
         /// The time within which they were made.
         within: Duration,
     },
+    /// The connection has ended, and what it was made of says why.
+    #[error("{reason}")]
+    Ended {
+        /// The reason.
+        reason: String,
+    },
     /// The task of the turn was dropped, as when its runtime shuts down.
     #[error("the turn was dropped before the agent answered")]
     TurnLost,
@@ -234,7 +240,7 @@ impl Error {
     pub(crate) fn is_temporary(&self) -> bool {
         match self {
             Self::Spawn { .. } | Self::AgentExited { .. } | Self::AgentHungUp { .. } => true,
-            Self::Timeout { .. } => true,
+            Self::Timeout { .. } | Self::Ended { .. } => true,
             #[cfg(feature = "remote")]
             Self::Remote(error) => error.is_temporary(),
             _ => false,

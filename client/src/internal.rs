@@ -16,8 +16,8 @@ pub use crate::prompt_id::new as new_prompt_id;
 pub use crate::reconnect::envelope::{Envelope, Kind, attachment, login};
 pub use crate::reconnect::message;
 pub use crate::reconnect::{
-    Backoff, Bridge, Closed, Connector, LinkReceiver, LinkSender, Received, SessionGap,
-    is_lost_request,
+    Backoff, Bridge, Closed, Connector, GAP, LinkReceiver, LinkSender, RESTARTED, Received,
+    SessionGap, is_lost_request,
 };
 #[cfg(feature = "remote")]
 pub use crate::remote::{PersistentConnection, download_client, http_client};

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use acp_client::Rules;
+use acp_client::{Reconnect, Rules};
 use acp_proxy::{
     BridgeCommand, Conductor, ConductorError, End, Proxy, Side, Trace, proxies, run_bridge,
 };
@@ -45,6 +45,9 @@ async fn run(args: &ConductArgs, notes: &Notes) -> Result<End, (Code, String)> {
     for text in &args.proxies {
         conductor = add(conductor, text, notes)
             .map_err(|reason| usage(format!("cannot use the proxy {text:?}: {reason}")))?;
+    }
+    if args.restart {
+        conductor = conductor.restart(Reconnect::default());
     }
     if let Some(file) = &args.trace {
         let trace = Trace::create(file).map_err(|error| {

@@ -51,10 +51,10 @@ use super::own::{OWN, mark};
 use crate::error::Result;
 
 /// The notification of a gap in a session's events.
-pub(crate) const GAP: &str = "_acp-client/session/gap";
+pub const GAP: &str = "_acp-client/session/gap";
 
 /// The notification that the agent was restarted as another process.
-pub(crate) const RESTARTED: &str = "_acp-client/agent/restarted";
+pub const RESTARTED: &str = "_acp-client/agent/restarted";
 
 /// Maximum number of tracked sessions, and of requests in each direction.
 const MAX_TRACKED: usize = 10_000;

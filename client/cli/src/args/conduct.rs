@@ -19,6 +19,11 @@ pub(crate) struct ConductArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 
+    /// Start the chain again when a part of it has ended, and resume the sessions, without a word to the
+    /// editor. A turn that was running fails
+    #[arg(long)]
+    pub(crate) restart: bool,
+
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
 }

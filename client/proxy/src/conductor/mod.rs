@@ -1,12 +1,13 @@
 //! Chains of proxies in front of an agent.
 
 mod program;
+mod restart;
 
 use std::fmt;
 use std::pin::Pin;
 use std::time::Duration;
 
-use acp_client::AgentCommand;
+use acp_client::{AgentCommand, Reconnect};
 use acp_sdk::limits::MAX_MESSAGE_BYTES;
 use acp_sdk::{MessageTransport, Transport, channel};
 use tokio::task::JoinSet;
@@ -34,17 +35,18 @@ type Messages = Pin<Box<dyn MessageTransport>>;
 ///
 /// A proxy of the chain is a [`Proxy`] in this process, or a program that speaks `proxy/initialize` and
 /// `proxy/successor`. The first one that is added is the nearest to the client.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 #[must_use = "a conductor does nothing until it is run"]
 pub struct Conductor {
     parts: Vec<Part>,
     bridge: Option<BridgeCommand>,
     start_limit: Option<Duration>,
+    restart: Option<Reconnect>,
     trace: Option<Trace>,
     stop: CancellationToken,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Part {
     Proxy(Proxy),
     Program(AgentCommand),
@@ -127,6 +129,14 @@ impl Conductor {
         self
     }
 
+    /// Starts the whole chain again when a part of it has ended, and resumes the sessions of the client, which
+    /// does not notice. Requests without an answer fail with an error that names the part. If the agent can
+    /// neither load nor resume a session, the chain ends (default: it ends with its first part that does).
+    pub fn restart(mut self, restart: Reconnect) -> Self {
+        self.restart = Some(restart);
+        self
+    }
+
     /// Writes each message at each place of the chain to `trace`.
     pub fn trace(mut self, trace: Trace) -> Self {
         self.trace = Some(trace);
@@ -162,6 +172,17 @@ impl Conductor {
         client: impl Into<Transport>,
         agent: AgentCommand,
     ) -> Result<End, ConductorError> {
+        match self.restart.take() {
+            Some(restart) => self.run_again(client.into(), agent, restart).await,
+            None => self.run_once(client.into(), agent).await,
+        }
+    }
+
+    async fn run_once(
+        mut self,
+        client: Transport,
+        agent: AgentCommand,
+    ) -> Result<End, ConductorError> {
         // Next to the agent, so that the proxies see the servers, and the requests to them.
         if let Some(command) = self.bridge.take() {
             self.parts.push(Part::Proxy(bridge(command)));
@@ -176,7 +197,7 @@ impl Conductor {
             transport: streams,
             explain: Some(explain),
         };
-        let running = self.run_parts(client.into(), agent, cause, client_ended.clone());
+        let running = self.run_parts(client, agent, cause, client_ended.clone());
         let ending = async {
             client_ended.cancelled().await;
             process.await_end().await;

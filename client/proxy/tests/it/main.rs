@@ -11,4 +11,5 @@ mod mcp;
 mod order;
 mod passing;
 mod proxies;
+mod restart;
 mod wire;
