@@ -168,6 +168,15 @@ struct Statement<'a> {
     running: Option<i64>,
     trim: Option<i64>,
     large: Option<Large<'a>>,
+    added: Option<Added<'a>>,
+    /// Numbers of prompts.
+    removed: Option<Vec<i64>>,
+}
+
+/// Prompts that wait from now on.
+struct Added<'a> {
+    numbers: Vec<i64>,
+    texts: Vec<&'a str>,
 }
 
 /// The columns that are written together, because one of them changes.
@@ -199,6 +208,7 @@ impl<'a> Statement<'a> {
         let time = events.and_then(|events| events.time(events.first()));
         let bytes = events.map_or(0, Batch::bytes);
         let running = commit.change.running_turn;
+        let prompts = &commit.prompts;
         Ok(Self {
             holder,
             attempt,
@@ -212,6 +222,18 @@ impl<'a> Statement<'a> {
             running: running.flatten().map(rows::number),
             trim: commit.trim_before.map(rows::number),
             large: large.transpose()?,
+            added: (!prompts.add.is_empty()).then(|| Added {
+                numbers: prompts
+                    .add
+                    .iter()
+                    .map(|new| rows::number(new.number))
+                    .collect(),
+                texts: prompts.add.iter().map(|new| &*new.text).collect(),
+            }),
+            removed: (!prompts.remove.is_empty()).then(|| {
+                let numbers = prompts.remove.iter();
+                numbers.map(|number| rows::number(*number)).collect()
+            }),
         })
     }
 
@@ -271,6 +293,27 @@ impl<'a> Statement<'a> {
                  )",
             );
         }
+        if self.added.is_some() {
+            sql.push_str(&format!(
+                ", kept AS (
+                     INSERT INTO @acp_prompts (session, number, text)
+                     SELECT key, number, text FROM moved,
+                         unnest(${}::bigint[], ${}::text[]) AS new (number, text)
+                     ON CONFLICT DO NOTHING
+                 )",
+                param(),
+                param()
+            ));
+        }
+        if self.removed.is_some() {
+            sql.push_str(&format!(
+                ", begun AS (
+                     DELETE FROM @acp_prompts p USING moved
+                     WHERE p.session = moved.key AND p.number = ANY(${})
+                 )",
+                param()
+            ));
+        }
         sql.push_str(" SELECT key FROM moved");
         sql
     }
@@ -301,6 +344,13 @@ impl<'a> Statement<'a> {
                 (&large.settings as _, Type::TEXT),
                 (&large.data as _, Type::TEXT),
             ] as [Param<'_>; 5]);
+        }
+        if let Some(added) = &self.added {
+            params.push((&added.numbers, Type::INT8_ARRAY));
+            params.push((&added.texts, Type::TEXT_ARRAY));
+        }
+        if let Some(removed) = &self.removed {
+            params.push((removed, Type::INT8_ARRAY));
         }
         params
     }

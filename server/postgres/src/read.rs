@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use acp_sdk::v1::SessionId;
 use acp_server::internal::store::PageBuilder;
 use acp_server::store::{
-    EventPage, ListQuery, SessionOwner, SessionRecord, StoreError, StoreUsage,
+    EventPage, ListQuery, SessionOwner, SessionRecord, StoreError, StoreUsage, StoredPrompt,
 };
 use tokio_postgres::types::Type;
 
@@ -151,7 +151,29 @@ pub(crate) async fn owner(
     Ok(Some(owner))
 }
 
-/// Returns sessions with a turn that no node can end.
+pub(crate) async fn prompts(
+    database: &Database,
+    session: &SessionId,
+) -> Result<Vec<StoredPrompt>, Failure> {
+    let Some(id) = rows::id(session) else {
+        return Ok(Vec::new());
+    };
+    let found = database
+        .read(
+            "SELECT p.number, p.text FROM @acp_sessions s JOIN @acp_prompts p ON p.session = s.key
+         WHERE s.id = $1 ORDER BY p.number",
+            &[(&id, Type::TEXT)],
+        )
+        .await;
+    let found = found?;
+    let prompts = found.iter().map(|row| {
+        let number = rows::unsigned(row.try_get(0)?)?;
+        Ok(StoredPrompt::new(number, row.try_get::<_, &str>(1)?))
+    });
+    prompts.collect()
+}
+
+/// Returns sessions that no node has, with a turn to be ended or prompts that wait.
 pub(crate) async fn abandoned(
     database: &Database,
     limit: usize,
@@ -159,8 +181,13 @@ pub(crate) async fn abandoned(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let found = database
         .read(
-            "SELECT s.id FROM @acp_sessions s
-         WHERE s.running_turn IS NOT NULL AND NOT EXISTS (
+            "SELECT s.id FROM (
+             SELECT id, owner FROM @acp_sessions WHERE running_turn IS NOT NULL
+             UNION
+             SELECT id, owner FROM @acp_sessions
+             WHERE key IN (SELECT session FROM @acp_prompts)
+         ) s
+         WHERE NOT EXISTS (
              SELECT FROM @acp_nodes n WHERE n.key = s.owner AND n.expires > clock_timestamp())
          ORDER BY random() LIMIT $1",
             &[(&limit, Type::INT8)],
@@ -199,6 +226,7 @@ pub(crate) async fn usage(database: &Database) -> Result<StoreUsage, Failure> {
              coalesce(sum(bytes - removed + pg_column_size(s)), 0)::bigint,
              pg_total_relation_size('@acp_sessions') + pg_total_relation_size('@acp_batches')
                  + pg_total_relation_size('@acp_derived') + pg_total_relation_size('@acp_nodes')
+                 + pg_total_relation_size('@acp_prompts')
          FROM @acp_sessions s",
             &[],
         )

@@ -88,6 +88,16 @@ pub(crate) const STEPS: &[&str] = &[
     "#,
     // 2: sessions whose node was killed in a turn are found without reading the others.
     "CREATE INDEX acp_sessions_running ON @acp_sessions (owner) WHERE running_turn IS NOT NULL",
+    // 3: prompts that wait for their turns.
+    "
+    CREATE TABLE @acp_prompts (
+        session bigint NOT NULL REFERENCES @acp_sessions ON DELETE CASCADE,
+        number bigint NOT NULL,
+        -- JSON.
+        text text NOT NULL,
+        PRIMARY KEY (session, number)
+    );
+    ",
 ];
 
 /// Locks the tables of all schemas while they change: "ACPS".

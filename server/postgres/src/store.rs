@@ -9,7 +9,7 @@ use acp_sdk::v1::SessionId;
 use acp_server::internal::log_repeated;
 use acp_server::store::{
     Commit, EventPage, Lease, ListQuery, NodeStatistics, SessionOwner, SessionRecord, Store,
-    StoreError, StoreErrorKind, StoreEvent, StoreFuture, StoreUsage,
+    StoreError, StoreErrorKind, StoreEvent, StoreFuture, StoreUsage, StoredPrompt,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -423,6 +423,13 @@ impl Store for PostgresStore {
             let key = self.inner.node.key();
             let owner = read::owner(&self.inner.database, session, key).await;
             owner.map_err(|failure| self.inner.error(failure))
+        })
+    }
+
+    fn prompts<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<StoredPrompt>> {
+        Box::pin(async move {
+            let prompts = read::prompts(&self.inner.database, session).await;
+            prompts.map_err(|failure| self.inner.error(failure))
         })
     }
 

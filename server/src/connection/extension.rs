@@ -216,6 +216,7 @@ async fn steer(
             };
             settled.map_err(|error| store_failed(session.id(), &error))?
         }
+        queued @ Steering::Queued(_) => queued.settled().await?,
     };
     let mut response = SteerSessionResponse::new(settled.steered.outcome());
     match settled.steered {

@@ -103,7 +103,12 @@ impl LogInner {
             }
         }
         let kept = state.kept_bytes();
+        let waiters = state.take_waiters(result.is_err());
         drop(state);
+        for waiter in waiters {
+            // What has ended before it was committed is set already.
+            let _ = waiter.set(result.clone());
+        }
         self.memory.committed(self, kept);
         self.settled.notify_waiters();
         // Nothing that waits for events that could not be committed must wait any longer.

@@ -23,7 +23,7 @@ use tokio::sync::{Notify, SetOnce};
 
 use crate::event::Batch;
 use crate::limits::LogLimits;
-use crate::store::{Lease, RecordChange, Store, StoreError};
+use crate::store::{Lease, RecordChange, Store, StoreError, StoredPrompt};
 use commit::Closing;
 use state::{Committer, LogState};
 
@@ -71,6 +71,9 @@ struct LogInner {
 /// of a turn that began before it are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Epoch(u64);
+
+/// Set when a commit has ended, with its result.
+pub(crate) type Stored = SetOnce<Result<(), StoreError>>;
 
 /// What a subscriber finds after its cursor.
 pub(crate) enum Next {
@@ -227,9 +230,11 @@ impl Log {
     /// Commits what was appended in the task of the caller, which must not be dropped meanwhile:
     /// nobody would commit any more.
     pub(crate) async fn commit(&self) {
-        if let Some(commit) = self.0.commit_now() {
-            // Boxed: a turn of a store in memory has no room for it.
-            Box::pin(self.0.commit_waiting(commit)).await;
+        // Boxed, and not kept in a variable: a turn of a store in memory has no room for it.
+        let boxed = |commit| Box::pin(self.0.commit_waiting(commit));
+        let waiting = self.0.commit_now().map(boxed);
+        if let Some(waiting) = waiting {
+            waiting.await;
         }
     }
 
@@ -241,7 +246,7 @@ impl Log {
         }
     }
 
-    /// Waits until everything that was appended is committed.
+    /// Waits until everything that was appended is committed, and all changes.
     ///
     /// # Errors
     ///
@@ -251,15 +256,20 @@ impl Log {
         let last = self.last();
         loop {
             let settled = self.0.settled.notified();
-            {
-                let state = self.0.state();
-                state.check(Some(epoch))?;
-                if state.committed >= last && state.committer != Committer::Running {
-                    return Ok(());
-                }
+            if self.is_flushed(epoch, last)? {
+                return Ok(());
             }
             settled.await;
         }
+    }
+
+    fn is_flushed(&self, epoch: Epoch, last: u64) -> Result<bool, StoreError> {
+        let state = self.0.state();
+        state.check(Some(epoch))?;
+        // Changes without events have no number. Without a lease they wait for one.
+        let is_idle =
+            state.committer != Committer::Running && (!state.has_work() || self.lease().is_none());
+        Ok(state.committed >= last && is_idle)
     }
 
     /// Gives a store that is unavailable no more than `time` from now on.
@@ -424,6 +434,22 @@ impl Appender<'_> {
     /// Changes the session's record in the same commit.
     pub(crate) fn change(&mut self, change: RecordChange) {
         self.state.change.merge(change);
+    }
+
+    /// Keeps a prompt that waits, in the same commit, which is on the disk when it completes.
+    pub(crate) fn add_prompt(&mut self, prompt: StoredPrompt) {
+        self.state.prompts.add.push(prompt);
+        self.sync();
+    }
+
+    /// Removes a prompt that does not wait any more, in the same commit.
+    pub(crate) fn remove_prompt(&mut self, number: u64) {
+        self.state.prompts.remove(number);
+    }
+
+    /// Sets `stored` when the commit has ended.
+    pub(crate) fn notify(&mut self, stored: &Arc<Stored>) {
+        self.state.waiters.push(stored.clone());
     }
 
     /// Asks for the commit to be on the disk when it completes.

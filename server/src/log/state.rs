@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-use super::{Appender, Epoch, Listener};
+use super::{Appender, Epoch, Listener, Stored};
 use crate::event::Batch;
 use crate::limits::LogLimits;
-use crate::store::{Commit, RecordChange, StoreError, StoreErrorKind};
+use crate::store::{Commit, PromptChanges, RecordChange, StoreError, StoreErrorKind};
 
 /// Who hands events to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,16 @@ pub(super) struct LogState {
     /// Appended, and not handed to the store.
     pub(super) open: Batch,
     pub(super) change: RecordChange,
+    pub(super) prompts: PromptChanges,
     pub(super) sync: bool,
+    /// Those who wait until the open events and changes are committed.
+    pub(super) waiters: Vec<Arc<Stored>>,
+    /// The same for those that the store is committing.
+    waiters_in_flight: Vec<Arc<Stored>>,
+    /// Prompts that the store is removing.
+    removed_in_flight: Vec<u64>,
+    /// Prompts whose removal has failed. They have ended all the same: the next commit removes them.
+    to_remove: Vec<u64>,
     /// Bytes that the store is committing.
     in_flight: usize,
     pub(super) committer: Committer,
@@ -51,7 +60,12 @@ impl LogState {
         Self {
             open: Batch::new(last + 1),
             change: RecordChange::default(),
+            prompts: PromptChanges::default(),
             sync: false,
+            waiters: Vec::new(),
+            waiters_in_flight: Vec::new(),
+            removed_in_flight: Vec::new(),
+            to_remove: Vec::new(),
             in_flight: 0,
             committer: Committer::Nobody,
             kept: VecDeque::new(),
@@ -93,12 +107,26 @@ impl LogState {
         written
     }
 
+    /// Returns those who wait for the commit that has ended; for one that has failed, also those who wait
+    /// for the next one, for its events and changes are gone.
+    pub(super) fn take_waiters(&mut self, has_failed: bool) -> Vec<Arc<Stored>> {
+        let mut waiters = std::mem::take(&mut self.waiters_in_flight);
+        if has_failed {
+            waiters.append(&mut self.waiters);
+        }
+        waiters
+    }
+
     pub(super) fn uncommitted(&self) -> usize {
         self.in_flight + self.open.bytes()
     }
 
     pub(super) fn has_work(&self) -> bool {
-        !self.open.is_empty() || !self.change.is_empty() || self.sync
+        !self.open.is_empty()
+            || !self.change.is_empty()
+            || !self.prompts.is_empty()
+            || self.sync
+            || !self.waiters.is_empty()
     }
 
     /// Takes what is to be committed next; `None` ends the commit task.
@@ -111,10 +139,15 @@ impl LogState {
         let batch = std::mem::replace(&mut self.open, next);
         self.in_flight = batch.bytes();
         let last = batch.last();
+        let mut prompts = std::mem::take(&mut self.prompts);
+        prompts.remove.append(&mut self.to_remove);
+        self.removed_in_flight.clone_from(&prompts.remove);
+        self.waiters_in_flight = std::mem::take(&mut self.waiters);
         let timed = |batch: Batch| Arc::new(batch.with_time(Some(crate::clock::milliseconds())));
         Some(Commit {
             events: (!batch.is_empty()).then(|| timed(batch)),
             change: std::mem::take(&mut self.change),
+            prompts,
             trim_before: limits
                 .max_events
                 .map(|most| (last + 1).saturating_sub(most)),
@@ -125,6 +158,7 @@ impl LogState {
     /// Keeps a committed batch in memory, and forgets the oldest ones beyond the limits.
     pub(super) fn keep(&mut self, batch: Option<Arc<Batch>>, limits: &LogLimits) {
         self.in_flight = 0;
+        self.removed_in_flight.clear();
         let Some(batch) = batch else { return };
         let kept = Kept {
             first: batch.first(),
@@ -165,6 +199,9 @@ impl LogState {
         self.in_flight = 0;
         self.open = Batch::new(self.committed + 1);
         self.change = RecordChange::default();
+        self.to_remove.append(&mut self.removed_in_flight);
+        self.to_remove.append(&mut self.prompts.remove);
+        self.prompts = PromptChanges::default();
         self.sync = false;
         self.failures += 1;
         if error.kind() == StoreErrorKind::LeaseLost {

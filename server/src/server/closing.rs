@@ -41,6 +41,8 @@ impl ServerCore {
                 client.leave(session);
                 session.offer_again(client.id());
             } else {
+                // Also those that would outlive it.
+                session.cancel();
                 core.deactivate(session).await;
             }
             Ok(())
@@ -58,6 +60,7 @@ impl ServerCore {
             };
             session.cancel_prompts_of(None);
             if session.state().attached(true) == 0 {
+                session.cancel();
                 core.deactivate(&session).await;
             }
             Ok(())

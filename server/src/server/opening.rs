@@ -417,6 +417,8 @@ impl ServerCore {
         opening: OpeningClient,
     ) -> HandlerResult<(HandlerState, Settings)> {
         super::repair::repair(session, record).await?;
+        let prompts = self.store.prompts(session.id()).await;
+        session.restore_prompts(&prompts.map_err(|error| store_failed(session.id(), &error))?);
         let (state, mut settings) = self.open_handler(session, record, kind, opening).await?;
         settings.restore(&record.settings);
         Ok((state, settings))

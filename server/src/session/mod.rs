@@ -6,6 +6,7 @@ mod events;
 mod history;
 mod initial;
 mod input;
+mod kept;
 mod named;
 mod pending;
 mod prompt;

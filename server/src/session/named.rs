@@ -163,7 +163,12 @@ impl Session {
         meta: Option<acp_sdk::Meta>,
     ) -> Result<PromptHandle, Refusal> {
         let message = MessageId::from(self.next_id("message"));
-        let prompt = Prompt::new(prompt.into(), meta, None).with_message(message.clone());
+        let prompt = Prompt::new(prompt.into(), meta, None).with_message(message);
+        self.submit_once(name, prompt)
+    }
+
+    /// Queues a prompt under a name, or finds the one that was sent before with it.
+    pub(super) fn submit_once(&self, name: &str, prompt: Prompt) -> Result<PromptHandle, Refusal> {
         let ticket = self.submit(prompt.once_as(name)?)?;
         let state = self.state();
         let known = state.queue.named().find(name);

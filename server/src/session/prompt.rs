@@ -1,7 +1,7 @@
 //! Prompts, and those that wait for their results.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use acp_sdk::v1::{ContentBlock, MessageId, StopReason};
 use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
@@ -9,6 +9,7 @@ use tokio::sync::{SetOnce, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::input::Inbox;
+use super::kept::Kept;
 use super::named::ContentHash;
 use super::{Refusal, Session, WeakSession};
 use crate::connection;
@@ -54,6 +55,8 @@ pub(crate) struct Progress {
     pub(crate) end: SetOnce<PromptEnd>,
     /// What the user says in its turn.
     pub(crate) inbox: Inbox,
+    /// Set if it outlives its process.
+    pub(super) kept: OnceLock<Kept>,
     /// Whether the commit of the prompt has failed.
     lost: AtomicBool,
 }
@@ -257,6 +260,9 @@ impl Prompt {
     pub(super) fn end(mut self, result: TurnResult) {
         // A turn that has run has none any more.
         self.progress.inbox.abandon();
+        if let Some(kept) = self.progress.kept.get() {
+            kept.ended(result.stop.as_ref().err());
+        }
         if self.id.is_some() {
             // Set once, here.
             let _ = self.progress.end.set(PromptEnd {

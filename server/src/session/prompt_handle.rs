@@ -4,6 +4,7 @@ use acp_sdk::HandlerResult;
 use acp_sdk::v1::{MessageId, StopReason};
 
 use super::prompt::{Ticket, TurnResult};
+use crate::Result;
 use crate::event::TurnId;
 
 /// A prompt that the program itself queued.
@@ -48,6 +49,15 @@ impl PromptHandle {
     pub fn turn(&self) -> Option<TurnId> {
         let inserted = self.ticket.progress.inserted.get();
         inserted.map(|inserted| inserted.turn)
+    }
+
+    /// Waits until the store has the prompt.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    pub(super) async fn stored(&self) -> Result<()> {
+        self.ticket.stored().await
     }
 
     /// Cancels the prompt, whether or not its turn has begun.

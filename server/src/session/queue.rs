@@ -2,14 +2,15 @@
 //!
 //! A cancellation is for the running prompt, and for those of its sender that have arrived; the program
 //! may cancel all. It never touches a later one, and in an idle session it does nothing. Prompts that
-//! wait are answered at once and leave no trace in the log.
+//! wait are answered at once and leave no trace in the log. Those that outlive the process (`kept`) are
+//! in the store while they wait.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use acp_sdk::HandlerResult;
 use acp_sdk::v1::StopReason;
+use acp_sdk::{HandlerError, HandlerResult};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +24,8 @@ use crate::connection::ClientId;
 use crate::event::TurnId;
 use crate::handler::HandlerState;
 use crate::limits::{Limits, SecondPrompt};
+use crate::log::Appender;
+use crate::store::StoreError;
 
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,16 +115,19 @@ pub(super) struct Cancelled {
 
 impl Cancelled {
     /// Answers those that have left the queue with `stop`. Not to be called with the session's lock:
-    /// whoever wakes up may want it.
-    pub(super) fn notify(self, stop: &HandlerResult<StopReason>) {
+    /// whoever wakes up may want it. Returns the rows of the store that have them.
+    #[must_use]
+    pub(super) fn notify(self, stop: &HandlerResult<StopReason>) -> Vec<u64> {
         if let Some(running) = self.running {
             running.cancel();
         }
+        let rows = self.waiting.iter().filter_map(Prompt::row).collect();
         for prompt in self.waiting {
             // For those that wait with input for its turn.
             prompt.cancel.cancel();
             prompt.end(TurnResult::without_turn(stop.clone()));
         }
+        rows
     }
 }
 
@@ -140,6 +146,8 @@ pub(crate) struct Queue {
     /// The latest input with a name that a turn has taken.
     delivered: Delivered,
     turns: Turns,
+    /// The highest number of a prompt in the store.
+    rows: u64,
     /// Whether a runner task exists.
     has_runner: bool,
     lifecycle: Lifecycle,
@@ -203,7 +211,7 @@ impl Queue {
     }
 
     /// Takes the prompts that are meant out of the queue.
-    fn cancel(&mut self, is_meant: impl Fn(Identity<'_>) -> bool) -> Cancelled {
+    pub(super) fn cancel(&mut self, is_meant: impl Fn(Identity<'_>) -> bool) -> Cancelled {
         let running = self.running.as_ref().filter(|running| {
             is_meant(Identity {
                 origin: running.origin,
@@ -255,6 +263,31 @@ impl Queue {
         }
         self.waiting.push_back(prompt);
         Ok(!is_opening && !std::mem::replace(&mut self.has_runner, true))
+    }
+
+    /// Keeps a prompt in the store that waits, unless it is there already.
+    fn keep(
+        &mut self,
+        progress: &Arc<Progress>,
+        appender: &mut Appender<'_>,
+        text: Option<String>,
+    ) {
+        let mut waiting = self.waiting.iter();
+        let waiting = waiting.find(|prompt| Arc::ptr_eq(&prompt.progress, progress));
+        if let Some(prompt) = waiting.filter(|prompt| prompt.row().is_none()) {
+            self.rows += 1;
+            prompt.keep(appender, self.rows, text);
+        }
+    }
+
+    /// Adds a prompt of the store, which was accepted before: no limit refuses it.
+    pub(super) fn restore(&mut self, prompt: Prompt, row: u64) {
+        self.rows = self.rows.max(row);
+        self.bytes += prompt.bytes;
+        if let Some(named) = NamedPrompt::of(&prompt) {
+            self.named.add(named);
+        }
+        self.waiting.push_back(prompt);
     }
 
     /// The session is open; `true` if a runner must be started.
@@ -382,6 +415,9 @@ impl Queue {
             .flatten()
         {
             turn.progress.inbox.abandon();
+            if let Some(kept) = turn.progress.kept.get() {
+                kept.ended(Some(&HandlerError::internal("its task has panicked")));
+            }
         }
         self.has_runner = false;
         self.lifecycle = Lifecycle::Closed;
@@ -415,34 +451,64 @@ impl Session {
     }
 
     /// Returns whether a runner must be started.
-    fn enqueue(&self, mut prompt: Prompt) -> Result<(Ticket, bool), Refusal> {
-        let ticket = prompt.ticket(self);
-        let (start, replaced) = {
-            let mut state = self.state();
-            if prompt.is_once
-                && let Some(earlier) = prompt.name().and_then(|name| state.queue.named.find(name))
-                && !earlier.progress.has_failed_without_turn()
-            {
-                if !earlier.has_content_of(&prompt) {
-                    return Err(Refusal::OtherContent);
-                }
-                return Ok((earlier.ticket(self), false));
-            }
-            if self.core().draining.load(Ordering::Acquire) {
-                return Err(Refusal::Draining);
-            }
-            let policy = state.policies.second_prompt;
-            let start = state.queue.push(prompt, &self.core().limits, policy)?;
-            let replaced = (policy == SecondPrompt::Replace).then(|| {
-                let is_other = |old: Identity<'_>| !Arc::ptr_eq(old.progress, &ticket.progress);
-                state.queue.cancel(is_other)
+    fn enqueue(&self, prompt: Prompt) -> Result<(Ticket, bool), Refusal> {
+        let (ticket, start, replaced) = if !prompt.is_kept() {
+            self.enqueue_with(prompt, None)?
+        } else {
+            // Not under the log's lock, if it can be helped: prompts may be large.
+            let waits = self.state().queue.has_runner;
+            let text = waits.then(|| prompt.to_text());
+            let kept = self.log().append_now(None, |appender| {
+                Ok::<_, StoreError>(self.enqueue_with(prompt, Some((appender, text))))
             });
-            (start, replaced)
+            kept.unwrap_or(Err(Refusal::Closed))?
         };
         if let Some(replaced) = replaced {
-            replaced.notify(&Ok(StopReason::Cancelled));
+            let rows = replaced.notify(&Ok(StopReason::Cancelled));
+            self.remove_prompts(rows);
         }
         Ok((ticket, start))
+    }
+
+    /// As [`enqueue`](Self::enqueue), for who may have to keep the prompt in the store. Returns the prompts
+    /// that it replaces, too.
+    fn enqueue_with(
+        &self,
+        mut prompt: Prompt,
+        keeping: Option<(&mut Appender<'_>, Option<String>)>,
+    ) -> Result<(Ticket, bool, Option<Cancelled>), Refusal> {
+        let ticket = prompt.ticket(self);
+        let mut state = self.state();
+        let earlier = prompt.name().filter(|_| prompt.is_once);
+        let earlier = earlier.and_then(|name| state.queue.named.find(name));
+        if let Some(earlier) = earlier
+            && !earlier.progress.has_failed_without_turn()
+        {
+            if !earlier.has_content_of(&prompt) {
+                return Err(Refusal::OtherContent);
+            }
+            let earlier = earlier.ticket(self);
+            if let Some((appender, _)) = keeping {
+                // Its sender may not have asked for that.
+                state.queue.keep(&earlier.progress, appender, None);
+            }
+            return Ok((earlier, false, None));
+        }
+        if self.core().draining.load(Ordering::Acquire) {
+            return Err(Refusal::Draining);
+        }
+        let policy = state.policies.second_prompt;
+        let start = state.queue.push(prompt, &self.core().limits, policy)?;
+        if let Some((appender, text)) = keeping
+            && !start
+        {
+            state.queue.keep(&ticket.progress, appender, text);
+        }
+        let replaced = (policy == SecondPrompt::Replace).then(|| {
+            let is_other = |old: Identity<'_>| !Arc::ptr_eq(old.progress, &ticket.progress);
+            state.queue.cancel(is_other)
+        });
+        Ok((ticket, start, replaced))
     }
 
     /// The session is open: what waits begins.
@@ -496,7 +562,8 @@ impl Session {
 
     pub(super) fn cancel_if(&self, is_meant: impl Fn(Identity<'_>) -> bool) {
         let cancelled = self.state().queue.cancel(is_meant);
-        cancelled.notify(&self.stop_of_waiting());
+        let rows = cancelled.notify(&self.stop_of_waiting());
+        self.remove_prompts(rows);
     }
 
     /// Returns the answer to prompts that will have no turn.
@@ -508,10 +575,15 @@ impl Session {
         }
     }
 
-    /// Refuses further prompts, cancels all, and waits until no turn runs.
+    /// Refuses further prompts, cancels all, and waits until no turn runs. Prompts in the store stay there.
     pub(crate) async fn stop(&self) {
-        self.state().queue.lifecycle = Lifecycle::Closed;
-        self.cancel();
+        let cancelled = {
+            let mut state = self.state();
+            state.queue.lifecycle = Lifecycle::Closed;
+            state.queue.cancel(|_| true)
+        };
+        // Who opens the session next runs them.
+        let _ = cancelled.notify(&self.stop_of_waiting());
         self.idle().await;
     }
 

@@ -53,6 +53,8 @@ async fn run_turns(
             None => TurnResult::failed("the session has no state"),
         };
         session.settle_inputs(&prompt);
+        // One that has not begun and never will.
+        session.remove_prompts(prompt.row());
         prompt.end(result);
     }
 }

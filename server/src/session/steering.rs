@@ -8,7 +8,7 @@ use acp_sdk::v1::{ContentChunk, MessageId};
 
 use super::input::{Given, Inbox, Input, Item, Logged, Settled, Steered};
 use super::named::NAMES;
-use super::prompt::{Prompt, Prompter, is_name};
+use super::prompt::{Prompt, Prompter, Ticket, is_name};
 use super::{Refusal, Session};
 use crate::{Error, Result};
 
@@ -18,6 +18,8 @@ pub(crate) enum Steering {
     Settled(Settled),
     /// A turn may take it.
     Given(Given),
+    /// It is a prompt, and the store may not have it yet.
+    Queued(Ticket),
 }
 
 impl Steering {
@@ -30,6 +32,10 @@ impl Steering {
         match self {
             Self::Settled(settled) => Ok(settled),
             Self::Given(mut given) => given.settled().await.map_err(Error::Store),
+            Self::Queued(ticket) => {
+                ticket.stored().await?;
+                Ok(Steered::Queued.into())
+            }
         }
     }
 }
@@ -75,7 +81,7 @@ impl Session {
         let limits = &self.core().limits;
         let (refusal, input, origin) = {
             let mut state = self.state();
-            if let Some(known) = input.name().and_then(|name| state.queue.input(name)) {
+            if let Some(known) = input.name().and_then(|name| state.queue.input(name, self)) {
                 return Ok(known);
             }
             if state.queue.is_closed() {
@@ -98,7 +104,7 @@ impl Session {
             return Ok(Steering::Settled(Steered::Refused(refusal).into()));
         }
         match self.queue_input(input, origin) {
-            Ok(()) => Ok(Steering::Settled(Steered::Queued.into())),
+            Ok(ticket) => Ok(Steering::Queued(ticket)),
             Err(Refusal::QueueFull) => {
                 let refused = Steered::Refused(SteerRefusal::Limit);
                 Ok(Steering::Settled(refused.into()))
@@ -107,14 +113,14 @@ impl Session {
         }
     }
 
-    /// Makes input a prompt.
-    fn queue_input(&self, input: Input, origin: Option<Prompter>) -> Result<(), Refusal> {
-        let prompt = Prompt::new(input.blocks, input.meta, origin);
+    /// Makes input a prompt. Nobody sends it again once its sender is answered, so it outlives the process.
+    fn queue_input(&self, input: Input, origin: Option<Prompter>) -> Result<Ticket, Refusal> {
+        let prompt = Prompt::new(input.blocks, input.meta, origin).kept();
         let prompt = match &input.name {
             Some(name) => prompt.once_as(name)?,
             None => prompt,
         };
-        self.submit(prompt).map(drop)
+        self.submit(prompt)
     }
 
     /// Answers what the turn of a prompt has left, which has ended.
@@ -172,7 +178,18 @@ impl Session {
         let mut steered = Steered::Refused(refusal.clone());
         if item.input.queues && refusal != SteerRefusal::Cancelled {
             steered = match self.queue_input(item.input, item.origin) {
-                Ok(()) => Steered::Queued,
+                Ok(ticket) => {
+                    let senders = inbox.take_senders(id);
+                    // The turn that has ended does not wait for it.
+                    tokio::spawn(async move {
+                        let stored = ticket.stored().await;
+                        senders.answer(match stored {
+                            Err(Error::Store(error)) => Err(error),
+                            _ => Ok(Steered::Queued.into()),
+                        });
+                    });
+                    return;
+                }
                 Err(Refusal::QueueFull) => Steered::Refused(SteerRefusal::Limit),
                 Err(_) => steered,
             };
@@ -183,7 +200,7 @@ impl Session {
 
 impl super::queue::Queue {
     /// Returns what became of input that was sent before with this name.
-    fn input(&mut self, name: &str) -> Option<Steering> {
+    fn input(&mut self, name: &str, session: &Session) -> Option<Steering> {
         if let Some((_, message, event)) = self.delivered().find(name) {
             let steered = Steered::Injected {
                 message: message.clone(),
@@ -199,7 +216,7 @@ impl super::queue::Queue {
         }
         let named = self.named().find(name)?;
         let is_queued = !named.progress.has_failed_without_turn();
-        is_queued.then(|| Steering::Settled(Steered::Queued.into()))
+        is_queued.then(|| Steering::Queued(named.ticket(session)))
     }
 }
 

@@ -9,6 +9,7 @@ use acp_sdk::v1::SessionId;
 use self::table::{Limits, Table};
 use super::{
     Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreError, StoreFuture, StoreUsage,
+    StoredPrompt,
 };
 
 /// Sessions in memory, bounded in number and bytes.
@@ -32,7 +33,7 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Sets the maximum bytes of all events and records together (default 1 GiB).
+    /// Sets the maximum bytes of all events, records and prompts together (default 1 GiB).
     ///
     /// Events that forks share count once for each of them.
     #[must_use]
@@ -109,6 +110,10 @@ impl Store for MemoryStore {
         max_bytes: usize,
     ) -> StoreFuture<'a, EventPage> {
         Box::pin(async move { self.table().read(session, after, max_bytes) })
+    }
+
+    fn prompts<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<StoredPrompt>> {
+        Box::pin(async move { Ok(self.table().prompts(session)) })
     }
 
     fn fork<'a>(

@@ -7,6 +7,7 @@ mod error;
 mod memory;
 mod owner;
 pub(crate) mod page;
+mod prompts;
 mod reading;
 mod record;
 mod shared;
@@ -16,6 +17,7 @@ mod sqlite;
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
 pub use owner::{NodeStatistics, NodesSeen, SessionOwner};
+pub use prompts::{PromptChanges, StoredPrompt};
 pub use reading::Records;
 pub use reading::{Page, Pages};
 pub use record::{RecordChange, SessionRecord};
@@ -64,6 +66,8 @@ pub struct Commit {
     pub events: Option<Arc<Batch>>,
     /// Changes of the record.
     pub change: RecordChange,
+    /// Prompts that wait for their turns from now on, and those that do not any more.
+    pub prompts: PromptChanges,
     /// Removes the session's events before this number, at most all that it has then. Numbers of
     /// later events go on after the last one.
     pub trim_before: Option<u64>,
@@ -213,9 +217,17 @@ pub trait Store: Send + Sync + 'static {
         max_bytes: usize,
     ) -> StoreFuture<'a, EventPage>;
 
+    /// Returns the prompts that [`commit`](Self::commit) has added to a session and not removed, in the
+    /// order of their numbers; none if there is no such session. By default none: the store does not
+    /// keep them, and they are lost with their process.
+    fn prompts<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<StoredPrompt>> {
+        let _ = session;
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
     /// Adds the session `target` with the events of `source` up to the number `up_to` (default, and
     /// if there are fewer: all) and leases it to this process. Numbers are kept; the store sets
-    /// `last_event`, `oldest_event` and `forked_from`.
+    /// `last_event`, `oldest_event` and `forked_from`. Prompts of the source are not those of the fork.
     ///
     /// # Errors
     ///
@@ -227,7 +239,7 @@ pub trait Store: Send + Sync + 'static {
         target: &'a SessionRecord,
     ) -> StoreFuture<'a, Lease>;
 
-    /// Removes a session and its events; `false` if there is none. A lease of this process ends.
+    /// Removes a session, its events and its prompts; `false` if there is none. A lease of this process ends.
     ///
     /// # Errors
     ///
@@ -256,9 +268,11 @@ pub trait Store: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Returns up to `limit` sessions in which a turn has begun and not ended, and that no instance has
-    /// leased: their instance was killed. In no order, so that several instances that ask begin with
-    /// different ones. By default `None`: the store is not shared.
+    /// Returns up to `limit` sessions that no instance has leased and that must be opened although nobody
+    /// asks for them: prompts wait in them, or a turn has begun and not ended. Their instance was killed,
+    /// or has ended. In no order, so that several instances that ask begin with different ones. By default
+    /// `None`: the store ends with its process. A store of one machine may leave out sessions in which no
+    /// prompt waits.
     fn abandoned(&self, limit: usize) -> StoreFuture<'_, Option<Vec<SessionId>>> {
         let _ = limit;
         Box::pin(std::future::ready(Ok(None)))

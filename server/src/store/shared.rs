@@ -5,8 +5,8 @@ use std::sync::Arc;
 use acp_sdk::v1::SessionId;
 
 use super::{
-    Commit, EventPage, Lease, ListQuery, SessionOwner, SessionRecord, Store, StoreError,
-    StoreEvent, StoreFuture, StoreUsage,
+    Commit, EventPage, Lease, ListQuery, NodeStatistics, SessionOwner, SessionRecord, Store,
+    StoreError, StoreEvent, StoreFuture, StoreUsage, StoredPrompt,
 };
 
 impl<S: Store + ?Sized> Store for Arc<S> {
@@ -54,6 +54,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).read(session, after, max_bytes)
     }
 
+    fn prompts<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<StoredPrompt>> {
+        (**self).prompts(session)
+    }
+
     fn derived<'a>(&'a self, sessions: &'a [SessionId]) -> StoreFuture<'a, Vec<Option<String>>> {
         (**self).derived(sessions)
     }
@@ -79,8 +83,16 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).owner(session)
     }
 
+    fn abandoned(&self, limit: usize) -> StoreFuture<'_, Option<Vec<SessionId>>> {
+        (**self).abandoned(limit)
+    }
+
     fn leases_lost(&self) -> StoreEvent<'_> {
         (**self).leases_lost()
+    }
+
+    fn node_statistics(&self) -> StoreFuture<'_, Option<NodeStatistics>> {
+        (**self).node_statistics()
     }
 
     fn usage(&self) -> StoreFuture<'_, StoreUsage> {

@@ -155,6 +155,7 @@ impl TurnCore {
                 message,
                 last_event,
             };
+            prompt.begin(appender);
             Ok::<_, Error>((turn, inserted, pushed))
         })?;
         // Before anybody can see that it has started.
@@ -182,6 +183,16 @@ impl TurnCore {
             errands: OnceLock::new(),
             local: super::local::Local::new(prompt.origin.as_ref()),
         }))
+    }
+
+    /// Waits until the start of the turn is committed.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    pub(super) async fn begun(&self) -> Result<()> {
+        let committed = self.session.log().flush(self.epoch).await;
+        committed.map_err(Error::Store)
     }
 
     /// Returns whether an attached client offers this, or this machine is used instead.

@@ -61,6 +61,11 @@ async fn answer(
     core: &Arc<TurnCore>,
     prompt: &Prompt,
 ) -> HandlerResult<StopReason> {
+    if prompt.has_waited() {
+        // The handler would do its work twice if the process ended before the commit.
+        // Boxed, because it is rare, and every turn has room for it otherwise.
+        Box::pin(core.begun()).await?;
+    }
     let handler = &core.session.core().handler;
     let turn = Turn::new(core.clone());
     let mut handling = handler.prompt(state, turn);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use acp_sdk::v1::SessionId;
 use acp_server::store::{
     Commit, EventPage, Lease, ListQuery, SessionOwner, SessionRecord, Store, StoreError,
-    StoreErrorKind, StoreEvent, StoreFuture, StoreUsage,
+    StoreErrorKind, StoreEvent, StoreFuture, StoreUsage, StoredPrompt,
 };
 use tokio::sync::{Notify, Semaphore};
 
@@ -27,6 +27,7 @@ pub enum Operation {
     Delete,
     Derived,
     KeepDerived,
+    Prompts,
     Owner,
     Usage,
 }
@@ -328,6 +329,15 @@ impl<S: Store> Store for FaultyStore<S> {
 
     fn keep_derived<'a>(&'a self, derived: Vec<(SessionId, String)>) -> StoreFuture<'a, ()> {
         self.call(Operation::KeepDerived, self.inner.keep_derived(derived))
+    }
+
+    fn prompts<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<StoredPrompt>> {
+        self.call(Operation::Prompts, self.inner.prompts(session))
+    }
+
+    fn abandoned(&self, limit: usize) -> StoreFuture<'_, Option<Vec<SessionId>>> {
+        // Servers ask for it from time to time, whatever a test does.
+        self.inner.abandoned(limit)
     }
 
     fn owner<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {

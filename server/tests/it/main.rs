@@ -25,6 +25,7 @@ mod handler;
 mod hiccups;
 mod initialize;
 mod joins;
+mod kept;
 mod login;
 mod once;
 mod outside;

@@ -107,7 +107,7 @@ async fn a_later_version_is_refused_with_both_versions() {
     let error = SqliteStore::open(&path).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Corrupt);
     drop(later);
-    let words = ["version 9", "up to 6"];
+    let words = ["version 9", "up to 7"];
     assert!(
         words.iter().all(|word| error.to_string().contains(word)),
         "{error}"

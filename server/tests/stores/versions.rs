@@ -11,13 +11,14 @@ use serde_json::json;
 use tempfile::TempDir;
 
 /// What each version has written.
-pub(crate) const STORES: [&str; 6] = [
+pub(crate) const STORES: [&str; 7] = [
     include_str!("version-1.sql"),
     include_str!("version-2.sql"),
     include_str!("version-3.sql"),
     include_str!("version-4.sql"),
     include_str!("version-5.sql"),
     include_str!("version-6.sql"),
+    include_str!("version-7.sql"),
 ];
 
 /// The version whose records have the handler's data.
@@ -32,6 +33,9 @@ const OLDEST_EVENT: usize = 6;
 
 /// The version that keeps what was derived from the events of a session.
 const DERIVED: usize = 6;
+
+/// The version that keeps prompts which wait.
+const PROMPTS: usize = 7;
 
 /// Makes the store that a version has written.
 pub(crate) fn write(path: &Path, version: usize) {
@@ -159,6 +163,11 @@ async fn migrating_keeps_all_sessions_and_events() {
         let derived = store.derived(&["sess_1".into(), "sess_2".into()]).await;
         let text = (version >= DERIVED).then(|| r#"[1,"ü"]"#.to_owned());
         assert_eq!(derived.unwrap(), [text, None], "of version {version}");
+
+        let prompts = store.prompts(&"sess_3".into()).await.unwrap();
+        let numbers: Vec<_> = prompts.iter().map(|prompt| prompt.number).collect();
+        let kept: &[u64] = if version >= PROMPTS { &[4] } else { &[] };
+        assert_eq!(numbers, kept, "of version {version}");
 
         // Its process has ended, and its lease with it.
         let (record, lease) = store.acquire(&"sess_3".into()).await.unwrap();

@@ -11,7 +11,7 @@ use acp_reference_agent::Reference;
 use acp_sdk::v1::SessionId;
 use acp_server::store::{
     Commit, EventPage, Lease, ListQuery, MemoryStore, NodeStatistics, NodesSeen, SessionOwner,
-    SessionRecord, Store, StoreError, StoreEvent, StoreFuture, StoreUsage,
+    SessionRecord, Store, StoreError, StoreEvent, StoreFuture, StoreUsage, StoredPrompt,
 };
 use acp_server::{Limits, Server};
 use acp_server_cluster::Cluster;
@@ -204,6 +204,10 @@ impl Store for StoreOfNode {
         })
     }
 
+    fn prompts<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<StoredPrompt>> {
+        self.shared.store.prompts(session)
+    }
+
     fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             self.check(session)?;
@@ -248,12 +252,16 @@ impl Store for StoreOfNode {
 
     fn abandoned(&self, limit: usize) -> StoreFuture<'_, Option<Vec<SessionId>>> {
         Box::pin(async move {
-            let sessions = self.shared.store.list(&ListQuery::default()).await?;
-            let abandoned = sessions.into_iter().filter(|session| {
-                session.running_turn.is_some() && self.shared.owner_of(&session.id).is_none()
-            });
-            let ids = abandoned.map(|session| session.id);
-            Ok(Some(ids.take(limit).collect()))
+            let mut abandoned = Vec::new();
+            for session in self.shared.store.list(&ListQuery::default()).await? {
+                let waits = !self.shared.store.prompts(&session.id).await?.is_empty();
+                let is_unfinished = waits || session.running_turn.is_some();
+                if is_unfinished && self.shared.owner_of(&session.id).is_none() {
+                    abandoned.push(session.id);
+                }
+            }
+            abandoned.truncate(limit);
+            Ok(Some(abandoned))
         })
     }
 

@@ -124,12 +124,17 @@ pub(super) async fn cancel(
     if of.all {
         Right::Full.check(&caller.access, None)?;
     }
-    match rest.in_memory(&id) {
-        Some(session) if of.all => session.cancel(),
-        Some(session) => session.cancel_turn(),
+    let Some(session) = rest.in_memory(&id) else {
         // Nothing runs in a session that is not in memory.
-        None => drop(rest.record(&id).await?),
+        rest.record(&id).await?;
+        return Ok(StatusCode::NO_CONTENT);
+    };
+    match of.all {
+        true => session.cancel(),
+        false => session.cancel_turn(),
     }
+    let stored = session.cancellations_stored().await;
+    stored.map_err(|error| Failure::internal("store_failed", error.to_string()))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -207,11 +212,12 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
     ))
 }
 
-/// Queues a prompt; one with a key, if it was not queued before.
+/// Queues a prompt, and waits until the store has it; one with a key, if it was not queued before.
 ///
 /// # Errors
 ///
-/// 409, 413, 422 or 503, depending on what refuses it; 500 when the log cannot be read.
+/// 409, 413, 422 or 503, depending on what refuses it; 503 when it cannot be committed; 500 when the log
+/// cannot be read.
 pub(super) async fn prompt(
     session: &Session,
     content: Vec<ContentBlock>,
@@ -219,17 +225,15 @@ pub(super) async fn prompt(
     meta: Option<Meta>,
 ) -> Result<Queued, Failure> {
     let last = session.last_event();
-    let prompt = match key {
-        None => session.try_prompt(content, meta).map_err(refused)?,
-        Some(key) => {
-            let recalled = session.recall_names().await;
-            recalled
-                .map_err(|error| Failure::internal("session_read_failed", error.to_string()))?;
-            session
-                .try_prompt_once(key, content, meta)
-                .map_err(refused)?
-        }
-    };
+    if key.is_some() {
+        let recalled = session.recall_names().await;
+        recalled.map_err(|error| Failure::internal("session_read_failed", error.to_string()))?;
+    }
+    let kept = session.try_prompt_kept(key, content, meta).await;
+    let prompt = kept.map_err(refused)?.map_err(|error| {
+        let message = format!("the prompt could not be committed: {error}. Send it again");
+        Failure::overloaded("turn_lost").message(message)
+    })?;
     // The turn of one that was sent before may be far back.
     let turn = prompt.turn().filter(|_| prompt.is_repeated());
     Ok(Queued {

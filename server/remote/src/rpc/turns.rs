@@ -9,7 +9,7 @@ use acp_server::internal::connection::{self, check};
 use acp_server::internal::raw_object::RawObject;
 use acp_server::internal::session::Reply;
 use acp_server::usage;
-use acp_server::{Access, Error, PromptHandle, Session};
+use acp_server::{Access, Error, Session};
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,8 @@ struct Prompt {
 
 /// Answers at the end of the turn, with all members of the answer, the duration and the cost.
 async fn prompt(context: Arc<Context>, prompt: Prompt) -> Answer<Json> {
-    let (session, _, handle) = submit(&context, prompt).await?;
+    let (session, prompt) = checked(&context, prompt).await?;
+    let handle = session.prompt(prompt).map_err(|error| refused(&error))?;
     let result = handle.result().await;
     let answered = async {
         let answer = connection::answer(&result.stop?, result.members.as_ref())?;
@@ -64,10 +65,13 @@ struct Started {
     last_event_id: u64,
 }
 
-/// Answers at once.
+/// Answers as soon as the store has the prompt.
 async fn start(context: Arc<Context>, prompt: Prompt) -> Answer<Started> {
     let session_id = prompt.session_id.clone();
-    let (_, last_event_id, handle) = submit(&context, prompt).await?;
+    let (session, prompt) = checked(&context, prompt).await?;
+    let last_event_id = session.last_event();
+    let handle = session.prompt_kept(prompt).await;
+    let handle = handle.map_err(|error| refused(&error))?;
     Ok(Started {
         session_id,
         message_id: handle.message_id().to_string(),
@@ -75,18 +79,14 @@ async fn start(context: Arc<Context>, prompt: Prompt) -> Answer<Started> {
     })
 }
 
-/// Returns the session, its last event before the prompt, and the prompt.
-async fn submit(context: &Context, prompt: Prompt) -> Answer<(Session, u64, PromptHandle)> {
+/// Returns the session, and the prompt if the agent takes its content.
+async fn checked(context: &Context, prompt: Prompt) -> Answer<(Session, Vec<ContentBlock>)> {
     let session = context
         .session("session/prompt", &prompt.session_id)
         .await?;
     let checked = check::prompt(&prompt.prompt, &context.server.info().prompt);
     checked.map_err(|error| refusal(&error))?;
-    let last = session.last_event();
-    let handle = session
-        .prompt(prompt.prompt)
-        .map_err(|error| refused(&error))?;
-    Ok((session, last, handle))
+    Ok((session, prompt.prompt))
 }
 
 #[derive(Deserialize)]
@@ -114,7 +114,8 @@ async fn cancel(context: Arc<Context>, params: Cancel) -> Answer<Done> {
         let code = acp_sdk::v1::ErrorCode::INVALID_REQUEST;
         return Err(refusal(&HandlerError::new(code, reason)));
     }
-    Ok(Done {})
+    let stored = session.cancellations_stored().await;
+    stored.map(|()| Done {}).map_err(|error| refused(&error))
 }
 
 #[derive(Deserialize)]

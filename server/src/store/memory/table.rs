@@ -1,7 +1,7 @@
 //! The sessions of a [`MemoryStore`](super::MemoryStore) and their indexes.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use acp_sdk::v1::SessionId;
 use crate::event::Batch;
 use crate::store::{
     Commit, EventPage, Lease, ListQuery, RecordChange, SessionRecord, StoreError, StoreErrorKind,
-    StoreUsage,
+    StoreUsage, StoredPrompt,
 };
 
 #[derive(Debug)]
@@ -57,6 +57,9 @@ struct Entry {
     listed: String,
     batches: VecDeque<Arc<Batch>>,
     event_bytes: usize,
+    /// The texts of those that wait, by their numbers.
+    prompts: BTreeMap<u64, Arc<str>>,
+    prompt_bytes: usize,
     /// The token of the valid lease.
     lease: Option<u64>,
 }
@@ -150,7 +153,10 @@ impl Table {
                 record.check_bytes(limits.record_bytes)?
             }
         };
-        let bytes = self.bytes + added + record_bytes - entry.record_bytes;
+        let new = commit.prompts.add.iter();
+        let new = new.filter(|prompt| !entry.prompts.contains_key(&prompt.number));
+        let prompted: usize = new.map(|prompt| prompt.text.len()).sum();
+        let bytes = self.bytes + added + prompted + record_bytes - entry.record_bytes;
         let trimmed = commit.trim_before.map_or(0, |before| {
             let gone = entry.batches.range(..entry.batches_before(before));
             gone.map(|batch| batch.bytes()).sum()
@@ -184,6 +190,17 @@ impl Table {
         }
         if let Some(before) = commit.trim_before {
             self.bytes -= entry.trim(before);
+        }
+        for prompt in &commit.prompts.add {
+            let added = entry.prompts.entry(prompt.number);
+            added.or_insert_with(|| prompt.text.clone());
+        }
+        entry.prompt_bytes += prompted;
+        for number in &commit.prompts.remove {
+            if let Some(text) = entry.prompts.remove(number) {
+                entry.prompt_bytes -= text.len();
+                self.bytes -= text.len();
+            }
         }
         Ok(())
     }
@@ -254,6 +271,13 @@ impl Table {
         })
     }
 
+    pub(super) fn prompts(&self, session: &SessionId) -> Vec<StoredPrompt> {
+        let entry = self.sessions.get(session);
+        let prompts = entry.into_iter().flat_map(|entry| &entry.prompts);
+        let prompts = prompts.map(|(number, text)| StoredPrompt::new(*number, text.clone()));
+        prompts.collect()
+    }
+
     pub(super) fn fork(
         &mut self,
         limits: &Limits,
@@ -287,7 +311,7 @@ impl Table {
         };
         self.moved.remove(session);
         self.unlist(&entry);
-        self.bytes -= entry.record_bytes + entry.event_bytes;
+        self.bytes -= entry.record_bytes + entry.event_bytes + entry.prompt_bytes;
         true
     }
 
@@ -324,6 +348,8 @@ impl Table {
             record_bytes,
             batches,
             event_bytes,
+            prompts: BTreeMap::new(),
+            prompt_bytes: 0,
             lease: Some(self.tokens),
         };
         self.sessions.insert(id.clone(), entry);

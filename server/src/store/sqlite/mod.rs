@@ -33,7 +33,7 @@ use self::write::{Cache, Tables};
 use self::writer::{BoxedJob, Writer};
 use super::{
     Commit, EventPage, Lease, ListQuery, SessionRecord, Store, StoreError, StoreErrorKind,
-    StoreFuture, StoreUsage,
+    StoreFuture, StoreUsage, StoredPrompt,
 };
 
 /// Commits that wait for the writer, at most; further ones wait for room.
@@ -304,6 +304,12 @@ impl Store for SqliteStore {
         Box::pin(writer::call(&self.reads, false, read))
     }
 
+    fn prompts<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<StoredPrompt>> {
+        let session = session.clone();
+        let prompts = move |connection: &Connection| read::prompts(connection, &session);
+        Box::pin(writer::call(&self.reads, false, prompts))
+    }
+
     fn fork<'a>(
         &'a self,
         source: &'a SessionId,
@@ -330,6 +336,13 @@ impl Store for SqliteStore {
     fn keep_derived<'a>(&'a self, derived: Vec<(SessionId, String)>) -> StoreFuture<'a, ()> {
         let keep = move |tables: &Tables| tables.keep_derived(&derived);
         Box::pin(writer::call(&self.writes, false, keep))
+    }
+
+    fn abandoned(&self, limit: usize) -> StoreFuture<'_, Option<Vec<SessionId>>> {
+        let owners = Owners::of(&self.path);
+        let abandoned =
+            move |connection: &Connection| read::abandoned(connection, &owners, limit).map(Some);
+        Box::pin(writer::call(&self.reads, false, abandoned))
     }
 
     fn usage(&self) -> StoreFuture<'_, StoreUsage> {

@@ -7,8 +7,9 @@ use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 use acp_sdk::v1::SessionId;
 
 use super::failure::Failure;
+use super::owner::Owners;
 use crate::store::page::PageBuilder;
-use crate::store::{EventPage, ListQuery, SessionRecord, StoreError, StoreUsage};
+use crate::store::{EventPage, ListQuery, SessionRecord, StoreError, StoreUsage, StoredPrompt};
 
 /// The columns of [`record`].
 const COLUMNS: &str = "id, name, cwd, additional_directories, title, created_at, updated_at, \
@@ -25,6 +26,41 @@ pub(super) fn find(
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([session.as_str()])?;
     rows.next()?.map(record).transpose()
+}
+
+pub(super) fn prompts(
+    connection: &Connection,
+    session: &SessionId,
+) -> Result<Vec<StoredPrompt>, Failure> {
+    let sql = "SELECT number, text FROM sessions JOIN prompts ON prompts.session = key
+         WHERE id = ?1 ORDER BY number";
+    let mut statement = connection.prepare_cached(sql)?;
+    let prompt = |row: &Row<'_>| Ok(StoredPrompt::new(row.get(0)?, row.get::<_, String>(1)?));
+    let prompts = statement.query_map([session.as_str()], prompt)?;
+    Ok(prompts.collect::<Result<_, _>>()?)
+}
+
+/// Returns sessions in which prompts wait, and that no instance has.
+pub(super) fn abandoned(
+    connection: &Connection,
+    owners: &Owners,
+    limit: usize,
+) -> Result<Vec<SessionId>, Failure> {
+    let sql = "SELECT id, owner FROM sessions WHERE key IN (SELECT session FROM prompts)
+         ORDER BY random()";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()?
+        && found.len() < limit
+    {
+        let owner: Option<String> = row.get(1)?;
+        // Whoever opens the session says why its owner cannot be inspected.
+        if !owner.is_some_and(|owner| owners.is_locked(&owner).unwrap_or(false)) {
+            found.push(SessionId::from(row.get::<_, String>(0)?));
+        }
+    }
+    Ok(found)
 }
 
 pub(super) fn derived(

@@ -86,6 +86,17 @@ pub(super) const STEPS: &[&str] = &[
         text TEXT NOT NULL
     ) STRICT;
     ",
+    // 7: prompts that wait for their turns.
+    "
+    CREATE TABLE prompts (
+        -- The key of the session.
+        session INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        -- JSON.
+        text TEXT NOT NULL,
+        PRIMARY KEY (session, number)
+    ) STRICT;
+    ",
 ];
 
 /// Returns the version that `steps` lead to.
@@ -120,11 +131,11 @@ mod tests {
         };
         let mut steps = STEPS.to_vec();
         migrate(&connection, version(), &steps).unwrap();
-        assert_eq!(version(), 6);
+        assert_eq!(version(), 7);
         steps.push("ALTER TABLE store ADD COLUMN later INTEGER");
         steps.push("UPDATE store SET later = 7");
         migrate(&connection, version(), &steps).unwrap();
-        assert_eq!(version(), 8);
+        assert_eq!(version(), 9);
         migrate(&connection, version(), &steps).unwrap();
         let later = connection.query_row("SELECT later FROM store", [], |row| row.get(0));
         assert_eq!(later, Ok(7));

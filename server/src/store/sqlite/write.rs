@@ -14,7 +14,9 @@ use super::failure::Failure;
 use super::owner::{self, Owner, Owners};
 use super::read;
 use crate::event::Batch;
-use crate::store::{Commit, Lease, RecordChange, SessionRecord, StoreError, StoreErrorKind, page};
+use crate::store::{
+    Commit, Lease, PromptChanges, RecordChange, SessionRecord, StoreError, StoreErrorKind, page,
+};
 
 /// The most sessions whose facts are cached.
 const MAX_CACHED: usize = 10_000;
@@ -138,6 +140,7 @@ impl Tables {
         if let Some(before) = commit.trim_before {
             self.trim(&mut held, before)?;
         }
+        self.change_prompts(held.key, &commit.prompts)?;
         let mut leased = self.cache.leased.borrow_mut();
         if leased.len() >= MAX_CACHED {
             leased.clear();
@@ -195,6 +198,7 @@ impl Tables {
             "DELETE FROM batches WHERE session = ?1",
             "DELETE FROM activity WHERE session = ?1",
             "DELETE FROM derived WHERE session = ?1",
+            "DELETE FROM prompts WHERE session = ?1",
             "DELETE FROM sessions WHERE key = ?1",
         ] {
             let mut statement = self.connection.prepare_cached(delete)?;
@@ -376,6 +380,22 @@ impl Tables {
             let mut statement = self.connection.prepare_cached(sql)?;
             statement.execute((held.key, running_turn.map(read::number)))?;
             held.running_turn = running_turn;
+        }
+        Ok(())
+    }
+
+    fn change_prompts(&self, key: i64, prompts: &PromptChanges) -> Result<(), Failure> {
+        for prompt in &prompts.add {
+            let sql = "INSERT OR IGNORE INTO prompts (session, number, text) VALUES (?1, ?2, ?3)";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            statement.execute((key, read::number(prompt.number), &*prompt.text))?;
+        }
+        for number in &prompts.remove {
+            let sql = "DELETE FROM prompts WHERE session = ?1 AND number = ?2";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            if statement.execute((key, read::number(*number)))? > 0 {
+                self.has_freed.set(true);
+            }
         }
         Ok(())
     }

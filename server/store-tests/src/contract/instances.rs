@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acp_server::store::{ListQuery, SessionRecord, Store, StoreErrorKind};
+use acp_server::store::{Commit, ListQuery, SessionRecord, Store, StoreErrorKind, StoredPrompt};
 
 use super::{Session, Shared, events, expect_error, listed, with};
 
@@ -21,16 +21,31 @@ pub async fn check_reopened<S: Store>(open: impl AsyncFn() -> S) {
         commit.change.title = Some(Some("title".to_owned()))
     });
     assert!(session.commit(commit).await.is_ok());
+    let waiting = StoredPrompt::new(7, r#""hello""#);
+    let commit = with(Commit::default(), |commit| {
+        commit.prompts.add.push(waiting.clone());
+    });
+    assert!(session.commit(commit).await.is_ok());
     let before = session.record().await;
     let (id, old) = (session.id.clone(), session.lease.clone());
     drop(session);
     drop(store);
 
     let store: Shared = Arc::new(open().await);
+    let abandoned = store.abandoned(9).await;
+    assert_eq!(
+        abandoned.ok(),
+        Some(Some(vec![id.clone()])),
+        "a session in which a prompt waits, and that nobody has"
+    );
     // The lease that was not given back ended with its owner.
     let acquired = store.acquire(&id).await;
     let (record, lease) = acquired.unwrap_or_else(|error| panic!("acquire: {error}"));
     assert_eq!(record, before, "record after reopening");
+    let kept = store.prompts(&id).await;
+    assert_eq!(kept.ok(), Some(vec![waiting]), "prompts after reopening");
+    let abandoned = store.abandoned(9).await;
+    assert_eq!(abandoned.ok(), Some(Some(vec![])), "it is leased");
     assert!(
         lease.token > old.token,
         "token {} after {}",
@@ -84,6 +99,15 @@ pub async fn check_instances<A: Store, B: Store>(first: A, second: B) {
         );
     }
     let other = Session::create(&second, "other").await;
+    // Neither has been left.
+    let waits = with(Commit::default(), |commit| {
+        commit.prompts.add.push(StoredPrompt::new(1, "1"));
+    });
+    assert!(session.commit(waits).await.is_ok());
+    for store in [&first, &second] {
+        let abandoned = store.abandoned(9).await;
+        assert_eq!(abandoned.ok(), Some(Some(vec![])), "abandoned");
+    }
     let both = with(ListQuery::default(), |query| query.limit = 9);
     for store in [&first, &second] {
         assert_eq!(listed(&**store, &both).await.len(), 2, "sessions listed");
@@ -111,6 +135,11 @@ pub async fn check_instances<A: Store, B: Store>(first: A, second: B) {
 
     // A released session moves.
     assert!(first.release(&session.lease).await.is_ok());
+    for store in [&first, &second] {
+        let abandoned = store.abandoned(9).await;
+        let expected = Some(Some(vec![session.id.clone()]));
+        assert_eq!(abandoned.ok(), expected, "a released session with a prompt");
+    }
     let acquired = second.acquire(&session.id).await;
     let (_, lease) = acquired.unwrap_or_else(|error| panic!("acquire: {error}"));
     assert!(lease.token > session.lease.token, "token");

@@ -10,6 +10,7 @@ mod forks;
 mod instances;
 mod leases;
 mod listing;
+mod prompts;
 mod records;
 mod trimming;
 
@@ -74,6 +75,10 @@ pub async fn check<S: Store>(open: impl AsyncFn() -> S) {
         forks::a_fork_has_the_events_up_to_its_number,
         forks::source_and_fork_are_independent,
         forks::a_fork_is_refused_as_a_creation,
+        prompts::prompts_wait_until_they_are_removed,
+        prompts::changes_of_prompts_are_repeated_without_harm,
+        prompts::a_refused_commit_changes_no_prompt,
+        prompts::neither_forks_nor_later_sessions_have_the_prompts,
         drops::a_dropped_commit_is_whole_or_nothing,
         drops::a_dropped_creation_is_whole_or_nothing,
         drops::a_dropped_fork_is_whole_or_nothing,
