@@ -1,12 +1,13 @@
 //! From an inbox into the session, one turn after the other.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use acp_server::event::{EventBody, TurnEvent};
-use acp_server::{BoxFuture, Error, Events, HandlerResult, Phase, PromptHandle, Received, Session};
+use acp_server::{Error, Events, Phase, PromptHandle, Received, Session};
 use tokio::sync::mpsc::Receiver;
 
-use super::Message;
+use super::{InboxError, Message, Opening};
 
 /// How long a refused message waits after a turn before it is tried again: the event of a turn's end can
 /// precede the place in the queue that it frees.
@@ -26,10 +27,7 @@ pub(super) async fn run(session: Session, mut messages: Receiver<Message>) {
 }
 
 /// Delivers messages, each to the session that `open` returns.
-pub(super) async fn run_opening(
-    open: impl Fn() -> BoxFuture<'static, HandlerResult<Session>>,
-    mut messages: Receiver<Message>,
-) {
+pub(super) async fn run_opening(open: Arc<Opening>, mut messages: Receiver<Message>) {
     while let Some(message) = messages.recv().await {
         match open().await {
             Ok(session) => tokio::select! {
@@ -42,6 +40,24 @@ pub(super) async fn run_opening(
             }
         }
     }
+}
+
+/// Queues a message in the session that `open` returns, and waits until the store has it.
+pub(super) async fn deliver(open: Arc<Opening>, message: Message) -> Result<(), InboxError> {
+    let failed = |error: &dyn std::fmt::Display, reason: InboxError| {
+        let origin = message.origin();
+        tracing::warn!(%origin, %error, "a message of the inbox was not taken");
+        reason
+    };
+    let session = open().await;
+    let session =
+        session.map_err(|error| failed(&error.as_response().message, InboxError::Unavailable))?;
+    let kept = session.prompt_kept(message.prompt.clone()).await;
+    kept.map(drop).map_err(|error| match &error {
+        Error::PromptRefused { .. } => failed(&error, InboxError::Full),
+        Error::SessionClosed(_) => failed(&error, InboxError::Closed),
+        _ => failed(&error, InboxError::Unavailable),
+    })
 }
 
 /// Has a turn of a message, until its end.

@@ -203,7 +203,8 @@ impl Hooks {
         Ok(())
     }
 
-    /// Receives a call: verifies it, and puts its body into the inbox as a prompt.
+    /// Receives a call: verifies it at once. What is returned queues its body as a prompt, and completes once
+    /// the store has it, as [`Inbox::deliver`].
     ///
     /// # Errors
     ///
@@ -214,17 +215,35 @@ impl Hooks {
         name: &str,
         credentials: Credentials<'_>,
         body: &[u8],
-    ) -> Result<(), HookError> {
+    ) -> impl Future<Output = Result<(), HookError>> + Send + use<> {
+        let verified = self.verified(name, credentials, body);
+        async move {
+            let (name, delivered) = verified?;
+            let delivered = delivered.await;
+            delivered.map_err(|error| HookError::Inbox { name, error })
+        }
+    }
+
+    /// Returns the name of the webhook, and what delivers the call.
+    fn verified(
+        &self,
+        name: &str,
+        credentials: Credentials<'_>,
+        body: &[u8],
+    ) -> Result<
+        (
+            String,
+            impl Future<Output = Result<(), InboxError>> + Send + use<>,
+        ),
+        HookError,
+    > {
         let found = self.hooks().get(name).cloned();
         let unknown = || HookError::Unknown(name.to_owned());
         let (hook, inbox) = found.ok_or_else(unknown)?;
         hook.verify(credentials, body)?;
         let inbox = inbox.upgrade().map(Inbox).ok_or_else(unknown)?;
-        let sent = inbox.send(hook.message(body)?);
-        sent.map_err(|error| HookError::Inbox {
-            name: hook.name,
-            error,
-        })
+        let delivered = inbox.deliver(hook.message(body)?);
+        Ok((hook.name, delivered))
     }
 
     fn hooks(&self) -> MutexGuard<'_, ByName> {

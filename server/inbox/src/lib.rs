@@ -56,6 +56,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use acp_sdk::HandlerError;
 use acp_sdk::v1::ContentBlock;
 use acp_server::{BoxFuture, HandlerResult, Session};
 use tokio::sync::mpsc;
@@ -75,12 +76,21 @@ const MOST_SCHEDULES: usize = 64;
 #[must_use = "the inbox ends when it is dropped"]
 pub struct Inbox(Arc<Inner>);
 
-#[derive(Debug)]
+/// Returns the session of an inbox.
+type Opening = dyn Fn() -> BoxFuture<'static, HandlerResult<Session>> + Send + Sync;
+
 struct Inner {
     sender: mpsc::Sender<Message>,
+    opening: Arc<Opening>,
     schedules: Mutex<BTreeMap<String, AbortOnDropHandle<()>>>,
     clock: Clock,
     _delivery: AbortOnDropHandle<()>,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner").finish_non_exhaustive()
+    }
 }
 
 /// A prompt that somebody other than a client has for a session.
@@ -117,6 +127,9 @@ pub enum InboxError {
     /// The session is closed.
     #[error("the session of the inbox is closed; open it first")]
     Closed,
+    /// The session could not be opened, or its store has failed.
+    #[error("the session of the inbox takes no prompt now; try again later")]
+    Unavailable,
 }
 
 impl fmt::Display for Origin {
@@ -164,18 +177,30 @@ impl Inbox {
     /// Outside of a tokio runtime.
     pub fn opening<F>(open: F) -> Self
     where
-        F: Fn() -> BoxFuture<'static, HandlerResult<Session>> + Send + 'static,
+        F: Fn() -> BoxFuture<'static, HandlerResult<Session>> + Send + Sync + 'static,
     {
-        Self::with_delivery(Clock::System, |messages| {
+        let open: Arc<Opening> = Arc::new(open);
+        Self::with_delivery(Clock::System, open.clone(), |messages| {
             delivery::run_opening(open, messages)
         })
     }
 
     fn with_clock(session: &Session, clock: Clock) -> Self {
-        Self::with_delivery(clock, |messages| delivery::run(session.clone(), messages))
+        let of = session.downgrade();
+        let open: Arc<Opening> = Arc::new(move || {
+            let session = of.upgrade();
+            Box::pin(async { session.ok_or_else(|| HandlerError::internal("it is closed")) })
+        });
+        Self::with_delivery(clock, open, |messages| {
+            delivery::run(session.clone(), messages)
+        })
     }
 
-    fn with_delivery<D>(clock: Clock, delivery: impl FnOnce(mpsc::Receiver<Message>) -> D) -> Self
+    fn with_delivery<D>(
+        clock: Clock,
+        opening: Arc<Opening>,
+        delivery: impl FnOnce(mpsc::Receiver<Message>) -> D,
+    ) -> Self
     where
         D: Future<Output = ()> + Send + 'static,
     {
@@ -183,6 +208,7 @@ impl Inbox {
         let delivery = tokio::spawn(delivery(receiver));
         Self(Arc::new(Inner {
             sender,
+            opening,
             schedules: Mutex::default(),
             clock,
             _delivery: AbortOnDropHandle::new(delivery),
@@ -200,6 +226,21 @@ impl Inbox {
             TrySendError::Full(_) => InboxError::Full,
             TrySendError::Closed(_) => InboxError::Closed,
         })
+    }
+
+    /// Queues a message in the session, behind the prompts that wait there. Completes once its store has it:
+    /// the message outlives the process, and has its turn where the session is opened next. Not behind the
+    /// messages that [`send`](Self::send) has added.
+    ///
+    /// # Errors
+    ///
+    /// [`InboxError::Full`] when as many prompts wait in the session as may, [`InboxError::Closed`] and
+    /// [`InboxError::Unavailable`].
+    pub fn deliver(
+        &self,
+        message: Message,
+    ) -> impl Future<Output = Result<(), InboxError>> + Send + use<> {
+        delivery::deliver(self.0.opening.clone(), message)
     }
 
     /// Adds a schedule, in place of one with the same name. While a turn of it waits or runs, it is

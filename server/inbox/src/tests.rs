@@ -292,27 +292,27 @@ async fn a_call_of_a_webhook_becomes_a_turn_until_the_session_ends() {
     hooks.add(Hook::new("ci", secret).unwrap(), &inbox).unwrap();
     let call =
         |name: &str, token: &str, body: &[u8]| hooks.receive(name, Credentials::Token(token), body);
-    call("ci", secret, b"{\"failed\":true}").unwrap();
+    call("ci", secret, b"{\"failed\":true}").await.unwrap();
     assert_eq!(
         seen.turn().await,
         "The webhook ci was called with:\n\n{\"failed\":true}"
     );
-    call("ci", secret, b" ").unwrap();
+    call("ci", secret, b" ").await.unwrap();
     assert_eq!(seen.turn().await, "The webhook ci was called.");
     assert_eq!(
-        call("ci", "wrong", b""),
+        call("ci", "wrong", b"").await,
         Err(HookError::Unauthorized("ci".to_owned()))
     );
     assert_eq!(
-        call("cd", secret, b""),
+        call("cd", secret, b"").await,
         Err(HookError::Unknown("cd".to_owned()))
     );
     assert!(matches!(
-        call("ci", secret, &[0xff]),
+        call("ci", secret, &[0xff]).await,
         Err(HookError::Body { .. })
     ));
     assert!(matches!(
-        call("ci", secret, &[b'x'; 300_000]),
+        call("ci", secret, &[b'x'; 300_000]).await,
         Err(HookError::Body { .. })
     ));
 
@@ -328,7 +328,7 @@ async fn a_call_of_a_webhook_becomes_a_turn_until_the_session_ends() {
     let closed = InboxError::Closed;
     let name = "ci".to_owned();
     assert_eq!(
-        call("ci", secret, b""),
+        call("ci", secret, b"").await,
         Err(HookError::Inbox {
             name,
             error: closed
@@ -337,7 +337,56 @@ async fn a_call_of_a_webhook_becomes_a_turn_until_the_session_ends() {
     hooks.add(hook(), &others).unwrap();
     drop(others);
     assert_eq!(
-        call("ci", secret, b""),
+        call("ci", secret, b"").await,
         Err(HookError::Unknown("ci".to_owned()))
     );
+}
+
+/// What was accepted has its turn, also when its process ends before.
+#[test]
+fn a_call_that_was_accepted_outlives_its_process() {
+    let store = std::sync::Arc::new(acp_server::store::MemoryStore::new());
+    let process = |life: &mut dyn FnMut(Server) -> BoxFuture<'static, ()>| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.unwrap();
+        runtime.block_on(async {
+            life(Server::builder(Echo).store(store.clone()).build()).await;
+        });
+    };
+    process(&mut |server| {
+        Box::pin(async move {
+            let session = server.named_session("ci", "/w").await.unwrap();
+            let mut hanging = session.prompt(vec!["hang".into()]).unwrap();
+            hanging.started().await.unwrap();
+            let (hooks, secret) = (Hooks::new(), "0123456789abcdef");
+            let inbox = Inbox::opening(move || {
+                let server = server.clone();
+                Box::pin(async move { server.named_session("ci", "/w").await })
+            });
+            hooks.add(Hook::new("ci", secret).unwrap(), &inbox).unwrap();
+            for call in 0..1000 {
+                let received = hooks.receive("ci", Credentials::Token(secret), b"");
+                match received.await {
+                    Ok(()) => assert!(call < 16, "more than the session has room for"),
+                    Err(HookError::Inbox { error, .. }) => {
+                        assert_eq!((call, error), (16, InboxError::Full));
+                        break;
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        })
+    });
+    process(&mut |server| {
+        Box::pin(async move {
+            let session = server.named_session("ci", "/w").await.unwrap();
+            let mut seen = Seen::new(&session);
+            assert_eq!(seen.turn().await, "hang", "it was interrupted");
+            for _ in 0..16 {
+                assert_eq!(seen.turn().await, "The webhook ci was called.");
+            }
+        })
+    });
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_server::BoxFuture;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::rejection::PathRejection;
@@ -42,7 +43,7 @@ pub struct HookCall<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HookAnswer {
-    /// 202: the call begins a turn.
+    /// 202: the call begins a turn, now or when those before it have ended.
     Accepted,
     /// 404: there is no webhook with this name.
     Unknown,
@@ -50,7 +51,7 @@ pub enum HookAnswer {
     Unauthorized,
     /// 400: the body cannot be used, for a reason.
     Invalid(String),
-    /// 503 with `Retry-After`: there is no room for now.
+    /// 503 with `Retry-After`: there is no room for now, or it could not be stored.
     Full,
 }
 
@@ -84,7 +85,8 @@ impl fmt::Debug for HookCall<'_> {
 
 /// Returns the route `POST /hooks/{name}`. [`protect`](super::protect) lets these requests pass
 /// without a token, so the function must check each call by a secret: `Hooks::receive` of the crate
-/// `acp-server-inbox` does that and puts the call into the inbox of a session. It must not block.
+/// `acp-server-inbox` does that and queues the call in a session. The caller is answered when the future
+/// completes, which it should do once the call is stored.
 ///
 /// Bodies have at most 1 MiB and are read 16 at a time, within
 /// [`body_timeout`](EndpointSettings::body_timeout).
@@ -96,22 +98,30 @@ impl fmt::Debug for HookCall<'_> {
 /// hooks(&EndpointSettings::default(), move |call| {
 ///     let sent: Option<Token> = call.token().and_then(|token| token.parse().ok());
 ///     // Fingerprints are hashes: comparing them does not tell the secret.
-///     if sent.is_none_or(|sent| sent.fingerprint() != token.fingerprint()) {
-///         return HookAnswer::Unauthorized;
-///     }
-///     match session.prompt(vec![format!("{} was called", call.name).into()]) {
-///         Ok(_) => HookAnswer::Accepted,
-///         Err(_) => HookAnswer::Full,
+///     let is_known = sent.is_some_and(|sent| sent.fingerprint() == token.fingerprint());
+///     let prompt = format!("{} was called", call.name);
+///     let session = session.clone();
+///     async move {
+///         if !is_known {
+///             return HookAnswer::Unauthorized;
+///         }
+///         match session.prompt_kept(vec![prompt.into()]).await {
+///             Ok(_) => HookAnswer::Accepted,
+///             Err(_) => HookAnswer::Full,
+///         }
 ///     }
 /// })
 /// # }
 /// ```
-pub fn hooks(
+pub fn hooks<F>(
     settings: &EndpointSettings,
-    receive: impl Fn(HookCall<'_>) -> HookAnswer + Send + Sync + 'static,
-) -> Router {
+    receive: impl Fn(HookCall<'_>) -> F + Send + Sync + 'static,
+) -> Router
+where
+    F: Future<Output = HookAnswer> + Send + 'static,
+{
     let receiver = Receiver {
-        receive: Arc::new(receive),
+        receive: Arc::new(move |call| Box::pin(receive(call))),
         places: Arc::new(Semaphore::new(CALLS)),
         body_timeout: settings.body_timeout,
     };
@@ -122,7 +132,7 @@ pub fn hooks(
 
 #[derive(Clone)]
 struct Receiver {
-    receive: Arc<dyn Fn(HookCall<'_>) -> HookAnswer + Send + Sync>,
+    receive: Arc<dyn Fn(HookCall<'_>) -> BoxFuture<'static, HookAnswer> + Send + Sync>,
     places: Arc<Semaphore>,
     body_timeout: Duration,
 }
@@ -145,7 +155,7 @@ async fn call(
         headers: &headers,
         body: &body,
     });
-    match answer {
+    match answer.await {
         HookAnswer::Accepted => Ok(StatusCode::ACCEPTED),
         HookAnswer::Unknown => Err(unknown()),
         HookAnswer::Unauthorized => {

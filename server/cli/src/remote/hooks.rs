@@ -110,20 +110,23 @@ impl ReadHooks {
     }
 }
 
-fn answer(hooks: &Hooks, call: &HookCall<'_>) -> HookAnswer {
+fn answer(hooks: &Hooks, call: &HookCall<'_>) -> impl Future<Output = HookAnswer> + Send + use<> {
     let credentials = match call.signature() {
         Some(signature) => Credentials::Signature(signature),
         None => Credentials::Token(call.token().unwrap_or_default()),
     };
-    match hooks.receive(call.name, credentials, call.body) {
-        Ok(()) => HookAnswer::Accepted,
-        Err(HookError::Unauthorized(_)) => HookAnswer::Unauthorized,
-        Err(error @ HookError::Body { .. }) => HookAnswer::Invalid(error.to_string()),
-        Err(HookError::Inbox {
-            error: InboxError::Full,
-            ..
-        }) => HookAnswer::Full,
-        // The others are not of a call.
-        Err(_) => HookAnswer::Unknown,
+    let received = hooks.receive(call.name, credentials, call.body);
+    async move {
+        match received.await {
+            Ok(()) => HookAnswer::Accepted,
+            Err(HookError::Unauthorized(_)) => HookAnswer::Unauthorized,
+            Err(error @ HookError::Body { .. }) => HookAnswer::Invalid(error.to_string()),
+            Err(HookError::Inbox {
+                error: InboxError::Full | InboxError::Unavailable,
+                ..
+            }) => HookAnswer::Full,
+            // The others are not of a call.
+            Err(_) => HookAnswer::Unknown,
+        }
     }
 }

@@ -63,6 +63,15 @@ async fn a_short_turn_takes_three_statements_at_most() {
         let statements = store.statements() - before;
         assert!(statements <= 3, "{statements} statements in turn {round}");
     }
+    // One that is accepted before its end begins at once, and needs no more.
+    for round in 0..5 {
+        let before = store.statements();
+        let prompt = session.prompt_kept([ContentBlock::from("one two three")]);
+        let prompt = prompt.await.unwrap();
+        assert_eq!(prompt.stop_reason().await.unwrap(), StopReason::EndTurn);
+        let statements = store.statements() - before;
+        assert!(statements <= 3, "{statements} statements in turn {round}");
+    }
     agent.shutdown().await;
 }
 

@@ -171,8 +171,10 @@ impl Server {
     pub(crate) async fn emptied(&self, options: &PostgresOptions) -> PostgresStore {
         let store = self.open(options).await;
         let schema = schema_of(options);
-        let empty =
-            format!("TRUNCATE {schema}.acp_sessions, {schema}.acp_batches, {schema}.acp_derived");
+        let empty = format!(
+            "TRUNCATE {schema}.acp_sessions, {schema}.acp_batches, {schema}.acp_derived, \
+             {schema}.acp_prompts"
+        );
         self.client().await.batch_execute(&empty).await.unwrap();
         store
     }

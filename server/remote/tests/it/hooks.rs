@@ -12,14 +12,15 @@ use crate::raw::{Listener, exchange};
 async fn listener() -> Listener {
     let settings = EndpointSettings::default();
     let called = hooks(&settings, |call| {
-        match (call.name, call.signature(), call.token()) {
+        let answer = match (call.name, call.signature(), call.token()) {
             ("ci", Some("sha256=00"), None) if call.body == b"body" => HookAnswer::Accepted,
             ("ci", None, Some("secret")) => HookAnswer::Accepted,
             ("ci", ..) => HookAnswer::Unauthorized,
             ("full", ..) => HookAnswer::Full,
             ("odd", ..) => HookAnswer::Invalid("the body is odd".to_owned()),
             _ => HookAnswer::Unknown,
-        }
+        };
+        std::future::ready(answer)
     });
     let routes = router(Server::new(Reference), &settings).merge(called);
     let tokens = Tokens::new(&Token::random().unwrap());
