@@ -74,6 +74,27 @@ async def scenes(bin, folder, nodes, port):
     nodes[1].process.wait()
     nodes[1].start()
 
+    # Killed with prompts that were accepted and wait: another node runs them, although nobody asks for the session.
+    created = rest(nodes[0], "/sessions", {"prompt": "slow"})["session_id"]
+    waiting = ["accepted one", "accepted two", "accepted three"]
+    messages = [rest(nodes[0], f"/sessions/{created}/turns", {"prompt": text})["message_id"] for text in waiting]
+    nodes[0].end(signal.SIGKILL)
+    began = time.monotonic()
+
+    def turns_ended():
+        # The list reads the store: no node is asked to open the session.
+        runs = rest(nodes[1], f"/runs?session_id={created}")["runs"]
+        return len([run for run in runs if run["ended_at"]]) == len(waiting) + 1
+
+    wait_for(turns_ended, "the prompts that the killed node had accepted", 2 * TAKEOVER + 20)
+    took = time.monotonic() - began
+    ran = texts(nodes[2], created)
+    once = all(ran.count(f'"message_id": "{message}"') > 0 for message in messages)
+    order = [ran.index(f'"{text}"') for text in waiting]
+    check(once and order == sorted(order), f"the prompts that a killed node had accepted run after {took:.1f} s", ran)
+    nodes[0].process.wait()
+    nodes[0].start()
+
     # Hangs, is replaced, and goes on: what it writes late is refused.
     code, output = await run(bin, folder, nodes[2].url(), "hello at node 2")
     late = rest(nodes[1], "/sessions")["sessions"][0]["session_id"]

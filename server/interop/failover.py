@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from failover_audit import TRIGGER, audit, psql
-from failover_clients import Client, Lost, Stream, Wrong, request, rest_prompt
+from failover_clients import Client, Lost, Stream, Wrong, request, rest_accept, rest_prompt
 from nodes import rest, started, wait_for
 
 NODES = 3
@@ -60,6 +60,9 @@ class Cluster:
                 running.append(self.cancel(session, 1 + 2 * self.dice.random()))
             few = f"stream {self.dice.randrange(1, 400)}"
             running.append(self.by_rest(session, f"rest-{number}-{at}", few))
+            if words != "slow":
+                # Nobody cancels it: once it is accepted, it has a turn, whatever happens to its node.
+                running.append(self.accept(session, f"accepted-{number}-{at}", few))
         await asyncio.wait_for(asyncio.gather(*running), LIMIT)
 
     async def by_socket(self, session, client, key, text):
@@ -73,6 +76,12 @@ class Cluster:
         self.waiting[key] = text, session
         if await rest_prompt(self.choose, session, key, text):
             self.accepted[session].append(key)
+        del self.waiting[key]
+
+    async def accept(self, session, key, text):
+        self.waiting[key] = text, session
+        await rest_accept(self.choose, session, key, text)
+        self.accepted[session].append(key)
         del self.waiting[key]
 
     async def cancel(self, session, after):

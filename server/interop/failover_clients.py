@@ -297,3 +297,18 @@ async def rest_prompt(choose, session, key, text):
         if status not in (0, 202, 429, 500, 502, 503, 504):
             raise Wrong(f"a prompt of REST was answered {status}: {answer}")
         await asyncio.sleep(0.2)
+
+
+async def rest_accept(choose, session, key, text):
+    """Sends a prompt by REST until it is accepted, and does not wait for its turn."""
+    while True:
+        try:
+            headers = [f"Idempotency-Key: {key}"]
+            status, _, answer = await request(choose(), "POST", f"/sessions/{session}/turns", {"prompt": text}, headers)
+        except (Lost, TimeoutError):
+            status, answer = 0, ""
+        if status in (200, 202):
+            return
+        if status not in (0, 429, 500, 502, 503, 504):
+            raise Wrong(f"a prompt of REST was answered {status}: {answer}")
+        await asyncio.sleep(0.2)

@@ -73,7 +73,7 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// Which sessions and events the server removes from its store.
     pub retention: Retention,
-    /// How the server opens sessions of others that were killed in a turn, where several share a store.
+    /// How the server opens sessions that others have left in a turn, or with prompts that wait.
     pub adoption: Adoption,
     /// Sessions in one page of `session/list`.
     pub list_page: usize,
@@ -81,8 +81,8 @@ pub struct Limits {
     pub local: LocalLimits,
 }
 
-/// How a server opens sessions whose server was killed in a turn, so that the turn ends in the log without
-/// a request for the session. Only stores that several servers share have such sessions.
+/// How a server opens sessions whose server was killed in a turn or has left prompts that wait, without
+/// a request for the session. A store in memory has no such sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Adoption {

@@ -70,10 +70,19 @@ fn store() -> Faulty {
 
 /// Runs a process that is killed at the end of `life`: all its tasks stop where they are.
 fn process<T>(life: impl AsyncFnOnce() -> T) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().unwrap();
+    process_on(1, life)
+}
+
+fn process_on<T>(threads: usize, life: impl AsyncFnOnce() -> T) -> T {
+    let mut runtime = match threads {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = runtime.worker_threads(threads).enable_all();
+    let runtime = runtime.build().unwrap();
     let lived = runtime.block_on(async { soon("the life of a process", life()).await });
-    runtime.shutdown_background();
+    // Waits for tasks at their next await, so that nothing of this process goes on.
+    drop(runtime);
     lived
 }
 
@@ -176,6 +185,42 @@ fn what_waits_when_its_process_is_killed_runs_in_the_next_one() {
     assert_eq!(handler.said(), expected);
     assert_eq!(ran[1..4], messages[..], "the ids that were promised");
     assert_eq!(afterwards(&handler, &store, &id), expected, "once");
+}
+
+/// Nobody asks for the session: the server finds it in the file. On several threads, too.
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_server_that_is_started_again_runs_what_waits_in_its_file() {
+    use acp_server::store::SqliteStore;
+
+    for threads in [1, 4] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        let handler = Noting::new();
+        let mut limits = acp_server::Limits::default();
+        limits.adoption.interval = Duration::from_millis(1);
+        let server = || {
+            let store = SqliteStore::open(&path).unwrap();
+            let server = Server::builder(handler.clone()).store(store);
+            server.limits(limits.clone()).build()
+        };
+        process_on(threads, async || {
+            let server = server();
+            let session = holding(&handler, &server).await;
+            for said in ["one", "two"] {
+                session.prompt_kept(text(said)).await.unwrap();
+            }
+        });
+        process_on(threads, async || {
+            let server = server();
+            while handler.said().len() < 3 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            assert_eq!(server.statistics().adopted, 1);
+            server.shutdown().await;
+        });
+        assert_eq!(handler.said(), ["hold", "one", "two"]);
+    }
 }
 
 /// A turn that begins at once needs nothing besides its start.

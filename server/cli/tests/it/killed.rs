@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::serve::{Server, TOKEN, User, token_file};
+
 struct Agent {
     child: Child,
     input: ChildStdin,
@@ -159,6 +161,94 @@ fn no_event_that_a_client_has_seen_is_lost_or_doubled() {
         assert_eq!(number, Some(expected), "a hole in the numbers");
     }
     agent.kill();
+}
+
+/// Prompts that were answered 202 and waited behind a turn, whose server is killed at any moment: each has
+/// one turn with one end, in their order.
+#[test]
+fn prompts_that_were_accepted_have_one_turn_each() {
+    let user = User::new();
+    let (store, token) = (user.0.path().join("sessions.db"), token_file(&user));
+    let serve = || {
+        let store = store.to_str().unwrap();
+        let args = [
+            "serve",
+            "--store",
+            store,
+            "--port",
+            "0",
+            "--token-file",
+            &token,
+        ];
+        Server::start(user.command(&args))
+    };
+    let mut server = serve();
+    let created = server.post("/sessions", TOKEN, r#"{"prompt":"hello"}"#);
+    let created: Value = serde_json::from_str(&created.body).unwrap();
+    let session = created["session_id"].as_str().unwrap().to_owned();
+    let mut accepted = vec![created["message_id"].clone()];
+    for round in 0..4 {
+        for prompt in ["stream 3000", "one", "two", "stream 50"] {
+            let key = format!("{round}-{prompt}").replace(' ', "-");
+            let body = json!({ "prompt": prompt }).to_string();
+            let path = format!("/sessions/{session}/turns");
+            let send = |server: &Server| {
+                let answer = server.post_once(&path, TOKEN, &key, &body);
+                assert!(matches!(answer.status, 200 | 202), "{}", answer.body);
+                let answer: Value = serde_json::from_str(&answer.body).unwrap();
+                answer["message_id"].clone()
+            };
+            let message = send(&server);
+            // The same, whoever is asked.
+            if prompt == "two" && round % 2 == 0 {
+                server.child.kill().unwrap();
+                server.child.wait().unwrap();
+                server = serve();
+                assert_eq!(send(&server), message, "{key}");
+            }
+            accepted.push(message);
+        }
+        std::thread::sleep(Duration::from_micros(getrandom::u64().unwrap() % 60_000));
+        server.child.kill().unwrap();
+        server.child.wait().unwrap();
+        server = serve();
+    }
+    // Whoever asks opens the session; without that, the server would do so in some seconds.
+    server.get(&format!("/commands?session_id={session}"), Some(TOKEN));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let exported = loop {
+        let exported = Command::new(env!("CARGO_BIN_EXE_acp-server"))
+            .args(["sessions", "export", "--json", "--store"])
+            .arg(&store)
+            .arg(&session)
+            .output();
+        let lines = String::from_utf8(exported.unwrap().stdout).unwrap();
+        let events = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        let events: Vec<Value> = events.collect();
+        let ends = events.iter();
+        let ends = ends.filter(|line| line["event"]["event"] == "turn_ended");
+        if ends.count() >= accepted.len() {
+            break events;
+        }
+        assert!(Instant::now() < deadline, "{lines}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let (mut began, mut turns, mut ends) = (Vec::new(), 0, 0);
+    for line in exported {
+        let event = &line["event"];
+        match event["event"].as_str() {
+            Some("turn_started") => turns += 1,
+            Some("turn_ended") => ends += 1,
+            _ => {}
+        }
+        if event["sessionUpdate"] == "user_message_chunk" {
+            began.push(event["messageId"].clone());
+        }
+    }
+    assert_eq!(began, accepted, "the turns, in order");
+    assert_eq!((turns, ends), (accepted.len(), accepted.len()));
 }
 
 #[test]

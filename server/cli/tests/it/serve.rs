@@ -100,12 +100,29 @@ impl Server {
         self.send("POST", path, Some(token), body)
     }
 
+    /// Posts with an idempotency key.
+    pub(crate) fn post_once(&self, path: &str, token: &str, key: &str, body: &str) -> Answer {
+        let key = format!("Idempotency-Key: {key}\r\n");
+        self.send_with("POST", path, Some(token), &key, body)
+    }
+
     pub(crate) fn send(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> Answer {
+        self.send_with(method, path, token, "", body)
+    }
+
+    fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        token: Option<&str>,
+        headers: &str,
+        body: &str,
+    ) -> Answer {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let length = body.len();
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-             Content-Type: application/json\r\nContent-Length: {length}\r\n"
+             Content-Type: application/json\r\nContent-Length: {length}\r\n{headers}"
         );
         if let Some(token) = token {
             request += &format!("Authorization: Bearer {token}\r\n");

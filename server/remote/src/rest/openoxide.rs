@@ -64,7 +64,10 @@ pub(super) fn route() -> Route {
         .refuses(404, "`session_not_found`")
         .refuses(409, "`no_turn`: the prompt was cancelled before its turn")
         .refuses(500, "`turn_failed`")
-        .refuses(503, "`too_many_prompts`, `too_many_streams`, `stopping`")
+        .refuses(
+            503,
+            "`too_many_prompts`, `too_many_streams`, `turn_lost`, `stopping`",
+        )
 }
 
 async fn prompt(
