@@ -81,16 +81,16 @@ async def scenes(bin, folder, nodes, port):
     nodes[0].end(signal.SIGKILL)
     began = time.monotonic()
 
-    def turns_ended():
-        # The list reads the store: no node is asked to open the session.
-        runs = rest(nodes[1], f"/runs?session_id={created}")["runs"]
-        return len([run for run in runs if run["ended_at"]]) == len(waiting) + 1
+    def ended():
+        # The list is read from the store: no node is asked to open the session.
+        runs = [run for run in rest(nodes[1], "/runs")["runs"] if run["run_id"].startswith(created) and run["ended_at"]]
+        assert len(runs) == len(waiting) + 1, f"{len(runs)} turns have ended"
 
-    wait_for(turns_ended, "the prompts that the killed node had accepted", 2 * TAKEOVER + 20)
+    wait_for(ended, "the prompts that the killed node had accepted", 2 * TAKEOVER + 20)
     took = time.monotonic() - began
     ran = texts(nodes[2], created)
-    once = all(ran.count(f'"message_id": "{message}"') > 0 for message in messages)
-    order = [ran.index(f'"{text}"') for text in waiting]
+    order = [ran.index(f'"messageId": "{message}"') for message in messages]
+    once = all(ran.count(message) == 1 for message in messages)
     check(once and order == sorted(order), f"the prompts that a killed node had accepted run after {took:.1f} s", ran)
     nodes[0].process.wait()
     nodes[0].start()

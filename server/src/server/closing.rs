@@ -7,14 +7,14 @@ use acp_sdk::HandlerResult;
 use acp_sdk::v1::SessionId;
 
 use super::ServerCore;
-use super::records::{not_found, store_refused};
+use super::records::{not_found, store_refused, store_unavailable};
 use crate::Session;
-use crate::connection::Client;
+use crate::connection::{Client, store_failed};
 use crate::handler::HandlerState;
 use crate::limits::OnDisconnect;
 use crate::log_repeated;
 use crate::panic::catch_panic;
-use crate::store::{Lease, SessionRecord, StoreErrorKind};
+use crate::store::{Commit, Lease, SessionRecord, StoreErrorKind};
 
 /// Time for clients to be sent the last events of a session that is closed.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -56,7 +56,8 @@ impl ServerCore {
         let closed = self.finish(|core| async move {
             let _locked = core.sessions.lock(&id).await;
             let Some(session) = core.sessions.find(&id) else {
-                return core.is_known(&id).await;
+                core.is_known(&id).await?;
+                return core.drop_prompts(&id).await;
             };
             session.cancel_prompts_of(None);
             if session.state().attached(true) == 0 {
@@ -66,6 +67,42 @@ impl ServerCore {
             Ok(())
         });
         closed.await
+    }
+
+    /// Cancels the prompts that wait in a session since its process has ended, unless it is open.
+    pub(super) async fn cancel_unopened(self: &Arc<Self>, id: &SessionId) -> HandlerResult<()> {
+        let id = id.clone();
+        let cancelled = self.finish(|core| async move {
+            let _locked = core.sessions.lock(&id).await;
+            match core.sessions.find(&id) {
+                None => core.drop_prompts(&id).await,
+                Some(session) => {
+                    session.cancel_turn();
+                    Ok(session.cancellations_stored().await?)
+                }
+            }
+        });
+        cancelled.await
+    }
+
+    /// Removes the prompts that wait in a session which is not open. The id must be locked.
+    async fn drop_prompts(&self, id: &SessionId) -> HandlerResult<()> {
+        let prompts = self.store.prompts(id).await;
+        let prompts = prompts.map_err(|error| store_unavailable(&error))?;
+        if prompts.is_empty() {
+            return Ok(());
+        }
+        self.refuse_once_closed()?;
+        let acquired = self.store.acquire(id).await;
+        let (_, lease) = acquired.map_err(|error| store_refused(id, &error))?;
+        let mut commit = Commit {
+            sync: true,
+            ..Commit::default()
+        };
+        commit.prompts.remove = prompts.iter().map(|prompt| prompt.number).collect();
+        let committed = self.store.commit(&lease, commit).await;
+        self.release_lease(&lease).await;
+        committed.map_err(|error| store_failed(id, &error))
     }
 
     /// # Errors

@@ -542,6 +542,17 @@ impl Server {
         StoredSessions::new(self.core().store.clone())
     }
 
+    /// Cancels the prompts that wait in a session since its process has ended; in one that is open, as
+    /// [`Session::cancel_turn`](crate::Session::cancel_turn).
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    #[doc(hidden)]
+    pub async fn cancel_unopened(&self, id: &SessionId) -> HandlerResult<()> {
+        self.core().cancel_unopened(id).await
+    }
+
     /// Closes a session, as `session/close` does for a client: cancels the prompts that no client sent.
     /// Unless a client that may change the session is attached, its turn ends and it leaves memory.
     ///

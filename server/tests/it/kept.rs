@@ -337,6 +337,29 @@ fn a_shutdown_keeps_what_waits_and_a_closed_session_drops_it() {
     });
 }
 
+/// Between the end of a process and the next one that opens the session.
+#[test]
+fn what_waits_in_a_session_that_is_not_open_is_cancelled_or_closed() {
+    for close in [false, true] {
+        let (handler, store) = (Noting::new(), store());
+        let id = process(async || {
+            let server = handler.server(&store);
+            let session = holding(&handler, &server).await;
+            session.prompt_kept(text("one")).await.unwrap();
+            session.id().clone()
+        });
+        process(async || {
+            let server = handler.server(&store);
+            match close {
+                true => server.close_session(&id).await.unwrap(),
+                false => server.cancel_unopened(&id).await.unwrap(),
+            }
+            assert!(server.open_session(&id).is_none());
+        });
+        assert_eq!(afterwards(&handler, &store, &id), ["hold"], "{close}");
+    }
+}
+
 /// Killed while the store has not answered: the prompt was not accepted, and may be in the store or not.
 #[test]
 fn a_prompt_whose_commit_is_cut_off_runs_once_or_never() {

@@ -125,8 +125,10 @@ pub(super) async fn cancel(
         Right::Full.check(&caller.access, None)?;
     }
     let Some(session) = rest.in_memory(&id) else {
-        // Nothing runs in a session that is not in memory.
-        rest.record(&id).await?;
+        // Nothing runs in a session that is not in memory, but prompts may wait in the store.
+        let agent = rest.agent_of(&id).await?;
+        let cancelled = agent.server().cancel_unopened(&id).await;
+        cancelled.map_err(|error| Failure::agent("cancel_failed", &error))?;
         return Ok(StatusCode::NO_CONTENT);
     };
     match of.all {
