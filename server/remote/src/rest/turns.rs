@@ -126,7 +126,7 @@ pub(super) async fn cancel(
     }
     let Some(session) = rest.in_memory(&id) else {
         // Nothing runs in a session that is not in memory, but prompts may wait in the store.
-        let agent = rest.agent_of(&id).await?;
+        let agent = rest.record(&id).await?.agent;
         let cancelled = agent.server().cancel_unopened(&id).await;
         cancelled.map_err(|error| Failure::agent("cancel_failed", &error))?;
         return Ok(StatusCode::NO_CONTENT);
