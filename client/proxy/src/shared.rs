@@ -228,7 +228,7 @@ impl Drop for PendingCall<'_> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing panics while a lock is held.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

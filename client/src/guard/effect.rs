@@ -112,8 +112,8 @@ impl Effect<'_> {
     }
 }
 
-/// Returns the question whether an agent may call a tool of an MCP server that is in the process of who asks;
-/// the session is empty if it is not known.
+/// Returns the question whether an agent may call a tool of an MCP server in this process; the session is empty
+/// if it is not known.
 pub fn tool_question(
     session: &str,
     server: &str,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -20,10 +20,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{BETWEEN, Conductor, ConductorError};
 use crate::relay::{End, Explain};
+use crate::shared::lock;
 use crate::{Proxy, Side};
 
 /// How long a chain that was started again may take to answer `initialize`.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
+
+/// What is said of a chain of which nothing else is known.
+const ENDED: &str = "the chain has ended";
 
 impl Conductor {
     /// Runs one chain after the other.
@@ -47,10 +51,7 @@ impl Conductor {
         let explain: Explain = Box::new(move |_| {
             Box::pin(async move {
                 let failure = ended.failure();
-                failure.map_or_else(
-                    || "the chain has ended".to_owned(),
-                    |error| error.to_string(),
-                )
+                failure.map_or_else(|| ENDED.to_owned(), |error| error.to_string())
             })
         });
         // What cannot be resumed ends the chain.
@@ -83,9 +84,9 @@ fn without_replays(lost: CancellationToken) -> Proxy {
                     return forward.send(params).await;
                 };
                 match gap {
-                    Some(Gap::Loaded) => drop(locked(&replaying).insert(session.to_string())),
+                    Some(Gap::Loaded) => drop(lock(&replaying).insert(session.to_string())),
                     Some(Gap::Lost) => lost.cancel(),
-                    _ => drop(locked(&replaying).remove(session.as_str())),
+                    _ => drop(lock(&replaying).remove(session.as_str())),
                 }
                 Ok(())
             }
@@ -93,7 +94,7 @@ fn without_replays(lost: CancellationToken) -> Proxy {
         .on_raw_notification(Some(RESTARTED), |_, _| async { Ok(()) })
         .on_raw_notification(Some("session/update"), move |forward, params| {
             let is_replayed = {
-                let replaying = locked(&of_updates);
+                let replaying = lock(&of_updates);
                 !replaying.is_empty() && {
                     let update = crate::proxies::value(params.as_deref());
                     update["sessionId"]
@@ -110,11 +111,6 @@ fn without_replays(lost: CancellationToken) -> Proxy {
         })
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while a lock is held.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Starts chains, one at a time.
 struct Chains {
     chain: Conductor,
@@ -129,7 +125,7 @@ struct Running {
     stop: CancellationToken,
     ended: CancellationToken,
     /// Why it has ended.
-    reason: Arc<Mutex<Option<Error>>>,
+    reason: Arc<OnceLock<String>>,
 }
 
 impl Chains {
@@ -165,7 +161,8 @@ impl Connector for Chains {
                 Ok(end) => end.to_string(),
                 Err(error) => error.to_string(),
             };
-            *locked(&started.reason) = Some(Error::Ended { reason });
+            // Set once, here.
+            let _ = started.reason.set(reason);
         });
         let transport = Arc::new(Mutex::new(near));
         let is_closed = CancellationToken::new();
@@ -219,7 +216,7 @@ impl LinkSender for ChainSender {
     async fn send(&self, message: Bytes) -> Result<(), Closed> {
         let mut message = Some(message);
         let sending = poll_fn(|cx| {
-            let mut transport = locked(&self.transport);
+            let mut transport = lock(&self.transport);
             let mut transport = Pin::new(&mut *transport);
             ready!(transport.as_mut().poll_ready(cx))?;
             Poll::Ready(
@@ -234,7 +231,7 @@ impl LinkSender for ChainSender {
 
 impl Drop for ChainSender {
     fn drop(&mut self) {
-        let mut transport = locked(&self.transport);
+        let mut transport = lock(&self.transport);
         // A transport in memory closes at once.
         let _ = Pin::new(&mut *transport).poll_close(&mut Context::from_waker(Waker::noop()));
     }
@@ -250,7 +247,7 @@ struct ChainReceiver {
 impl LinkReceiver for ChainReceiver {
     async fn receive(&mut self) -> Result<Option<Received>, Error> {
         let receiving = poll_fn(|cx| {
-            let mut transport = locked(&self.transport);
+            let mut transport = lock(&self.transport);
             Pin::new(&mut *transport).poll_receive(cx)
         });
         if let Ok(Some(message)) = receiving.await {
@@ -260,8 +257,9 @@ impl LinkReceiver for ChainReceiver {
             return Ok(None);
         }
         self.running.ended.cancelled().await;
-        let reason = locked(&self.running.reason).take();
-        Err(reason.unwrap_or(Error::TurnLost))
+        let reason = self.running.reason.get();
+        let reason = reason.map_or(ENDED, String::as_str).to_owned();
+        Err(Error::Ended { reason })
     }
 
     async fn closed(&self) {

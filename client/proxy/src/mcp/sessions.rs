@@ -10,8 +10,8 @@ use crate::proxies::value;
 /// Returns the session that a request has opened.
 pub(super) fn opened<'a>(request: &'a Value, response: &'a Value) -> Option<&'a str> {
     // Only a new session has its id in the response.
-    let mut ids = [response, request].map(|from| from["sessionId"].as_str());
-    ids.iter_mut().find_map(Option::take)
+    let id = |from: &'a Value| from["sessionId"].as_str();
+    id(response).or_else(|| id(request))
 }
 
 /// Calls `ended` with each session that was closed or deleted.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use acp_client::Permissions;
 use acp_sdk::{HandlerError, HandlerResult, Transport};
@@ -19,6 +19,7 @@ use super::permit::Permit;
 use super::wire::{Inner, MESSAGE, ToolCallOf, random};
 use super::{BridgeCommand, bridge, capability, sessions};
 use crate::proxies::{OPENING, add_servers, raw, value};
+use crate::shared::lock;
 use crate::{Proxy, RawNext, Side};
 
 /// The maximum number of sessions of a connection that have the tools.
@@ -250,7 +251,6 @@ impl<S: Service<RoleServer>> Provider<S> {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, ToolSession>> {
-        // Nothing panics while the lock is held.
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sessions)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use acp_sdk::{ErrorCode, HandlerError, HandlerResult};
@@ -16,6 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::connection;
 use crate::Endpoint;
 use crate::mcp::wire::Inner;
+use crate::shared::lock;
 
 /// The maximum number of connections, and of those that have not shown a secret.
 const MOST_CONNECTIONS: usize = 256;
@@ -29,18 +30,6 @@ const MOST_SERVERS: usize = 10_000;
 /// The length of a secret, in bytes.
 const SECRET_BYTES: usize = 32;
 
-/// Where notifications for an active request go.
-#[derive(Clone)]
-pub(super) struct Notify(mpsc::Sender<Inner>);
-
-impl Notify {
-    /// Sends a notification to the agent; it is dropped when the request has ended.
-    pub(super) async fn send(&self, inner: Inner) -> HandlerResult<()> {
-        let _ = self.0.send(inner).await;
-        Ok(())
-    }
-}
-
 /// A server that was declared as a program.
 pub(super) struct Binding {
     pub(super) server: String,
@@ -48,7 +37,7 @@ pub(super) struct Binding {
     pub(super) client: Endpoint,
     ended: CancellationToken,
     /// Held by the connection of the program: there is one at a time.
-    use_of: Arc<Semaphore>,
+    use_of: Semaphore,
 }
 
 impl Binding {
@@ -57,7 +46,7 @@ impl Binding {
             server,
             client,
             ended: CancellationToken::new(),
-            use_of: Arc::new(Semaphore::new(1)),
+            use_of: Semaphore::new(1),
         }
     }
 }
@@ -102,8 +91,8 @@ struct Tables {
     bindings: HashMap<String, Arc<Binding>>,
     /// The secrets of each session.
     sessions: HashMap<String, Vec<String>>,
-    /// Requests that are not answered, by their id in MCP.
-    active: HashMap<String, Notify>,
+    /// Where the notifications of requests go that are not answered, by their id in MCP.
+    active: HashMap<String, mpsc::Sender<Inner>>,
 }
 
 impl fmt::Debug for Listener {
@@ -153,7 +142,8 @@ impl Listener {
         }
     }
 
-    pub(super) fn active(&self, request: &str) -> Option<Notify> {
+    /// Returns where the notifications of a request go, until it is answered.
+    pub(super) fn active(&self, request: &str) -> Option<mpsc::Sender<Inner>> {
         self.state.lock().active.get(request).cloned()
     }
 }
@@ -169,8 +159,7 @@ impl Drop for Listener {
 
 impl State {
     fn lock(&self) -> MutexGuard<'_, Tables> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn end(&self, secret: &str) {
@@ -182,9 +171,7 @@ impl State {
 
     /// Returns what a request's notifications are received from while this is held.
     pub(super) fn activate(self: &Arc<Self>, request: &str, sender: mpsc::Sender<Inner>) -> Active {
-        self.lock()
-            .active
-            .insert(request.to_owned(), Notify(sender));
+        self.lock().active.insert(request.to_owned(), sender);
         Active {
             state: self.clone(),
             request: request.to_owned(),
@@ -241,7 +228,7 @@ async fn serve(mut stream: TcpStream, state: Arc<State>) {
         tracing::warn!("refused a connection without the secret of an MCP server");
         return;
     };
-    let Ok(_used) = binding.use_of.clone().try_acquire_owned() else {
+    let Ok(_used) = binding.use_of.try_acquire() else {
         tracing::warn!(server = %binding.server, "refused a second connection to an MCP server");
         return;
     };

@@ -52,16 +52,16 @@ pub fn bridge(command: BridgeCommand) -> Proxy {
     }
     let of_end = bridge.clone();
     let proxy = sessions::on_end(proxy, move |session| of_end.listener.end_session(session));
-    // The proxy is dropped with its connection, and the listener ends.
-    let bridge = Arc::downgrade(&bridge);
     proxy.on_raw_notification(Some(MESSAGE), move |forward, params| {
-        let bridge = bridge.upgrade();
+        let bridge = bridge.clone();
         async move {
-            if let (Some(bridge), Side::Client) = (bridge, forward.from())
+            if forward.from() == Side::Client
                 && let Ok(inner) = Inner::read(params.as_deref())
-                && let Some(notify) = bridge.listener.active(&inner.request_id)
+                && let Some(notifications) = bridge.listener.active(&inner.request_id)
             {
-                return notify.send(inner).await;
+                // It is dropped when the request has ended.
+                let _ = notifications.send(inner).await;
+                return Ok(());
             }
             forward.send(params).await
         }
