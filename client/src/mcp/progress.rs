@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use acp_sdk::conversation::Conversation;
-use acp_sdk::v1::{PermissionOptionKind, RequestPermissionOutcome, SessionUpdate, ToolCallId};
+use acp_sdk::v1::{SessionUpdate, ToolCallId};
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::session::{Answered, Event};
+use crate::session::Event;
 use acp_sdk::text::one_line;
 
 /// Capacity of the queue of reports. When it is full, reports are dropped; the agent is never
@@ -87,7 +87,7 @@ impl Progress {
                 self.is_due().then(|| "thinking".to_owned())
             }
             Event::Permission(answered) => {
-                let allowed = is_allowed(answered);
+                let allowed = answered.is_allowed();
                 let title = answered.question.title.as_deref().unwrap_or("a tool call");
                 let title = one_line(title, LONGEST_TITLE);
                 Some(format!(
@@ -117,18 +117,6 @@ impl Progress {
         }
         is_due
     }
-}
-
-fn is_allowed(answered: &Answered) -> bool {
-    let RequestPermissionOutcome::Selected(chosen) = &answered.outcome else {
-        return false;
-    };
-    let mut options = answered.question.request.options.iter();
-    let option = options.find(|option| option.option_id == chosen.option_id);
-    option.is_some_and(|option| {
-        let kind = &option.kind;
-        *kind == PermissionOptionKind::AllowOnce || *kind == PermissionOptionKind::AllowAlways
-    })
 }
 
 impl Reports {

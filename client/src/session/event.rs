@@ -191,7 +191,8 @@ impl Answered {
     }
 
     /// Returns whether the call was allowed.
-    pub(crate) fn is_allowed(&self) -> bool {
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
         use PermissionOptionKind::{AllowAlways, AllowOnce};
         self.option()
             .is_some_and(|option| matches!(option.kind, AllowOnce | AllowAlways))

@@ -17,7 +17,7 @@ use crate::editor::soon;
 
 type Faulty = Arc<FaultyStore<MemoryStore>>;
 
-/// Notes what it was told, in any process. Its turns "hold" go on when a test lets them.
+/// Notes the texts of its prompts, in any process. Its turns "hold" go on when a test lets them.
 #[derive(Clone)]
 struct Noting {
     said: Arc<Mutex<Vec<String>>>,

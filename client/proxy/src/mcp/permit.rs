@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use acp_client::Permissions;
 use acp_client::internal::tool_question;
+use acp_client::{Answered, PermissionRequest, Permissions};
 use acp_sdk::HandlerResult;
-use acp_sdk::v1::{PermissionOptionKind, RequestPermissionOutcome};
+use acp_sdk::v1::RequestPermissionOutcome;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use serde_json::value::to_raw_value;
@@ -19,9 +19,7 @@ use super::wire::{Outcome, ToolCallOf};
 pub(super) struct Permit(Arc<Decide>);
 
 /// Returns why the call is refused, if it is.
-type Decide = dyn Fn(Question) -> BoxFuture<'static, Option<String>> + Send + Sync;
-
-type Question = acp_client::PermissionRequest;
+type Decide = dyn Fn(PermissionRequest) -> BoxFuture<'static, Option<String>> + Send + Sync;
 
 impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,20 +34,14 @@ impl Permit {
             let permissions = permissions.clone();
             Box::pin(async move {
                 let (decision, reason) = permissions.decide_with_reason(&question).await;
-                let options = &question.request.options;
-                let RequestPermissionOutcome::Selected(selected) = decision.among(options) else {
+                let outcome = decision.among(&question.request.options);
+                if outcome == RequestPermissionOutcome::Cancelled {
                     return Some("nobody has allowed it".to_owned());
-                };
-                let chosen = options
-                    .iter()
-                    .find(|option| option.option_id == selected.option_id);
-                let allows = chosen.is_some_and(|option| {
-                    use PermissionOptionKind::{AllowAlways, AllowOnce};
-                    matches!(option.kind, AllowOnce | AllowAlways)
-                });
+                }
+                let is_allowed = Answered::new(question, outcome).is_allowed();
                 let why =
                     || reason.map_or_else(|| "it was rejected".to_owned(), |why| why.to_string());
-                (!allows).then(why)
+                (!is_allowed).then(why)
             })
         }))
     }
