@@ -65,7 +65,6 @@ mod session;
 pub mod store;
 mod turn;
 pub mod usage;
-#[cfg(feature = "v2")]
 mod v2;
 
 pub use acp_sdk::{HandlerError, HandlerResult};

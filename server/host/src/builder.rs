@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-#[cfg(feature = "v2")]
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(feature = "remote")]
@@ -190,7 +189,6 @@ pub(super) struct Spec {
     pub(super) stderr: PassOn,
     pub(super) logins: Arc<Logins>,
     /// Whether the agent is known to speak version 2 only.
-    #[cfg(feature = "v2")]
     is_v2: AtomicBool,
     /// Dropped after the processes.
     registered: Option<Registered>,
@@ -211,7 +209,6 @@ impl Spec {
             stderr: PassOn::start(Path::new(&builder.program)),
             logins: Arc::default(),
             builder,
-            #[cfg(feature = "v2")]
             is_v2: AtomicBool::new(false),
             registered,
         }
@@ -219,18 +216,15 @@ impl Spec {
 
     /// The version that the next process is initialized with: 1, unless the agent has none.
     pub(super) fn version(&self) -> Version {
-        #[cfg(feature = "v2")]
-        if self.is_v2.load(Ordering::Relaxed) {
-            return Version::V2;
+        match self.is_v2.load(Ordering::Relaxed) {
+            true => Version::V2,
+            false => Version::V1,
         }
-        Version::V1
     }
 
-    /// The agent does not speak version 1. Returns whether there is another one to try.
-    pub(super) fn use_next_version(&self) -> bool {
-        #[cfg(feature = "v2")]
+    /// The agent does not speak version 1.
+    pub(super) fn use_v2(&self) {
         self.is_v2.store(true, Ordering::Relaxed);
-        cfg!(feature = "v2")
     }
 
     pub(super) fn limits(&self) -> &HostedLimits {

@@ -14,7 +14,6 @@ use super::logging_in::Logins;
 use super::routes::Routes;
 use super::session::HostedSession;
 use super::uses::Uses;
-#[cfg(feature = "v2")]
 use super::v2::Question;
 use super::version::Version;
 
@@ -119,14 +118,12 @@ async fn answer_in(
     params: RawObject,
     answer: impl AsyncFnOnce(RawObject) -> HandlerResult<Json>,
 ) -> HandlerResult<Json> {
-    #[cfg(feature = "v2")]
     if version == Version::V2
         && let Some(question) = Question::of(method)
     {
         let params = question.params(&params)?;
         return question.answer(&answer(params).await?);
     }
-    let _ = (version, method);
     answer(params).await
 }
 

@@ -66,7 +66,6 @@ mod supervisor;
 mod terminals;
 mod tools;
 mod uses;
-#[cfg(feature = "v2")]
 mod v2;
 mod version;
 

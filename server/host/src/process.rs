@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use acp_client::internal::{ProcessTree, Request, Response, is_lost_request};
-#[cfg(feature = "v2")]
 use acp_sdk::runtime::Method as _;
 use acp_sdk::v1::{AgentHandle, InitializeResponse};
 use acp_sdk::{Error, HandlerError, HandlerResult, Json, RpcError};
@@ -78,10 +77,9 @@ impl Process {
     ) -> Result<Self, HostedError> {
         let version = spec.version();
         let opened = match Opened::new(spec, offered, version).await {
-            Err(HostedError::Version { version: 2, .. })
-                if version == Version::V1 && spec.use_next_version() =>
-            {
-                Opened::new(spec, offered, spec.version()).await
+            Err(HostedError::Version { version: 2, .. }) if version == Version::V1 => {
+                spec.use_v2();
+                Opened::new(spec, offered, Version::V2).await
             }
             opened => opened,
         };
@@ -273,7 +271,6 @@ impl Process {
         params: &M::Params,
     ) -> HandlerResult<Result<Response<M::Result>, RpcError>> {
         let peer = self.agent.peer();
-        #[cfg(feature = "v2")]
         if self.version == Version::V2 {
             let params = M::to_v2(params).map_err(HandlerError::internal)?;
             let call = peer.call::<M::V2>(&params);

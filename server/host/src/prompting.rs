@@ -113,7 +113,6 @@ impl HostedSession {
     ) -> acp_sdk::Result<Json> {
         match process.version {
             Version::V1 => process.agent.peer().call::<Prompt>(request).await,
-            #[cfg(feature = "v2")]
             Version::V2 => super::v2::prompt(self, process.agent.peer(), request).await,
         }
     }

@@ -21,9 +21,7 @@ use super::processes::Key;
 use super::stderr::PassOn;
 use super::terminals::OpenTerminal;
 use super::uses::InUse;
-#[cfg(feature = "v2")]
 use super::v2::Conversion;
-#[cfg(feature = "v2")]
 use super::version::Version;
 
 /// What is kept with the session's record.
@@ -130,7 +128,6 @@ struct SessionState {
     terminals: HashMap<String, OpenTerminal>,
     /// Where the session is entered.
     entered: Option<AgentSession>,
-    #[cfg(feature = "v2")]
     conversion: Conversion,
 }
 
@@ -176,7 +173,6 @@ impl HostedSession {
     /// Enters the session at a process. Returns the updates that came before.
     pub(super) fn enter(self: &Arc<Self>, link: &AgentSession) -> Vec<RawObject> {
         self.leave();
-        #[cfg(feature = "v2")]
         self.state().conversion.restart();
         self.state().entered = Some(link.clone());
         link.process.routes.enter(link.id.as_str(), self)
@@ -207,7 +203,6 @@ impl HostedSession {
 
     /// The agent has sent an update.
     pub(super) async fn update(&self, params: RawObject) {
-        #[cfg(feature = "v2")]
         if self.is_v2() {
             let converted = self.converting(|conversion| conversion.update(&params));
             return match converted {
@@ -225,14 +220,12 @@ impl HostedSession {
         self.update_v1(params).await;
     }
 
-    #[cfg(feature = "v2")]
     fn is_v2(&self) -> bool {
         let state = self.state();
         let entered = state.entered.as_ref();
         entered.is_some_and(|link| link.process.version == Version::V2)
     }
 
-    #[cfg(feature = "v2")]
     pub(super) fn converting<T>(&self, with: impl FnOnce(&mut Conversion) -> T) -> T {
         with(&mut self.state().conversion)
     }
@@ -272,7 +265,6 @@ impl HostedSession {
             Some(Gap::Loaded) => self.state().replay = Some(None),
             _ => self.state().replay = None,
         }
-        #[cfg(feature = "v2")]
         if gap.is_some() {
             self.converting(Conversion::reconnected);
         }

@@ -12,7 +12,6 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     V1,
-    #[cfg(feature = "v2")]
     V2,
 }
 
@@ -20,7 +19,6 @@ impl Version {
     pub(super) fn number(self) -> ProtocolVersion {
         match self {
             Self::V1 => ProtocolVersion::V1,
-            #[cfg(feature = "v2")]
             Self::V2 => ProtocolVersion::from(2),
         }
     }
@@ -29,7 +27,6 @@ impl Version {
     pub(super) fn layered(self, connection: ConnectionBuilder) -> ConnectionBuilder {
         match self {
             Self::V1 => connection,
-            #[cfg(feature = "v2")]
             Self::V2 => connection.layer(acp_client::internal::Usage),
         }
     }
@@ -42,7 +39,6 @@ impl Version {
     ) -> Result<(InitializeResponse, bool)> {
         match self {
             Self::V1 => read(&agent.peer().call::<Initialize>(&request).await?),
-            #[cfg(feature = "v2")]
             Self::V2 => Ok((super::v2::initialize(agent.peer(), &request).await?, false)),
         }
     }
@@ -51,7 +47,6 @@ impl Version {
     pub(super) async fn cancel(self, agent: &AgentHandle, session: &SessionId) -> Result<()> {
         match self {
             Self::V1 => agent.cancel(CancelNotification::new(session.clone())).await,
-            #[cfg(feature = "v2")]
             Self::V2 => super::v2::cancel(agent.peer(), session).await,
         }
     }

@@ -180,7 +180,6 @@ mod tests {
     fn a_session_token_permits_no_method_that_creates_a_session() {
         let own = Access::Session("s".into());
         let mut tables = vec![&v1::AGENT_METHODS];
-        #[cfg(feature = "v2")]
         tables.push(&acp_sdk::v2::AGENT_METHODS);
         for table in tables {
             let creating = table.iter().filter(|row| row.joins == Attachment::Creates);
@@ -195,7 +194,6 @@ mod tests {
     }
 
     /// The same name can mean something else in another version.
-    #[cfg(feature = "v2")]
     #[test]
     fn methods_are_those_of_the_version() {
         let own = Access::Session("s".into());

@@ -11,7 +11,6 @@ mod login;
 mod requests;
 mod subscription;
 mod v1;
-#[cfg(feature = "v2")]
 mod v2;
 mod wire;
 
@@ -62,7 +61,6 @@ pub(crate) struct Client {
     state: Mutex<ClientState>,
     authenticated: AtomicBool,
     /// Whether the client uses version 2. Set before it is initialized.
-    #[cfg(feature = "v2")]
     is_v2: AtomicBool,
     pub(crate) delivery: Delivery,
 }
@@ -138,7 +136,6 @@ impl Client {
                 gone: false,
             }),
             authenticated: AtomicBool::new(authenticated),
-            #[cfg(feature = "v2")]
             is_v2: AtomicBool::new(false),
             delivery: Delivery::default(),
         })
@@ -230,33 +227,26 @@ impl Client {
 
     /// Returns how a session's events are encoded for this client.
     pub(crate) fn encoding(&self) -> Encoding {
-        #[cfg(feature = "v2")]
-        if self.is_v2() {
-            return Encoding::V2;
+        match self.is_v2() {
+            true => Encoding::V2,
+            false => Encoding::V1,
         }
-        Encoding::V1
     }
 
     /// Returns whether the client is initialized, in version 1.
     pub(crate) fn speaks_v1(&self) -> bool {
-        #[cfg(feature = "v2")]
-        if self.is_v2() {
-            return false;
-        }
-        self.state().capabilities.is_some()
+        !self.is_v2() && self.state().capabilities.is_some()
     }
 
     /// Returns the facts of an agent's methods in the version of the connection; before the version
     /// is settled, those of version 1, whose `initialize` is that of every version.
     fn methods(&self) -> &'static MethodTable {
-        #[cfg(feature = "v2")]
-        if self.is_v2() {
-            return &acp_sdk::v2::AGENT_METHODS;
+        match self.is_v2() {
+            true => &acp_sdk::v2::AGENT_METHODS,
+            false => &acp_sdk::v1::AGENT_METHODS,
         }
-        &acp_sdk::v1::AGENT_METHODS
     }
 
-    #[cfg(feature = "v2")]
     pub(crate) fn is_v2(&self) -> bool {
         self.is_v2.load(Ordering::Acquire)
     }

@@ -28,11 +28,9 @@ impl Client {
     ///
     /// When the client refuses, or the connection ends.
     pub(crate) async fn ask(&self, ask: &Ask, child: Option<&SessionId>) -> acp_sdk::Result<Reply> {
-        #[cfg(feature = "v2")]
         if self.is_v2() {
             return super::v2::ask(self, ask, child).await;
         }
-        let _ = child;
         let closed = acp_sdk::Error::Closed(acp_sdk::CloseReason::Dropped);
         let peer = self.peer().ok_or(closed)?;
         Ok(match ask {
@@ -89,11 +87,9 @@ pub(super) fn state(client: &Client, session: &Session) -> CurrentSessionState {
 
 /// Returns a question as this client is asked it; `None` if its version cannot express it.
 fn body(client: &Client, question: &Question) -> Option<Json> {
-    #[cfg(feature = "v2")]
     if client.is_v2() {
         return super::v2::question(&question.ask, question.child.as_ref());
     }
-    let _ = client;
     match &question.ask {
         Ask::Permission(request) => Json::new(request),
         Ask::Elicitation(request) => Json::new(request),

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use acp_sdk::extensions::CurrentSessionState;
-#[cfg(feature = "v2")]
 use acp_sdk::v1::SessionId;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +12,6 @@ use super::Client;
 use super::cursor::{BarrierId, Cursor, Replay};
 use super::wire::Encoding;
 use crate::Session;
-#[cfg(feature = "v2")]
 use crate::event::TurnEvent;
 use crate::limits::LocalTools;
 use crate::log::Listener;
@@ -31,7 +29,6 @@ pub struct Subscription {
     pub(super) sent: AtomicU64,
     pub(super) encoding: Encoding,
     /// The child sessions that the client knows and that have not ended.
-    #[cfg(feature = "v2")]
     children: Mutex<Vec<SessionId>>,
     /// What the client's link implies for files and terminals that no client offers.
     pub(crate) local_tools: LocalTools,
@@ -70,7 +67,6 @@ impl Subscription {
             scheduled: AtomicBool::new(false),
             sent: AtomicU64::new(0),
             encoding,
-            #[cfg(feature = "v2")]
             children: Mutex::default(),
             local_tools: client.local_tools,
             notified: Mutex::default(),
@@ -133,7 +129,6 @@ impl Subscription {
         // Commands of another agent are among the events since the creation.
         let greet = replay != Replay::Created(0) || !self.session.state().settings.is_mirrored();
         // Under the log's lock, or the last event could be removed before the cursor stands there.
-        #[cfg(feature = "v2")]
         self.children().clear();
         let log = self.session.log();
         let id = log.at_last(|last| self.cursor().restart(replay, last, greet));
@@ -153,7 +148,6 @@ impl Subscription {
 
     /// Records that the client is sent an event about a child session. Returns whether it knows the child
     /// session: it may have attached, or its log may begin, after the start.
-    #[cfg(feature = "v2")]
     pub(super) fn sends_child(&self, child: &SessionId, event: &TurnEvent) -> bool {
         let mut children = self.children();
         let known = children.iter().position(|known| known == child);
@@ -166,7 +160,6 @@ impl Subscription {
     }
 
     /// Returns the child sessions that the client knows and that have not ended.
-    #[cfg(feature = "v2")]
     pub(super) fn children(&self) -> MutexGuard<'_, Vec<SessionId>> {
         self.children.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -59,12 +59,6 @@ impl ServerConnection {
         }
     }
 
-    /// Returns the agent for clients of every version that this crate is built with.
-    #[cfg(not(feature = "v2"))]
-    pub(crate) fn every_version(self) -> Self {
-        self
-    }
-
     pub(super) fn core(&self) -> &Arc<ServerCore> {
         self.client.core()
     }

@@ -27,10 +27,15 @@ use crate::v2::{from_v2, to_v2, updates};
 struct ConnectionV2(ServerConnection);
 
 impl ServerConnection {
-    /// Returns the agent for clients of every version.
+    /// Returns the agent for clients of every version that the server
+    /// [offers](crate::ServerBuilder::offer_v2).
     pub fn every_version(self) -> MultiVersion<AgentSide> {
-        let v2 = ConnectionV2(self.share());
-        MultiVersion::agent().version::<V1>(self).version::<V2>(v2)
+        let v2 = self.core().offers_v2.then(|| ConnectionV2(self.share()));
+        let agent = MultiVersion::agent().version::<V1>(self);
+        match v2 {
+            Some(v2) => agent.version::<V2>(v2),
+            None => agent,
+        }
     }
 }
 

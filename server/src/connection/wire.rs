@@ -16,7 +16,6 @@ use crate::{Capability, Session};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Encoding {
     V1,
-    #[cfg(feature = "v2")]
     V2,
 }
 
@@ -81,7 +80,6 @@ pub(super) fn send_event(
 ) -> acp_sdk::Result<u64> {
     match subscription.encoding {
         Encoding::V1 => {}
-        #[cfg(feature = "v2")]
         Encoding::V2 => return super::v2::send_event(client, peer, subscription, event),
     }
     let session = &subscription.session;
@@ -269,7 +267,6 @@ pub(super) fn send_gap(
     let words = format!("The events up to number {last} of this session are no longer kept.");
     match encoding {
         Encoding::V1 => {}
-        #[cfg(feature = "v2")]
         Encoding::V2 => return super::v2::send_gap(peer, session, last, words),
     }
     let update = if client.offers(Capability::Notices) {

@@ -120,6 +120,8 @@ pub(crate) struct ServerCore {
     pub(crate) coalesces_chunks: bool,
     /// Whether a request that opens a session must have the session's working directory.
     requires_same_cwd: bool,
+    /// Whether clients may choose version 2 of the protocol.
+    pub(crate) offers_v2: bool,
     pub(crate) sessions: Sessions,
     /// What the next `session/new` opens, if it is no new session.
     pub(crate) next_session: Mutex<Option<NextSession>>,
@@ -192,6 +194,7 @@ pub struct ServerBuilder {
     next_session: Option<NextSession>,
     coalesces_chunks: bool,
     requires_same_cwd: bool,
+    offers_v2: bool,
 }
 
 /// What the first `session/new` opens: for clients that start the agent anew for each of the
@@ -233,6 +236,13 @@ impl ServerBuilder {
     /// response names it in `_meta["acp-sdk"].cwd`.
     pub fn require_same_cwd(mut self, require: bool) -> Self {
         self.requires_same_cwd = require;
+        self
+    }
+
+    /// Sets whether clients that ask for version 2 of the protocol, which is a preview, are served it
+    /// (default: yes). Otherwise they are answered version 1.
+    pub fn offer_v2(mut self, offer: bool) -> Self {
+        self.offers_v2 = offer;
         self
     }
 
@@ -279,6 +289,7 @@ impl ServerBuilder {
             next_session: Mutex::new(self.next_session),
             coalesces_chunks: self.coalesces_chunks,
             requires_same_cwd: self.requires_same_cwd,
+            offers_v2: self.offers_v2,
             clients: AtomicU64::new(0),
             started_at: crate::clock::now(),
             uses: AtomicU64::new(0),
@@ -335,11 +346,12 @@ impl Server {
             next_session: None,
             coalesces_chunks: false,
             requires_same_cwd: false,
+            offers_v2: true,
         }
     }
 
     /// Returns the agent for one connection, to be served over a transport of any kind. It serves
-    /// version 1; with the feature `v2`, its `every_version` serves version 2 too.
+    /// version 1; its [`every_version`](ServerConnection::every_version) serves version 2 too.
     #[must_use]
     pub fn connection(&self, link: Link) -> ServerConnection {
         self.connection_as(link, Role::new(Access::Full))

@@ -114,7 +114,6 @@ impl PromptEnd {
 
 /// Where a prompt is in the log.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "v2"), allow(dead_code, reason = "for version 2"))]
 pub(crate) struct Inserted {
     pub(crate) turn: TurnId,
     /// The id of the user's message.

@@ -25,6 +25,17 @@ async fn the_agent_answers_with_the_version_it_speaks() {
 }
 
 #[tokio::test]
+async fn version_2_is_served_unless_the_server_does_not_offer_it() {
+    for (offers, expected) in [(true, 2), (false, 1)] {
+        let server = Server::builder(Reference).offer_v2(offers).build();
+        let mut client = Raw::attach(&server);
+        let hello = json!({ "protocolVersion": 2, "info": { "name": "test", "version": "1" } });
+        let (answer, _) = client.call(0, "initialize", hello).await;
+        assert_eq!(answer["result"]["protocolVersion"], expected, "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn everything_is_announced() {
     let agent = connect(&Editor::default());
     let hello = InitializeRequest::new(ProtocolVersion::V1);

@@ -76,6 +76,5 @@ async fn calls(table: &MethodTable, version: u64) {
 #[tokio::test]
 async fn no_method_about_sessions_is_answered_without_a_login() {
     calls(&acp_sdk::v1::AGENT_METHODS, 1).await;
-    #[cfg(feature = "v2")]
     calls(&acp_sdk::v2::AGENT_METHODS, 2).await;
 }

@@ -21,7 +21,6 @@ use crate::world::{Prompt, Steer, World};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     V1,
-    #[cfg(feature = "v2")]
     V2,
 }
 
@@ -146,7 +145,6 @@ impl Client {
         };
         let params = match version {
             Version::V1 => json!({ "protocolVersion": 1, "clientCapabilities": {} }),
-            #[cfg(feature = "v2")]
             Version::V2 => json!({
                 "protocolVersion": 2,
                 "info": { "name": "model", "version": "1" },
@@ -354,7 +352,6 @@ impl Client {
     pub fn set_mode(&self, session: &SessionId, mode: &'static str) {
         let (method, params) = match self.inner.version {
             Version::V1 => ("session/set_mode", json!({ "modeId": mode })),
-            #[cfg(feature = "v2")]
             Version::V2 => (
                 "session/set_config_option",
                 json!({ "configId": "mode", "type": "id", "value": mode }),

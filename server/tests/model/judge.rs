@@ -183,7 +183,6 @@ pub fn answer(
         _ => true,
     };
     match (&answer.result, prompt.version) {
-        #[cfg(feature = "v2")]
         (Ok(result), Version::V2) => {
             let words = words.ok_or("an answer to a prompt that is not in the log")?;
             if log[words].value["messageId"] != result["messageId"] {
@@ -194,7 +193,6 @@ pub fn answer(
             }
             Ok(())
         }
-        #[cfg(feature = "v2")]
         (Err(error), Version::V2) => match words {
             Some(at) if is_exact && !prompt.may_be_cancelled => {
                 Err(format!("event {} is the prompt, got {error}", at + 1))

@@ -15,7 +15,6 @@ mod agent;
 mod client;
 mod dice;
 mod judge;
-#[cfg(feature = "v2")]
 mod neutral;
 mod record;
 mod schedule;

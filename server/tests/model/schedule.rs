@@ -457,17 +457,11 @@ impl Schedule {
     }
 }
 
-#[cfg(feature = "v2")]
 fn version(dice: &mut Dice) -> Version {
     match dice.roll(3) {
         0 => Version::V2,
         _ => Version::V1,
     }
-}
-
-#[cfg(not(feature = "v2"))]
-fn version(_: &mut Dice) -> Version {
-    Version::V1
 }
 
 fn server(

@@ -162,7 +162,6 @@ impl View {
         };
         let (expected, arrived) = match self.version {
             Version::V1 => (Some(entry.value.clone()), update.clone()),
-            #[cfg(feature = "v2")]
             Version::V2 => (neutral::for_v2(entry), neutral::of_v2(update.clone())),
         };
         if expected.as_ref() != Some(&arrived) {
@@ -205,7 +204,6 @@ impl View {
         let entry = &log[usize::try_from(number).unwrap() - 1];
         let kind = entry.kind();
         match self.version {
-            #[cfg(feature = "v2")]
             Version::V2 => match neutral::for_v2(entry) {
                 Some(_) => Sight::Visible,
                 None => Sight::Hidden,

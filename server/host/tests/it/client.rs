@@ -30,7 +30,6 @@ impl Script {
     }
 
     /// The agent of version 2.
-    #[cfg(feature = "v2")]
     pub fn second_agent(&self) -> HostedAgentBuilder {
         self.agent_of(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/agent2.sh"))
     }

@@ -20,5 +20,4 @@ mod reopening;
 mod rules;
 mod settings;
 mod undoing;
-#[cfg(feature = "v2")]
 mod v2;

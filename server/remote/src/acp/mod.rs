@@ -110,9 +110,7 @@ const LONGEST_ID: usize = 1024;
 /// Checks the protocol version that a client may name.
 fn check_version(headers: &HeaderMap) -> Result<(), Failure> {
     match header(headers, &PROTOCOL_VERSION)? {
-        None | Some("1") => Ok(()),
-        #[cfg(feature = "v2")]
-        Some("2") => Ok(()),
+        None | Some("1" | "2") => Ok(()),
         Some(_) => Err(Failure::UNSUPPORTED_VERSION),
     }
 }

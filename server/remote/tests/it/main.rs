@@ -23,7 +23,6 @@ mod metrics;
 mod raw;
 mod readers;
 mod rest;
-#[cfg(feature = "v2")]
 mod resuming;
 mod rights;
 #[cfg(feature = "rpc")]

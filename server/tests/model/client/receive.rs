@@ -80,7 +80,6 @@ impl Inner {
         let log = self.world.recorder.log(&session);
         let title = match self.version {
             Version::V1 => &params["toolCall"]["title"],
-            #[cfg(feature = "v2")]
             Version::V2 => &params["title"],
         };
         let is_it = |event: &Value| {
