@@ -60,4 +60,10 @@ pub mod session {
         Answerer, Ask, Attached, LONGEST_NAME, ReceivedText, Refusal, Reply, TurnResult,
         WeakSession, current_value, is_name,
     };
+
+    /// Returns the number of the last event, which may still be lost with a commit that fails.
+    #[must_use]
+    pub fn last_appended(session: &crate::Session) -> u64 {
+        session.last_appended()
+    }
 }

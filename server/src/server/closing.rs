@@ -136,7 +136,7 @@ impl ServerCore {
     /// Waits until the clients have been sent the end of a session's work, but not for those that
     /// do not read.
     async fn deliver(&self, session: &Session) {
-        let last = session.last_event();
+        let last = session.last_appended();
         let delivered = async {
             for attached in session.clients() {
                 // Events that cannot be read are lost for this client.
@@ -225,7 +225,7 @@ impl ServerCore {
         let (core, of) = (self.clone(), session.clone());
         let timer = tokio::spawn(async move {
             loop {
-                let last = of.last_event();
+                let last = of.last_appended();
                 tokio::select! {
                     () = tokio::time::sleep(timeout) => {}
                     () = of.closed() => return,
@@ -250,7 +250,7 @@ impl ServerCore {
         let unloaded = self.finish(|core| async move {
             let _locked = core.sessions.lock(session.id()).await;
             let asks = !session.open_questions().is_empty();
-            let stays = !is_unused(&session) || session.last_event() != last || asks;
+            let stays = !is_unused(&session) || session.last_appended() != last || asks;
             if stays || !core.handler.may_unload(&session) {
                 return Ok(false);
             }

@@ -36,7 +36,7 @@ pub struct History {
 
 impl History {
     pub(super) fn new(session: Session, after: u64) -> Self {
-        let last = session.last_event();
+        let last = session.last_appended();
         Self {
             events: Events::new(session, after),
             last,

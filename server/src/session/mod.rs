@@ -159,7 +159,7 @@ impl Attached {
     ///
     /// When the store cannot be read.
     pub async fn catch_up(&self) -> Result<(), StoreError> {
-        let last = self.subscription.session().last_event();
+        let last = self.subscription.session().last_appended();
         self.subscription.sent_through(last).await
     }
 }
@@ -358,9 +358,15 @@ impl Session {
         self.state().queue.phase()
     }
 
-    /// Returns the number of the last event; 0 before the first.
+    /// Returns the number of the last event that the store has; 0 before the first. Events after it may
+    /// be on their way, and be lost with a commit that fails; then later ones get their numbers.
     #[must_use]
     pub fn last_event(&self) -> u64 {
+        self.log().committed()
+    }
+
+    /// Returns the number of the last event, which may still be lost.
+    pub(crate) fn last_appended(&self) -> u64 {
         self.log().last()
     }
 

@@ -6,7 +6,9 @@ use acp_reference_agent::Reference;
 use acp_sdk::Json;
 use acp_sdk::v1::*;
 use acp_server::store::{MemoryStore, SessionRecord, Store, StoreErrorKind};
-use acp_server::{Handler, HandlerResult, Limits, Link, Opening, Server, Session, Settings, Turn};
+use acp_server::{
+    Handler, HandlerResult, Limits, Link, Opening, Received, Server, Session, Settings, Turn,
+};
 use acp_store_tests::faults::{Fault, FaultyStore, Gate, Operation, When};
 use serde_json::{Value, json};
 
@@ -87,6 +89,48 @@ async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
+async fn nobody_is_told_numbers_that_can_still_be_lost() {
+    let store = faulty();
+    let server = Server::builder(Steps).store(store.clone()).build();
+    let desk = Desk::of(&server).await;
+    let session = server.session(&desk.session).await.unwrap();
+    let gate = Gate::new();
+    store.inject(
+        Operation::Commit,
+        1,
+        When::Before,
+        Fault::Hold(gate.clone()),
+    );
+    let fault = Fault::Fail(StoreErrorKind::Full);
+    store.inject(Operation::Commit, 2, When::Before, fault);
+    let turn = desk.start("go");
+    gate.reached().await;
+    others_run().await;
+    let record = store.find(&desk.session).await.unwrap().unwrap();
+    let params = Json::new(&json!({ "sessionId": desk.session })).unwrap();
+    let state = desk
+        .agent
+        .ext_request("_acp-sdk/session/state", Some(&params));
+    let state: Value = state.await.unwrap().parse().unwrap();
+    assert_eq!(state["lastEventId"], record.last_event, "{state}");
+    assert_eq!(session.last_event(), record.last_event);
+    let mut events = session.subscribe(session.last_event());
+    gate.open();
+    let error = soon("the end of the turn", turn).await.unwrap();
+    error.unwrap_err();
+    soon("a prompt", desk.prompt("go")).await.unwrap();
+    // What was committed follows, and nothing is missing.
+    let last = store.find(&desk.session).await.unwrap().unwrap();
+    for number in record.last_event + 1..=last.last_event {
+        let received = soon("an event", events.next()).await.unwrap();
+        let Received::Event(event) = received else {
+            panic!("expected event {number}, got {received:?}");
+        };
+        assert_eq!(event.number, number);
+    }
+}
+
+#[tokio::test]
 async fn nothing_waits_for_events_that_a_failure_removed() {
     let store = faulty();
     let server = Server::builder(Steps).store(store.clone()).build();
@@ -100,9 +144,7 @@ async fn nothing_waits_for_events_that_a_failure_removed() {
     let turn = desk.start("go");
     gate.reached().await;
     // The handler goes on, and all that it sends after its first step is in the second commit.
-    while session.last_event() < 7 {
-        tokio::task::yield_now().await;
-    }
+    others_run().await;
     let (other, editor) = second(&server).await;
     let load = LoadSessionRequest::new(desk.session.clone(), "/w", vec![]);
     let loading = tokio::spawn(async move { other.load_session(load).await });

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use acp_sdk::v1::*;
 use acp_server::event::Event;
+use acp_server::internal::session::last_appended;
 use acp_server::store::{MemoryStore, Store, StoreErrorKind};
 use acp_server::{Handler, HandlerResult, Limits, Policies, Received, Server, Session, Turn};
 use acp_store_tests::faults::{Fault, FaultyStore, Operation, When};
@@ -51,7 +52,7 @@ async fn committed(session: &Session) {
     let mut events = session.subscribe(0);
     loop {
         if let Received::Event(Event { number, .. }) = events.next().await.unwrap()
-            && number == session.last_event()
+            && number == last_appended(session)
         {
             return;
         }
@@ -217,7 +218,7 @@ async fn whoever_sends_waits_while_the_store_is_unavailable() {
     let turn = desk.start("flood");
     // Half of the time that the store has.
     tokio::time::sleep(Duration::from_secs(30)).await;
-    let last = session.last_event();
+    let last = last_appended(&session);
     assert!((10..100).contains(&last), "{last} events");
     store.heal();
     let ended = soon("the end of the turn", turn).await.unwrap();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use acp_server::event::Event;
+use acp_server::internal::session::last_appended;
 use acp_server::{Phase, Received, Session};
 
 use super::{Schedule, Trouble, server};
@@ -80,7 +81,10 @@ impl Schedule {
                 self.world.cancels(session.id());
                 session.cancel();
             }
-            let idle = |session: &Session| matches!(session.phase(), Phase::Idle | Phase::Closed);
+            let idle = |session: &Session| match session.phase() {
+                Phase::Closed => true,
+                phase => phase == Phase::Idle && last_appended(session) == session.last_event(),
+            };
             self.clients.iter().all(|client| client.unanswered() == 0) && sessions.iter().all(idle)
         };
         if !self.until(done).await {

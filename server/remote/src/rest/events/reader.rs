@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use acp_sdk::v1::StopReason;
 use acp_server::event::{EventBody, EventKind, TurnEvent};
-use acp_server::internal::session::ReceivedText;
+use acp_server::internal::session::{ReceivedText, last_appended};
 use acp_server::usage;
 use acp_server::{Events, Phase, PromptHandle, Result, Session};
 use acp_server_dialects::openoxide::TurnEvents;
@@ -364,7 +364,7 @@ impl EventReader {
     fn has_ended(&self) -> bool {
         self.dialect == Dialect::Documented
             && self.view.success.is_some()
-            && self.at >= self.session.last_event()
+            && self.at >= last_appended(&self.session)
             && matches!(self.session.phase(), Phase::Idle | Phase::Closed)
     }
 }
