@@ -33,7 +33,6 @@ pub(super) enum Code {
 }
 
 impl Code {
-    #[cfg(test)]
     pub(super) const ALL: [Self; 8] = [
         Self::EndTurn,
         Self::Failed,

@@ -105,6 +105,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             let run = async |results: &mut Results| control::cancel(&args, results).await;
             runtime.block_on(until_stopped(run))
         }
+        Command::Prompt(args) => {
+            let run = async |results: &mut Results| control::prompt(&args, results).await;
+            runtime.block_on(until_stopped(run))
+        }
         Command::Record(args) => {
             let code = runtime.block_on(record::record(args));
             runtime.shutdown_background();

@@ -106,7 +106,7 @@ impl Opening {
         let socket = kept.as_ref().and_then(|kept| {
             let listening = Socket::listen(kept, control.clone()).inspect_err(|error| {
                 complain(format_args!(
-                    "acp: `acp status` and `acp cancel` cannot reach this session: {error}"
+                    "acp: `acp status`, `acp cancel` and `acp prompt` cannot reach this session: {error}"
                 ));
             });
             listening.ok()
@@ -125,6 +125,11 @@ impl Opening {
     /// Continues this session.
     pub(super) fn resume(&mut self, id: SessionId) {
         self.resume = Some(id);
+    }
+
+    /// Returns the session that has the name.
+    pub(super) fn named(&self) -> Option<&SessionId> {
+        self.kept.as_ref().and_then(Kept::session)
     }
 
     /// Returns the session that is continued, if any.

@@ -9,16 +9,17 @@ use acp_sdk::text::Sanitizer;
 use acp_sdk::v1::{
     ContentBlock, InitializeResponse, SessionId, SessionUpdate, StopReason, UsageUpdate,
 };
-use tokio::io::{AsyncWriteExt as _, Stderr, Stdout};
 
-use self::place::same_place;
+use self::place::Streams;
+pub(super) use self::place::same_place;
 use super::args::Format;
+use super::control::Waiting;
 use super::exit::{Code, explained};
 use super::json::{Line, escaped};
 use super::text;
 use acp_client::Error;
 use acp_client::internal::separator;
-use acp_client::{ChildConversations, Event, Outcome, SessionEvent};
+use acp_client::{ChildConversations, Event, Events, Outcome, SessionEvent};
 
 /// Maximum number of bytes of a thought in one line.
 const LONGEST_THOUGHT: usize = 4 << 10;
@@ -33,8 +34,7 @@ const MOST_GATHERED: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Output {
     format: Format,
-    stdout: Stdout,
-    stderr: Stderr,
+    streams: Streams,
     /// Whether standard output is a terminal, so that the agent's text is sanitized.
     on_terminal: bool,
     /// For the agent's text, whose sequences may begin in one chunk and end in another.
@@ -59,14 +59,26 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn new(format: Format) -> Self {
-        let on_terminal = io::stdout().is_terminal();
+        Self::to(
+            Streams::process(),
+            format,
+            io::stdout().is_terminal(),
+            same_place(),
+        )
+    }
+
+    /// The output of a prompt for the process that has sent it.
+    pub(super) fn of_prompt(format: Format, to: Waiting, on_terminal: bool, shared: bool) -> Self {
+        Self::to(Streams::Waiting(to), format, on_terminal, shared)
+    }
+
+    fn to(streams: Streams, format: Format, on_terminal: bool, shared: bool) -> Self {
         Self {
             format,
-            stdout: tokio::io::stdout(),
-            stderr: tokio::io::stderr(),
+            streams,
             on_terminal,
             sanitizer: Sanitizer::default(),
-            shared: same_place(),
+            shared,
             session: None,
             conversation: Conversation::with_limit(REMEMBERED),
             children: ChildConversations::default(),
@@ -143,6 +155,31 @@ impl Output {
             }
             // The result contains them.
             _ => Ok(()),
+        }
+    }
+
+    /// Prints an event and all queued events.
+    pub(super) async fn events(
+        &mut self,
+        events: &mut Events,
+        event: SessionEvent,
+    ) -> io::Result<()> {
+        self.event(&event).await?;
+        // Queued events are written together; a single event is not held back.
+        while self.gathered.len() < MOST_GATHERED
+            && let Some(event) = events.next_ready()
+        {
+            self.event(&event).await?;
+        }
+        self.flush().await
+    }
+
+    /// Ends the output of another process.
+    pub(super) async fn exit(mut self, code: Code) {
+        // A failure means that it is gone.
+        let _ = self.flush().await;
+        if self.lost.is_none() {
+            self.streams.exit(code).await;
         }
     }
 
@@ -261,15 +298,10 @@ impl Output {
     /// the buffer is full.
     async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.gathered.extend_from_slice(bytes);
-        if self.has_room() {
+        if self.gathered.len() < MOST_GATHERED {
             return Ok(());
         }
         self.flush().await
-    }
-
-    /// Returns whether the buffer has capacity.
-    pub(super) fn has_room(&self) -> bool {
-        self.gathered.len() < MOST_GATHERED
     }
 
     /// Writes the buffer to standard output. After an error, all calls fail.
@@ -281,11 +313,7 @@ impl Output {
         if self.gathered.is_empty() {
             return Ok(());
         }
-        let writing = async {
-            self.stdout.write_all(&self.gathered).await?;
-            self.stdout.flush().await
-        };
-        let written = writing.await;
+        let written = self.streams.output(&self.gathered).await;
         self.gathered.clear();
         written.map_err(|error| self.lost.insert(error).kind().into())
     }
@@ -395,8 +423,7 @@ impl Output {
         line.push('\n');
         // Earlier output precedes the line. A failure is reported by the next write.
         let _ = self.flush().await;
-        let _ = self.stderr.write_all(line.as_bytes()).await;
-        let _ = self.stderr.flush().await;
+        let _ = self.streams.error(line.as_bytes()).await;
     }
 }
 

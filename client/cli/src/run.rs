@@ -151,17 +151,8 @@ async fn take_turn(
     Ok(outcome)
 }
 
-/// Prints an event and all queued events.
 async fn print(output: &mut Output, events: &mut Events, event: SessionEvent, stop: &Stop) {
-    let mut printed = output.event(&event).await;
-    // Queued events are written together; a single event is not held back.
-    while printed.is_ok()
-        && output.has_room()
-        && let Some(event) = events.next_ready()
-    {
-        printed = output.event(&event).await;
-    }
-    if printed.is_err() || output.flush().await.is_err() {
+    if output.events(events, event).await.is_err() {
         stop.cancel(Reason::OutputClosed);
     }
 }
@@ -204,30 +195,38 @@ async fn prompt(args: &RunArgs, stop: &Stop) -> Result<String, Failure> {
     if args.prompt != "-" {
         return Ok(args.prompt.clone());
     }
+    tokio::select! {
+        read = from_stdin(LONGEST_PROMPT) => read.map_err(Failure::Prompt),
+        () = stop.cancelled() => Err(Failure::Stopped),
+    }
+}
+
+/// Reads a prompt of less than `longest` bytes from standard input.
+///
+/// # Errors
+///
+/// Fails when it is longer or empty, or cannot be read.
+pub(super) async fn from_stdin(longest: u64) -> Result<String, String> {
     let (tell, read) = tokio::sync::oneshot::channel();
     // The read cannot be cancelled, so it runs on a thread that is not joined.
     std::thread::spawn(move || {
         let mut text = String::new();
-        let read = io::stdin().take(LONGEST_PROMPT).read_to_string(&mut text);
+        let read = io::stdin().take(longest).read_to_string(&mut text);
         // The receiver may have been dropped.
         let _ = tell.send(read.map(|_| text));
     });
-    let read = tokio::select! {
-        read = read => read,
-        () = stop.cancelled() => return Err(Failure::Stopped),
-    };
-    let reason = match read {
-        Ok(Ok(text)) if text.len() as u64 == LONGEST_PROMPT => {
-            format!("it is longer than {LONGEST_PROMPT} bytes")
+    let reason = match read.await {
+        Ok(Ok(text)) if text.len() as u64 == longest => {
+            format!("it is longer than {longest} bytes")
         }
         Ok(Ok(text)) if text.trim().is_empty() => "it is empty".to_owned(),
         Ok(Ok(text)) => return Ok(text),
         Ok(Err(error)) => error.to_string(),
         Err(_) => "reading it failed".to_owned(),
     };
-    Err(Failure::Prompt(format!(
+    Err(format!(
         "cannot take the prompt from standard input: {reason}"
-    )))
+    ))
 }
 
 async fn announce(output: &mut Output, stop: &Stop) {

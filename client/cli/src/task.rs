@@ -83,7 +83,18 @@ impl Results {
         written.map_err(Failure::Output)
     }
 
-    async fn flush(&mut self) -> Result<(), Failure> {
+    /// Writes the output of a run, which is fit for standard output already.
+    ///
+    /// # Errors
+    ///
+    /// Fails when standard output cannot be written.
+    pub(super) async fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let written = self.0.write_all(bytes).await;
+        written.map_err(Failure::Output)?;
+        self.flush().await
+    }
+
+    pub(super) async fn flush(&mut self) -> Result<(), Failure> {
         self.0.flush().await.map_err(Failure::Output)
     }
 }

@@ -116,13 +116,15 @@ impl Session {
     /// after its cancellation has timed out. [`Error::Unsupported`] for content that the agent does not
     /// accept. Later errors are returned by [`Turn::outcome`].
     pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
-        let prompt = prompt.into().into_blocks();
+        let mut prompt = prompt.into();
+        let id = prompt.take_id();
+        let prompt = prompt.into_blocks();
         let client = &self.open.client;
         accepted(
             &prompt,
             &client.agent_info.agent_capabilities.prompt_capabilities,
         )?;
-        let id = crate::prompt_id::new();
+        let id = id.unwrap_or_else(crate::prompt_id::new);
         let prompt_id = names_prompts(client).then_some(id.as_str());
         let request = self.request(prompt, &id)?;
         let state = loop {

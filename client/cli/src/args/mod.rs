@@ -26,7 +26,7 @@ pub(super) use self::agents::{AgentsArgs, AgentsCommand, InstallArgs, ListFormat
 pub(super) use self::chat::{ChatArgs, UndoIn};
 #[cfg(feature = "proxy")]
 pub(super) use self::conduct::ConductArgs;
-pub(super) use self::control::NamedArgs;
+pub(super) use self::control::{Named, NamedArgs, PromptArgs};
 pub(super) use self::login::LoginArgs;
 #[cfg(feature = "mcp")]
 pub(super) use self::mcp::McpArgs;
@@ -79,6 +79,9 @@ pub(super) enum Command {
 
     /// Say whether a turn runs in a session that another acp uses.
     Status(NamedArgs),
+
+    /// Send a prompt to a session that an `acp chat` uses, and print the answer.
+    Prompt(PromptArgs),
 
     /// Cancel the turn of a session that another acp uses, as Ctrl-C does there.
     Cancel(NamedArgs),
@@ -159,6 +162,7 @@ impl Args {
             Command::Agents(_)
             | Command::Status(_)
             | Command::Cancel(_)
+            | Command::Prompt(_)
             | Command::Doctor
             | Command::Completions { .. }
             | Command::Man { .. } => {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use acp_sandbox::args::SandboxArgs;
 use clap::ValueEnum;
 use clap::error::ErrorKind;
+use serde::{Deserialize, Serialize};
 
 use super::agent::AgentArgs;
 use crate::attachments::AttachmentArgs;
@@ -116,7 +117,7 @@ pub(crate) enum Offered {
     No,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum Format {
     /// The agent's text while it is received
     Text,
@@ -211,7 +212,8 @@ Sessions:
   agent supports neither, or does not know the session any more, the run
   fails: acp never replaces a session silently. Only one run at a time can use
   a name. Meanwhile `acp status --session NAME` and `acp cancel --session NAME`
-  in another shell say whether its turn runs, and cancel it.
+  in another shell say whether its turn runs, and cancel it. `acp prompt` sends
+  a prompt to the session of an `acp chat`.
 
 MCP servers:
   --mcp-server 'files=npx -y server /data' is a command that the agent starts;
@@ -267,7 +269,7 @@ Examples:
   acp run --url https://host/acp --token-file token 'Hello'
   acp run 'think' -- acp-server        (an agent without a model, for tests)";
 
-fn words(text: &str) -> Result<String, String> {
+pub(super) fn words(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("the prompt is empty".to_owned()),
         _ => Ok(text.to_owned()),

@@ -54,6 +54,8 @@ pub(super) enum Input {
     Output,
     /// Ctrl-X Ctrl-E in the editor, with the text of the line.
     Edit(String),
+    /// The editor was [interrupted](Keyboard::interrupt), with the text of the line.
+    Interrupted(String),
     /// The user's editor has exited.
     Edited(Result<String, String>),
     Key(KeyEvent),
@@ -76,6 +78,7 @@ pub(super) struct Keyboard {
     orders: sync::Sender<Order>,
     pub(super) inputs: mpsc::Receiver<Input>,
     reads_keys: Arc<AtomicBool>,
+    interrupted: Arc<AtomicBool>,
     shared: Arc<Mutex<Shared>>,
     messages: ExternalPrinter<String>,
 }
@@ -100,6 +103,7 @@ impl Keyboard {
             orders,
             inputs,
             reads_keys: Arc::default(),
+            interrupted: Arc::default(),
             shared: Arc::default(),
             messages: ExternalPrinter::new(MESSAGES),
         };
@@ -108,10 +112,14 @@ impl Keyboard {
             colours,
             Completions(keyboard.shared.clone(), cwd),
             keyboard.messages.clone(),
-        );
+        )
+        .with_break_signal(keyboard.interrupted.clone());
         let reads_keys = keyboard.reads_keys.clone();
         let sign = Sign(Some(keyboard.shared.clone()));
-        std::thread::spawn(move || read(editor, &sign, &ordered, &sender, &reads_keys));
+        let interrupted = keyboard.interrupted.clone();
+        std::thread::spawn(move || {
+            read(editor, &sign, &ordered, &sender, &reads_keys, &interrupted);
+        });
         keyboard
     }
 
@@ -120,6 +128,11 @@ impl Keyboard {
         self.reads_keys.store(false, Ordering::Release);
         // If the thread has ended, `inputs` is closed.
         let _ = self.orders.send(Order::Line { prefill });
+    }
+
+    /// Ends the editor of the line that is being read, or of the next one if it has just ended.
+    pub(super) fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Release);
     }
 
     /// Starts the user's editor with a text.
@@ -178,6 +191,7 @@ fn read(
     orders: &sync::Receiver<Order>,
     inputs: &mpsc::Sender<Input>,
     reads_keys: &AtomicBool,
+    interrupted: &AtomicBool,
 ) {
     for order in orders {
         let input = match order {
@@ -202,6 +216,14 @@ fn read(
                             Input::Edit(text)
                         }
                     },
+                    Ok(Signal::ExternalBreak(text)) => {
+                        editor.run_edit_commands(&[EditCommand::Clear]);
+                        // Paints an empty line in place of the typed ones, and ends. The next line would be
+                        // painted over what is shown until then, as the rest of an interrupted one.
+                        interrupted.store(true, Ordering::Release);
+                        let _ = read_line(&mut editor, sign);
+                        Input::Interrupted(text)
+                    }
                     Ok(_) => Input::Line(String::new()),
                     Err(error) => Input::Failed(error.to_string()),
                 }

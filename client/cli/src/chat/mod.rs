@@ -16,6 +16,7 @@ mod files;
 mod input;
 mod markdown;
 mod pick;
+mod prompted;
 mod screen;
 mod sessions;
 mod status;

@@ -193,7 +193,7 @@ impl Talk<'_> {
         Ok((SessionId::from(row.map_or(wanted, |row| &row.id)), None))
     }
 
-    fn place_of(&self, id: &SessionId) -> Option<usize> {
+    pub(super) fn place_of(&self, id: &SessionId) -> Option<usize> {
         let mut others = self.others.iter();
         others.position(|open| open.session.id() == id)
     }
@@ -350,7 +350,7 @@ impl Talk<'_> {
     }
 
     /// Goes on in an open session. Returns what happened in it meanwhile.
-    fn change_to(&mut self, place: usize) -> String {
+    pub(super) fn change_to(&mut self, place: usize) -> String {
         let mut next = self.others.remove(place);
         let mut unseen = std::mem::take(&mut next.unseen);
         unseen += &next.view.end(Screen::width());

@@ -18,6 +18,7 @@ use super::view::View;
 use super::{Failure, interrupt};
 use crate::args::ChatArgs;
 use crate::connect::{connect, directory};
+use crate::control::Prompted;
 use crate::kept::Kept;
 use crate::notes::Notes;
 use crate::opening::{self, Opening};
@@ -60,6 +61,9 @@ pub(super) struct Talk<'a> {
     pub(super) typed: String,
     /// Images for the next prompt.
     pub(super) images: Vec<ContentBlock>,
+    /// Prompts of other commands, and the next one of them.
+    prompts: mpsc::Receiver<Prompted>,
+    prompted: Option<Prompted>,
 }
 
 /// The next step after a line.
@@ -130,6 +134,8 @@ impl<'a> Talk<'a> {
         }
         let talk = Self {
             undo: Undo::new(args, &cwd),
+            prompts: opening.control.prompts(),
+            prompted: None,
             args,
             ask,
             notes,
@@ -165,6 +171,17 @@ impl<'a> Talk<'a> {
     ) -> Result<(), Failure> {
         let mut abandoned = 0;
         loop {
+            if self.queued.is_empty()
+                && let Some(prompted) = self
+                    .prompted
+                    .take()
+                    .or_else(|| self.prompts.try_recv().ok())
+            {
+                self.prompted(prompted, &mut keyboard, &mut questions, stop)
+                    .await?;
+                self.screen.flush().await?;
+                continue;
+            }
             let line = match self.queued.pop_front() {
                 Some(line) => {
                     let sign = self.paint.text(Face::of(Colour::Green), "› ");
@@ -201,6 +218,12 @@ impl<'a> Talk<'a> {
                     self.edit(text, &mut keyboard).await?;
                     continue;
                 }
+                Input::Interrupted(text) => {
+                    self.typed = text;
+                    // The line is still on the terminal.
+                    self.screen.print("\r\u{1b}[J");
+                    continue;
+                }
                 Input::Key(_) | Input::Paste(_) | Input::Edited(_) => continue,
             };
             abandoned = 0;
@@ -211,7 +234,9 @@ impl<'a> Talk<'a> {
                 Typed::Prompt(prompt) => {
                     self.screen.print("\n");
                     if self.reconnect().await? {
-                        self.turn(&prompt, &mut keyboard, &mut questions, stop)
+                        self.before_turn().await?;
+                        let content = self.content(&prompt).await;
+                        self.turn(content.into(), None, &mut keyboard, &mut questions, stop)
                             .await?;
                     }
                 }
@@ -278,6 +303,10 @@ impl<'a> Talk<'a> {
                         keyboard.show(&std::mem::take(&mut shown));
                     }
                 }
+                Some(prompted) = self.prompts.recv(), if self.prompted.is_none() => {
+                    self.prompted = Some(prompted);
+                    keyboard.interrupt();
+                }
                 Some(line) = self.lines.recv() => {
                     shown += &self.view.aside(&line);
                     keyboard.show(&std::mem::take(&mut shown));
@@ -298,7 +327,7 @@ impl<'a> Talk<'a> {
 
     /// Reconnects if the connection has ended, and continues the session if the agent can. Returns
     /// whether there is a session.
-    async fn reconnect(&mut self) -> Result<bool, Failure> {
+    pub(super) async fn reconnect(&mut self) -> Result<bool, Failure> {
         if !self.lost {
             return Ok(true);
         }

@@ -15,8 +15,9 @@ use super::steering::Steering;
 use super::style::{Colour, Face, fit};
 use super::talk::Talk;
 use super::{Failure, interrupt};
+use crate::output::Output;
 use crate::stop::Stop;
-use acp_client::SessionEvent;
+use acp_client::{Prompt, SessionEvent};
 
 /// Interval at which live lines are redrawn.
 const TICK: Duration = Duration::from_millis(100);
@@ -35,19 +36,25 @@ struct Ending {
 }
 
 impl Talk<'_> {
-    /// Sends a prompt and shows its turn.
+    /// Sends a prompt and shows its turn, also to the command that waits for its `output`.
     pub(super) async fn turn(
         &mut self,
-        prompt: &str,
+        prompt: Prompt,
+        output: Option<Output>,
         keyboard: &mut Keyboard,
         questions: &mut mpsc::Receiver<Asked>,
         stop: &Stop,
     ) -> Result<(), Failure> {
-        self.before_turn().await?;
-        let content = self.content(prompt).await;
-        let mut turn = match self.session.prompt(content).await {
+        let relay = output.map(|output| self.relay(output));
+        let mut turn = match self.session.prompt(prompt).await {
             Ok(turn) => turn,
-            Err(error) => return self.complain(&error).await,
+            Err(error) => {
+                self.complain(&error).await?;
+                if let Some(relay) = relay {
+                    relay.end(Err(error)).await;
+                }
+                return Ok(());
+            }
         };
         self.view.begin();
         self.screen.hide_cursor(true);
@@ -139,16 +146,20 @@ impl Talk<'_> {
         self.screen.end_live();
         let width = Screen::width();
         let held = ending.cancel.is_cancelled() || outcome.is_err();
-        match outcome {
+        match &outcome {
             Ok(outcome) => {
-                let shown = self.view.outcome(&outcome, width);
+                let shown = self.view.outcome(outcome, width);
                 self.screen.print(&shown);
             }
             Err(error) => {
                 let shown = self.view.end(width);
                 self.screen.print(&shown);
-                self.complain(&error).await?;
+                self.complain(error).await?;
             }
+        }
+        self.screen.flush().await?;
+        if let Some(relay) = relay {
+            relay.end(outcome).await;
         }
         self.after_turn().await?;
         if held && !self.queued.is_empty() {

@@ -46,6 +46,7 @@ mod login;
 mod mcp;
 mod named;
 mod permissions;
+mod prompting;
 mod record;
 #[cfg(feature = "remote")]
 mod remote;
