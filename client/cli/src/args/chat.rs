@@ -25,6 +25,10 @@ pub(crate) struct ChatArgs {
     #[arg(long)]
     pub(crate) no_bell: bool,
 
+    /// Keys of the line editor [default: `set editing-mode` of ~/.inputrc, else emacs]
+    #[arg(long, value_enum, value_name = "KEYS")]
+    pub(crate) editing_mode: Option<Editing>,
+
     /// Choose one of the agent's sessions of this directory, and continue it
     #[arg(long, conflicts_with_all = ["session", "resume"])]
     pub(crate) choose_session: bool,
@@ -42,6 +46,14 @@ pub(crate) enum UndoIn {
     Always,
     /// No directory
     Never,
+}
+
+/// The keys of the line editor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Editing {
+    Emacs,
+    /// Esc leaves the insert mode; `:` stands before the line then
+    Vi,
 }
 
 impl ChatArgs {

@@ -23,7 +23,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 pub(super) use self::agent::RemoteArgs;
 pub(super) use self::agent::{AgentArgs, Dialect};
 pub(super) use self::agents::{AgentsArgs, AgentsCommand, InstallArgs, ListFormat};
-pub(super) use self::chat::{ChatArgs, UndoIn};
+pub(super) use self::chat::{ChatArgs, Editing, UndoIn};
 #[cfg(feature = "proxy")]
 pub(super) use self::conduct::ConductArgs;
 pub(super) use self::control::{Named, NamedArgs, PromptArgs};

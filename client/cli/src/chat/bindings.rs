@@ -2,9 +2,12 @@
 
 use crossterm::event::Event;
 use reedline::{
-    EditCommand, EditMode, Emacs, KeyCode, KeyModifiers, PromptEditMode, ReedlineEvent,
-    ReedlineRawEvent, default_emacs_keybindings,
+    EditCommand, EditMode, Emacs, KeyCode, KeyModifiers, Keybindings, PromptEditMode,
+    ReedlineEvent, ReedlineRawEvent, Vi, default_emacs_keybindings, default_vi_insert_keybindings,
+    default_vi_normal_keybindings,
 };
+
+use crate::args::Editing;
 
 /// The menu of completions.
 pub(super) const MENU: &str = "commands";
@@ -16,15 +19,31 @@ pub(super) mod host {
     pub(in crate::chat) const EDIT: &str = "edit";
 }
 
-/// The keys of Emacs with those of a chat, and Ctrl-X Ctrl-E, which is a sequence.
+/// The keys of Emacs or vi with those of a chat, and Ctrl-X Ctrl-E, which is a sequence.
 pub(super) struct Bindings {
-    emacs: Emacs,
+    keys: Box<dyn EditMode>,
     after_ctrl_x: bool,
 }
 
 impl Bindings {
-    pub(super) fn new() -> Self {
-        let mut keys = default_emacs_keybindings();
+    pub(super) fn new(editing: Editing) -> Self {
+        let keys: Box<dyn EditMode> = match editing {
+            Editing::Emacs => Box::new(Emacs::new(Self::of_chat(default_emacs_keybindings()))),
+            Editing::Vi => {
+                let insert = Self::of_chat(default_vi_insert_keybindings());
+                Box::new(Vi::new(
+                    insert,
+                    Self::of_chat(default_vi_normal_keybindings()),
+                ))
+            }
+        };
+        Self {
+            keys,
+            after_ctrl_x: false,
+        }
+    }
+
+    fn of_chat(mut keys: Keybindings) -> Keybindings {
         let command = |name: &str| ReedlineEvent::ExecuteHostCommand(name.to_owned());
         let complete = ReedlineEvent::UntilFound(vec![
             ReedlineEvent::Menu(MENU.to_owned()),
@@ -47,10 +66,7 @@ impl Bindings {
         ] {
             keys.add_binding(modifier, key, event);
         }
-        Self {
-            emacs: Emacs::new(keys),
-            after_ctrl_x: false,
-        }
+        keys
     }
 }
 
@@ -70,12 +86,12 @@ impl EditMode for Bindings {
             _ => {}
         }
         match ReedlineRawEvent::try_from(event) {
-            Ok(event) => self.emacs.parse_event(event),
+            Ok(event) => self.keys.parse_event(event),
             Err(()) => ReedlineEvent::None,
         }
     }
 
     fn edit_mode(&self) -> PromptEditMode {
-        self.emacs.edit_mode()
+        self.keys.edit_mode()
     }
 }

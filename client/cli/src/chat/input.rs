@@ -12,8 +12,8 @@ use crossterm::terminal;
 use nu_ansi_term::Style;
 use reedline::{
     ColumnarMenu, Completer, DefaultHinter, EditCommand, ExternalPrinter, FileBackedHistory,
-    MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineMenu, Signal,
-    SimpleMatchHighlighter, Span, Suggestion, ValidationResult, Validator,
+    MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, PromptViMode, Reedline,
+    ReedlineMenu, Signal, SimpleMatchHighlighter, Span, Suggestion, ValidationResult, Validator,
 };
 use tokio::sync::mpsc;
 
@@ -21,6 +21,7 @@ use super::bindings::{Bindings, MENU, host};
 use super::editor::edit;
 use super::files;
 use super::style::clean;
+use crate::args::Editing;
 
 /// Maximum number of prompts in the history file.
 const HISTORY: usize = 1000;
@@ -96,7 +97,12 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 
 impl Keyboard {
     /// Starts the thread. It is never joined, because a read from a terminal cannot be cancelled.
-    pub(super) fn start(history: Option<PathBuf>, cwd: PathBuf, colours: bool) -> Self {
+    pub(super) fn start(
+        history: Option<PathBuf>,
+        cwd: PathBuf,
+        colours: bool,
+        editing: Editing,
+    ) -> Self {
         let (orders, ordered) = sync::channel();
         let (sender, inputs) = mpsc::channel(WAITING);
         let keyboard = Self {
@@ -110,6 +116,7 @@ impl Keyboard {
         let editor = editor(
             history,
             colours,
+            editing,
             Completions(keyboard.shared.clone(), cwd),
             keyboard.messages.clone(),
         )
@@ -278,6 +285,7 @@ fn keys(inputs: &mpsc::Sender<Input>, wanted: &AtomicBool) -> std::io::Result<()
 fn editor(
     history: Option<PathBuf>,
     colours: bool,
+    editing: Editing,
     completions: Completions,
     messages: ExternalPrinter<String>,
 ) -> Reedline {
@@ -291,7 +299,7 @@ fn editor(
         .with_description_text_style(Style::new().dimmed())
         .with_marker("› ");
     let mut editor = Reedline::create()
-        .with_edit_mode(Box::new(Bindings::new()))
+        .with_edit_mode(Box::new(Bindings::new(editing)))
         .with_completer(Box::new(completions))
         .with_transient_prompt(Box::new(Sign(None)))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
@@ -391,8 +399,11 @@ impl Prompt for Sign {
         Cow::Owned(status.unwrap_or_default())
     }
 
-    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
-        Cow::Borrowed("› ")
+    fn render_prompt_indicator(&self, mode: PromptEditMode) -> Cow<'_, str> {
+        Cow::Borrowed(match mode {
+            PromptEditMode::Vi(PromptViMode::Normal | PromptViMode::Visual) => ": ",
+            _ => "› ",
+        })
     }
 
     fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {

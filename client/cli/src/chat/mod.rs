@@ -14,6 +14,7 @@ mod elicitation;
 mod execute;
 mod files;
 mod input;
+mod inputrc;
 mod markdown;
 mod pick;
 mod prompted;

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use super::ask::{Asked, Keys};
 use super::commands::Typed;
 use super::input::{Input, Keyboard};
+use super::inputrc;
 use super::pick::{Row, pick};
 use super::screen::Screen;
 use super::sessions::{Open, continues, next_of, stored};
@@ -95,7 +96,8 @@ impl<'a> Talk<'a> {
         .await?;
         let lines = notes.divert();
         let mut screen = Screen::new();
-        let mut keyboard = Keyboard::start(super::history(), cwd.clone(), paint.colours);
+        let editing = args.editing_mode.unwrap_or_else(inputrc::editing);
+        let mut keyboard = Keyboard::start(super::history(), cwd.clone(), paint.colours, editing);
         if args.choose_session {
             let agent = args.setup.agent.identity();
             let rows = stored(client, &cwd, &agent).await?;

@@ -129,3 +129,21 @@ async fn files_are_attached_as_the_agent_takes_them() {
     terminal.shows(" s\r\n").await;
     leave(terminal).await;
 }
+
+#[tokio::test]
+async fn the_line_is_edited_with_the_keys_of_vi() {
+    let agent = super::script::script("start; prompt; say \"$(quoted)\"; end end_turn; message");
+    let args = ["chat", "--editing-mode", "vi", "--", "sh", "-c", &agent];
+    let mut terminal = Terminal::acp(&args);
+    terminal.shows("› ").await;
+    terminal.types("one two three");
+    terminal.shows("three").await;
+    terminal.types("\u{1b}");
+    terminal.shows(": ").await;
+    terminal.types("bdw0xi");
+    terminal.shows("› ").await;
+    terminal.types("O\r");
+    terminal.shows("'text':'One").await;
+    terminal.shows(" s\r\n").await;
+    leave(terminal).await;
+}
