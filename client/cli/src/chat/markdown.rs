@@ -3,6 +3,7 @@
 //! A block is returned when the next one begins, an item of a list when the next item begins, and a
 //! line of code when it ends. [`Markdown::preview`] renders the rest.
 
+mod code;
 mod render;
 mod table;
 #[cfg(test)]
@@ -19,6 +20,9 @@ use super::style::{Face, Paint};
 /// Maximum size in bytes of a block that is rendered as a whole.
 const LONGEST: usize = 16 << 10;
 
+/// Maximum size in bytes of the code before a line from which its style follows.
+const STYLED: usize = 4 << 10;
+
 /// Converts chunks of Markdown to text for a terminal, whose lines end in `\n`.
 #[derive(Debug)]
 pub(super) struct Markdown {
@@ -29,6 +33,8 @@ pub(super) struct Markdown {
     sanitizer: Sanitizer,
     /// The text that was not returned yet.
     source: String,
+    /// The code before `source` in its block, for the styles.
+    before: String,
     /// The length of `source` after it was parsed. It is parsed again when it has grown by a quarter, so
     /// the work is linear in the text.
     parsed: usize,
@@ -55,6 +61,7 @@ impl Markdown {
             width: 80,
             sanitizer: Sanitizer::default(),
             source: String::new(),
+            before: String::new(),
             parsed: 0,
             started: false,
             breaks: 0,
@@ -84,7 +91,7 @@ impl Markdown {
             let rest = &self.source[opening.len()..];
             let end = rest.rfind('\n').or_else(|| rest.rfind(' '));
             let end = end.map_or(rest.len(), |at| at + 1);
-            shown += &self.take_code(opening.len() + end, &opening);
+            shown += &self.take_code(opening.len() + end, &opening, opening.len());
             self.parsed = self.source.len();
         }
         shown
@@ -107,6 +114,7 @@ impl Markdown {
         #[cfg(test)]
         self.work.update(|work| work + source.len());
         Renderer::new(source, self.paint, self.base, self.width)
+            .behind(&self.before)
             .after(self.started, self.breaks)
             .render()
     }
@@ -148,16 +156,27 @@ impl Markdown {
         // Lines of code are final.
         match is_closed(&opening, code) {
             true => self.take(lines),
-            false => self.take_code(lines, &opening),
+            false => self.take_code(lines, &opening, last + opening.len()),
         }
     }
 
-    /// Renders and removes the first bytes. The rest is in the block that `opening` began, too.
-    fn take_code(&mut self, length: usize, opening: &str) -> String {
+    /// Renders and removes the first bytes. The rest is in the block that `opening` began, too, whose code
+    /// begins at `code`.
+    fn take_code(&mut self, length: usize, opening: &str, code: usize) -> String {
+        let is_continued = code == opening.len();
+        let mut before = match is_continued {
+            true => self.before.clone(),
+            false => String::new(),
+        };
+        before += self.source.get(code..length).unwrap_or_default();
         let shown = self.take(length);
         if !opening.is_empty() {
             self.breaks = 0;
             self.source.insert_str(0, opening);
+            // The work is linear in the text, so the styles of a long block begin again.
+            if before.len() <= STYLED {
+                self.before = before;
+            }
         }
         shown
     }
@@ -173,6 +192,7 @@ impl Markdown {
         };
         self.started |= !lines.is_empty();
         self.source.drain(..length);
+        self.before.clear();
         let lines = lines.iter().map(|line| line.shown.as_str());
         lines.flat_map(|line| [line, "\n"]).collect()
     }

@@ -18,6 +18,7 @@ pub(super) enum Colour {
     Red,
     Green,
     Yellow,
+    Magenta,
     Cyan,
 }
 
@@ -71,6 +72,7 @@ impl Paint {
             Colour::Red => "31",
             Colour::Green => "32",
             Colour::Yellow => "33",
+            Colour::Magenta => "35",
             Colour::Cyan => "36",
         }));
         format!("\u{1b}[{}m{text}\u{1b}[0m", codes.join(";"))

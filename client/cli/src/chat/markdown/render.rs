@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{Event, HeadingLevel, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::super::screen::Live;
 use super::super::style::{Colour, Face, Paint};
+use super::code;
 use super::table::Table;
 use super::wrap::{Spans, wrap};
 use super::{CODE_INDENT, parser};
@@ -30,7 +31,10 @@ pub(super) struct Renderer<'a> {
     spans: Spans,
     /// The URLs of open links, and where their text begins in `spans`.
     links: Vec<(String, usize)>,
-    code: Option<String>,
+    /// The language and the text of a block of code.
+    code: Option<(String, String)>,
+    /// The code before the source in its first block.
+    before: &'a str,
     table: Option<Table>,
     /// Definitions of links. They are shown, but the parser has no event for them.
     definitions: Vec<Range<usize>>,
@@ -49,6 +53,12 @@ impl<'a> Renderer<'a> {
             width,
             ..Self::default()
         }
+    }
+
+    /// Continues a block of code.
+    pub(super) fn behind(mut self, before: &'a str) -> Self {
+        self.before = before;
+        self
     }
 
     /// Continues a text: whether there is text before the source, and the line feeds between them.
@@ -81,7 +91,7 @@ impl<'a> Renderer<'a> {
         match event {
             Event::End(tag) => self.end(tag),
             Event::Text(text) => match &mut self.code {
-                Some(code) => code.push_str(&text),
+                Some((_, code)) => code.push_str(&text),
                 None => self.spans.push((text.into_string(), face)),
             },
             Event::Code(text) => {
@@ -157,7 +167,13 @@ impl<'a> Renderer<'a> {
                 let indent = " ".repeat(mark.width());
                 self.mark(mark, indent);
             }
-            Tag::CodeBlock(_) => self.code = Some(String::new()),
+            Tag::CodeBlock(kind) => {
+                let language = match &kind {
+                    CodeBlockKind::Fenced(info) => info.split([' ', ',', '{']).next(),
+                    CodeBlockKind::Indented => None,
+                };
+                self.code = Some((language.unwrap_or_default().to_owned(), String::new()));
+            }
             Tag::Table(alignments) => {
                 let rows = Vec::new();
                 self.table = Some(Table { alignments, rows });
@@ -196,13 +212,11 @@ impl<'a> Renderer<'a> {
                 lines.into_iter().flatten().for_each(|line| self.line(line));
             }
             TagEnd::CodeBlock => {
-                let face = Face {
-                    colour: Some(Colour::Cyan),
-                    ..self.face()
-                };
-                for line in self.code.take().unwrap_or_default().lines() {
-                    let line = format!("{CODE_INDENT}{line}");
-                    self.line(Live::new(self.paint, face, line.trim_end()));
+                let (language, code) = self.code.take().unwrap_or_default();
+                let before = std::mem::take(&mut self.before);
+                for mut spans in code::lines(&language, before, &code, self.face()) {
+                    spans.insert(0, (CODE_INDENT.to_owned(), Face::default()));
+                    self.code_line(spans);
                 }
             }
             TagEnd::Heading(_) => {
@@ -291,6 +305,24 @@ impl<'a> Renderer<'a> {
             let lines = wrap(&spans, self.room(), false, self.paint);
             lines.into_iter().for_each(|line| self.line(line));
         }
+    }
+
+    /// Adds a line of code, without the spaces at its end.
+    fn code_line(&mut self, mut spans: Spans) {
+        let mut line = Live::default();
+        while let Some((last, _)) = spans.last_mut() {
+            last.truncate(last.trim_end().len());
+            if !last.is_empty() {
+                break;
+            }
+            spans.pop();
+        }
+        for (text, face) in spans {
+            let span = Live::new(self.paint, face, &text);
+            line.shown += &span.shown;
+            line.columns += span.columns;
+        }
+        self.line(line);
     }
 
     /// Adds a line behind the marks of its blocks.

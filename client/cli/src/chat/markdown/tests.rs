@@ -187,3 +187,50 @@ fn blocks_stand_within_blocks() {
         "1. a\n\n   b\n   • c\n         d\n2. e\n\n│ f\n│ • g\n"
     );
 }
+
+const CODE: &str = "```rust title\nlet a = \"b\"; // c\n/* long\n  let 'x\n*/ let y = 1;\n```\n";
+
+fn in_colours(paint: Paint, pieces: &[&str]) -> String {
+    let mut markdown = Markdown::new(paint, Face::default());
+    let shown: String = pieces.iter().map(|text| markdown.push(text, 40)).collect();
+    shown + &markdown.finish()
+}
+
+/// Returns text without the sequences for colours.
+fn plain(shown: &str) -> String {
+    let mut parts = shown.split('\u{1b}');
+    let first = parts.next().unwrap().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('m').unwrap().1)
+}
+
+#[test]
+fn code_has_the_styles_of_its_language() {
+    let shown = in_colours(COLOURS, &[CODE]);
+    for styled in [
+        "\u{1b}[35mlet\u{1b}[0m a",
+        "\u{1b}[32m\"b\"\u{1b}[0m",
+        "\u{1b}[2m// c\u{1b}[0m",
+        "\u{1b}[33m1\u{1b}[0m",
+    ] {
+        assert!(shown.contains(styled), "{styled:?} is not in {shown:?}");
+    }
+    let unknown = in_colours(COLOURS, &["```none\nlet a\n```"]);
+    assert!(unknown.contains("\u{1b}[36mlet a\u{1b}[0m"), "{unknown:?}");
+}
+
+/// A comment that begins in an earlier piece is one; and colours are all that is added.
+#[test]
+fn styles_change_no_text_and_do_not_depend_on_the_pieces() {
+    let whole = in_colours(COLOURS, &[CODE]);
+    let without = in_colours(PLAIN, &[CODE]);
+    assert_eq!(plain(&whole), without);
+    assert!(whole.contains("\u{1b}[2m  let 'x\u{1b}[0m\n"), "{whole:?}");
+    let lines: Vec<_> = CODE.split_inclusive('\n').collect();
+    assert_eq!(in_colours(COLOURS, &lines), whole);
+    let bytes: Vec<_> = (0..CODE.len()).map(|at| &CODE[at..=at]).collect();
+    assert_eq!(in_colours(COLOURS, &bytes), whole);
+    let again = format!("{CODE}\n{CODE}");
+    let again: Vec<_> = again.split_inclusive('\n').collect();
+    let twice = in_colours(COLOURS, &again);
+    assert_eq!(twice, format!("{whole}\n{whole}"));
+}
