@@ -11,15 +11,15 @@ use crossterm::style::Color;
 use crossterm::terminal;
 use nu_ansi_term::Style;
 use reedline::{
-    ColumnarMenu, Completer, DefaultHinter, EditCommand, ExternalPrinter, FileBackedHistory,
-    MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, PromptViMode, Reedline,
-    ReedlineMenu, Signal, SimpleMatchHighlighter, Span, Suggestion, ValidationResult, Validator,
+    ColumnarMenu, DefaultHinter, EditCommand, ExternalPrinter, FileBackedHistory, MenuBuilder as _,
+    Prompt, PromptEditMode, PromptHistorySearch, PromptViMode, Reedline, ReedlineMenu, Signal,
+    SimpleMatchHighlighter, ValidationResult, Validator,
 };
 use tokio::sync::mpsc;
 
 use super::bindings::{Bindings, MENU, host};
+use super::completions::Completions;
 use super::editor::edit;
-use super::files;
 use super::style::clean;
 use crate::args::Editing;
 
@@ -86,12 +86,12 @@ pub(super) struct Keyboard {
 
 /// What the editor shows.
 #[derive(Debug, Default)]
-struct Shared {
-    completions: Vec<(String, String)>,
+pub(super) struct Shared {
+    pub(super) completions: Vec<(String, String)>,
     status: String,
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+pub(super) fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -117,7 +117,7 @@ impl Keyboard {
             history,
             colours,
             editing,
-            Completions(keyboard.shared.clone(), cwd),
+            Completions::new(keyboard.shared.clone(), cwd),
             keyboard.messages.clone(),
         )
         .with_break_signal(keyboard.interrupted.clone());
@@ -320,40 +320,6 @@ fn editor(
     match file {
         Some(file) => editor.with_history(Box::new(file)),
         None => editor,
-    }
-}
-
-/// Completes the whole line, or a file after `@`.
-struct Completions(Arc<Mutex<Shared>>, PathBuf);
-
-impl Completer for Completions {
-    fn complete(&mut self, line: &str, pos: usize) -> Vec<Suggestion> {
-        let begun = line.get(..pos).unwrap_or(line);
-        let start = begun.rfind(char::is_whitespace).map_or(0, |at| at + 1);
-        if let Some(path) = begun[start..].strip_prefix('@') {
-            let files = files::matching(&self.1, path).into_iter();
-            let suggested = |path: String| Suggestion {
-                append_whitespace: !path.ends_with('/'),
-                value: format!("@{path}"),
-                span: Span::new(start, pos),
-                ..Suggestion::default()
-            };
-            return files.map(suggested).collect();
-        }
-        let words = begun.matches(' ').count();
-        let shared = lock(&self.0);
-        let fitting = shared.completions.iter().filter(|(line, _)| {
-            begun.starts_with('/') && line.starts_with(begun) && line.matches(' ').count() == words
-        });
-        fitting
-            .map(|(line, what)| Suggestion {
-                value: line.clone(),
-                description: Some(what.clone()).filter(|what| !what.is_empty()),
-                span: Span::new(0, pos),
-                append_whitespace: true,
-                ..Suggestion::default()
-            })
-            .collect()
     }
 }
 

@@ -7,6 +7,7 @@ mod ask;
 mod attach;
 mod bindings;
 mod commands;
+mod completions;
 pub(crate) mod demo;
 mod diff;
 mod editor;
