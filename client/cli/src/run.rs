@@ -114,9 +114,10 @@ async fn take_turn(
     prompt.extend(attached);
     let turn = begun.insert(session.prompt(prompt).await?);
     let by_command = CancellationToken::new();
-    if let Some(opening) = opening {
-        opening.control.begin(session.id(), by_command.clone());
-    }
+    let running = opening.as_ref().map(|opening| {
+        let cancel = by_command.clone();
+        opening.control.begin(session.id(), cancel, true)
+    });
     // A separate task, because writing to standard output may block.
     let cancelling = tokio::spawn({
         let (stop, session) = (stop.clone(), session.clone());
@@ -142,9 +143,7 @@ async fn take_turn(
         }
     };
     cancelling.abort();
-    if let Some(opening) = opening {
-        opening.control.end();
-    }
+    drop(running);
     while let Some(event) = events.next_ready() {
         print(output, &mut events, event, stop).await;
     }

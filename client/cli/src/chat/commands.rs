@@ -48,7 +48,11 @@ const OWN: [(&str, &str, &str); 22] = [
         "[SESSION]",
         "continues a session: its number in /sessions, name or id",
     ),
-    ("switch", "[NUMBER]", "changes to another open session"),
+    (
+        "switch",
+        "[NUMBER]",
+        "changes to another open session, during a turn too",
+    ),
     ("fork", "", "goes on in a copy of the session"),
     (
         "steer",

@@ -18,9 +18,13 @@ impl Talk<'_> {
     pub(super) fn show_settings(&self, keyboard: &Keyboard) {
         let settings = self.session.settings();
         keyboard.set_completions(commands::completions(&settings));
-        let columns = Screen::width() / 2;
+        let running = self.running_elsewhere();
+        let mut columns = Screen::width() / 2;
+        columns -= columns.min(running.as_ref().map_or(0, |line| line.len() + 3));
         let status = status::line(&self.agent, &settings, self.view.reported(), columns);
-        keyboard.set_status(status);
+        let parts = running.into_iter().chain([status]);
+        let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
+        keyboard.set_status(parts.join(" · "));
     }
 
     /// Changes to the next mode. The prompt shows it.
@@ -105,7 +109,11 @@ impl Talk<'_> {
             ),
             Typed::Nothing | Typed::Prompt(_) => String::new(),
         };
-        let shown = self.view.block(&shown);
+        // Text of a turn that goes on is not complete.
+        let shown = match self.running {
+            Some(_) => shown,
+            None => self.view.block(&shown),
+        };
         self.screen.print(&shown);
         Ok(Next::Goes)
     }

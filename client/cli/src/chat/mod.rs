@@ -5,7 +5,9 @@
 
 mod ask;
 mod attach;
+mod background;
 mod bindings;
+mod browse;
 mod commands;
 mod completions;
 pub(crate) mod demo;
@@ -19,6 +21,7 @@ mod inputrc;
 mod markdown;
 mod pick;
 mod prompted;
+mod reconnect;
 mod screen;
 mod sessions;
 mod status;

@@ -111,10 +111,14 @@ impl Talk<'_> {
             return Ok(());
         }
         self.before_turn().await?;
+        let named = self.number;
         let prompt = Prompt::from(text).with_id(id);
         self.turn(prompt, output, keyboard, questions, stop).await?;
         let mut others = self.others.iter();
-        if let Some(place) = others.position(|open| open.number == before) {
+        // Unless the user has changed to another one.
+        if self.number == named
+            && let Some(place) = others.position(|open| open.number == before)
+        {
             let shown = self.change_to(place);
             self.screen.print(&shown);
         }

@@ -1,22 +1,21 @@
 //! The sessions of a chat: those that it has opened, and those that the agent stores.
 
-use std::future::poll_fn;
-use std::pin::pin;
-use std::task::Poll;
+use std::collections::VecDeque;
 
 use acp_sdk::v1::{SessionId, SessionInfo};
 
 use super::Failure;
 use super::ask::Asked;
+use super::background::Running;
 use super::input::Keyboard;
 use super::pick::{Row, pick};
 use super::screen::Screen;
 use super::style::{Colour, clean, fit};
 use super::talk::Talk;
-use super::view::{View, is_output};
+use super::view::View;
 use crate::kept::{self, Kept};
 use crate::opening;
-use acp_client::{Client, Error, Event, Events, Session, SessionEvent};
+use acp_client::{Client, Error, Events, Session};
 
 /// Maximum number of stored sessions that are requested.
 const MOST_LISTED: usize = 500;
@@ -27,69 +26,28 @@ const MOST_PRINTED: usize = 20;
 /// Maximum number of sessions that are open; the first one that is in the background is left for a new one.
 const MOST_OPEN: usize = 8;
 
-/// Maximum size of the text of a session in the background, in bytes. The latest is kept.
-const MOST_UNSEEN: usize = 256 << 10;
-
 /// An open session in the background.
 pub(super) struct Open {
     pub(super) number: usize,
     pub(super) session: Session,
-    events: Events,
-    view: View,
+    pub(super) events: Events,
+    pub(super) view: View,
     /// The lock of its name, if it was continued by its name.
     name: Option<Kept>,
+    /// Its turn, and what was typed for later.
+    pub(super) running: Option<Running>,
+    pub(super) queued: VecDeque<String>,
+    /// What is in the line again, because the turn has failed or was cancelled.
+    pub(super) typed: String,
     /// The text since it is in the background.
-    unseen: String,
-    has_news: bool,
-    has_ended: bool,
+    pub(super) unseen: String,
+    pub(super) has_news: bool,
+    pub(super) has_ended: bool,
 }
 
-impl Open {
-    fn label(&self) -> String {
-        label(&self.session)
-    }
-
-    /// Takes an event in. Returns the line that announces it, if it is the first to be seen.
-    pub(super) fn take(&mut self, event: Option<SessionEvent>, width: usize) -> Option<String> {
-        let Some(event) = event else {
-            self.has_ended = true;
-            return None;
-        };
-        let is_news = matches!(&event.event, Event::Update(update) if is_output(update));
-        self.unseen += &self.view.event(&event, width);
-        let too_long = self.unseen.len().saturating_sub(MOST_UNSEEN);
-        if too_long > 0 {
-            let rest = self.unseen.as_bytes().iter().skip(too_long);
-            let line = rest.take_while(|byte| **byte != b'\n').count();
-            self.unseen
-                .drain(..(too_long + line + 1).min(self.unseen.len()));
-        }
-        let is_first = is_news && !self.has_news;
-        self.has_news |= is_news;
-        is_first.then(|| {
-            let (number, label) = (self.number, fit(&self.label(), 40));
-            format!("session {number} has news: {label} · /switch {number}")
-        })
-    }
-}
-
-fn label(session: &Session) -> String {
+pub(super) fn label(session: &Session) -> String {
     let title = session.settings().title;
     title.unwrap_or_else(|| session.id().to_string())
-}
-
-/// Returns the next event of a session in the background, and its place.
-pub(super) async fn next_of(open: &mut [Open]) -> (usize, Option<SessionEvent>) {
-    poll_fn(|cx| {
-        let open = open.iter_mut().enumerate();
-        for (place, open) in open.filter(|(_, open)| !open.has_ended) {
-            if let Poll::Ready(event) = pin!(open.events.next()).poll(cx) {
-                return Poll::Ready((place, event));
-            }
-        }
-        Poll::Pending
-    })
-    .await
 }
 
 /// Returns the agent's sessions of a directory, the latest first.
@@ -312,7 +270,10 @@ impl Talk<'_> {
     fn enter(&mut self, session: Session, events: Events) -> String {
         let mut closed = String::new();
         if self.others.len() + 1 >= MOST_OPEN {
-            let open = self.others.remove(0);
+            // A turn that runs is not cancelled if there is another choice.
+            let mut idle = self.others.iter();
+            let first = idle.position(|open| open.running.is_none());
+            let open = self.others.remove(first.unwrap_or(0));
             let (number, label) = (open.number, fit(&open.label(), 40));
             let id = clean(open.session.id().as_ref());
             let again = match self.slot.as_ref().is_some_and(opening::can_continue) {
@@ -330,6 +291,9 @@ impl Talk<'_> {
             events,
             view: View::new(self.paint),
             name: None,
+            running: None,
+            queued: VecDeque::new(),
+            typed: String::new(),
             unseen: String::new(),
             has_news: false,
             has_ended: false,
@@ -344,16 +308,25 @@ impl Talk<'_> {
         std::mem::swap(&mut self.events, &mut other.events);
         std::mem::swap(&mut self.view, &mut other.view);
         std::mem::swap(&mut self.name, &mut other.name);
+        std::mem::swap(&mut self.running, &mut other.running);
         (other.has_news, other.has_ended) = (false, false);
         self.others.push(other);
-        self.view.begin();
+        if self.running.is_none() {
+            self.view.begin();
+        }
     }
 
     /// Goes on in an open session. Returns what happened in it meanwhile.
     pub(super) fn change_to(&mut self, place: usize) -> String {
         let mut next = self.others.remove(place);
         let mut unseen = std::mem::take(&mut next.unseen);
-        unseen += &next.view.end(Screen::width());
+        if next.running.is_none() {
+            unseen += &next.view.end(Screen::width());
+        }
+        let mut queued = std::mem::take(&mut next.queued);
+        queued.append(&mut self.queued);
+        self.queued = queued;
+        self.typed += &std::mem::take(&mut next.typed);
         self.swap(next);
         let title = fit(&label(&self.session), Screen::width().saturating_sub(16));
         format!("Session {}: {title}\n{unseen}", self.number)
@@ -362,10 +335,10 @@ impl Talk<'_> {
 
 impl Open {
     fn row(&self) -> Row {
-        let news = if self.unseen.is_empty() {
-            ""
-        } else {
-            "has news"
+        let news = match (&self.running, self.unseen.is_empty()) {
+            (Some(_), _) => "its turn runs",
+            (None, false) => "has news",
+            (None, true) => "",
         };
         Row {
             number: self.number,

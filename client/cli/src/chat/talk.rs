@@ -7,12 +7,13 @@ use acp_sdk::v1::{ContentBlock, SessionId};
 use tokio::sync::mpsc;
 
 use super::ask::{Asked, Keys};
+use super::background::{Running, next_of};
 use super::commands::Typed;
 use super::input::{Input, Keyboard};
 use super::inputrc;
 use super::pick::{Row, pick};
 use super::screen::Screen;
-use super::sessions::{Open, continues, next_of, stored};
+use super::sessions::{Open, continues, stored};
 use super::style::{Colour, Face, Paint, clean, fit};
 use super::undo::Undo;
 use super::view::View;
@@ -30,8 +31,8 @@ use acp_client::{Error, Events};
 /// A session and its agent.
 pub(super) struct Talk<'a> {
     pub(super) args: &'a ChatArgs,
-    ask: Keys,
-    notes: &'a Notes,
+    pub(super) ask: Keys,
+    pub(super) notes: &'a Notes,
     /// The lines for standard error.
     pub(super) lines: mpsc::Receiver<String>,
     pub(super) slot: &'a mut Option<Client>,
@@ -45,6 +46,10 @@ pub(super) struct Talk<'a> {
     pub(super) number: usize,
     /// The lock of its name, if it was continued by its name.
     pub(super) name: Option<Kept>,
+    /// The turn that runs in the session, unless it is being shown.
+    pub(super) running: Option<Running>,
+    /// A question of a session in the background, until a turn is shown.
+    pub(super) held: Option<Asked>,
     /// The open sessions in the background.
     pub(super) others: Vec<Open>,
     /// How many sessions were opened.
@@ -150,6 +155,8 @@ impl<'a> Talk<'a> {
             events,
             number: 1,
             name: None,
+            running: None,
+            held: None,
             others: Vec::new(),
             opened: 1,
             listed: Vec::new(),
@@ -173,7 +180,14 @@ impl<'a> Talk<'a> {
     ) -> Result<(), Failure> {
         let mut abandoned = 0;
         loop {
+            if let Some(running) = self.running.take() {
+                self.before_turn().await?;
+                self.follow(running, &mut keyboard, &mut questions, stop)
+                    .await?;
+                continue;
+            }
             if self.queued.is_empty()
+                && !self.named_runs()
                 && let Some(prompted) = self
                     .prompted
                     .take()
@@ -299,10 +313,14 @@ impl<'a> Talk<'a> {
                         keyboard.show(&std::mem::take(&mut shown));
                     }
                 },
-                (place, event) = next_of(&mut self.others) => {
-                    if let Some(news) = self.others[place].take(event, Screen::width()) {
-                        shown += &self.view.dim(&news);
+                (place, next) = next_of(&mut self.others) => {
+                    if let Some(news) = self.happens(place, next) {
+                        shown += &news;
                         keyboard.show(&std::mem::take(&mut shown));
+                        self.show_settings(keyboard);
+                    }
+                    if self.prompted.is_some() && !self.named_runs() {
+                        keyboard.interrupt();
                     }
                 }
                 Some(prompted) = self.prompts.recv(), if self.prompted.is_none() => {
@@ -318,75 +336,16 @@ impl<'a> Talk<'a> {
                     shown += &self.view.end(Screen::width());
                     keyboard.show(&std::mem::take(&mut shown));
                 }
-                // Dropping a request rejects it.
-                Some(_) = questions.recv() => {
-                    shown += &self.view.note(Colour::Yellow, REFUSED);
+                Some(asked) = questions.recv(), if self.held.as_ref().is_none_or(|held| !held.is_open()) => {
+                    // Dropping a request rejects it.
+                    let line = self.hold(asked);
+                    if line.is_some() && !self.args.no_bell {
+                        shown.push('\u{7}');
+                    }
+                    shown += &self.view.note(Colour::Yellow, line.as_deref().unwrap_or(REFUSED));
                     keyboard.show(&std::mem::take(&mut shown));
                 }
             }
-        }
-    }
-
-    /// Reconnects if the connection has ended, and continues the session if the agent can. Returns
-    /// whether there is a session.
-    pub(super) async fn reconnect(&mut self) -> Result<bool, Failure> {
-        if !self.lost {
-            return Ok(true);
-        }
-        self.say(Colour::Yellow, "connecting again …").await?;
-        if let Some(client) = self.slot.take() {
-            client.shutdown().await;
-        }
-        let opened = self.open_again().await;
-        let (session, events, continued) = match opened {
-            Ok(opened) => opened,
-            Err(failure) => {
-                for line in failure.lines() {
-                    self.say(Colour::Red, &line).await?;
-                }
-                return Ok(false);
-            }
-        };
-        (self.session, self.events, self.lost) = (session, events, false);
-        if !self.others.is_empty() {
-            self.others.clear();
-            let line = "the other sessions are not open any more; /sessions continues them";
-            self.say(Colour::Yellow, line).await?;
-        }
-        let line = match continued {
-            true => "the session continues",
-            false => {
-                "the agent cannot continue the session: this is a new one, without its history"
-            }
-        };
-        self.say(Colour::Yellow, line).await?;
-        Ok(true)
-    }
-
-    /// Starts the agent again and continues the session if the agent can. Returns also whether it
-    /// is the same session.
-    async fn open_again(&mut self) -> Result<(Session, Events, bool), opening::Failure> {
-        let asked = Some(self.ask.clone());
-        let setup = &self.args.setup;
-        let client = connect(
-            setup,
-            &self.cwd,
-            asked,
-            self.notes,
-            self.slot,
-            false,
-            elicits(&self.ask),
-        )
-        .await?;
-        let id = self.session.id().clone();
-        match self.opening.again(client, id, &self.cwd, false).await {
-            Ok((session, events)) => Ok((session, events, true)),
-            Err(opening::Failure::Session(_)) => {
-                let before = Some(self.session.id());
-                let (session, events) = self.opening.begin(client, &self.cwd, before).await?;
-                Ok((session, events, false))
-            }
-            Err(failure) => Err(failure),
         }
     }
 
@@ -407,7 +366,7 @@ impl<'a> Talk<'a> {
 }
 
 /// Shows elicitations in the conversation.
-fn elicits(keys: &Keys) -> impl Fn(ClientBuilder) -> ClientBuilder + use<> {
+pub(super) fn elicits(keys: &Keys) -> impl Fn(ClientBuilder) -> ClientBuilder + use<> {
     let keys = keys.clone();
     move |builder| builder.elicitation(keys.clone())
 }

@@ -8,9 +8,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::ask::{Asked, Next};
+use super::background::{Running, next_of};
+use super::browse::browse;
 use super::input::{Input, Keyboard};
 use super::screen::{Live, Screen};
-use super::sessions::next_of;
 use super::steering::Steering;
 use super::style::{Colour, Face, fit};
 use super::talk::Talk;
@@ -29,10 +30,13 @@ const MOST_QUEUED: usize = 10;
 const MOST_TYPED: usize = 1 << 20;
 
 /// What the keys have asked of one turn.
-struct Ending {
-    cancel: CancellationToken,
+#[derive(Default)]
+pub(super) struct Ending {
+    pub(super) cancel: CancellationToken,
     announced: bool,
-    steering: Steering,
+    pub(super) steering: Steering,
+    /// The number of the session to change to.
+    leave: Option<usize>,
 }
 
 impl Talk<'_> {
@@ -46,7 +50,7 @@ impl Talk<'_> {
         stop: &Stop,
     ) -> Result<(), Failure> {
         let relay = output.map(|output| self.relay(output));
-        let mut turn = match self.session.prompt(prompt).await {
+        let turn = match self.session.prompt(prompt).await {
             Ok(turn) => turn,
             Err(error) => {
                 self.complain(&error).await?;
@@ -57,20 +61,46 @@ impl Talk<'_> {
             }
         };
         self.view.begin();
+        let (ending, id) = (Ending::default(), self.session.id());
+        let is_named = self.opening.named() == Some(id);
+        let cancel = ending.cancel.clone();
+        let control = self.opening.control.begin(id, cancel, is_named);
+        let running = Running {
+            turn,
+            begun: Instant::now(),
+            ending,
+            relay,
+            control,
+            cancelling: None,
+        };
+        self.follow(running, keyboard, questions, stop).await
+    }
+
+    /// Shows a turn until its end, or until the user changes to another session.
+    pub(super) async fn follow(
+        &mut self,
+        running: Running,
+        keyboard: &mut Keyboard,
+        questions: &mut mpsc::Receiver<Asked>,
+        stop: &Stop,
+    ) -> Result<(), Failure> {
+        let Running {
+            mut turn,
+            begun,
+            mut ending,
+            relay,
+            control,
+            ..
+        } = running;
         self.screen.hide_cursor(true);
         keyboard.read_keys();
-        let begun = Instant::now();
         let mut clock = interval(TICK);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut question: Option<Asked> = None;
-        let mut ending = Ending {
-            cancel: CancellationToken::new(),
-            announced: false,
-            steering: Steering::default(),
-        };
-        self.opening
-            .control
-            .begin(self.session.id(), ending.cancel.clone());
+        let mut question = self.held.take().filter(Asked::is_open);
+        if let Some(asked) = &mut question {
+            let shown = self.question(asked);
+            self.screen.print(&shown);
+        }
         let mut events_end = false;
         let outcome = loop {
             tokio::select! {
@@ -82,10 +112,8 @@ impl Talk<'_> {
                     Some(event) => self.show(&event),
                     None => events_end = true,
                 },
-                (place, event) = next_of(&mut self.others) => {
-                    let width = Screen::width();
-                    if let Some(news) = self.others[place].take(event, width) {
-                        let news = self.view.dim(&news);
+                (place, next) = next_of(&mut self.others) => {
+                    if let Some(news) = self.happens(place, next) {
                         self.screen.print(&news);
                     }
                 }
@@ -114,6 +142,18 @@ impl Talk<'_> {
                 ending.announced = true;
                 turn.cancel();
             }
+            if let Some(number) = ending.leave.take() {
+                let cancelling = None;
+                let running = Running {
+                    turn,
+                    begun,
+                    ending,
+                    relay,
+                    control,
+                    cancelling,
+                };
+                return self.leave(running, number).await;
+            }
             self.draw(begun.elapsed(), question.as_ref(), &ending);
             // A blocked terminal must not keep Ctrl-C from cancelling.
             loop {
@@ -137,7 +177,7 @@ impl Talk<'_> {
                 }
             }
         };
-        self.opening.control.end();
+        drop(control);
         self.end_steering(std::mem::take(&mut ending.steering))
             .await?;
         while let Some(event) = self.events.next_ready() {
@@ -210,6 +250,10 @@ impl Talk<'_> {
         for line in ending.steering.waiting() {
             let line = format!("  to the turn: {}", fit(line, width.saturating_sub(17)));
             lines.push(Live::new(paint, Face::DIM, &line));
+        }
+        if let Some(line) = self.running_elsewhere() {
+            let line = format!("  {line}");
+            lines.push(Live::new(paint, Face::DIM, &fit(&line, width)));
         }
         for line in &self.queued {
             let line = format!("  next: {}", fit(line, width.saturating_sub(10)));
@@ -314,40 +358,23 @@ impl Talk<'_> {
                 }
                 "/quit" | "/exit" => interrupt(stop),
                 _ if self.queued.len() + ending.steering.waiting().count() >= MOST_QUEUED => {}
-                typed => match typed.strip_prefix("/steer ").map(str::to_owned) {
-                    Some(text) => {
-                        self.typed.clear();
-                        self.steer(text.trim().to_owned(), &mut ending.steering);
+                typed => {
+                    let number = typed.strip_prefix("/switch ");
+                    let number = number.and_then(|number| number.trim().parse::<usize>().ok());
+                    let input = typed.strip_prefix("/steer ").map(str::to_owned);
+                    let typed = std::mem::take(&mut self.typed);
+                    match (input, number) {
+                        (Some(text), _) => self.steer(text.trim().to_owned(), &mut ending.steering),
+                        (None, Some(number)) => {
+                            ending.leave = self.may_leave(number, ending).then_some(number);
+                        }
+                        (None, None) => self.queued.push_back(typed),
                     }
-                    None => self.queued.push_back(std::mem::take(&mut self.typed)),
-                },
+                }
             },
             _ => {}
         }
     }
-}
-
-/// Opens a page in the system's browser. Discards its output and does not wait for its exit.
-fn browse(url: &str) -> std::io::Result<()> {
-    use std::process::{Command, Stdio};
-    let mut command = if cfg!(windows) {
-        let mut command = Command::new("rundll32");
-        command.arg("url.dll,FileProtocolHandler");
-        command
-    } else if cfg!(target_os = "macos") {
-        Command::new("open")
-    } else {
-        Command::new("xdg-open")
-    };
-    acp_client::internal::withhold(&mut command);
-    let command = command.arg(url).stdin(Stdio::null());
-    let mut child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    // The child must be reaped, or its process entry stays until acp exits.
-    std::thread::spawn(move || child.wait());
-    Ok(())
 }
 
 fn is_interrupt(key: KeyEvent) -> bool {

@@ -61,7 +61,8 @@ pub(super) struct Control(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    running: Option<Running>,
+    /// The turns that run, that of the named session first.
+    running: Vec<Running>,
     /// Where prompts go, if the process accepts them.
     prompts: Option<mpsc::Sender<Prompted>>,
 }
@@ -72,6 +73,20 @@ struct Running {
     session: SessionId,
     begun: Instant,
     cancel: CancellationToken,
+}
+
+/// A turn that other commands see, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Begun {
+    control: Control,
+    session: SessionId,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let running = &mut self.control.lock().running;
+        running.retain(|turn| turn.session != self.session);
+    }
 }
 
 /// The answer to a request.
@@ -92,18 +107,25 @@ impl Control {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A turn begins, which `cancel` cancels.
-    pub(super) fn begin(&self, session: &SessionId, cancel: CancellationToken) {
-        self.lock().running = Some(Running {
+    /// A turn begins, which `cancel` cancels. It ends when the returned value is dropped.
+    pub(super) fn begin(
+        &self,
+        session: &SessionId,
+        cancel: CancellationToken,
+        is_named: bool,
+    ) -> Begun {
+        let turn = Running {
             session: session.clone(),
             begun: Instant::now(),
             cancel,
-        });
-    }
-
-    /// The turn has ended.
-    pub(super) fn end(&self) {
-        self.lock().running = None;
+        };
+        let running = &mut self.lock().running;
+        let place = if is_named { 0 } else { running.len() };
+        running.insert(place, turn);
+        Begun {
+            control: self.clone(),
+            session: session.clone(),
+        }
     }
 
     /// Accepts prompts from now on.
@@ -126,7 +148,7 @@ impl Control {
     /// Executes a request; `None` if it is unknown. The state is that before a cancel.
     fn answer(&self, request: &str) -> Option<Status> {
         let state = self.lock();
-        let running = state.running.as_ref();
+        let running = state.running.first();
         match request.trim_end() {
             "status" => {}
             "cancel" => {

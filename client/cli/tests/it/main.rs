@@ -34,6 +34,7 @@ mod agents_file;
 mod chat;
 mod chat_prompt;
 mod chat_sessions;
+mod chat_switch;
 #[cfg(feature = "proxy")]
 mod conduct;
 mod control;
