@@ -1,7 +1,7 @@
 //! What the command of this project uses beside the API. It changes without notice.
 
 pub use crate::client::{Request, Response};
-pub use crate::guard::{Effect, is_mode, tool_question};
+pub use crate::guard::{Effect, Ended, is_mode, tool_question};
 pub use crate::hooks::check_field;
 #[cfg(feature = "v2")]
 pub use crate::idempotency::prompt_to_v2;
@@ -21,7 +21,7 @@ pub use crate::reconnect::{
 };
 #[cfg(feature = "remote")]
 pub use crate::remote::{PersistentConnection, download_client, http_client};
-pub use crate::session::separator;
+pub use crate::session::{Calls, separator};
 pub use crate::steering::{SteeringMethod, is_steered};
 #[cfg(feature = "v2")]
 pub use crate::v2::{Converter, End, Usage, Work, requests};

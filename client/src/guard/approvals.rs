@@ -38,16 +38,46 @@ struct Approval {
 
 /// A tool call that has ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) call: PermissionRequest,
-    pub(crate) has_completed: bool,
+pub struct Ended {
+    /// What is known of it.
+    pub call: PermissionRequest,
+    /// Whether it did what it was to do.
+    pub has_completed: bool,
+}
+
+impl Ended {
+    /// Returns whether it has changed, run or sent something, which somebody must allow.
+    pub fn needed_permission(&self) -> bool {
+        use ToolKind::{Delete, Edit, Execute, Fetch, Move};
+        let changes = matches!(self.call.kind, Some(Edit | Delete | Move | Execute | Fetch));
+        self.has_completed && changes
+    }
+
+    /// Returns the request about it.
+    #[must_use]
+    pub fn into_question(self) -> PermissionRequest {
+        use PermissionOptionKind::{AllowAlways, AllowOnce, RejectOnce};
+        let mut question = self.call;
+        let title = question
+            .title
+            .take()
+            .unwrap_or_else(|| "a tool call".to_owned());
+        question.title = Some(format!("{title}: it is done, nobody was asked before"));
+        question.asker = Asker::Afterwards;
+        question.request.options = options(&[
+            ("allow", "Go on", AllowOnce),
+            ("always", "Go on, and allow such calls", AllowAlways),
+            ("reject", "End the turn", RejectOnce),
+        ]);
+        question
+    }
 }
 
 /// What may have been done without being allowed.
 #[derive(Debug)]
 pub(crate) struct Unasked {
     pub(crate) turn: Arc<TurnState>,
-    call: PermissionRequest,
+    ended: Ended,
     effects: Vec<PermissionRequest>,
 }
 
@@ -120,12 +150,12 @@ impl Approvals {
         let was_allowed =
             allowed.any(|open| !open.call.only_reads()) || self.always.contains(&ended.call.kind);
         self.calls.retain(|open| !is_ended(open));
-        if was_allowed || !ended.has_completed || !changes(&ended.call) {
+        if was_allowed || !ended.needed_permission() {
             return None;
         }
         Some(Unasked {
             turn,
-            call: ended.call,
+            ended,
             effects: self.effects.iter().cloned().collect(),
         })
     }
@@ -136,30 +166,11 @@ impl Unasked {
     /// for as long as the file system takes.
     pub(crate) fn question(self) -> Option<PermissionRequest> {
         let effects: Vec<_> = self.effects.iter().map(Action::new).collect();
-        if Action::new(&self.call).consists_of(&effects) {
+        if Action::new(&self.ended.call).consists_of(&effects) {
             return None;
         }
-        use PermissionOptionKind::{AllowAlways, AllowOnce, RejectOnce};
-        let mut question = self.call;
-        let title = question
-            .title
-            .take()
-            .unwrap_or_else(|| "a tool call".to_owned());
-        question.title = Some(format!("{title}: it is done, nobody was asked before"));
-        question.asker = Asker::Afterwards;
-        question.request.options = options(&[
-            ("allow", "Go on", AllowOnce),
-            ("always", "Go on, and allow such calls", AllowAlways),
-            ("reject", "End the turn", RejectOnce),
-        ]);
-        Some(question)
+        Some(self.ended.into_question())
     }
-}
-
-/// Returns whether a tool call changes something, runs something or sends something.
-fn changes(call: &PermissionRequest) -> bool {
-    use ToolKind::{Delete, Edit, Execute, Fetch, Move};
-    matches!(call.kind, Some(Edit | Delete | Move | Execute | Fetch))
 }
 
 /// Copies what identifies a tool call, without the contents of files.

@@ -17,7 +17,8 @@ use std::time::Duration;
 use acp_sdk::v1::ClientContext;
 use tokio::time::timeout;
 
-pub(crate) use self::approvals::{Approvals, Ended, Unasked};
+pub use self::approvals::Ended;
+pub(crate) use self::approvals::{Approvals, Unasked};
 pub(crate) use self::effect::ALL_CHANGES;
 pub use self::effect::{Effect, tool_question};
 pub use self::modes::is_mode;

@@ -31,7 +31,7 @@ const LARGEST_INPUT: usize = 64 << 10;
 
 /// The latest tool calls of a session that have not ended.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub struct Calls {
     calls: VecDeque<Announced>,
     bytes: usize,
 }
@@ -144,7 +144,7 @@ impl Announced {
 impl Calls {
     /// Remembers an update of a tool call. Returns the call if it has ended and the client did not run
     /// it.
-    pub(super) fn remember(
+    pub fn remember(
         &mut self,
         update: &SessionUpdate,
         prompt_id: Option<&Arc<str>>,
@@ -165,7 +165,7 @@ impl Calls {
     }
 
     /// Returns a permission request, completed with earlier information about its tool call.
-    pub(super) fn question(&self, request: RequestPermissionRequest) -> PermissionRequest {
+    pub fn question(&self, request: RequestPermissionRequest) -> PermissionRequest {
         let known = self.find(&request.tool_call.tool_call_id);
         let mut question = PermissionRequest::new(request);
         let Some(known) = known else {

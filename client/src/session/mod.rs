@@ -15,6 +15,7 @@ mod turn;
 mod turn_state;
 mod weight;
 
+pub use self::calls::Calls;
 pub(crate) use self::children::announced_child;
 pub use self::children::{ChildInfo, ChildUpdate};
 pub(crate) use self::event::Origin;

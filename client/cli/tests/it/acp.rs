@@ -6,7 +6,7 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use super::script::script;
 use crate::agent::within;
@@ -92,9 +92,13 @@ impl Acp {
         kill_process(Pid::from_raw(pid.unwrap()).unwrap(), signal).unwrap();
     }
 
+    /// Takes its standard input, which is closed when it is dropped.
+    pub fn input(&mut self) -> ChildStdin {
+        self.child.stdin.take().unwrap()
+    }
+
     pub async fn types(&mut self, text: &str) {
-        let mut stdin = self.child.stdin.take().unwrap();
-        stdin.write_all(text.as_bytes()).await.unwrap();
+        self.input().write_all(text.as_bytes()).await.unwrap();
     }
 
     /// Stops reading standard output.

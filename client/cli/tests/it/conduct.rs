@@ -7,6 +7,7 @@ use tokio::net::TcpListener;
 
 use super::acp::Acp;
 use super::agents::Home;
+use super::script::script;
 
 const QUESTION: &str = r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"AKIAABCDEFGHIJKLMNOP"}]}}"#;
 
@@ -157,4 +158,83 @@ async fn a_server_that_is_gone_and_a_missing_secret_are_explained() {
         assert_eq!(ended.code, Some(1), "{}", ended.stderr);
         assert!(ended.stderr.contains(explained), "{}", ended.stderr);
     }
+}
+
+/// An agent of version 2 that asks three times, and reports a call about which it did not ask. What it is sent
+/// goes to standard error.
+const ASKS: &str = r#"
+answer '{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{"session":{}}}'
+answer '{"sessionId":"s"}'
+answer '{"messageId":"u"}'
+may() { send '{"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":{"sessionId":"s","title":"May I?","subject":{"type":"command","command":"'"$1"'","cwd":"/"},"options":[{"optionId":"no","name":"No","kind":"reject_once"},{"optionId":"yes","name":"Yes","kind":"allow_once"}]}}'; }
+may 'cargo test'; message; printf 'cargo test: %s\n' "$line" >&2
+may 'rm x'; message; printf 'rm x: %s\n' "$line" >&2
+may ls
+update '{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"Remove it","kind":"execute","status":"completed","rawInput":{"command":"rm x"}}'
+message; printf '%s\n' "$line" >&2
+update '{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled"}'
+cat > /dev/null"#;
+
+#[tokio::test]
+async fn rules_judge_an_agent_of_version_2() {
+    let home = Home::new();
+    let rules = "[[rule]]\neffect = \"deny\"\ncommand = \"rm\"\n[[rule]]\neffect = \"allow\"\ncommand = \"cargo test\"\n";
+    home.write("rules.toml", rules);
+    let policy = format!("policy {}", home.path("rules.toml").display());
+    let mut acp = started(&home, &[&policy], &script(ASKS));
+    let mut input = acp.input();
+    for (id, method, params) in [
+        (
+            0,
+            "initialize",
+            r#"{"protocolVersion":2,"info":{"name":"c","version":"1"}}"#,
+        ),
+        (1, "session/new", r#"{"cwd":"/","mcpServers":[]}"#),
+        (2, "session/prompt", r#"{"sessionId":"s","prompt":[]}"#),
+    ] {
+        let request =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+        input
+            .write_all(format!("{request}\n").as_bytes())
+            .await
+            .unwrap();
+        acp.printed(&format!(r#""id":{id}"#)).await;
+    }
+    // Only what no rule decides is asked.
+    acp.printed(r#""command":"ls""#).await;
+    acp.complained("session/cancel").await;
+    acp.printed(r#""stopReason":"cancelled""#).await;
+    drop(input);
+    let ended = acp.end().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let answered = |command: &str| {
+        ended
+            .stderr
+            .lines()
+            .find(|line| line.contains(command))
+            .unwrap()
+    };
+    assert!(
+        answered("cargo test: ").contains(r#""optionId":"yes""#),
+        "{}",
+        ended.stderr
+    );
+    assert!(
+        answered("rm x: ").contains(r#""optionId":"no""#),
+        "{}",
+        ended.stderr
+    );
+    assert!(
+        ended
+            .stdout
+            .contains("Remove it: it is done, nobody was asked before, and it is denied"),
+        "{}",
+        ended.stdout
+    );
+    assert_eq!(
+        ended.stdout.matches("session/request_permission").count(),
+        1,
+        "{}",
+        ended.stdout
+    );
 }

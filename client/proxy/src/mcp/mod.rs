@@ -15,7 +15,7 @@ mod function;
 mod operation;
 #[cfg(feature = "mcp")]
 mod permit;
-mod sessions;
+pub(crate) mod sessions;
 #[cfg(feature = "mcp")]
 mod tools;
 mod wire;

@@ -8,14 +8,14 @@ use crate::Proxy;
 use crate::proxies::value;
 
 /// Returns the session that a request has opened.
-pub(super) fn opened<'a>(request: &'a Value, response: &'a Value) -> Option<&'a str> {
+pub(crate) fn opened<'a>(request: &'a Value, response: &'a Value) -> Option<&'a str> {
     // Only a new session has its id in the response.
     let id = |from: &'a Value| from["sessionId"].as_str();
     id(response).or_else(|| id(request))
 }
 
 /// Calls `ended` with each session that was closed or deleted.
-pub(super) fn on_end(mut proxy: Proxy, ended: impl Fn(&str) + Send + Sync + 'static) -> Proxy {
+pub(crate) fn on_end(mut proxy: Proxy, ended: impl Fn(&str) + Send + Sync + 'static) -> Proxy {
     let ended = Arc::new(ended);
     for method in ["session/close", "session/delete"] {
         let ended = ended.clone();

@@ -1,28 +1,23 @@
-//! Rules for what an agent may do, in front of any client.
+//! Decides by rules.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+mod sessions;
+
+use std::sync::Arc;
 
 use acp_client::internal::{Effect, tool_question};
 use acp_client::{Decision, PermissionRequest, Permissions, Reason, Rules};
-use acp_sdk::v1::methods::{
-    CreateTerminal, LoadSession, NewSession, ReadTextFile, RequestPermission, ResumeSession,
-    WriteTextFile,
-};
-use acp_sdk::v1::{
-    LoadSessionRequest, NewSessionRequest, RequestPermissionOutcome, RequestPermissionRequest,
-    RequestPermissionResponse, ResumeSessionRequest, SessionId,
-};
+use acp_sdk::v1::methods::{CreateTerminal, ReadTextFile, RequestPermission, WriteTextFile};
+use acp_sdk::v1::{RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse};
 use acp_sdk::{ErrorCode, HandlerError, HandlerResult};
+#[cfg(feature = "v2")]
+use acp_sdk::{convert::convert_logged, v2};
+use serde_json::json;
+use serde_json::value::RawValue;
 
+use self::sessions::Sessions;
+use super::raw;
 use crate::mcp::{MESSAGE, ToolCallOf};
-use crate::{Next, Proxy, Side};
-
-/// The maximum number of sessions whose directories are known. Paths of others are judged as they are.
-const MOST_SESSIONS: usize = 10_000;
-
-type Directories = Arc<Mutex<HashMap<SessionId, PathBuf>>>;
+use crate::{Next, Proxy, RawForward, Side};
 
 /// Decides nothing, so that the client does.
 struct Undecided;
@@ -38,24 +33,31 @@ impl Permissions for Undecided {
     }
 }
 
-/// Creates a proxy that decides by rules what an agent may do, for agents and clients of protocol version 1.
+/// Creates a proxy that decides by rules what an agent may do.
 ///
-/// What a rule denies is refused: a permission request by its option that rejects, a file or a command by an
-/// error, so also a call of a tool that a client or a proxy has in its process. A permission request that a rule allows is answered without the client. All else is the client's
-/// decision.
+/// What a rule denies is refused: a permission request by its option that rejects, a file, a command or a call of
+/// a tool that a client or a proxy has in its process by an error. A permission request that a rule allows is
+/// answered without the client. All else is the client's decision.
+///
+/// An agent may do something without asking, such as in a mode in which it never asks. When it reports that a
+/// tool call has completed that changed, ran or sent something and that a rule denies, the turn is cancelled, and
+/// the client is sent the reason as text of the agent.
+///
+/// Connections of protocol version 2 need the feature `v2`. In that version clients serve neither files nor
+/// commands.
 pub fn policy(rules: Rules) -> Proxy {
-    let rules = Arc::new(rules.fallback(Undecided));
-    let directories = Directories::default();
-    let proxy = with_directories(Proxy::new("policy"), &directories);
+    let policy = Arc::new(PolicyState {
+        rules: rules.fallback(Undecided),
+        sessions: Sessions::default(),
+    });
+    let proxy = policy.sessions.follow(Proxy::new("policy"));
     macro_rules! guarded {
         ($proxy:ident, $method:ty, $effect:ident) => {{
-            let (rules, directories) = (rules.clone(), directories.clone());
+            let policy = policy.clone();
             $proxy.on_request(move |next: Next<$method>, request| {
-                let (rules, directories) = (rules.clone(), directories.clone());
+                let policy = policy.clone();
                 async move {
-                    let effect = Effect::$effect(&request);
-                    let cwd = directory(&directories, effect.session()).unwrap_or_default();
-                    refuse_denied(&rules, &effect.question(cwd, None), effect.what()).await?;
+                    policy.effect(Effect::$effect(&request)).await?;
                     next.pass().await
                 }
             })
@@ -64,92 +66,139 @@ pub fn policy(rules: Rules) -> Proxy {
     let proxy = guarded!(proxy, ReadTextFile, Read);
     let proxy = guarded!(proxy, WriteTextFile, Write);
     let proxy = guarded!(proxy, CreateTerminal, Run);
-    let of_tools = rules.clone();
+    let of_tools = policy.clone();
     let proxy = proxy.on_raw_request(Some(MESSAGE), move |next, params| {
-        let rules = of_tools.clone();
+        let policy = of_tools.clone();
         async move {
             let call = ToolCallOf::read(params.as_deref());
             if let (Some(call), Side::Agent) = (call, next.from()) {
                 let question = tool_question("", &call.server, &call.tool, call.arguments);
                 let what = format!("calling the tool {}", call.tool);
-                refuse_denied(&rules, &question, what).await?;
+                policy.refuse_denied(&question, what).await?;
             }
             next.call(params).await
         }
     });
+    let of_updates = policy.clone();
+    let proxy = proxy.on_raw_notification(Some("session/update"), move |forward, params| {
+        let policy = of_updates.clone();
+        async move { policy.update(forward, params).await }
+    });
+    #[cfg(feature = "v2")]
+    let proxy = {
+        let policy = policy.clone();
+        proxy.on_request_v2(
+            move |next: Next<v2::methods::RequestPermission>,
+                  request: v2::RequestPermissionRequest| {
+                let policy = policy.clone();
+                async move {
+                    let no_form = |what| HandlerError::internal(format!("{what} cannot be judged"));
+                    let request = convert_logged(request).ok_or_else(|| no_form("the request"))?;
+                    match policy.permission(request).await {
+                        Some(answer) => convert_logged(answer).ok_or_else(|| no_form("the answer")),
+                        None => next.pass().await,
+                    }
+                }
+            },
+        )
+    };
     proxy.on_request(
         move |next: Next<RequestPermission>, request: RequestPermissionRequest| {
-            let (rules, directories) = (rules.clone(), directories.clone());
+            let policy = policy.clone();
             async move {
-                let mut question = PermissionRequest::new(request);
-                let session = &question.request.session_id;
-                question.cwd = directory(&directories, session);
-                let decision = rules.decide(&question).await;
-                if decision == Decision::Cancelled {
-                    return next.pass().await;
-                }
-                match decision.among(&question.request.options) {
-                    // The agent offers no option that fits.
-                    RequestPermissionOutcome::Cancelled if decision != Decision::Reject => {
-                        next.pass().await
-                    }
-                    outcome => Ok(RequestPermissionResponse::new(outcome)),
+                match policy.permission(request).await {
+                    Some(answer) => Ok(answer),
+                    None => next.pass().await,
                 }
             }
         },
     )
 }
 
-/// Refuses an effect that a rule denies.
-async fn refuse_denied(
-    rules: &Rules,
-    question: &PermissionRequest,
-    what: String,
-) -> HandlerResult<()> {
-    match rules.decide_with_reason(question).await {
-        (Decision::Reject, reason) => {
-            let why = reason.map_or_else(String::new, |reason: Reason| format!(": {reason}"));
-            let message = format!("{what} is refused by a rule of the proxy `policy`{why}");
-            Err(HandlerError::new(ErrorCode::INVALID_REQUEST, message))
+/// The judgement, for all versions of the protocol: it is about requests in the form of version 1.
+struct PolicyState {
+    rules: Rules,
+    sessions: Sessions,
+}
+
+impl PolicyState {
+    /// Answers a permission request; `None` if it is for the client to decide.
+    async fn permission(
+        &self,
+        request: RequestPermissionRequest,
+    ) -> Option<RequestPermissionResponse> {
+        let question = self.sessions.question(request);
+        let decision = self.rules.decide(&question).await;
+        let outcome = decision.among(&question.request.options);
+        let is_rejected = decision == Decision::Reject;
+        // The agent may offer no option that fits.
+        let is_decided = is_rejected || outcome != RequestPermissionOutcome::Cancelled;
+        if is_rejected || !is_decided {
+            self.sessions.settled(&question);
         }
-        _ => Ok(()),
+        is_decided.then(|| RequestPermissionResponse::new(outcome))
     }
-}
 
-/// Remembers the working directories of sessions.
-fn with_directories(proxy: Proxy, directories: &Directories) -> Proxy {
-    let [of_new, of_load, of_resume] = [directories; 3].map(Clone::clone);
-    proxy
-        .on_request(move |next: Next<NewSession>, request: NewSessionRequest| {
-            let directories = of_new.clone();
-            async move {
-                let created = next.pass().await?;
-                remember(&directories, &created.session_id, request.cwd.as_str());
-                Ok(created)
+    /// Refuses what the client is to do for the agent, if a rule denies it.
+    async fn effect(&self, effect: Effect<'_>) -> HandlerResult<()> {
+        let cwd = self.sessions.cwd(effect.session().as_str());
+        let question = effect.question(cwd.unwrap_or_default(), None);
+        self.refuse_denied(&question, effect.what()).await
+    }
+
+    async fn refuse_denied(&self, question: &PermissionRequest, what: String) -> HandlerResult<()> {
+        let Some(why) = self.denies(question).await else {
+            return Ok(());
+        };
+        let message = format!("{what} is refused by a rule of the proxy `policy`{why}");
+        Err(HandlerError::new(ErrorCode::INVALID_REQUEST, message))
+    }
+
+    /// Returns the reason, as the end of a sentence, if a rule denies.
+    async fn denies(&self, question: &PermissionRequest) -> Option<String> {
+        let (decision, reason) = self.rules.decide_with_reason(question).await;
+        let why = |reason: Reason| format!(": {reason}");
+        (decision == Decision::Reject).then(|| reason.map_or_else(String::new, why))
+    }
+
+    /// Passes an update on. Cancels the turn if it reports a call that nobody was asked about and that a rule
+    /// denies.
+    async fn update(
+        &self,
+        forward: RawForward,
+        params: Option<Box<RawValue>>,
+    ) -> HandlerResult<()> {
+        let mut denied = None;
+        for ended in self.sessions.update(&forward, params.as_deref()) {
+            let question = ended.into_question();
+            if let Some(why) = self.denies(&question).await {
+                denied = Some((question, why));
             }
-        })
-        .on_request(
-            move |next: Next<LoadSession>, request: LoadSessionRequest| {
-                remember(&of_load, &request.session_id, request.cwd.as_str());
-                next.pass()
-            },
-        )
-        .on_request(
-            move |next: Next<ResumeSession>, request: ResumeSessionRequest| {
-                remember(&of_resume, &request.session_id, request.cwd.as_str());
-                next.pass()
-            },
-        )
-}
-
-fn remember(directories: &Directories, session: &SessionId, cwd: &str) {
-    let mut directories = directories.lock().unwrap_or_else(PoisonError::into_inner);
-    if directories.len() < MOST_SESSIONS {
-        directories.insert(session.clone(), cwd.into());
+        }
+        let (client, agent, version) = (forward.client(), forward.agent(), forward.version());
+        forward.send(params).await?;
+        let Some((question, why)) = denied else {
+            return Ok(());
+        };
+        let session = question.request.session_id.as_str();
+        let title = question.title.as_deref().unwrap_or_default();
+        let text = format!("The proxy `policy` ends the turn. {title}, and it is denied{why}");
+        tracing::warn!(session, "{text}");
+        agent
+            .notify_raw(
+                "session/cancel",
+                Some(&raw(&json!({"sessionId": session}))?),
+            )
+            .await?;
+        let mut update = json!({
+            "sessionUpdate": "agent_message_chunk",
+            "content": {"type": "text", "text": text},
+        });
+        if version == Some(2) {
+            update["messageId"] =
+                format!("policy-{}", question.request.tool_call.tool_call_id).into();
+        }
+        let update = raw(&json!({"sessionId": session, "update": update}))?;
+        client.notify_raw("session/update", Some(&update)).await
     }
-}
-
-fn directory(directories: &Directories, session: &SessionId) -> Option<PathBuf> {
-    let directories = directories.lock().unwrap_or_else(PoisonError::into_inner);
-    directories.get(session).cloned()
 }

@@ -58,6 +58,65 @@ async fn new_session(wired: &mut Wired, params: Value) -> Value {
     request["params"].clone()
 }
 
+/// The versions that `policy` knows.
+const VERSIONS: &[u16] = match cfg!(feature = "v2") {
+    true => &[1, 2],
+    false => &[1],
+};
+
+fn rules() -> Rules {
+    Rules::new()
+        .rule(Rule::deny().path("**/.env").unwrap())
+        .rule(Rule::deny().command("rm **").unwrap())
+        .rule(Rule::allow().command("cargo test **").unwrap())
+        .rule(Rule::deny().command("cargo **").unwrap())
+}
+
+fn options() -> Value {
+    json!([
+        {"optionId": "y", "name": "Yes", "kind": "allow_once"},
+        {"optionId": "n", "name": "No", "kind": "reject_once"},
+    ])
+}
+
+async fn initialize(wired: &mut Wired, version: u16) {
+    wired
+        .client
+        .send(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#)
+        .await;
+    wired.agent.json().await;
+    let result = json!({"protocolVersion": version});
+    let answer = json!({"jsonrpc": "2.0", "id": 0, "result": result});
+    wired.agent.send(&answer.to_string()).await;
+    wired.client.json().await;
+}
+
+/// Has the agent report a tool call, which reaches the client.
+async fn announce(wired: &mut Wired, version: u16, mut call: Value) {
+    let kind = match version {
+        1 => "tool_call",
+        _ => "tool_call_update",
+    };
+    call["sessionUpdate"] = kind.into();
+    let params = json!({"sessionId": "s", "update": call});
+    let update = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
+    wired.agent.send(&update.to_string()).await;
+    assert_eq!(wired.client.json().await, update);
+}
+
+/// Has the agent ask about a tool call. Returns as [`agent_asks`].
+async fn asks_permission(wired: &mut Wired, version: u16, call: &Value) -> (Option<Value>, Value) {
+    let question = match version {
+        1 => json!({"sessionId": "s", "toolCall": call, "options": options()}),
+        _ => {
+            let subject = json!({"type": "tool_call", "toolCall": call});
+            json!({"sessionId": "s", "title": "May I?", "subject": subject, "options": options()})
+        }
+    };
+    let outcome = json!({"outcome": {"outcome": "cancelled"}});
+    agent_asks(wired, "session/request_permission", question, outcome).await
+}
+
 both_runtimes! {
     async fn secrets_of_prompts_and_files_do_not_reach_the_agent() {
         let patterns = proxies::SECRETS.iter().copied().chain(["hunter[0-9]"]);
@@ -107,10 +166,7 @@ both_runtimes! {
         let server = McpServer::Stdio(McpServerStdio::new("team", "/bin/team", vec![], vec![]));
         for version in [1, 2] {
             let mut wired = wired(proxies::tools(std::slice::from_ref(&server)).unwrap());
-            wired.client.send(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#).await;
-            wired.agent.json().await;
-            wired.agent.send(&json!({"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": version}}).to_string()).await;
-            wired.client.json().await;
+            initialize(&mut wired, version).await;
             let sent = new_session(&mut wired, json!({"cwd": "/", "mcpServers": [{"name": "own"}], "later": 1})).await;
             let mut team = json!({"name": "team", "command": "/bin/team", "args": [], "env": []});
             if version == 2 {
@@ -151,11 +207,7 @@ both_runtimes! {
     }
 
     async fn rules_refuse_allow_and_leave_the_rest_to_the_client() {
-        let rules = Rules::new()
-            .rule(Rule::deny().path("**/.env").unwrap())
-            .rule(Rule::deny().command("rm **").unwrap())
-            .rule(Rule::allow().command("cargo test **").unwrap());
-        let mut wired = wired(proxies::policy(rules));
+        let mut wired = wired(proxies::policy(rules()));
         new_session(&mut wired, json!({"cwd": "/project", "mcpServers": []})).await;
         let read = |path: &str| json!({"sessionId": "s", "path": path});
         let (asked, answer) = agent_asks(&mut wired, "fs/read_text_file", read("/project/.env"), json!({})).await;
@@ -169,15 +221,78 @@ both_runtimes! {
         assert_eq!(asked, None);
         let (asked, _) = agent_asks(&mut wired, "terminal/create", run(&["ls"]), json!({"terminalId": "1"})).await;
         assert!(asked.is_some());
-        let question = |command: &str| json!({"sessionId": "s", "toolCall": {"toolCallId": "1", "kind": "execute",
-            "rawInput": {"command": command}}, "options": [
-                {"optionId": "y", "name": "Yes", "kind": "allow_once"},
-                {"optionId": "n", "name": "No", "kind": "reject_once"}]});
-        for (command, option) in [("cargo test --all", Some("y")), ("rm -r x", Some("n")), ("ls", None)] {
-            let outcome = json!({"outcome": {"outcome": "cancelled"}});
-            let (asked, answer) = agent_asks(&mut wired, "session/request_permission", question(command), outcome).await;
-            assert_eq!(asked.is_none(), option.is_some(), "{command}");
-            assert_eq!(answer["result"]["outcome"]["optionId"].as_str(), option, "{command}");
+    }
+
+    async fn rules_decide_permission_requests_of_both_versions() {
+        for &version in VERSIONS {
+            let mut wired = wired(proxies::policy(rules()));
+            initialize(&mut wired, version).await;
+            new_session(&mut wired, json!({"cwd": "/project", "mcpServers": []})).await;
+            wired.client.send(&prompt(1, "s", "go")).await;
+            wired.agent.json().await;
+            // What it says of the call earlier counts.
+            announce(&mut wired, version, json!({"toolCallId": "known", "title": "x", "kind": "execute", "rawInput": {"command": "rm -r x"}})).await;
+            let command = |command: &str| json!({"toolCallId": "1", "kind": "execute", "rawInput": {"command": command}});
+            for (call, option) in [
+                (command("cargo test --all"), Some("y")),
+                (command("rm -r x"), Some("n")),
+                (json!({"toolCallId": "known"}), Some("n")),
+                (json!({"toolCallId": "2", "kind": "edit", "locations": [{"path": "/project/.env"}]}), Some("n")),
+                // No rule is about it, and this is unclear to one that denies.
+                (command("ls"), None),
+                (json!({"toolCallId": "3"}), None),
+            ] {
+                let (asked, answer) = asks_permission(&mut wired, version, &call).await;
+                assert_eq!(asked.is_none(), option.is_some(), "{version} {call}");
+                assert_eq!(answer["result"]["outcome"]["optionId"].as_str(), option, "{version} {call}");
+            }
+            if version == 2 {
+                let subject = |command: &str| json!({"type": "command", "command": command, "cwd": "/project"});
+                for (subject, option) in [
+                    (subject("cargo test"), Some("y")),
+                    (subject("rm x"), Some("n")),
+                    // Whatever the subject is, a rule that denies finds its command.
+                    (json!({"type": "_later", "command": "rm x"}), Some("n")),
+                    (json!({"type": "_later", "what": "x"}), None),
+                ] {
+                    let question = json!({"sessionId": "s", "title": "May I?", "subject": subject, "options": options()});
+                    let outcome = json!({"outcome": {"outcome": "cancelled"}});
+                    let (asked, answer) = agent_asks(&mut wired, "session/request_permission", question, outcome).await;
+                    assert_eq!(asked.is_none(), option.is_some(), "{subject}");
+                    assert_eq!(answer["result"]["outcome"]["optionId"].as_str(), option, "{subject}");
+                }
+            }
+        }
+    }
+
+    /// As an agent does in a mode in which it never asks.
+    async fn a_denied_call_that_was_made_without_asking_ends_the_turn() {
+        for &version in VERSIONS {
+            let mut wired = wired(proxies::policy(rules()));
+            initialize(&mut wired, version).await;
+            new_session(&mut wired, json!({"cwd": "/project", "mcpServers": []})).await;
+            let done = |id: &str, command: &str| json!({"toolCallId": id, "title": "Run it", "kind": "execute",
+                "status": "completed", "rawInput": {"command": command}});
+            // A history is no work of a turn.
+            announce(&mut wired, version, done("old", "rm x")).await;
+            wired.client.send(&prompt(1, "s", "go")).await;
+            wired.agent.json().await;
+            // No rule is about the one, and a rule allows the other.
+            announce(&mut wired, version, done("1", "ls")).await;
+            announce(&mut wired, version, done("1", "cargo test --all")).await;
+            // What was refused, and what the client has allowed, is settled.
+            let refused = json!({"toolCallId": "2", "kind": "execute", "rawInput": {"command": "rm x"}});
+            asks_permission(&mut wired, version, &refused).await;
+            announce(&mut wired, version, done("2", "rm x")).await;
+            asks_permission(&mut wired, version, &json!({"toolCallId": "3"})).await;
+            announce(&mut wired, version, done("3", "rm x")).await;
+            announce(&mut wired, version, done("4", "rm x")).await;
+            let cancel = wired.agent.json().await;
+            assert_eq!((&cancel["method"], &cancel["params"]["sessionId"]), (&json!("session/cancel"), &json!("s")));
+            let update = wired.client.json().await["params"]["update"].clone();
+            let text = update["content"]["text"].as_str().unwrap();
+            assert!(text.contains("Run it: it is done, nobody was asked before, and it is denied: rule 2"), "{text}");
+            assert_eq!(update["messageId"].is_string(), version == 2, "{update}");
         }
     }
 
