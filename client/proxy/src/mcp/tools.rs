@@ -1,17 +1,19 @@
 //! An MCP server that a client or a proxy gives every session.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use acp_client::Permissions;
-use acp_sdk::{HandlerError, HandlerResult, Transport};
+use acp_sdk::json::UnknownVariant;
+use acp_sdk::v1::McpServer;
+use acp_sdk::{HandlerError, HandlerResult, Json, Transport};
 use rmcp::RoleServer;
 use rmcp::service::Service;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
 use super::function::{Functions, ToolCall, ToolError, ToolOutput};
 use super::operation::{self, ToolSession};
@@ -50,6 +52,8 @@ pub struct McpTools<S = Functions> {
     name: Arc<str>,
     service: S,
     permit: Option<Permit>,
+    /// The id of the declaration that a session needs, unless every session has the server.
+    declared: Option<Arc<str>>,
 }
 
 impl McpTools {
@@ -60,6 +64,7 @@ impl McpTools {
             service: Functions::new(name.clone()),
             name,
             permit: None,
+            declared: None,
         }
     }
 
@@ -87,7 +92,43 @@ impl<S: Service<RoleServer>> McpTools<S> {
             name: name.into().into(),
             service,
             permit: None,
+            declared: None,
         }
+    }
+
+    /// Gives the server only to the sessions that name it among their MCP servers, and returns what names it: add it
+    /// to [`NewSessionRequest::mcp_servers`](acp_sdk::v1::NewSessionRequest::mcp_servers), and to those of the
+    /// requests that load, resume or fork a session.
+    ///
+    /// ```no_run
+    /// # async fn example(tools: acp_proxy::McpTools) -> acp_client::Result<()> {
+    /// use acp_client::{AgentCommand, Client};
+    /// use acp_proxy::BridgeCommand;
+    /// use acp_sdk::v1::NewSessionRequest;
+    ///
+    /// let (tools, server) = tools.for_single_sessions();
+    /// let client = Client::builder()
+    ///     .through(|agent| tools.in_front_of(agent, BridgeCommand::acp()))
+    ///     .spawn(AgentCommand::new("opencode").arg("acp"))
+    ///     .await?;
+    /// let with = client.new_session_with(NewSessionRequest::new("/project", vec![server])).await?;
+    /// let without = client.new_session("/project").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn for_single_sessions(mut self) -> (Self, McpServer) {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        // It stays in this process: agents have another id for each session.
+        let id = format!("declared-{}", LAST.fetch_add(1, Ordering::Relaxed) + 1);
+        let member = |name: &str, value: &str| (name.to_owned(), Json::from(json!(value)));
+        let members = [
+            member("type", "acp"),
+            member("name", &self.name),
+            member("serverId", &id),
+        ];
+        let server = UnknownVariant::new("acp", members.into_iter().collect());
+        self.declared = Some(id.into());
+        (self, McpServer::Unknown(server))
     }
 
     /// Sets who decides about each call, such as [`Rules`](acp_client::Rules) (default: every call is allowed). A
@@ -97,7 +138,8 @@ impl<S: Service<RoleServer>> McpTools<S> {
         self
     }
 
-    /// Returns a proxy, for one connection, that gives every session this server. Agents that take no servers
+    /// Returns a proxy, for one connection, that gives every session this server, or those that
+    /// [name it](Self::for_single_sessions). Agents that take no servers
     /// inside of the connection need a [`bridge()`](crate::bridge) behind it; otherwise their sessions are
     /// left as they are.
     pub fn proxy(self) -> Proxy {
@@ -105,6 +147,7 @@ impl<S: Service<RoleServer>> McpTools<S> {
             name: self.name.clone(),
             service: Arc::new(self.service),
             permit: self.permit,
+            declared: self.declared,
             is_taken: AtomicBool::new(false),
             sessions: Mutex::default(),
         });
@@ -167,6 +210,7 @@ struct Provider<S> {
     name: Arc<str>,
     service: Arc<S>,
     permit: Option<Permit>,
+    declared: Option<Arc<str>>,
     /// Whether the agent takes it.
     is_taken: AtomicBool,
     /// The sessions that have it, by the id of their declaration.
@@ -180,12 +224,19 @@ impl<S: Service<RoleServer>> Provider<S> {
         next: RawNext,
         params: Option<Box<RawValue>>,
     ) -> HandlerResult<Box<RawValue>> {
+        let mut request = value(params.as_deref());
+        let mut params = params;
+        if let Some(declared) = &self.declared {
+            if !has_removed(&mut request, declared) {
+                return next.call(params).await;
+            }
+            params = Some(raw(&request)?);
+        }
         if !self.is_taken.load(Ordering::Relaxed) {
             return next.call(params).await;
         }
         let id = random()?;
         let server = json!({"type": "acp", "name": &*self.name, "serverId": id});
-        let mut request = value(params.as_deref());
         if !add_servers(&mut request, &[server], next.version()) {
             // For the agent to refuse.
             return next.call(params).await;
@@ -253,4 +304,15 @@ impl<S: Service<RoleServer>> Provider<S> {
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, ToolSession>> {
         lock(&self.sessions)
     }
+}
+
+/// Removes a declaration from a request that opens a session. Returns whether it was there.
+fn has_removed(request: &mut Value, id: &str) -> bool {
+    let servers = request.get_mut("mcpServers").and_then(Value::as_array_mut);
+    let Some(servers) = servers else {
+        return false;
+    };
+    let before = servers.len();
+    servers.retain(|server| server["type"] != "acp" || server["serverId"] != id);
+    servers.len() < before
 }

@@ -255,6 +255,31 @@ both_runtimes! {
         assert_eq!(opened(&mut wired.client, &mut wired.agent, json!([])).await, json!([]));
     }
 
+    /// The agent knows nothing of the client's declaration, and each session has an id of its own.
+    async fn sessions_that_name_it_have_a_server_and_others_have_not() {
+        for takes_it in [true, false] {
+            let (tools, declared) = tools(&Gates::default()).for_single_sessions();
+            let declared = serde_json::to_value(declared).unwrap();
+            let mut wired = wired(tools.proxy());
+            let capabilities = if takes_it { json!({"acp": true}) } else { json!({}) };
+            initialized(&mut wired.client, &mut wired.agent, 1, capabilities).await;
+            let other = json!({"type": "acp", "name": "editor", "serverId": "other"});
+            for given in [json!([]), json!([other])] {
+                assert_eq!(opened(&mut wired.client, &mut wired.agent, given.clone()).await, given);
+            }
+            let own = json!({"name": "own", "command": "/own", "args": [], "env": []});
+            let servers = opened(&mut wired.client, &mut wired.agent, json!([declared, own])).await;
+            assert_eq!(servers[0], own);
+            assert_eq!(servers.as_array().unwrap().len(), 1 + usize::from(takes_it), "{servers}");
+            if takes_it {
+                assert_ne!(servers[1]["serverId"], declared["serverId"]);
+                wired.agent.send(&message(2, &servers[1], "tools/list", &json!({}))).await;
+                let answer = wired.agent.json().await;
+                assert_eq!(answer["result"]["result"]["tools"][0]["name"], "count", "{answer}");
+            }
+        }
+    }
+
     async fn rules_decide_about_calls() {
         let denied = || Rules::new().rule(Rule::deny().kind(acp_sdk::v1::ToolKind::Other));
         let permitted = tools(&Gates::default()).permissions(denied().fallback(acp_client::Policy::ApproveAll));

@@ -9,7 +9,7 @@ use acp_cookbook::*;
 use acp_proxy::BridgeCommand;
 use acp_reference_agent::Reference;
 use acp_sdk::ErrorCode;
-use acp_sdk::v1::{Cost, StopReason, UsageUpdate};
+use acp_sdk::v1::{Cost, NewSessionRequest, StopReason, UsageUpdate};
 use acp_server::{Handler, HandlerResult, Server, Turn};
 use tokio::sync::watch;
 
@@ -51,11 +51,21 @@ both_runtimes! {
         // As `acp mcp-bridge`.
         let bridge = "exec 3<>/dev/tcp/${0%:*}/${0#*:}; echo $ACP_BRIDGE_SECRET >&3; cat <&3 & exec cat >&3";
         let command = BridgeCommand::new("/bin/bash", ["-c", bridge]);
-        let builder = editor_tool::with_tools(Client::builder(), looked_at, command);
+        let tools = editor_tool::tools(looked_at);
+        let builder = editor_tool::for_all_sessions(Client::builder(), tools.clone(), command.clone());
         let client = connect(&server, builder).await;
         let session = client.new_session("/").await.unwrap();
         assert_eq!(say(&session, "go").await.text, "editor__open_file: /project/a.rs");
         look.send("/project/b.rs".into()).unwrap();
+        assert_eq!(say(&session, "go").await.text, "editor__open_file: /project/b.rs");
+        session.close().await.unwrap();
+
+        let (builder, named) = editor_tool::for_one_session(Client::builder(), tools, command);
+        let client = connect(&server, builder).await;
+        let session = client.new_session("/").await.unwrap();
+        assert_eq!(say(&session, "go").await.text, "");
+        let request = NewSessionRequest::new("/", vec![named]);
+        let session = client.new_session_with(request).await.unwrap();
         assert_eq!(say(&session, "go").await.text, "editor__open_file: /project/b.rs");
         session.close().await.unwrap();
     }
