@@ -26,6 +26,8 @@ pub mod connection {
     pub use crate::connection::{
         Gate, RESTARTED, Role, Subscription, answer, check, check_login, elicitation_needs, session,
     };
+    #[cfg(feature = "unstable")]
+    pub use crate::connection::{ProvidedServer, Subscribed};
 }
 
 pub mod event {

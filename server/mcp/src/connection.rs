@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use acp_client::AgentProcess;
 use acp_sdk::v1::McpServer;
+use acp_server::internal::session::WeakSession;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ClientRequest, Implementation, ListToolsRequest,
     PaginatedRequestParams, ServerResult,
@@ -12,10 +13,17 @@ use rmcp::model::{
 use rmcp::service::{ClientInitializeError, Peer, RunningService, ServiceError};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{RoleClient, ServiceExt as _};
+#[cfg(feature = "unstable")]
+use rmcp::{
+    model::ProtocolVersion,
+    service::{ClientLifecycleMode, ClientServiceExt as _},
+};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use crate::http::{self, FaultKind};
+#[cfg(feature = "unstable")]
+use crate::provided::Provided;
 use crate::wire::{Lines, Watched, Wire};
 use crate::{McpTool, Options, stdio};
 
@@ -26,10 +34,12 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 const EXIT_AFTER_EOF: Duration = Duration::from_secs(1);
 
 /// The session information for servers.
-#[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) session_id: String,
     pub(crate) cwd: String,
+    /// The session, whose client may provide servers.
+    #[cfg_attr(not(feature = "unstable"), allow(dead_code, reason = "a proposal"))]
+    pub(crate) session: Option<WeakSession>,
 }
 
 /// Why a connection could not be opened. The reasons here and below follow the server's name.
@@ -97,6 +107,17 @@ impl<'a> Connection<'a> {
             McpServer::Http(server) => {
                 let transport = Watched::new(http::transport(server, options)?, wire, None);
                 timeout(options.start_timeout, config.serve(transport)).await
+            }
+            #[cfg(feature = "unstable")]
+            McpServer::Acp(server) => {
+                let provided = Provided::new(&server.name, origin, &wire)?;
+                let transport = Watched::new(provided, wire, None);
+                let lifecycle = ClientLifecycleMode::Auto {
+                    preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+                    legacy_version: None,
+                };
+                let opening = config.serve_with_lifecycle(transport, lifecycle);
+                timeout(options.start_timeout, opening).await
             }
             McpServer::Sse(_) => {
                 return Err(OpenError::is_final(

@@ -38,7 +38,8 @@
 //!
 //! # Servers
 //!
-//! The transports are stdio and streamable HTTP. `initialize` names the session: `capabilities.experimental.session`
+//! The transports are stdio and streamable HTTP and, with the feature `unstable`, the connection of the client that
+//! names the server (MCP over ACP). `initialize` names the session: `capabilities.experimental.session`
 //! has `session_id`, `project` (the name of the session's directory), and `role` and `spec` if
 //! [`Options`] have them. A server that ends is started again after a wait ([`Options::restart`]), and calls fail
 //! meanwhile; [`Servers::states`] has the reason. A failing server harms no other.
@@ -55,6 +56,8 @@ mod http;
 mod names;
 mod options;
 mod output;
+#[cfg(feature = "unstable")]
+mod provided;
 mod servers;
 mod stdio;
 mod supervisor;

@@ -28,8 +28,9 @@ use crate::{CallError, CallOutput, McpTool, Options};
 /// Time to find out why a server has ended.
 const EXPLANATION: Duration = Duration::from_secs(5);
 
-/// Advertises that the agent connects to MCP servers over stdio and streamable HTTP. Clients offer
-/// servers with other transports to other agents only.
+/// Advertises that the agent connects to MCP servers over stdio and streamable HTTP and, with the feature `unstable`,
+/// to those that its clients provide over their connections. Clients offer servers with other transports to other
+/// agents only.
 ///
 /// ```
 /// use acp_server::AgentInfo;
@@ -39,7 +40,10 @@ const EXPLANATION: Duration = Duration::from_secs(5);
 /// ```
 #[must_use]
 pub fn advertise(info: AgentInfo) -> AgentInfo {
-    info.mcp(McpCapabilities::new().with_http(true)).mcp_stdio()
+    let capabilities = McpCapabilities::new().with_http(true);
+    #[cfg(feature = "unstable")]
+    let capabilities = capabilities.with_acp(true);
+    info.mcp(capabilities).mcp_stdio()
 }
 
 /// The MCP servers of a session, connected and supervised. Clones are handles to the same servers;
@@ -71,14 +75,12 @@ impl Servers {
     /// fails is a [state](Self::states) and harms no other. Requires a tokio runtime with I/O and time
     /// enabled.
     pub async fn connect(session: &Session, options: &Options) -> Self {
-        let id = session.id().to_string();
-        Self::connect_to(
-            session.mcp_servers(),
-            &id,
-            Path::new(session.cwd()),
-            options,
-        )
-        .await
+        let origin = Origin {
+            session_id: session.id().to_string(),
+            cwd: session.cwd().to_owned(),
+            session: Some(session.downgrade()),
+        };
+        Self::connect_from(session.mcp_servers(), origin, options).await
     }
 
     /// Connects to these servers, as [`connect`](Self::connect), for agents that have servers of their own. Their
@@ -89,13 +91,19 @@ impl Servers {
         cwd: &Path,
         options: &Options,
     ) -> Self {
+        let origin = Origin {
+            session_id: session_id.to_owned(),
+            cwd: cwd.to_string_lossy().into_owned(),
+            session: None,
+        };
+        Self::connect_from(servers, origin, options).await
+    }
+
+    async fn connect_from(servers: Vec<McpServer>, origin: Origin, options: &Options) -> Self {
         if servers.is_empty() {
             return Self::default();
         }
-        let origin = Arc::new(Origin {
-            session_id: session_id.to_owned(),
-            cwd: cwd.to_string_lossy().into_owned(),
-        });
+        let origin = Arc::new(origin);
         let options = Arc::new(options.clone());
         let (changed, changes) = watch::channel(0);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -358,6 +366,8 @@ fn name(server: &McpServer) -> String {
         McpServer::Stdio(server) => server.name.clone(),
         McpServer::Http(server) => server.name.clone(),
         McpServer::Sse(server) => server.name.clone(),
+        #[cfg(feature = "unstable")]
+        McpServer::Acp(server) => server.name.clone(),
         McpServer::Unknown(server) => {
             let name = server.get("name").and_then(|name| name.parse().ok());
             name.unwrap_or_default()

@@ -8,6 +8,8 @@ mod delivery;
 mod extension;
 mod joining;
 mod login;
+#[cfg(feature = "unstable")]
+mod mcp;
 mod requests;
 mod subscription;
 mod v1;
@@ -22,6 +24,8 @@ pub use answer::answer;
 pub(crate) use cursor::Replay;
 pub(crate) use delivery::Delivery;
 pub use login::check_login;
+#[cfg(feature = "unstable")]
+pub use mcp::{ProvidedServer, Subscribed};
 pub use requests::elicitation_needs;
 pub(crate) use subscription::Barrier;
 pub use subscription::{Gate, Subscription};
@@ -37,7 +41,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use acp_sdk::facts::MethodTable;
 use acp_sdk::v1::{ClientCapabilities, ErrorCode, Implementation, SessionId};
+#[cfg(feature = "unstable")]
+use acp_sdk::v1::{McpServerAcpId, MessageMcpNotification};
 use acp_sdk::{HandlerError, HandlerResult, Peer};
+#[cfg(feature = "unstable")]
+use tokio::sync::mpsc::Sender;
 
 use crate::limits::{LocalTools, OnDisconnect};
 use crate::server::{OpeningClient, ServerCore};
@@ -104,6 +112,9 @@ struct ClientState {
     subscriptions: HashMap<SessionId, Arc<Subscription>>,
     /// Sessions that it is attached to although they have left memory.
     suspended: HashSet<SessionId>,
+    /// Who receives the notifications of MCP servers that it provides.
+    #[cfg(feature = "unstable")]
+    provided: HashMap<McpServerAcpId, Sender<MessageMcpNotification>>,
     gone: bool,
 }
 
@@ -133,6 +144,8 @@ impl Client {
                 wants_state: false,
                 subscriptions: HashMap::new(),
                 suspended: HashSet::new(),
+                #[cfg(feature = "unstable")]
+                provided: HashMap::new(),
                 gone: false,
             }),
             authenticated: AtomicBool::new(authenticated),
@@ -326,6 +339,8 @@ impl Client {
         let (subscriptions, suspended) = {
             let mut state = self.state();
             state.gone = true;
+            #[cfg(feature = "unstable")]
+            state.provided.clear();
             let suspended = std::mem::take(&mut state.suspended);
             (std::mem::take(&mut state.subscriptions), suspended)
         };

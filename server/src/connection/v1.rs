@@ -114,6 +114,8 @@ impl ServerConnection {
         Ok(Environment {
             additional_directories,
             mcp_servers,
+            #[cfg(feature = "unstable")]
+            client: Arc::downgrade(&self.client),
         })
     }
 
@@ -551,6 +553,17 @@ impl Agent for ServerConnection {
         let params = Json::new(&req).map_err(HandlerError::internal)?;
         let answer = self.ext_request(ctx, "session/fork", Some(params)).await?;
         answer.parse().map_err(HandlerError::internal)
+    }
+
+    #[cfg(feature = "unstable")]
+    async fn message_mcp_notification(
+        &self,
+        _: &AgentContext,
+        note: MessageMcpNotification,
+    ) -> HandlerResult<()> {
+        self.client.admit("mcp/message", None)?;
+        self.client.notified(note).await;
+        Ok(())
     }
 
     async fn ext_request(

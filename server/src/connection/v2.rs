@@ -292,6 +292,15 @@ impl Agent for ConnectionV2 {
         answer.parse().map_err(HandlerError::internal)
     }
 
+    #[cfg(feature = "unstable")]
+    async fn message_mcp_notification(
+        &self,
+        ctx: &AgentContext,
+        note: MessageMcpNotification,
+    ) -> HandlerResult<()> {
+        v1::Agent::message_mcp_notification(&self.0, &same(ctx), from_v2(note)?).await
+    }
+
     async fn ext_request(
         &self,
         ctx: &AgentContext,

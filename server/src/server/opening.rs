@@ -401,7 +401,7 @@ impl ServerCore {
     fn stored_session(self: &Arc<Self>, record: &SessionRecord, lease: Lease) -> Unopened {
         let environment = Environment {
             additional_directories: record.additional_directories.clone(),
-            mcp_servers: Vec::new(),
+            ..Environment::default()
         };
         let session = self.session_of(record, environment);
         session.log().set_lease(lease);

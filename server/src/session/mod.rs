@@ -169,6 +169,9 @@ impl Attached {
 pub(crate) struct Environment {
     pub(crate) additional_directories: Vec<String>,
     pub(crate) mcp_servers: Vec<McpServer>,
+    /// The client that says it, which may provide some of the servers.
+    #[cfg(feature = "unstable")]
+    pub(crate) client: Weak<Client>,
 }
 
 /// The parameters of [`Handler::open`](crate::Handler::open).

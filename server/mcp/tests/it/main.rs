@@ -13,5 +13,7 @@ mod ending;
 mod faults;
 mod http;
 mod program;
+#[cfg(feature = "unstable")]
+mod provided;
 mod session;
 mod support;

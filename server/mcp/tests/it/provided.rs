@@ -1,0 +1,200 @@
+//! Servers that a client provides over its connection.
+
+use std::sync::{Arc, Mutex};
+
+use acp_client::{Client, Policy};
+use acp_proxy::{McpTools, ToolCall};
+use acp_sdk::v1::StopReason;
+use acp_sdk::{RunningConnection, channel};
+use acp_server::{AgentInfo, Handler, HandlerResult, Opening, Server, Session, Settings, Turn};
+use acp_server_mcp::{ServerState, Servers};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+
+use crate::support::{GUARD, options, ready, state};
+
+/// An agent that calls the tool that a prompt names, and writes progress and result as text.
+struct Caller(mpsc::UnboundedSender<Servers>);
+
+impl Handler for Caller {
+    type State = Servers;
+
+    fn info(&self) -> AgentInfo {
+        acp_server_mcp::advertise(AgentInfo::new("caller", "1"))
+    }
+
+    async fn open(&self, servers: &mut Servers, opening: &Opening) -> HandlerResult<Settings> {
+        *servers = Servers::connect(&opening.session, &options()).await;
+        self.0.send(servers.clone()).unwrap();
+        Ok(Settings::new())
+    }
+
+    async fn prompt(&self, servers: &mut Servers, turn: Turn) -> HandlerResult<StopReason> {
+        let reports = Arc::new(Mutex::new(String::new()));
+        let reported = reports.clone();
+        let report = move |progress: acp_server_mcp::Progress| {
+            *reported.lock().unwrap() += &format!("{} ", progress.progress);
+        };
+        let name = format!("editor__{}", turn.prompt_text());
+        let called =
+            servers.call_with_progress(&name, Default::default(), turn.cancelled(), report);
+        let text = match called.await {
+            Ok(output) => format!("{} ({})", output.text(), output.is_error),
+            Err(error) => error.to_string(),
+        };
+        let reports = reports.lock().unwrap().clone();
+        turn.send_text(reports + &text).await?;
+        Ok(StopReason::EndTurn)
+    }
+
+    async fn close(&self, servers: Servers, _: &Session) {
+        servers.close().await;
+    }
+}
+
+/// What happens to the tool `wait`.
+struct Gates {
+    begun: Semaphore,
+    dropped: Semaphore,
+}
+
+struct OnDrop(Arc<Gates>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.dropped.add_permits(1);
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+fn tools(gates: &Arc<Gates>) -> McpTools {
+    let gates = gates.clone();
+    McpTools::new("editor")
+        .tool(
+            "where",
+            "The session.",
+            |_: Nothing, call: ToolCall| async move {
+                for done in 1..=20 {
+                    call.progress(f64::from(done), Some(20.0), None).await;
+                }
+                Ok(call.session().unwrap_or("none").to_owned())
+            },
+        )
+        .tool("fail", "Fails.", |_: Nothing, _: ToolCall| async move {
+            Err::<String, _>(acp_proxy::ToolError::new("no such file"))
+        })
+        .tool("wait", "Waits.", move |_: Nothing, _: ToolCall| {
+            let gates = gates.clone();
+            async move {
+                let _dropped = OnDrop(gates.clone());
+                gates.begun.add_permits(1);
+                std::future::pending::<()>().await;
+                Ok("")
+            }
+        })
+}
+
+fn gates() -> Arc<Gates> {
+    Arc::new(Gates {
+        begun: Semaphore::new(0),
+        dropped: Semaphore::new(0),
+    })
+}
+
+async fn passes(gate: &Semaphore) {
+    let passed = timeout(GUARD, gate.acquire()).await;
+    passed.expect("in time").unwrap().forget();
+}
+
+/// Connects a client that has the tools to the server.
+async fn connect(server: &Server, is_v2: bool, gates: &Arc<Gates>) -> (Client, RunningConnection) {
+    let (near, far) = channel(64 << 10);
+    let running = server.attach(far);
+    let tools = tools(gates);
+    let mut client = Client::builder().permissions(Policy::DenyAll);
+    if is_v2 {
+        client = client.offer_v2();
+    }
+    let client = client.through(|agent| tools.proxy().in_front_of(agent));
+    (client.connect(near).await.unwrap(), running)
+}
+
+async fn said(session: &acp_client::Session, prompt: &str) -> String {
+    let turn = session.prompt(prompt).await.unwrap();
+    turn.outcome().await.unwrap().to_string()
+}
+
+async fn tools_of_a_client_are_called_over_its_connection(is_v2: bool) {
+    let (opened, mut all) = mpsc::unbounded_channel();
+    let server = Server::new(Caller(opened));
+    let gates = gates();
+    let (client, _running) = connect(&server, is_v2, &gates).await;
+    let cwd = tempfile::tempdir().unwrap();
+    let session = client
+        .new_session(cwd.path().to_str().unwrap())
+        .await
+        .unwrap();
+    let servers = all.recv().await.unwrap();
+    ready(&servers).await;
+    let names: Vec<_> = servers.tools().into_iter().map(|tool| tool.name).collect();
+    assert_eq!(names, ["editor__where", "editor__fail", "editor__wait"]);
+
+    let reports: String = (1..=20).map(|done| format!("{done} ")).collect();
+    let expected = format!("{reports}{} (false)", session.id());
+    assert_eq!(said(&session, "where").await, expected);
+    assert_eq!(said(&session, "fail").await, "no such file (true)");
+    let turn = session.prompt("wait").await.unwrap();
+    passes(&gates.begun).await;
+    turn.cancel();
+    passes(&gates.dropped).await;
+    assert_eq!(
+        turn.outcome().await.unwrap().stop_reason,
+        StopReason::Cancelled
+    );
+
+    // A call ends with the connection of its client; the session goes on.
+    let call = servers.call("editor__wait", Default::default(), std::future::pending());
+    let leaving = async {
+        passes(&gates.begun).await;
+        client.shutdown().await;
+    };
+    let (called, ()) = tokio::join!(timeout(GUARD, call), leaving);
+    let error = called.expect("in time").unwrap_err().to_string();
+    assert!(
+        error.ends_with("is provided by a client that is not connected"),
+        "{error}"
+    );
+    passes(&gates.dropped).await;
+    state(&servers, |state| {
+        matches!(state, ServerState::Restarting { .. })
+    })
+    .await;
+
+    // Another client opens the session again and provides the server anew.
+    let (client, _running) = connect(&server, is_v2, &gates).await;
+    let cwd = cwd.path().to_str().unwrap();
+    let session = client
+        .load_session(session.id().clone(), cwd)
+        .await
+        .unwrap();
+    ready(&servers).await;
+    assert_eq!(said(&session, "fail").await, "no such file (true)");
+    session.close().await.unwrap();
+    state(&servers, |state| *state == ServerState::Closed).await;
+    client.shutdown().await;
+    server.shutdown().await;
+}
+
+#[test]
+fn a_client_of_each_version_provides_tools_on_each_runtime() {
+    let mut one = tokio::runtime::Builder::new_current_thread();
+    let mut several = tokio::runtime::Builder::new_multi_thread();
+    for runtime in [&mut one, several.worker_threads(3)] {
+        let runtime = runtime.enable_all().build().unwrap();
+        for is_v2 in [false, true] {
+            runtime.block_on(tools_of_a_client_are_called_over_its_connection(is_v2));
+        }
+    }
+}
