@@ -22,6 +22,9 @@ use crate::wire::{Wire, lock};
 /// Maximum number of messages of a server that wait to be handled.
 const MAX_WAITING: usize = 64;
 
+/// The reason of a connection's end, after the server's name.
+const GONE: &str = "is provided by a client that is not connected";
+
 /// The number of the last request. It is in the id of the next one, which is unique on every connection.
 static LAST_REQUEST: AtomicU64 = AtomicU64::new(0);
 
@@ -85,16 +88,15 @@ impl Provided {
         });
         let cancel = self.stop.child_token();
         lock(&self.requests).insert(id.clone(), cancel.clone());
-        let (server, responder, requests) = (
-            self.server.clone(),
-            self.responder.clone(),
-            self.requests.clone(),
-        );
+        let (server, responder) = (self.server.clone(), self.responder.clone());
+        let (wire, requests) = (self.wire.clone(), self.requests.clone());
         tokio::spawn(async move {
             let answering = async {
-                let response = respond(&server, &id, params).await;
-                // Fails when the connection is closed.
-                let _ = responder.send(response).await;
+                match respond(&server, &id, params).await {
+                    // Fails when the connection is closed.
+                    Some(response) => drop(responder.send(response).await),
+                    None => wire.fail(GONE),
+                }
             };
             // Dropped, the call is cancelled.
             tokio::select! {
@@ -107,19 +109,15 @@ impl Provided {
     }
 }
 
-/// The reason of a connection's end, after the server's name.
-const GONE: &str = "is provided by a client that is not connected";
-
+/// Sends a request and returns the response; `None` if the client has disconnected.
 async fn respond(
     server: &ProvidedServer,
     id: &RequestId,
     params: Value,
-) -> RxJsonRpcMessage<RoleClient> {
+) -> Option<RxJsonRpcMessage<RoleClient>> {
     let failed = |code, message: String| {
-        JsonRpcMessage::error(
-            ErrorData::new(ErrorCode(code), message, None),
-            Some(id.clone()),
-        )
+        let error = ErrorData::new(ErrorCode(code), message, None);
+        Some(JsonRpcMessage::error(error, Some(id.clone())))
     };
     let internal = |error: String| failed(ErrorCode::INTERNAL_ERROR.0, error);
     let request: MessageMcpRequest = match serde_json::from_value(params) {
@@ -133,6 +131,7 @@ async fn respond(
         Err(acp_sdk::Error::Response { error, .. }) => {
             return failed(i32::from(error.code), error.message.clone());
         }
+        Err(acp_sdk::Error::Closed(_)) => return None,
         Err(error) => return internal(error.to_string()),
     };
     let message = serde_json::to_value(response).and_then(|mut message| {
@@ -140,7 +139,10 @@ async fn respond(
         message["id"] = serde_json::to_value(id)?;
         serde_json::from_value(message)
     });
-    message.unwrap_or_else(|error| internal(format!("the response is invalid: {error}")))
+    match message {
+        Ok(message) => Some(message),
+        Err(error) => internal(format!("the response is invalid: {error}")),
+    }
 }
 
 impl Transport<RoleClient> for Provided {
