@@ -215,7 +215,6 @@ impl Error {
         }
     }
 
-    #[cfg(feature = "v2")]
     pub(crate) fn not_in_v2(what: &str, instead: Option<&str>) -> Self {
         Self::NotInVersion {
             what: what.to_owned(),

@@ -33,7 +33,6 @@ pub fn with_key(mut request: PromptRequest, key: &str) -> PromptRequest {
 /// # Errors
 ///
 /// Fails when version 2 has no equivalent.
-#[cfg(feature = "v2")]
 pub fn prompt_to_v2(mut request: PromptRequest) -> crate::Result<acp_sdk::v2::PromptRequest> {
     let key = key_of(&request);
     if key.is_some()

@@ -3,7 +3,6 @@
 pub use crate::client::{Request, Response};
 pub use crate::guard::{Effect, Ended, is_mode, tool_question};
 pub use crate::hooks::check_field;
-#[cfg(feature = "v2")]
 pub use crate::idempotency::prompt_to_v2;
 pub use crate::idempotency::{honors_keys, key_of, with_key};
 pub use crate::permission::{Shown, as_diff};
@@ -23,5 +22,4 @@ pub use crate::reconnect::{
 pub use crate::remote::{PersistentConnection, download_client, http_client};
 pub use crate::session::{Calls, separator};
 pub use crate::steering::{SteeringMethod, is_steered};
-#[cfg(feature = "v2")]
 pub use crate::v2::{Converter, End, Usage, Work, requests};

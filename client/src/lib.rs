@@ -57,7 +57,6 @@ pub mod review;
 mod session;
 mod steering;
 mod text_file;
-#[cfg(feature = "v2")]
 mod v2;
 mod workspace;
 

@@ -85,7 +85,6 @@ impl Proxy {
     }
 
     /// Adds a hook for the requests of a method of protocol version 2.
-    #[cfg(feature = "v2")]
     pub fn on_request_v2<M, F, Fut>(self, hook: F) -> Self
     where
         M: Method + 'static,
@@ -96,7 +95,6 @@ impl Proxy {
     }
 
     /// Adds a hook for a notification of protocol version 2.
-    #[cfg(feature = "v2")]
     pub fn on_notification_v2<N, F, Fut>(self, hook: F) -> Self
     where
         N: Notification + 'static,

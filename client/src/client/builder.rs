@@ -52,7 +52,6 @@ pub struct ClientBuilder {
     asks_first: bool,
     is_confined: bool,
     sends_keys: bool,
-    #[cfg(feature = "v2")]
     offers_v2: bool,
 }
 
@@ -85,7 +84,6 @@ impl ClientBuilder {
             asks_first: false,
             is_confined: false,
             sends_keys: true,
-            #[cfg(feature = "v2")]
             offers_v2: false,
         }
     }
@@ -110,7 +108,6 @@ impl ClientBuilder {
     ///
     /// The agent chooses; see [`Client::protocol_version`]. Version 2 is a draft, which may change with
     /// any release. It has no files and terminals of clients: agents use their own.
-    #[cfg(feature = "v2")]
     pub fn offer_v2(mut self) -> Self {
         self.offers_v2 = true;
         self
@@ -358,13 +355,9 @@ impl ClientBuilder {
         if let Endpoint::Process(process) = &endpoint {
             connection = connection.explain_close(process.explain_close());
         }
-        #[cfg(feature = "v2")]
-        let offers_v2 = self.offers_v2;
-        #[cfg(not(feature = "v2"))]
-        let offers_v2 = false;
         let between = self.through.into_iter().rev();
         let transport = between.fold(transport, |agent, between| between(agent));
-        let (agent, driver) = Opening::new(connection, handler, transport, offers_v2);
+        let (agent, driver) = Opening::new(connection, handler, transport, self.offers_v2);
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
         let (readers, closed) = (sessions.clone(), state.clone());

@@ -1,7 +1,6 @@
 //! Handles the agent's requests and notifications.
 
 mod effects;
-#[cfg(feature = "v2")]
 mod v2;
 
 use std::sync::Arc;
@@ -11,7 +10,6 @@ use acp_sdk::runtime::Method;
 use acp_sdk::v1::{self, *};
 use acp_sdk::{HandlerError, HandlerResult, Json, Meta};
 
-#[cfg(feature = "v2")]
 pub(super) use self::v2::HandlerV2;
 use crate::guard::{Effect, Guard, cancelled};
 use crate::hooks::{AnyElicitation, AnyExtensions, AnyFiles, AnyTerminals, SessionContext, elicit};
@@ -69,7 +67,6 @@ impl Handler {
         let Some(gap) = gap else {
             return inbox.end_history();
         };
-        #[cfg(feature = "v2")]
         if gap != Gap::Truncated {
             inbox.lose_work();
         }

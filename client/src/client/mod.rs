@@ -183,7 +183,6 @@ impl Client {
     }
 
     /// Returns the typed caller of version 2, if that version was negotiated.
-    #[cfg(feature = "v2")]
     #[must_use]
     pub fn agent_v2(&self) -> Option<acp_sdk::v2::AgentHandle> {
         let peer = self.inner.agent.peer();

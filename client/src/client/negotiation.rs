@@ -1,16 +1,13 @@
 //! Negotiates the protocol version of a connection.
 
-#[cfg(feature = "v2")]
 use std::sync::Arc;
 
 use acp_sdk::v1::{AgentHandle, InitializeRequest, InitializeResponse, ProtocolVersion};
 use acp_sdk::{Connection, ConnectionBuilder, Transport};
-#[cfg(feature = "v2")]
 use acp_sdk::{MultiVersion, Offer, V1, V2};
 
 use super::Wire;
 use super::handler::Handler;
-#[cfg(feature = "v2")]
 use super::handler::HandlerV2;
 use crate::error::{Error, Result};
 
@@ -18,7 +15,6 @@ use crate::error::{Error, Result};
 pub(super) enum Opening {
     /// The connection speaks version 1, or is closed.
     V1(AgentHandle),
-    #[cfg(feature = "v2")]
     Any(acp_sdk::Negotiation),
 }
 
@@ -29,7 +25,6 @@ impl Opening {
         transport: Transport,
         offers_v2: bool,
     ) -> (Self, Connection) {
-        #[cfg(feature = "v2")]
         if offers_v2 {
             let both = MultiVersion::client()
                 .version::<V1>(handler.clone())
@@ -61,7 +56,6 @@ impl Opening {
                 let info = wire.answer("initialize", agent.initialize(request)).await?;
                 (agent, info)
             }
-            #[cfg(feature = "v2")]
             Self::Any(agent) => return negotiate(&agent, wire, &request).await,
         };
         if info.protocol_version != ProtocolVersion::V1 {
@@ -75,7 +69,6 @@ impl Opening {
 }
 
 /// Offers versions 1 and 2.
-#[cfg(feature = "v2")]
 async fn negotiate(
     agent: &acp_sdk::Negotiation,
     wire: &Wire,

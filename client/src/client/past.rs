@@ -147,7 +147,6 @@ impl Client {
         &self,
         answer: &Json,
     ) -> serde_json::Result<(NewSessionResponse, Option<Vec<AvailableCommand>>)> {
-        #[cfg(feature = "v2")]
         if self.inner.is_v2() {
             let answer: acp_sdk::v2::NewSessionResponse = answer.parse()?;
             let commands = crate::v2::requests::available_commands(&answer.available_commands);

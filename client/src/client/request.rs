@@ -3,20 +3,17 @@
 
 use acp_sdk::RpcError;
 use acp_sdk::runtime::Method;
-#[cfg(feature = "v2")]
 use acp_sdk::v1;
 use acp_sdk::v1::{AvailableCommand, methods};
 use serde::de::DeserializeOwned;
 
 use super::Inner;
 use crate::error::Result;
-#[cfg(feature = "v2")]
 use crate::v2::requests;
 
 /// A request that exists in each version.
 pub trait Request: Method<Result: DeserializeOwned> {
     /// The request of version 2.
-    #[cfg(feature = "v2")]
     type V2: Method<Result: DeserializeOwned>;
 
     /// Converts the params.
@@ -24,7 +21,6 @@ pub trait Request: Method<Result: DeserializeOwned> {
     /// # Errors
     ///
     /// Fails when version 2 has no equivalent.
-    #[cfg(feature = "v2")]
     fn to_v2(params: &Self::Params) -> Result<<Self::V2 as Method>::Params>;
 
     /// Converts the result.
@@ -32,11 +28,9 @@ pub trait Request: Method<Result: DeserializeOwned> {
     /// # Errors
     ///
     /// Fails when version 1 has no equivalent.
-    #[cfg(feature = "v2")]
     fn from_v2(result: <Self::V2 as Method>::Result) -> Result<Self::Result>;
 
     /// Returns the slash commands of a result; only version 2 has them.
-    #[cfg(feature = "v2")]
     fn commands(_: &<Self::V2 as Method>::Result) -> Option<Vec<AvailableCommand>> {
         None
     }
@@ -51,7 +45,6 @@ pub struct Response<R> {
     pub commands: Option<Vec<AvailableCommand>>,
 }
 
-#[cfg(feature = "v2")]
 impl<R> Response<R> {
     /// Converts a response of version 2.
     ///
@@ -68,7 +61,6 @@ impl<R> Response<R> {
 
 impl Inner {
     /// Returns whether the connection uses version 2.
-    #[cfg(feature = "v2")]
     pub(super) fn is_v2(&self) -> bool {
         self.agent_info.protocol_version == v1::ProtocolVersion::from(2)
     }
@@ -86,7 +78,6 @@ impl Inner {
         then: impl FnOnce(Option<Response<M::Result>>) + Send + 'static,
     ) -> Result<M::Result> {
         let peer = self.agent.peer();
-        #[cfg(feature = "v2")]
         if self.is_v2() {
             let params = M::to_v2(params)?;
             let call = peer.call_then::<M::V2>(&params, move |response| {
@@ -118,21 +109,17 @@ pub(super) fn read<T: DeserializeOwned>(
 macro_rules! requests {
     ($($v1:ident => $v2:ident $(, $commands:expr)?;)*) => {$(
         impl Request for methods::$v1 {
-            #[cfg(feature = "v2")]
             type V2 = acp_sdk::v2::methods::$v2;
 
-            #[cfg(feature = "v2")]
             fn to_v2(params: &Self::Params) -> Result<<Self::V2 as Method>::Params> {
                 requests::request_to_v2(params.clone())
             }
 
-            #[cfg(feature = "v2")]
             fn from_v2(result: <Self::V2 as Method>::Result) -> Result<Self::Result> {
                 requests::response_from_v2(result)
             }
 
-            $(#[cfg(feature = "v2")]
-            fn commands(result: &<Self::V2 as Method>::Result) -> Option<Vec<AvailableCommand>> {
+            $(fn commands(result: &<Self::V2 as Method>::Result) -> Option<Vec<AvailableCommand>> {
                 $commands(&result.available_commands)
             })?
         }

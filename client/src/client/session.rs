@@ -2,7 +2,6 @@
 
 mod child;
 mod run;
-#[cfg(feature = "v2")]
 mod v2;
 
 use std::sync::Arc;
@@ -170,7 +169,6 @@ impl Session {
         if client.sends_keys && honors_keys(&client.agent_info) {
             request = with_key(request, id);
         }
-        #[cfg(feature = "v2")]
         if client.is_v2() {
             let converted = crate::idempotency::prompt_to_v2(request.clone())?;
             return Ok(PromptIn::V2(converted, request));
@@ -252,10 +250,7 @@ impl Session {
 
     /// Returns whether the agent sends a client what it has said.
     fn repeats_prompts(&self) -> bool {
-        #[cfg(feature = "v2")]
-        return self.open.client.is_v2();
-        #[cfg(not(feature = "v2"))]
-        false
+        self.open.client.is_v2()
     }
 
     /// Cancels the running turn, if any. See [`Turn::cancel`].
@@ -283,7 +278,6 @@ impl Session {
     /// [`Error::NotInVersion`] in version 2, where modes are the values of a config option.
     pub async fn set_mode(&self, mode: impl Into<SessionModeId>) -> Result<()> {
         let client = &self.open.client;
-        #[cfg(feature = "v2")]
         if client.is_v2() {
             return Err(v2::no_modes(&self.settings()));
         }
@@ -348,7 +342,6 @@ impl Session {
         let request = CloseSessionRequest::new(self.id().clone());
         let answer = client.send::<methods::CloseSession>(&request).await;
         let answer = answer.map(drop);
-        #[cfg(feature = "v2")]
         if client.is_v2() && answer.as_ref().is_err_and(is_not_found) {
             // It is closed.
             return Ok(());
@@ -361,7 +354,6 @@ impl Session {
 enum PromptIn {
     V1(PromptRequest),
     /// With the version 1 form for readers.
-    #[cfg(feature = "v2")]
     V2(acp_sdk::v2::PromptRequest, PromptRequest),
 }
 
@@ -369,7 +361,6 @@ impl PromptIn {
     fn blocks(&self) -> &[ContentBlock] {
         match self {
             Self::V1(request) => &request.prompt,
-            #[cfg(feature = "v2")]
             Self::V2(_, request) => &request.prompt,
         }
     }
@@ -407,7 +398,6 @@ fn accepted(prompt: &[ContentBlock], capabilities: &PromptCapabilities) -> Resul
     Ok(())
 }
 
-#[cfg(feature = "v2")]
 fn is_not_found(error: &Error) -> bool {
     error.code() == Some(acp_sdk::ErrorCode::RESOURCE_NOT_FOUND)
 }

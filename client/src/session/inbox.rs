@@ -6,7 +6,6 @@
 //! first `Events`: the latest ones, up to a limit in bytes. No turn receives events of another one.
 
 mod delivery;
-#[cfg(feature = "v2")]
 mod v2;
 
 use std::collections::VecDeque;
@@ -57,7 +56,6 @@ struct State {
     approvals: Approvals,
     /// The latest messages of the user that the agent has sent.
     heard: VecDeque<MessageId>,
-    #[cfg(feature = "v2")]
     v2: v2::StateV2,
     /// Whether the connection or the session has ended.
     ended: bool,
@@ -88,7 +86,6 @@ impl Default for State {
             calls: Calls::default(),
             approvals: Approvals::default(),
             heard: VecDeque::new(),
-            #[cfg(feature = "v2")]
             v2: v2::StateV2::default(),
             ended: false,
         }
@@ -110,7 +107,6 @@ impl Inbox {
     pub(crate) fn begin_history(&self) {
         let mut state = self.lock();
         state.phase = Phase::Replayed;
-        #[cfg(feature = "v2")]
         state.v2.converter.restart();
     }
 

@@ -40,5 +40,4 @@ mod subagents;
 #[cfg(unix)]
 mod terminals;
 mod turns;
-#[cfg(feature = "v2")]
 mod v2;

@@ -15,7 +15,7 @@ impl Handler for Echo {
     }
 }
 
-/// Versions 1 and 2, with the feature `v2` of `acp-server`.
+/// Versions 1 and 2.
 pub async fn main() -> acp_sdk::Result<()> {
     Server::new(Echo).serve_stdio().await
 }

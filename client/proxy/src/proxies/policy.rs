@@ -9,7 +9,6 @@ use acp_client::{Decision, PermissionRequest, Permissions, Reason, Rules};
 use acp_sdk::v1::methods::{CreateTerminal, ReadTextFile, RequestPermission, WriteTextFile};
 use acp_sdk::v1::{RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse};
 use acp_sdk::{ErrorCode, HandlerError, HandlerResult};
-#[cfg(feature = "v2")]
 use acp_sdk::{convert::convert_logged, v2};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -84,7 +83,6 @@ pub fn policy(rules: Rules) -> Proxy {
         let policy = of_updates.clone();
         async move { policy.update(forward, params).await }
     });
-    #[cfg(feature = "v2")]
     let proxy = {
         let policy = policy.clone();
         proxy.on_request_v2(

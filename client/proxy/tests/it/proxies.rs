@@ -59,10 +59,7 @@ async fn new_session(wired: &mut Wired, params: Value) -> Value {
 }
 
 /// The versions that `policy` knows.
-const VERSIONS: &[u16] = match cfg!(feature = "v2") {
-    true => &[1, 2],
-    false => &[1],
-};
+const VERSIONS: [u16; 2] = [1, 2];
 
 fn rules() -> Rules {
     Rules::new()
@@ -224,7 +221,7 @@ both_runtimes! {
     }
 
     async fn rules_decide_permission_requests_of_both_versions() {
-        for &version in VERSIONS {
+        for version in VERSIONS {
             let mut wired = wired(proxies::policy(rules()));
             initialize(&mut wired, version).await;
             new_session(&mut wired, json!({"cwd": "/project", "mcpServers": []})).await;
@@ -267,7 +264,7 @@ both_runtimes! {
 
     /// As an agent does in a mode in which it never asks.
     async fn a_denied_call_that_was_made_without_asking_ends_the_turn() {
-        for &version in VERSIONS {
+        for version in VERSIONS {
             let mut wired = wired(proxies::policy(rules()));
             initialize(&mut wired, version).await;
             new_session(&mut wired, json!({"cwd": "/project", "mcpServers": []})).await;

@@ -12,7 +12,6 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::super::request::read;
-#[cfg(feature = "v2")]
 use super::v2;
 use super::{Open, PromptIn};
 use crate::error::{Error, Result};
@@ -45,7 +44,6 @@ pub(super) async fn run(
             let prompting = prompting(&open, request, state.clone(), late.is_zero());
             run_to_end(open, prompting, &state, late, sender).await;
         }
-        #[cfg(feature = "v2")]
         PromptIn::V2(request, _) => {
             let prompting = v2::prompting(&open, request, state.clone());
             Box::pin(run_to_end(open, prompting, &state, Duration::ZERO, sender)).await;

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use acp_client::PermissionRequest;
-#[cfg(feature = "v2")]
 use acp_client::internal::Converter;
 use acp_client::internal::{Calls, Ended};
 use acp_sdk::json;
@@ -38,7 +37,6 @@ struct Session {
     calls: Calls,
     /// Tool calls whose permission request was refused or answered by the client.
     settled: VecDeque<ToolCallId>,
-    #[cfg(feature = "v2")]
     converter: Converter,
 }
 
@@ -179,7 +177,6 @@ impl Sessions {
 impl Session {
     /// Returns an update in the form of version 1; none if it is invalid, which is for the client to refuse.
     fn updates(&mut self, params: &str, version: Option<u16>) -> Vec<SessionUpdate> {
-        #[cfg(feature = "v2")]
         if version == Some(2) {
             let note = json::from_str::<acp_sdk::v2::UpdateSessionNotification>(params);
             let converted = note.ok().map(|note| self.converter.update(note.update));
