@@ -62,6 +62,8 @@ pub use crate::connection::{Connection, ConnectionBuilder, Observer, RunningConn
 pub use crate::connection::{peek_stdio, serve_stdio, stdio};
 pub use crate::error::{CloseReason, Error, HandlerError, HandlerResult, ProcessExit, Result};
 pub use crate::json::{Json, Meta, Patch};
+#[doc(hidden)]
+pub use crate::jsonrpc::envelope;
 pub use crate::jsonrpc::{ErrorCode, RequestId, RpcError};
 pub use crate::peer::Peer;
 #[doc(hidden)]

@@ -24,7 +24,7 @@ pub mod connection {
     //! What endpoints know of a client.
 
     pub use crate::connection::{
-        Gate, RESTARTED, Role, Subscription, answer, check, check_login, elicitation_needs, session,
+        Gate, RESTARTED, Role, Subscription, answer, check, check_login, elicitation_needs,
     };
     #[cfg(feature = "unstable")]
     pub use crate::connection::{ProvidedServer, Subscribed};

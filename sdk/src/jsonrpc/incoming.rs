@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
+use super::envelope::Envelope;
 use super::types::{ErrorCode, RpcError};
-use crate::json::{self, StrictError};
+use crate::json::StrictError;
 
 /// A message, borrowed from the received text.
 #[derive(Debug)]
@@ -69,45 +70,13 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// The members of a message. An explicit `null` differs from an absent member.
-struct Envelope<'a> {
-    jsonrpc: Option<&'a RawValue>,
-    id: Option<&'a RawValue>,
-    method: Option<Cow<'a, str>>,
-    params: Option<&'a RawValue>,
-    result: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
-}
-
-impl<'a> Envelope<'a> {
-    const MEMBERS: [&'static str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
-
-    /// How most messages begin.
-    const BEGIN: &'static str = "{\"jsonrpc\":\"2.0\",";
-
-    /// Reads a message; validates all of `text`.
-    fn read(text: &'a str) -> Result<Self, StrictError> {
-        let members = json::read_members(text, &Self::MEMBERS, Self::BEGIN)?;
-        let [jsonrpc, id, method, params, result, error] = members;
-        let method = method.filter(|method| method.get() != "null");
-        Ok(Self {
-            jsonrpc,
-            id,
-            method: method.map(json::read_text).transpose()?,
-            params,
-            result,
-            error,
-        })
-    }
-}
-
 /// Parses a line without its line feed. Blank lines are skipped by the caller.
 pub(crate) fn read(line: &[u8]) -> Incoming<'_> {
     let text = match std::str::from_utf8(line) {
         Ok(text) => text,
         Err(error) => return parse_error(format!("the line is not UTF-8: {error}")),
     };
-    match Envelope::read(text) {
+    match Envelope::read_strict(text) {
         Ok(envelope) => sort(envelope),
         Err(error) => not_an_envelope(text, &error),
     }

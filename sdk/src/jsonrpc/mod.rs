@@ -6,6 +6,7 @@
 //! Spec: <https://www.jsonrpc.org/specification>
 
 mod cancellation;
+pub mod envelope;
 mod incoming;
 mod outgoing;
 mod oversized;

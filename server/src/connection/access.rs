@@ -7,7 +7,6 @@ use acp_sdk::facts::{AccessRight, MethodTable, Scope};
 use acp_sdk::service::{HandlerFuture, IncomingNotification, IncomingRequest, Layer, Service};
 use acp_sdk::v1::{ErrorCode, SessionId};
 use acp_sdk::{HandlerError, HandlerResult};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Client, ServerConnection};
@@ -73,17 +72,6 @@ impl Access {
     }
 }
 
-/// Returns the session that the parameters of a message name.
-pub fn session(params: &RawValue) -> Option<Cow<'_, str>> {
-    #[derive(Deserialize)]
-    struct Params<'a> {
-        #[serde(borrow, rename = "sessionId")]
-        session: Cow<'a, str>,
-    }
-    let params: Params<'_> = serde_json::from_str(params.get()).ok()?;
-    Some(params.session)
-}
-
 /// Refuses what the client of a connection may not do.
 pub(crate) struct Restriction(Arc<Client>);
 
@@ -108,7 +96,9 @@ struct Restricted {
 impl Restricted {
     fn check(&self, method: &str, params: Option<&RawValue>) -> HandlerResult<()> {
         let (access, methods) = (self.client.access(), self.client.methods());
-        access.check(methods, method, || params.and_then(session))
+        access.check(methods, method, || {
+            params.and_then(acp_sdk::envelope::session)
+        })
     }
 }
 
@@ -137,7 +127,9 @@ mod tests {
 
     fn permits(access: &Access, method: &str, params: &str) -> bool {
         let params = RawValue::from_string(params.to_owned()).unwrap();
-        let checked = access.check(&v1::AGENT_METHODS, method, || session(&params));
+        let checked = access.check(&v1::AGENT_METHODS, method, || {
+            acp_sdk::envelope::session(&params)
+        });
         checked.is_ok()
     }
 

@@ -18,7 +18,6 @@ mod wire;
 
 pub use access::Access;
 pub(crate) use access::Restriction;
-pub use access::session;
 pub(crate) use answer::Answers;
 pub use answer::answer;
 pub(crate) use cursor::Replay;

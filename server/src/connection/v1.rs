@@ -573,7 +573,7 @@ impl Agent for ServerConnection {
         params: Option<Json>,
     ) -> HandlerResult<Json> {
         let session = params.as_ref().map(Json::as_raw);
-        let session = session.and_then(super::session);
+        let session = session.and_then(acp_sdk::envelope::session);
         self.client.admit(method, session.as_deref())?;
         if let Some(answer) = extension::request(self, ctx, method, params.as_ref()).await {
             return answer;
@@ -588,7 +588,7 @@ impl Agent for ServerConnection {
         params: Option<Json>,
     ) -> HandlerResult<()> {
         let session = params.as_ref().map(Json::as_raw);
-        let session = session.and_then(super::session);
+        let session = session.and_then(acp_sdk::envelope::session);
         self.client.admit(method, session.as_deref())?;
         let handler = &self.core().handler;
         handler.ext_notification(ctx, method, params).await;

@@ -1,6 +1,7 @@
 //! Continues sessions on another connection.
 
 use super::*;
+use crate::reconnect::envelope::is_truncated;
 use crate::reconnect::message::cancel_request;
 
 impl Resume {
@@ -92,7 +93,7 @@ impl Resume {
             let reason = format!("the agent failed to continue the session: {}", error.get());
             return self.lose(id, &reason, out);
         }
-        if continuation == Continuation::Cursor && envelope.is_truncated() {
+        if continuation == Continuation::Cursor && is_truncated(envelope) {
             out.to_client.push_back(gap(id, "truncated"));
         }
         let session = self.sessions.get_mut(id);

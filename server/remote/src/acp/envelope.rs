@@ -2,40 +2,18 @@
 
 use std::borrow::Cow;
 
+use acp_sdk::envelope::Envelope;
 use acp_sdk::facts::{self, Attachment, Scope};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A message of the client.
-#[derive(Debug, Deserialize)]
-pub(super) struct Incoming<'a> {
-    #[serde(borrow, default)]
-    pub(super) id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    pub(super) method: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    params: Option<&'a RawValue>,
-}
-
-impl<'a> Incoming<'a> {
-    pub(super) fn parse(body: &'a [u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(body)
-    }
-
-    /// Returns the session that the parameters name.
-    pub(super) fn session(&self) -> Option<Cow<'a, str>> {
-        self.params
-            .and_then(acp_server::internal::connection::session)
-    }
-
-    /// Returns where in `body` a first member of the parameters can be inserted, and whether a
-    /// comma must follow it.
-    pub(super) fn first_member(&self, body: &[u8]) -> Option<(usize, bool)> {
-        let params = self.params?.get();
-        let rest = params.strip_prefix('{')?;
-        let at = (params.as_ptr() as usize).checked_sub(body.as_ptr() as usize)? + 1;
-        Some((at, !rest.trim_start().starts_with('}')))
-    }
+/// Returns where in `body` a first member of the parameters can be inserted, and whether a comma must
+/// follow it.
+pub(super) fn first_member(incoming: &Envelope<'_>, body: &[u8]) -> Option<(usize, bool)> {
+    let params = incoming.params?.get();
+    let rest = params.strip_prefix('{')?;
+    let at = (params.as_ptr() as usize).checked_sub(body.as_ptr() as usize)? + 1;
+    Some((at, !rest.trim_start().starts_with('}')))
 }
 
 /// A message of the agent.
@@ -131,10 +109,6 @@ mod tests {
 
     #[test]
     fn what_routes_a_message_is_read() {
-        let body = br#"{"jsonrpc":"2.0","id":"a","method":"session/prompt","params": {"prompt":[],"sessionId":"s"}}"#;
-        let incoming = Incoming::parse(body).unwrap();
-        assert_eq!(incoming.id.map(RawValue::get), Some(r#""a""#));
-        assert_eq!(incoming.session().as_deref(), Some("s"));
         let body = br#"{"method":"session/update","params":{"sessionId":"s","update":{"_meta":{"acp-sdk":{"eventId":1}}},"_meta":{"acp-sdk":{"eventId":7}}}}"#;
         assert_eq!(Outgoing::parse(body).event(), Some(7));
         let ask = br#"{"id":1,"method":"session/request_permission","params":{"sessionId":"s","_meta":{"acp-sdk":{"eventId":7}}}}"#;
@@ -147,13 +121,13 @@ mod tests {
             (r#"{"params":{}}"#, r#"{"params":{X}}"#),
             (r#"{"params": { "a":1}}"#, r#"{"params": {X, "a":1}}"#),
         ] {
-            let incoming = Incoming::parse(body.as_bytes()).unwrap();
-            let (at, comma) = incoming.first_member(body.as_bytes()).unwrap();
+            let incoming = Envelope::read(body.as_bytes());
+            let (at, comma) = first_member(&incoming, body.as_bytes()).unwrap();
             let comma = if comma { "," } else { "" };
             assert_eq!(format!("{}X{comma}{}", &body[..at], &body[at..]), expected);
         }
         let body = r#"{"params":[1]}"#;
-        let incoming = Incoming::parse(body.as_bytes()).unwrap();
-        assert_eq!(incoming.first_member(body.as_bytes()), None);
+        let incoming = Envelope::read(body.as_bytes());
+        assert_eq!(first_member(&incoming, body.as_bytes()), None);
     }
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use acp_sdk::envelope::Envelope;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header as names};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
 use super::connections::{HttpConnection, HttpConnections};
-use super::envelope::{self, Incoming};
+use super::envelope;
 use super::failure::Failure;
 use super::{CONNECTION_ID, LONGEST_ID, SESSION_ID, check_version, header};
 use crate::bodies;
@@ -31,7 +32,7 @@ pub(super) async fn post(
     if body.trim_ascii_start().first() == Some(&b'[') {
         return Err(Failure::BATCH);
     }
-    let incoming = Incoming::parse(body).map_err(|_| {
+    let incoming = Envelope::parse(body).ok_or_else(|| {
         let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
         if is_json {
             Failure::NOT_JSON_RPC
@@ -43,7 +44,7 @@ pub(super) async fn post(
         return Err(Failure::NOT_JSON_RPC);
     }
     let id = header(&headers, &CONNECTION_ID)?;
-    let is_initialize = incoming.method.as_deref() == Some("initialize");
+    let is_initialize = incoming.is_initialize();
     match (id, is_initialize) {
         (None, true) => initialize(&connections, caller, body, &incoming).await,
         (Some(_), true) => Err(Failure::CONNECTED_ALREADY),
@@ -63,7 +64,7 @@ async fn initialize(
     connections: &Arc<HttpConnections>,
     caller: Caller,
     body: &Bytes,
-    incoming: &Incoming<'_>,
+    incoming: &Envelope<'_>,
 ) -> Result<Response, Failure> {
     let request = incoming.id.ok_or(Failure::NOT_JSON_RPC)?;
     let place = connections.place(&caller)?;
@@ -112,7 +113,7 @@ impl Drop for CloseUnlessKept<'_> {
 async fn pass_on(
     connection: &HttpConnection,
     body: &Bytes,
-    incoming: &Incoming<'_>,
+    incoming: &Envelope<'_>,
     header: Option<&str>,
 ) -> Result<Response, Failure> {
     let mut message = body.clone();
@@ -128,7 +129,7 @@ async fn pass_on(
             let session = named.as_deref().or(header).filter(|_| scoped);
             if named.is_none()
                 && let Some(session) = session
-                && let Some((at, comma)) = incoming.first_member(body)
+                && let Some((at, comma)) = envelope::first_member(incoming, body)
             {
                 message = with_session(body, at, comma, session);
             }

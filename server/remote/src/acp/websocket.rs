@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use acp_sdk::MessageTransport;
+use acp_sdk::envelope::Envelope;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
@@ -24,7 +25,6 @@ use tokio_util::sync::CancellationToken;
 use super::CONNECTION_ID;
 use super::arriving::Arriving;
 use super::connections::HttpConnections;
-use super::envelope::Incoming;
 use super::failure::Failure;
 use crate::caller::Caller;
 
@@ -153,8 +153,7 @@ async fn first(socket: &mut WebSocket) -> Result<Option<Bytes>, CloseFrame> {
             Message::Close(_) => return Ok(None),
             _ => continue,
         };
-        let parsed = Incoming::parse(&text);
-        if parsed.is_ok_and(|parsed| parsed.method.as_deref() == Some("initialize")) {
+        if Envelope::read(&text).is_initialize() {
             return Ok(Some(text));
         }
         return Err(CloseFrame {
