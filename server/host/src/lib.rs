@@ -30,7 +30,7 @@
 //! # }
 //! ```
 //!
-//! Agents of protocol version 1 can be hosted, with the feature `v2` also those that speak version 2 only.
+//! Agents of protocol version 1 can be hosted, and those that speak version 2 only.
 //! Clients may use either version.
 //!
 //! [`Delegate`] has a part of a turn done by another agent.

@@ -42,8 +42,7 @@ impl Permissions for Undecided {
 /// tool call has completed that changed, ran or sent something and that a rule denies, the turn is cancelled, and
 /// the client is sent the reason as text of the agent.
 ///
-/// Connections of protocol version 2 need the feature `v2`. In that version clients serve neither files nor
-/// commands.
+/// In protocol version 2 clients serve neither files nor commands.
 pub fn policy(rules: Rules) -> Proxy {
     let policy = Arc::new(PolicyState {
         rules: rules.fallback(Undecided),

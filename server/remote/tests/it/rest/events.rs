@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_sdk::v1::{ContentChunk, SessionUpdate};
+use acp_server::Received;
 use acp_server::store::MemoryStore;
 
 use super::*;
@@ -84,8 +85,12 @@ async fn a_stream_after_the_last_event_of_an_idle_session_ends() {
             .send(SessionUpdate::AgentMessageChunk(outside))
             .await
             .unwrap();
-        let last = session.last_event();
-        assert!(Some(last) > ids(&frames).last().copied());
+        let mut events = session.subscribe(*ids(&frames).last().unwrap());
+        let Received::Event(event) = events.next().await.unwrap() else {
+            panic!("no event");
+        };
+        let last = event.number;
+        assert_eq!(session.last_event(), last);
         for cursor in [last, last - 1, 999_999] {
             let stream = site.stream(&path, Some(&cursor.to_string())).await;
             // Signs of life come in any case.
