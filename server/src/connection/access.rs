@@ -171,9 +171,7 @@ mod tests {
     #[test]
     fn a_session_token_permits_no_method_that_creates_a_session() {
         let own = Access::Session("s".into());
-        let mut tables = vec![&v1::AGENT_METHODS];
-        tables.push(&acp_sdk::v2::AGENT_METHODS);
-        for table in tables {
+        for table in [&v1::AGENT_METHODS, &acp_sdk::v2::AGENT_METHODS] {
             let creating = table.iter().filter(|row| row.joins == Attachment::Creates);
             let mut count = 0;
             for row in creating {

@@ -82,23 +82,20 @@ pub fn policy(rules: Rules) -> Proxy {
         let policy = of_updates.clone();
         async move { policy.update(forward, params).await }
     });
-    let proxy = {
-        let policy = policy.clone();
-        proxy.on_request_v2(
-            move |next: Next<v2::methods::RequestPermission>,
-                  request: v2::RequestPermissionRequest| {
-                let policy = policy.clone();
-                async move {
-                    let no_form = |what| HandlerError::internal(format!("{what} cannot be judged"));
-                    let request = convert_logged(request).ok_or_else(|| no_form("the request"))?;
-                    match policy.permission(request).await {
-                        Some(answer) => convert_logged(answer).ok_or_else(|| no_form("the answer")),
-                        None => next.pass().await,
-                    }
+    let of_v2 = policy.clone();
+    let proxy = proxy.on_request_v2(
+        move |next: Next<v2::methods::RequestPermission>, request: v2::RequestPermissionRequest| {
+            let policy = of_v2.clone();
+            async move {
+                let no_form = |what| HandlerError::internal(format!("{what} cannot be judged"));
+                let request = convert_logged(request).ok_or_else(|| no_form("the request"))?;
+                match policy.permission(request).await {
+                    Some(answer) => convert_logged(answer).ok_or_else(|| no_form("the answer")),
+                    None => next.pass().await,
                 }
-            },
-        )
-    };
+            }
+        },
+    );
     proxy.on_request(
         move |next: Next<RequestPermission>, request: RequestPermissionRequest| {
             let policy = policy.clone();

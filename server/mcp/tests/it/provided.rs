@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::support::{GUARD, options, ready, state};
 
 /// An agent that calls the tool that a prompt names, and writes progress and result as text.
-struct Caller(mpsc::UnboundedSender<Servers>);
+struct Caller(mpsc::Sender<Servers>);
 
 impl Handler for Caller {
     type State = Servers;
@@ -25,7 +25,7 @@ impl Handler for Caller {
 
     async fn open(&self, servers: &mut Servers, opening: &Opening) -> HandlerResult<Settings> {
         *servers = Servers::connect(&opening.session, &options()).await;
-        self.0.send(servers.clone()).unwrap();
+        self.0.send(servers.clone()).await.unwrap();
         Ok(Settings::new())
     }
 
@@ -127,7 +127,7 @@ async fn said(session: &acp_client::Session, prompt: &str) -> String {
 }
 
 async fn tools_of_a_client_are_called_over_its_connection(is_v2: bool) {
-    let (opened, mut all) = mpsc::unbounded_channel();
+    let (opened, mut all) = mpsc::channel(1);
     let server = Server::new(Caller(opened));
     let gates = gates();
     let (client, _running) = connect(&server, is_v2, &gates).await;

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use acp_client::PermissionRequest;
-use acp_client::internal::Converter;
-use acp_client::internal::{Calls, Ended};
+use acp_client::internal::{Calls, Converter, Ended};
 use acp_sdk::json;
 use acp_sdk::v1::{RequestPermissionRequest, SessionNotification, SessionUpdate, ToolCallId};
 use serde::Deserialize;
@@ -182,7 +181,6 @@ impl Session {
             let converted = note.ok().map(|note| self.converter.update(note.update));
             return converted.into_iter().flatten().collect();
         }
-        let _ = version;
         let note = json::from_str::<SessionNotification>(params);
         note.ok().map(|note| note.update).into_iter().collect()
     }
