@@ -321,6 +321,11 @@ impl Document {
         Error::invalid(self.file(at), at, message)
     }
 
+    /// Returns whether an overlay adds the definition `name`.
+    pub(crate) fn is_added(&self, name: &str) -> bool {
+        self.file(&format!("/$defs/{}", escaped(name))) != self.name
+    }
+
     /// Returns the file that last wrote the place `at`, a JSON Pointer: an overlay or the
     /// document itself.
     #[must_use]

@@ -52,6 +52,8 @@ pub struct Method {
     pub description: Option<String>,
     /// Its facts; `None` if its document states none.
     pub facts: Option<MethodFacts>,
+    /// Whether an overlay adds it to the document.
+    pub is_added: bool,
 }
 
 /// The method table of a document, in the order of the document.
@@ -130,6 +132,7 @@ impl Protocol {
                 kind,
                 description: one.description.map(str::to_owned),
                 facts: one.facts.clone(),
+                is_added: document.is_added(one.name),
             });
         }
         facts::check(document, &methods)?;

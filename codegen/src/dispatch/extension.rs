@@ -44,7 +44,7 @@ pub(crate) fn extension(
 fn handlers(role: Role, calls: &[Call<'_>]) -> Result<TokenStream, Error> {
     let name = role.ident("Extension");
     let methods: Vec<TokenStream> = handled_by(role, calls)
-        .map(|call| traits::method(role, call))
+        .map(|call| traits::method(role, call, false))
         .collect::<Result<_, _>>()?;
     let layer = role.ident("ExtensionLayer");
     let head = written(&format!(

@@ -12,7 +12,7 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> Result<TokenStream, Error
     let name = role.ident("");
     let ctx = role.ident("Context");
     let methods: Vec<TokenStream> = handled_by(role, calls)
-        .map(|call| method(role, call))
+        .map(|call| method(role, call, call.method.is_added))
         .collect::<Result<_, _>>()?;
     let head = written(&format!(
         "Handles the requests and notifications sent to {}.\n\n\
@@ -55,11 +55,12 @@ pub(super) fn items(role: Role, calls: &[Call<'_>]) -> Result<TokenStream, Error
     })
 }
 
-/// The function of a method in its trait.
+/// The function of a method in its trait. One that `falls_back` leaves the message to `ext_request` or
+/// `ext_notification` by default, where code that knows nothing of the overlay handles it.
 ///
 /// # Errors
 /// When a default answer in the override table is no Rust expression.
-pub(super) fn method(role: Role, call: &Call<'_>) -> Result<TokenStream, Error> {
+pub(super) fn method(role: Role, call: &Call<'_>, falls_back: bool) -> Result<TokenStream, Error> {
     let Call {
         function,
         params,
@@ -81,6 +82,16 @@ pub(super) fn method(role: Role, call: &Call<'_>) -> Result<TokenStream, Error> 
                 async { Ok(#answer) }
             })
         }
+        (false, None, Some(_)) if falls_back && !call.unknown => quote!({
+            runtime::as_ext_request::<methods::#marker, _>(req, |method, params| {
+                self.ext_request(ctx, method, params)
+            })
+        }),
+        (false, None, None) if falls_back => quote!({
+            runtime::as_ext_notification::<methods::#marker, _>(notification, |method, params| {
+                self.ext_notification(ctx, method, params)
+            })
+        }),
         (false, None, Some(_)) => {
             let answer = match call.unknown {
                 true => quote!(unknown),
@@ -96,12 +107,13 @@ pub(super) fn method(role: Role, call: &Call<'_>) -> Result<TokenStream, Error> 
             async { Ok(()) }
         }),
     };
-    let default = call.unknown.then(|| {
-        quote! {
-            #[doc = ""]
-            #[doc = " Default: fails with \"invalid params\" (-32602)."]
-        }
-    });
+    let default = match (&call.result, call.unknown, falls_back) {
+        (Some(_), true, _) => Some(" Default: fails with \"invalid params\" (-32602)."),
+        (Some(_), false, true) => Some(" Default: that of `ext_request`."),
+        (None, _, true) => Some(" Default: that of `ext_notification`."),
+        _ => None,
+    };
+    let default = default.map(|text| quote! { #[doc = ""] #[doc = #text] });
     Ok(quote! {
         #docs
         #default

@@ -12503,13 +12503,17 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// Method
     /// [`providers/list`](https://agentclientprotocol.com/protocol/v1/schema#providers-list).
+    ///
+    /// Default: that of `ext_request`.
     fn list_providers(
         &self,
         ctx: &AgentContext,
         req: ListProvidersRequest,
     ) -> impl Future<Output = runtime::HandlerResult<ListProvidersResponse>> + Send {
-        let _ = (ctx, req);
-        runtime::unsupported::<methods::ListProviders>()
+        runtime::as_ext_request::<
+            methods::ListProviders,
+            _,
+        >(req, |method, params| { self.ext_request(ctx, method, params) })
     }
 
     /// `providers/set` configures an LLM provider, replacing its previous configuration.
@@ -12520,13 +12524,17 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// Method
     /// [`providers/set`](https://agentclientprotocol.com/protocol/v1/schema#providers-set).
+    ///
+    /// Default: that of `ext_request`.
     fn set_provider(
         &self,
         ctx: &AgentContext,
         req: SetProviderRequest,
     ) -> impl Future<Output = runtime::HandlerResult<SetProviderResponse>> + Send {
-        let _ = (ctx, req);
-        runtime::unsupported::<methods::SetProvider>()
+        runtime::as_ext_request::<
+            methods::SetProvider,
+            _,
+        >(req, |method, params| { self.ext_request(ctx, method, params) })
     }
 
     /// `providers/disable` disables an LLM provider.
@@ -12538,13 +12546,17 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// Method
     /// [`providers/disable`](https://agentclientprotocol.com/protocol/v1/schema#providers-disable).
+    ///
+    /// Default: that of `ext_request`.
     fn disable_provider(
         &self,
         ctx: &AgentContext,
         req: DisableProviderRequest,
     ) -> impl Future<Output = runtime::HandlerResult<DisableProviderResponse>> + Send {
-        let _ = (ctx, req);
-        runtime::unsupported::<methods::DisableProvider>()
+        runtime::as_ext_request::<
+            methods::DisableProvider,
+            _,
+        >(req, |method, params| { self.ext_request(ctx, method, params) })
     }
 
     /// `auth/status` returns the authentication state without changing it.
@@ -12555,13 +12567,17 @@ pub trait Agent: Send + Sync + 'static {
     /// Proposal, which may still change: [Draft schema](https://agentclientprotocol.com/protocol/v1/draft/schema).
     ///
     /// Method [`auth/status`](https://agentclientprotocol.com/protocol/v1/schema#auth-status).
+    ///
+    /// Default: that of `ext_request`.
     fn auth_status(
         &self,
         ctx: &AgentContext,
         req: AuthStatusRequest,
     ) -> impl Future<Output = runtime::HandlerResult<AuthStatusResponse>> + Send {
-        let _ = (ctx, req);
-        runtime::unsupported::<methods::AuthStatus>()
+        runtime::as_ext_request::<
+            methods::AuthStatus,
+            _,
+        >(req, |method, params| { self.ext_request(ctx, method, params) })
     }
 
     /// `session/fork` creates a session with the history of an existing one.
@@ -12573,13 +12589,17 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// Method
     /// [`session/fork`](https://agentclientprotocol.com/protocol/v1/schema#session-fork).
+    ///
+    /// Default: that of `ext_request`.
     fn fork_session(
         &self,
         ctx: &AgentContext,
         req: ForkSessionRequest,
     ) -> impl Future<Output = runtime::HandlerResult<ForkSessionResponse>> + Send {
-        let _ = (ctx, req);
-        runtime::unsupported::<methods::ForkSession>()
+        runtime::as_ext_request::<
+            methods::ForkSession,
+            _,
+        >(req, |method, params| { self.ext_request(ctx, method, params) })
     }
 
     /// `session/archive` hides a session from `session/list` without deleting it.
@@ -12592,13 +12612,17 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// Method
     /// [`session/archive`](https://agentclientprotocol.com/protocol/v1/schema#session-archive).
+    ///
+    /// Default: that of `ext_request`.
     fn archive_session(
         &self,
         ctx: &AgentContext,
         req: ArchiveSessionRequest,
     ) -> impl Future<Output = runtime::HandlerResult<ArchiveSessionResponse>> + Send {
-        let _ = (ctx, req);
-        runtime::unsupported::<methods::ArchiveSession>()
+        runtime::as_ext_request::<
+            methods::ArchiveSession,
+            _,
+        >(req, |method, params| { self.ext_request(ctx, method, params) })
     }
 
     /// `session/unarchive` returns an archived session to `session/list` without opening it.
@@ -12610,13 +12634,17 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// Method
     /// [`session/unarchive`](https://agentclientprotocol.com/protocol/v1/schema#session-unarchive).
+    ///
+    /// Default: that of `ext_request`.
     fn unarchive_session(
         &self,
         ctx: &AgentContext,
         req: UnarchiveSessionRequest,
     ) -> impl Future<Output = runtime::HandlerResult<UnarchiveSessionResponse>> + Send {
-        let _ = (ctx, req);
-        runtime::unsupported::<methods::UnarchiveSession>()
+        runtime::as_ext_request::<
+            methods::UnarchiveSession,
+            _,
+        >(req, |method, params| { self.ext_request(ctx, method, params) })
     }
 
     /// `session/status` reports whether the agent has a session open.
@@ -12628,13 +12656,17 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// Method
     /// [`session/status`](https://agentclientprotocol.com/protocol/v1/schema#session-status).
+    ///
+    /// Default: that of `ext_request`.
     fn session_status(
         &self,
         ctx: &AgentContext,
         req: SessionStatusRequest,
     ) -> impl Future<Output = runtime::HandlerResult<SessionStatusResponse>> + Send {
-        let _ = (ctx, req);
-        runtime::unsupported::<methods::SessionStatus>()
+        runtime::as_ext_request::<
+            methods::SessionStatus,
+            _,
+        >(req, |method, params| { self.ext_request(ctx, method, params) })
     }
 
     /// `session/set_title` sets the title of an open or a listed session.
@@ -12646,13 +12678,17 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// Method
     /// [`session/set_title`](https://agentclientprotocol.com/protocol/v1/schema#session-set_title).
+    ///
+    /// Default: that of `ext_request`.
     fn set_session_title(
         &self,
         ctx: &AgentContext,
         req: SetSessionTitleRequest,
     ) -> impl Future<Output = runtime::HandlerResult<SetSessionTitleResponse>> + Send {
-        let _ = (ctx, req);
-        runtime::unsupported::<methods::SetSessionTitle>()
+        runtime::as_ext_request::<
+            methods::SetSessionTitle,
+            _,
+        >(req, |method, params| { self.ext_request(ctx, method, params) })
     }
 
     /// `mcp/message`, as a notification, forwards an MCP notification about a pending request.
@@ -12662,13 +12698,17 @@ pub trait Agent: Send + Sync + 'static {
     /// Proposal, which may still change: [MCP over ACP](https://agentclientprotocol.com/protocol/v1/draft/schema#agent-mcp-message).
     ///
     /// Method [`mcp/message`](https://agentclientprotocol.com/protocol/v1/schema#mcp-message).
+    ///
+    /// Default: that of `ext_notification`.
     fn message_mcp_notification(
         &self,
         ctx: &AgentContext,
         notification: MessageMcpNotification,
     ) -> impl Future<Output = runtime::HandlerResult<()>> + Send {
-        let _ = (ctx, notification);
-        async { Ok(()) }
+        runtime::as_ext_notification::<
+            methods::MessageMcpNotification,
+            _,
+        >(notification, |method, params| { self.ext_notification(ctx, method, params) })
     }
 
     /// Handles a request that the protocol does not define.
@@ -12932,13 +12972,17 @@ pub trait Client: Send + Sync + 'static {
     /// Proposal, which may still change: [MCP over ACP](https://agentclientprotocol.com/protocol/v1/draft/schema#client-mcp-message).
     ///
     /// Method [`mcp/message`](https://agentclientprotocol.com/protocol/v1/schema#mcp-message).
+    ///
+    /// Default: that of `ext_request`.
     fn message_mcp(
         &self,
         ctx: &ClientContext,
         req: MessageMcpRequest,
     ) -> impl Future<Output = runtime::HandlerResult<MessageMcpResponse>> + Send {
-        let _ = (ctx, req);
-        runtime::unsupported::<methods::MessageMcp>()
+        runtime::as_ext_request::<
+            methods::MessageMcp,
+            _,
+        >(req, |method, params| { self.ext_request(ctx, method, params) })
     }
 
     /// `auth/status_update` reports that the result of `auth/status` has changed.
@@ -12949,13 +12993,17 @@ pub trait Client: Send + Sync + 'static {
     ///
     /// Method
     /// [`auth/status_update`](https://agentclientprotocol.com/protocol/v1/schema#auth-status_update).
+    ///
+    /// Default: that of `ext_notification`.
     fn auth_status_update(
         &self,
         ctx: &ClientContext,
         notification: AuthStatusUpdateNotification,
     ) -> impl Future<Output = runtime::HandlerResult<()>> + Send {
-        let _ = (ctx, notification);
-        async { Ok(()) }
+        runtime::as_ext_notification::<
+            methods::AuthStatusUpdate,
+            _,
+        >(notification, |method, params| { self.ext_notification(ctx, method, params) })
     }
 
     /// Handles a request that the protocol does not define.

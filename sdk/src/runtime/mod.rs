@@ -17,8 +17,8 @@ pub use crate::json::{
 pub use crate::jsonrpc::Cancellation;
 pub use crate::peer::Peer;
 pub use crate::service::{
-    Context, HandlerFuture, IncomingNotification, IncomingRequest, Outcome, Service, unknown,
-    unsupported, unsupported_ext,
+    Context, HandlerFuture, IncomingNotification, IncomingRequest, Outcome, Service,
+    as_ext_notification, as_ext_request, unknown, unsupported, unsupported_ext,
 };
 pub use crate::transcript::{MaskingRules, MethodMasking, PayloadMasking, Visible};
 pub use crate::version::{IntoAgent, IntoClient, ProtocolVersion, single_version};

@@ -13,7 +13,7 @@ use crate::error::{HandlerError, HandlerResult};
 use crate::json::{Encode, Json, Leniency, decode, decode_or};
 use crate::jsonrpc::{ErrorCode, clip};
 use crate::peer::{Peer, report};
-use crate::runtime::{Method, Params, Payload};
+use crate::runtime::{Method, Notification, Params, Payload};
 use crate::version::{Negotiating, ProtocolVersion};
 
 /// An incoming request. Dropped without a handler, it is answered with `-32603`.
@@ -404,6 +404,43 @@ pub fn unknown<M: Method>() -> impl Future<Output = HandlerResult<M::Result>> + 
     let message = format!("`{}` names nothing that this side has announced", M::NAME);
     let error = HandlerError::new(ErrorCode::INVALID_PARAMS, message);
     std::future::ready(Err(error))
+}
+
+/// The answer of a trait method that an overlay adds and that is not implemented: what `answer`, the
+/// trait's `ext_request`, makes of the method and its params.
+///
+/// # Errors
+///
+/// That of `answer`, or an internal error if its answer does not fit the type.
+pub async fn as_ext_request<M, F>(
+    req: M::Params,
+    answer: impl FnOnce(&'static str, Option<Json>) -> F,
+) -> HandlerResult<M::Result>
+where
+    M: Method,
+    F: Future<Output = HandlerResult<Json>>,
+{
+    let params = Json::new(&req).map_err(HandlerError::internal)?;
+    let answer = answer(M::NAME, Some(params)).await?;
+    answer.parse().map_err(HandlerError::internal)
+}
+
+/// What a trait method does that an overlay adds and that is not implemented: what `handle`, the
+/// trait's `ext_notification`, does with the method and its params.
+///
+/// # Errors
+///
+/// That of `handle`.
+pub async fn as_ext_notification<N, F>(
+    notification: N::Params,
+    handle: impl FnOnce(&'static str, Option<Json>) -> F,
+) -> HandlerResult<()>
+where
+    N: Notification,
+    F: Future<Output = HandlerResult<()>>,
+{
+    let params = Json::new(&notification).map_err(HandlerError::internal)?;
+    handle(N::NAME, Some(params)).await
 }
 
 /// The answer to a request outside of the protocol that is not implemented.

@@ -17,7 +17,9 @@ pub use self::handler_future::{HandlerFuture, Outcome};
 pub use self::incoming::{IncomingNotification, IncomingRequest};
 // Called by generated code.
 #[doc(hidden)]
-pub use self::incoming::{unknown, unsupported, unsupported_ext};
+pub use self::incoming::{
+    as_ext_notification, as_ext_request, unknown, unsupported, unsupported_ext,
+};
 pub use self::layer::Layer;
 pub use crate::json::TextPattern;
 pub use crate::jsonrpc::Cancellation;

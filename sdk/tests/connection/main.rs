@@ -24,6 +24,7 @@ mod model;
 mod order;
 mod origin;
 mod ownership;
+mod proposals;
 mod requests_in_order;
 mod responses;
 mod shutdown;

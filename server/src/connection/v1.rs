@@ -331,7 +331,10 @@ impl Agent for ServerConnection {
             .with_resume(SessionResumeCapabilities::new())
             .with_close(SessionCloseCapabilities::new());
         #[cfg(feature = "unstable")]
-        let session = session.with_fork(SessionForkCapabilities::new());
+        let session = match self.core().announces_fork {
+            true => session.with_fork(SessionForkCapabilities::new()),
+            false => session,
+        };
         let mut capabilities = AgentCapabilities::new()
             .with_load_session(true)
             .with_prompt_capabilities(info.prompt.clone())
@@ -541,18 +544,6 @@ impl Agent for ServerConnection {
             session.cancel_running_and(client);
         }
         Ok(())
-    }
-
-    /// Among the proposals the method has types; the answer is the same.
-    #[cfg(feature = "unstable")]
-    async fn fork_session(
-        &self,
-        ctx: &AgentContext,
-        req: ForkSessionRequest,
-    ) -> HandlerResult<ForkSessionResponse> {
-        let params = Json::new(&req).map_err(HandlerError::internal)?;
-        let answer = self.ext_request(ctx, "session/fork", Some(params)).await?;
-        answer.parse().map_err(HandlerError::internal)
     }
 
     #[cfg(feature = "unstable")]

@@ -280,18 +280,6 @@ impl Agent for ConnectionV2 {
         self.0.cancel(&same(ctx), from_v2(note)?).await
     }
 
-    /// Among the proposals the method has types; the answer is the same.
-    #[cfg(feature = "unstable")]
-    async fn fork_session(
-        &self,
-        ctx: &AgentContext,
-        req: ForkSessionRequest,
-    ) -> HandlerResult<ForkSessionResponse> {
-        let params = Json::new(&req).map_err(HandlerError::internal)?;
-        let answer = self.ext_request(ctx, "session/fork", Some(params)).await?;
-        answer.parse().map_err(HandlerError::internal)
-    }
-
     #[cfg(feature = "unstable")]
     async fn message_mcp_notification(
         &self,

@@ -122,6 +122,9 @@ pub(crate) struct ServerCore {
     requires_same_cwd: bool,
     /// Whether clients may choose version 2 of the protocol.
     pub(crate) offers_v2: bool,
+    /// Whether `session/fork`, which is a proposal, is among the capabilities.
+    #[cfg(feature = "unstable")]
+    pub(crate) announces_fork: bool,
     pub(crate) sessions: Sessions,
     /// What the next `session/new` opens, if it is no new session.
     pub(crate) next_session: Mutex<Option<NextSession>>,
@@ -195,6 +198,8 @@ pub struct ServerBuilder {
     coalesces_chunks: bool,
     requires_same_cwd: bool,
     offers_v2: bool,
+    #[cfg(feature = "unstable")]
+    announces_fork: bool,
 }
 
 /// What the first `session/new` opens: for clients that start the agent anew for each of the
@@ -246,6 +251,14 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets whether `session/fork` is among the capabilities (default: no). It is a proposal for the
+    /// protocol, and is answered either way.
+    #[cfg(feature = "unstable")]
+    pub fn announce_fork(mut self, announce: bool) -> Self {
+        self.announces_fork = announce;
+        self
+    }
+
     /// Sets the policies of new sessions.
     pub fn policies(mut self, policies: Policies) -> Self {
         self.policies = policies;
@@ -290,6 +303,8 @@ impl ServerBuilder {
             coalesces_chunks: self.coalesces_chunks,
             requires_same_cwd: self.requires_same_cwd,
             offers_v2: self.offers_v2,
+            #[cfg(feature = "unstable")]
+            announces_fork: self.announces_fork,
             clients: AtomicU64::new(0),
             started_at: crate::clock::now(),
             uses: AtomicU64::new(0),
@@ -347,6 +362,8 @@ impl Server {
             coalesces_chunks: false,
             requires_same_cwd: false,
             offers_v2: true,
+            #[cfg(feature = "unstable")]
+            announces_fork: false,
         }
     }
 

@@ -58,13 +58,25 @@ async fn everything_is_announced() {
         } },
     });
     if cfg!(feature = "unstable") {
-        expected["sessionCapabilities"]["fork"] = json!({});
         expected["mcpCapabilities"]["acp"] = json!(false);
     }
     assert_eq!(answer["agentCapabilities"], expected);
     assert_eq!(answer["agentInfo"]["name"], "acp-server");
     assert!(answer["agentInfo"]["title"].is_string());
     assert!(answer["authMethods"][0]["id"].is_string());
+}
+
+#[cfg(feature = "unstable")]
+#[tokio::test]
+async fn the_fork_of_a_session_is_announced_on_demand() {
+    for (announces, expected) in [(true, json!({})), (false, Value::Null)] {
+        let server = Server::builder(Reference).announce_fork(announces);
+        let mut client = Raw::attach(&server.build());
+        let hello = json!({ "protocolVersion": 1 });
+        let (answer, _) = client.call(0, "initialize", hello).await;
+        let capabilities = &answer["result"]["agentCapabilities"];
+        assert_eq!(capabilities["sessionCapabilities"]["fork"], expected);
+    }
 }
 
 #[tokio::test]

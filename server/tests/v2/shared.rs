@@ -117,10 +117,8 @@ async fn each_client_speaks_its_version() {
     let capabilities = serde_json::to_value(&new.hello.capabilities).unwrap();
     assert!(capabilities["session"]["mcp"]["stdio"].is_object());
     assert_eq!(capabilities["_meta"]["acp-sdk"]["eventId"], true);
-    assert_eq!(
-        capabilities["session"]["fork"].is_object(),
-        cfg!(feature = "unstable")
-    );
+    // It is announced on demand only.
+    assert!(capabilities["session"]["fork"].is_null());
     let session = new.new_session().await;
     let old = ClientV1::connect(&server, Answers::Yes).await;
     old.resume(&session).await;

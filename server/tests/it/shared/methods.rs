@@ -26,7 +26,10 @@ async fn every_request_of_the_documents_is_answered_and_declared_or_listed() {
     let document = Document::v1_unstable()
         .and_then(|document| document.overlay("extensions.json", EXTENSIONS));
     let protocol = Protocol::from_document(&document.unwrap()).unwrap();
-    let server = Server::new(Reference);
+    let server = Server::builder(Reference);
+    #[cfg(feature = "unstable")]
+    let server = server.announce_fork(true);
+    let server = server.build();
     let guest = Guest::new(&server).await;
     // Valid for all methods that are answered. An error about params is no answer: it precedes the
     // one about a method without a handler.
@@ -46,6 +49,8 @@ async fn every_request_of_the_documents_is_answered_and_declared_or_listed() {
         if !method.side.includes(Side::AGENT) || !method.kind.is_request() {
             continue;
         }
+        // Each by a client of its own, for one of them ends the login.
+        let guest = Guest::new(&server).await;
         let answer = guest.ext(&method.name, params.clone()).await;
         let code = answer.err().and_then(|error| error.code());
         let is_answered = !code.is_some_and(|code| refusals.contains(&code));
