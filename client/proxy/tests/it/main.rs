@@ -11,5 +11,6 @@ mod mcp;
 mod order;
 mod passing;
 mod proxies;
+mod recordings;
 mod restart;
 mod wire;
