@@ -29,6 +29,7 @@ pub(super) fn check(store: &Path, output: &mut impl Write) -> Result<(), Failure
     writeln!(output, "events:    {}", found.events)?;
     writeln!(output, "open:      {}", found.open)?;
     writeln!(output, "abandoned: {}", found.abandoned)?;
+    writeln!(output, "prompts:   {}", found.prompts)?;
     for problem in &found.problems {
         writeln!(output, "problem:   {}", single_line(problem))?;
     }

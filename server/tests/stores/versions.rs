@@ -179,6 +179,7 @@ async fn migrating_keeps_all_sessions_and_events() {
         let removed = oldest_of_copy(version) as u64 - 1;
         assert_eq!((found.sessions, found.events), (3, 18 - removed));
         assert_eq!((found.open, found.abandoned), (0, 0));
+        assert_eq!(found.prompts, kept.len() as u64);
         assert_eq!(found.problems, Vec::<String>::new());
     }
 }

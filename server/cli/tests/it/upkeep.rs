@@ -183,6 +183,14 @@ async fn a_check_names_what_is_wrong_with_the_events() {
             "session one: it has no row of activity",
         ),
         (
+            "INSERT INTO prompts VALUES (99, 4, '{}')",
+            "prompt 4 belongs to no session",
+        ),
+        (
+            "INSERT INTO prompts SELECT key, 4, '{' FROM sessions",
+            "session one: prompt 4 cannot be read",
+        ),
+        (
             "UPDATE sessions SET owner = '../x'",
             "session one: its owner ../x",
         ),

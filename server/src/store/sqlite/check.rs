@@ -18,6 +18,9 @@ const REMOVES_EVENTS: i32 = 4;
 /// The first version with a table of what turns change.
 const ACTIVITY: i32 = 5;
 
+/// The first version with prompts that wait for their turns.
+const PROMPTS: i32 = 7;
+
 /// What is in a store, and what is wrong with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -33,13 +36,15 @@ pub struct StoreCheck {
     /// The number of sessions whose process has ended without closing them. The next one that opens
     /// them ends their turns.
     pub abandoned: u64,
+    /// The number of prompts that wait for their turns.
+    pub prompts: u64,
     /// What is wrong, 100 problems at most; empty for a sound store.
     pub problems: Vec<String>,
 }
 
 impl SqliteStore {
-    /// Checks the store at `path`: the database itself, the numbers of all events, and who has
-    /// sessions open. Servers may use it meanwhile. Changes nothing.
+    /// Checks the store at `path`: the database itself, the numbers of all events, prompts that wait, and who
+    /// has sessions open. Servers may use it meanwhile. Changes nothing.
     ///
     /// Blocks while it reads the whole file.
     ///
@@ -73,6 +78,7 @@ fn check(path: &Path) -> Result<StoreCheck, Failure> {
     integrity(&connection, &mut found)?;
     events(&connection, &mut found)?;
     activity(&connection, &mut found)?;
+    prompts(&connection, &mut found)?;
     leases(path, &connection, &mut found)?;
     Ok(found)
 }
@@ -151,6 +157,27 @@ fn activity(connection: &Connection, found: &mut StoreCheck) -> Result<(), Failu
     while let Some(row) = rows.next()? {
         let id: String = row.get(0)?;
         found.problem(format!("session {id}: it has no row of activity"));
+    }
+    Ok(())
+}
+
+/// Each prompt that waits is that of a session, and can be read.
+fn prompts(connection: &Connection, found: &mut StoreCheck) -> Result<(), Failure> {
+    if found.version < PROMPTS {
+        return Ok(());
+    }
+    let mut statement = connection.prepare(
+        "SELECT id, number, json_valid(text) FROM prompts LEFT JOIN sessions ON key = session ORDER BY session, number",
+    )?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (id, number): (Option<String>, u64) = (row.get(0)?, row.get(1)?);
+        found.prompts += 1;
+        match id {
+            Some(_) if row.get(2)? => {}
+            Some(id) => found.problem(format!("session {id}: prompt {number} cannot be read")),
+            None => found.problem(format!("prompt {number} belongs to no session")),
+        }
     }
     Ok(())
 }
