@@ -8,11 +8,12 @@ use acp_server::{Server, log_repeated};
 use acp_server_remote::internal::{NODE_CALLER, NodeCaller, Unreachable};
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::Settings;
 use crate::place::{self, Place, Purpose};
@@ -26,7 +27,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// The same for a request with a body, which may arrive slowly: within 60 s unless the server has another limit.
 const BODY_LIMIT: Duration = Duration::from_secs(75);
 
-/// The longest silence of a stream of events. Nodes send a sign of life every 15 s.
+/// The longest silence within an answer. In a stream of events nodes send a sign of life every 15 s.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Headers that belong to one hop.
@@ -55,7 +56,15 @@ pub(crate) async fn forward(
     let Place::Node(address) = place::find(server, session, purpose).await else {
         return Err(request);
     };
-    match pass_on(settings, &address, request, caller).await {
+    let passed = tokio::select! {
+        answer = pass_on(settings, &address, request, caller) => answer,
+        () = left(settings, server, session, &address) => {
+            settings.metrics.node_failure();
+            log_repeated!(warn, %session, address, "a node has lost a session before it has answered");
+            return Ok(again("session_moved", "the node with the session has not answered, and has it no more"));
+        }
+    };
+    match passed {
         Ok(answer) if answer.status() == StatusCode::CONFLICT => Ok(settled(answer).await),
         Ok(answer) => Ok(response(answer, caller)),
         Err(error) => {
@@ -65,6 +74,20 @@ pub(crate) async fn forward(
                 "node_unreachable",
                 "the node with the session does not answer. The session is opened on another node if that does not change",
             ))
+        }
+    }
+}
+
+/// Waits until a node does not have a session any more, as one that hangs, or until the store has not said so
+/// for as long as a session is looked for. An answer itself has no time limit, for a turn may take hours.
+async fn left(settings: &Settings, server: &Server, session: &SessionId, address: &str) {
+    let mut seen = Instant::now();
+    loop {
+        tokio::time::sleep(settings.owner_interval).await;
+        match place::owner(server, session).await {
+            Ok(Some(owner)) if owner.address.as_deref() == Some(address) => seen = Instant::now(),
+            Err(_) if seen.elapsed() < settings.takeover_limit => {}
+            _ => return,
         }
     }
 }
@@ -127,7 +150,7 @@ async fn pass_on(
 /// then the next attempt finds it.
 async fn settled(answer: reqwest::Response) -> Response {
     let (status, mut headers) = (answer.status(), answer.headers().clone());
-    let Ok(body) = answer.bytes().await else {
+    let Ok(Ok(body)) = tokio::time::timeout(ANSWER_LIMIT, answer.bytes()).await else {
         return again("node_unreachable", "the node with the session has ended");
     };
     let refusal: Option<Value> = serde_json::from_slice(&body).ok();
@@ -152,29 +175,23 @@ fn again(error: &str, message: &str) -> Response {
 fn response(answer: reqwest::Response, caller: &NodeCaller) -> Response {
     let (status, mut headers) = (answer.status(), answer.headers().clone());
     remove_of_a_hop(&mut headers);
-    let media = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let is_events = media.is_some_and(|media| media.starts_with(b"text/event-stream"));
     let body = answer.bytes_stream().map_err(io::Error::other);
     let body = Box::pin(body.take_until(caller.ended()));
-    let body = match is_events {
-        true => Body::from_stream(until_silent(body)),
-        false => Body::from_stream(body),
-    };
-    let mut response = Response::new(body);
+    let mut response = Response::new(Body::from_stream(until_silent(body)));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
 }
 
-/// Ends a stream of events that has no sign of life: its node may hang.
-fn until_silent<S>(events: S) -> impl Stream<Item = io::Result<Bytes>>
+/// Ends a body that has no sign of life: its node may hang.
+fn until_silent<S>(body: S) -> impl Stream<Item = io::Result<Bytes>>
 where
     S: Stream<Item = io::Result<Bytes>> + Unpin,
 {
-    stream::unfold(Some(events), |events| async {
-        let mut events = events?;
-        match tokio::time::timeout(SILENCE_LIMIT, events.next()).await {
-            Ok(Some(next)) => Some((next, Some(events))),
+    stream::unfold(Some(body), |body| async {
+        let mut body = body?;
+        match tokio::time::timeout(SILENCE_LIMIT, body.next()).await {
+            Ok(Some(next)) => Some((next, Some(body))),
             Ok(None) => None,
             Err(_) => Some((Err(io::ErrorKind::TimedOut.into()), None)),
         }
@@ -192,5 +209,22 @@ fn remove_of_a_hop(headers: &mut HeaderMap) {
         .collect();
     for name in OF_A_HOP.iter().chain(&named) {
         headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_without_a_sign_of_life_ends() {
+        let silent = stream::iter([Ok(Bytes::from("first"))]).chain(stream::pending());
+        let mut body = Box::pin(until_silent(Box::pin(silent)));
+        assert_eq!(body.next().await.unwrap().unwrap(), "first");
+        let from = Instant::now();
+        let ended = body.next().await.unwrap().unwrap_err();
+        assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(from.elapsed(), SILENCE_LIMIT);
+        assert!(body.next().await.is_none());
     }
 }

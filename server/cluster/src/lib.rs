@@ -52,6 +52,8 @@ pub(crate) struct Settings {
     node_secret: acp_server_remote::Token,
     /// How long a session is looked for.
     takeover_limit: Duration,
+    /// How often the store is asked whether a node that has not answered still has a session.
+    owner_interval: Duration,
     http: reqwest::Client,
     /// Counts what is passed on.
     metrics: Metrics,
@@ -73,6 +75,7 @@ impl Cluster {
             secret: Token::new(secret.secret())?,
             node_secret: secret,
             takeover_limit: takeover.saturating_add(Duration::from_secs(15)),
+            owner_interval: takeover / 3,
             http: http_client(|http| {
                 http.connect_timeout(CONNECT_LIMIT)
                     .tcp_keepalive(KEEP_ALIVE)

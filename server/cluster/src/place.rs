@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
-use acp_server::store::StoreError;
+use acp_server::store::{SessionOwner, StoreError, StoreErrorKind};
 use acp_server::{Access, Server};
 use tokio::time::timeout;
 
@@ -43,13 +43,24 @@ pub(crate) async fn find(server: &Server, session: &SessionId, purpose: Purpose)
     if server.open_session(session).is_some() {
         return Place::Here;
     }
-    let owner = timeout(LIMIT, server.store().owner(session)).await;
-    match owner {
-        Ok(Ok(Some(owner))) if owner.is_this_instance => Place::Here,
-        Ok(Ok(Some(owner))) => owner.address.map_or(Place::Here, Place::Node),
-        Ok(Ok(None)) if purpose == Purpose::Open => claim(server, session).await,
+    match owner(server, session).await {
+        Ok(Some(owner)) if owner.is_this_instance => Place::Here,
+        Ok(Some(owner)) => owner.address.map_or(Place::Here, Place::Node),
+        Ok(None) if purpose == Purpose::Open => claim(server, session).await,
         _ => Place::Here,
     }
+}
+
+/// Returns who has a session, as the store says in time.
+pub(crate) async fn owner(
+    server: &Server,
+    session: &SessionId,
+) -> Result<Option<SessionOwner>, StoreError> {
+    let owner = timeout(LIMIT, server.store().owner(session)).await;
+    owner.unwrap_or_else(|_| {
+        let reason = format!("it has not answered for {} s", LIMIT.as_secs());
+        Err(StoreError::new(StoreErrorKind::Unavailable, reason))
+    })
 }
 
 async fn claim(server: &Server, session: &SessionId) -> Place {

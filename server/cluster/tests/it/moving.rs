@@ -145,3 +145,28 @@ async fn a_node_without_leases_ends_its_turns_and_its_connections() {
         .unwrap();
     assert!(outcome.text.contains("after"), "{}", outcome.text);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_to_a_node_that_hangs_is_answered_when_its_leases_have_ended() {
+    let shared = Arc::<SharedStore>::default();
+    let (first, second) = (Node::start(&shared).await, Node::start(&shared).await);
+    let (_, created) = first.rest("POST", "/session", "{}").await;
+    let created: serde_json::Value = serde_json::from_str(&created).unwrap();
+    let id = created["session_id"].as_str().unwrap().to_owned();
+    let turns = format!("/sessions/{id}/turns?wait=60");
+    // The node has the request, and its answer comes when the turn has ended.
+    let slow = r#"{"prompt":"slow"}"#;
+    let asked = second.rest("POST", &turns, slow);
+    let hung = async {
+        let running = |events: &str| events.contains("turn_started");
+        shared.events_when(&id.as_str().into(), running).await;
+        first.hang();
+    };
+    let ((status, answer), ()) = tokio::join!(asked, hung);
+    assert_eq!(status, 503, "{answer}");
+    assert!(answer.contains("session_moved"), "{answer}");
+    // The next attempt finds the session here.
+    let (status, answer) = second.rest("POST", &turns, r#"{"prompt":"hello"}"#).await;
+    assert_eq!(status, 200, "{answer}");
+    assert!(answer.contains("hello"), "{answer}");
+}

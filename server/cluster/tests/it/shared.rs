@@ -271,16 +271,19 @@ impl Store for StoreOfNode {
     }
 }
 
-/// The way of the other nodes to one, which can be cut.
+/// The way of the other nodes to one, which can be cut or hang.
 struct Wire {
     task: JoinHandle<()>,
     cut: CancellationToken,
+    hang: CancellationToken,
 }
 
 impl Wire {
     fn new(listener: TcpListener, to: SocketAddr) -> Self {
         let cut = CancellationToken::new();
         let is_cut = cut.clone();
+        let hang = CancellationToken::new();
+        let hangs = hang.clone();
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             loop {
@@ -288,17 +291,22 @@ impl Wire {
                     () = is_cut.cancelled() => break,
                     accepted = listener.accept() => {
                         let (mut near, _) = accepted.unwrap();
+                        let hangs = hangs.clone();
                         connections.spawn(async move {
                             let mut far = TcpStream::connect(to).await.unwrap();
-                            // Either side may be gone.
-                            let _ = copy_bidirectional(&mut near, &mut far).await;
+                            tokio::select! {
+                                biased;
+                                () = hangs.cancelled() => std::future::pending().await,
+                                // Either side may be gone.
+                                _ = copy_bidirectional(&mut near, &mut far) => {}
+                            }
                         });
                     }
                 }
             }
             connections.shutdown().await;
         });
-        Self { task, cut }
+        Self { task, cut, hang }
     }
 
     /// Cuts it: nothing passes any more when this completes.
@@ -480,6 +488,12 @@ impl Node {
     /// Other nodes do not reach it any more; its leases stay.
     pub(crate) async fn cut(&mut self) {
         self.wire.cut().await;
+    }
+
+    /// It hangs: it has its connections, answers nothing, and its leases end.
+    pub(crate) fn hang(&self) {
+        self.wire.hang.cancel();
+        self.shared.expire(self.number);
     }
 
     /// Dies: it answers nothing more, its connections are cut, and its leases end.
