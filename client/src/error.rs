@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use acp_sdk::v1::{ErrorCode, ProtocolVersion, SessionId};
 
-use crate::process::Exit;
+use crate::exit::Exit;
 
 /// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

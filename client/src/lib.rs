@@ -35,6 +35,7 @@ pub mod agents_file;
 pub mod blocking;
 mod client;
 mod error;
+mod exit;
 mod external;
 mod guard;
 mod hooks;
@@ -62,6 +63,7 @@ mod workspace;
 
 pub use crate::client::{Child, Client, ClientBuilder, Session, SessionList};
 pub use crate::error::{Error, Result};
+pub use crate::exit::Exit;
 pub use crate::external::{
     Call, ExternalAgent, ExternalAgentEvent, ExternalAgentEventKind, Forward, Supervisor,
     TaskInput, TaskMetadata, TaskResult,
@@ -78,7 +80,7 @@ pub use crate::permission::{
     RuleSource, Rules, RulesError,
 };
 pub use crate::process::{
-    AgentCommand, AgentInput, AgentOutput, AgentProcess, Exit, ForeignAgent, ProcessEnd,
+    AgentCommand, AgentInput, AgentOutput, AgentProcess, ForeignAgent, ProcessEnd,
 };
 pub use crate::reconnect::{ConnectionState, Reconnect};
 pub use crate::session::{

@@ -14,7 +14,6 @@ use acp_sdk::Meta;
 use acp_sdk::v1::{AuthCapabilities, AuthMethod, AuthMethodId};
 use serde::Deserialize;
 
-use crate::client::Client;
 use crate::process::{CommandLine, tokens};
 
 /// The key in the `_meta` of capabilities and of methods.
@@ -22,7 +21,7 @@ const KEY: &str = "terminal-auth";
 
 /// A command that logs the user in. It requires a terminal; exit code 0 means success.
 ///
-/// Created by [`Client::login_command`]. Restart the agent afterwards, because it reads its
+/// Created by [`Client::login_command`](crate::Client::login_command). Restart the agent afterwards, because it reads its
 /// credentials when it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -62,24 +61,6 @@ impl LoginCommand {
     }
 }
 
-impl Client {
-    /// Returns the command of an authentication method that requires a terminal.
-    ///
-    /// Agents offer such methods to clients that declare
-    /// [`terminal_auth`](crate::ClientBuilder::terminal_auth). `None` if the agent does not offer
-    /// this method with a command; use [`authenticate`](Self::authenticate) for other methods. Also
-    /// `None` if this client has not started the agent, because the command is then unknown.
-    #[must_use]
-    pub fn login_command(&self, method: &str) -> Option<LoginCommand> {
-        let process = self.process()?;
-        let agent = process.command_line();
-        let mut methods = self.agent_info().auth_methods.iter();
-        methods.find_map(|offered| {
-            login_command(offered, agent).filter(|login| login.method.as_str() == method)
-        })
-    }
-}
-
 /// Returns the capabilities of a client that can run login commands.
 pub(crate) fn declared() -> (AuthCapabilities, Meta) {
     let meta = Meta::new().with(KEY, &true);
@@ -97,7 +78,8 @@ struct Whole {
     label: Option<String>,
 }
 
-fn login_command(method: &AuthMethod, agent: &CommandLine) -> Option<LoginCommand> {
+/// Returns the command of a method that requires a terminal; `None` for other methods.
+pub(crate) fn login_command(method: &AuthMethod, agent: &CommandLine) -> Option<LoginCommand> {
     let of_agent = |method: AuthMethodId, label: String| LoginCommand {
         method,
         label,

@@ -28,8 +28,10 @@ pub use self::request::{Request, Response};
 pub use self::session::{Child, Session};
 use self::stray_output::StrayOutput;
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::hooks::AnyTerminals;
-use crate::process::{AgentProcess, CurrentProcess, Exit};
+use crate::login::{LoginCommand, login_command};
+use crate::process::{AgentProcess, CurrentProcess};
 use crate::reconnect::{Bridge, ConnectionState};
 use crate::session::Sessions;
 
@@ -243,6 +245,22 @@ impl Client {
         let request = AuthenticateRequest::new(method);
         let answer = self.inner.send::<methods::Authenticate>(&request).await;
         answer.map(drop)
+    }
+
+    /// Returns the command of an authentication method that requires a terminal.
+    ///
+    /// Agents offer such methods to clients that declare
+    /// [`terminal_auth`](crate::ClientBuilder::terminal_auth). `None` if the agent does not offer
+    /// this method with a command; use [`authenticate`](Self::authenticate) for other methods. Also
+    /// `None` if this client has not started the agent, because the command is then unknown.
+    #[must_use]
+    pub fn login_command(&self, method: &str) -> Option<LoginCommand> {
+        let process = self.process()?;
+        let agent = process.command_line();
+        let mut methods = self.agent_info().auth_methods.iter();
+        methods.find_map(|offered| {
+            login_command(offered, agent).filter(|login| login.method.as_str() == method)
+        })
     }
 
     /// Sends `logout`, in version 2 `auth/logout`.

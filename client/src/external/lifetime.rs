@@ -1,16 +1,14 @@
-//! How long an agent runs: it ends when no call uses it, and is started again with a bound.
+//! The end of an agent that no call uses.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::slot::{Slot, take_if};
-use crate::error::{Error, Result};
 
 /// The number of calls that use an agent.
 #[derive(Debug, Default)]
@@ -79,43 +77,5 @@ impl Drop for Use {
             }
         });
         self.users.set_timer(Some(timer.abort_handle()));
-    }
-}
-
-/// The latest restarts of an agent.
-#[derive(Debug, Default)]
-pub(super) struct Restarts {
-    at: VecDeque<Instant>,
-    /// Whether the agent has failed since it was started.
-    pub(super) has_failed: bool,
-}
-
-/// The maximum number of restarts within a time.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RestartLimit {
-    pub(super) most: usize,
-    pub(super) within: Duration,
-}
-
-impl Restarts {
-    /// Counts a start if it follows a failure.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::RestartLimit`] if there were too many.
-    pub(super) fn count(&mut self, limit: Option<RestartLimit>) -> Result<()> {
-        let Some(limit) = limit.filter(|_| self.has_failed) else {
-            return Ok(());
-        };
-        let now = Instant::now();
-        self.at.retain(|at| now - *at < limit.within);
-        if self.at.len() >= limit.most {
-            return Err(Error::RestartLimit {
-                restarts: limit.most,
-                within: limit.within,
-            });
-        }
-        self.at.push_back(now);
-        Ok(())
     }
 }

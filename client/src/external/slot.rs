@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::Mutex;
 
-use super::lifetime::{RestartLimit, Restarts};
+use super::restarts::{RestartLimit, Restarts};
 use crate::client::Client;
 use crate::error::Result;
 

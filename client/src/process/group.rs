@@ -18,7 +18,8 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{Exit, tokens};
+use super::tokens;
+use crate::exit::Exit;
 
 /// A request to terminate a process.
 #[derive(Debug, Clone, Copy)]
@@ -248,7 +249,7 @@ mod platform {
     use tokio::signal::unix::{self, SignalKind};
 
     use super::Request;
-    use crate::process::Exit;
+    use crate::exit::Exit;
 
     /// Wakes when any child has changed its state (`SIGCHLD`).
     pub(super) struct Changed(unix::Signal);
@@ -312,7 +313,7 @@ mod platform {
     use tokio::process::Child;
 
     use super::Request;
-    use crate::process::Exit;
+    use crate::exit::Exit;
 
     /// Wakes when the child has exited.
     pub(super) struct Changed;

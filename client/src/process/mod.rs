@@ -9,7 +9,6 @@
 mod adapter;
 mod command;
 mod connector;
-mod exit;
 pub(crate) mod group;
 mod lines;
 pub(crate) mod memory;
@@ -37,7 +36,6 @@ pub use self::command::why_not;
 use self::command::{Callback, Grace, OnStderr};
 pub(crate) use self::command::{CommandLine, confined};
 pub(crate) use self::connector::{CurrentProcess, ProcessConnector};
-pub use self::exit::Exit;
 pub use self::group::ProcessEnd;
 use self::group::{ExitWatch, Group, Request};
 use self::memory::ProcessTree;
@@ -45,6 +43,7 @@ pub use self::pipe::{AgentInput, AgentOutput};
 use self::sweep::{Mark, Sweeper};
 use self::tail::Tail;
 use crate::error::Error;
+use crate::exit::Exit;
 use acp_sdk::text::one_line;
 
 /// Maximum number of lines of standard error in an error message.

@@ -1,15 +1,42 @@
-//! Opens successive connections to a remote agent.
+//! Opens connections to a remote agent, over HTTP or WebSocket.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use super::http::Access;
+use super::http::{self, Access};
 use super::link::{self, RawReceiver, RawSender};
-use super::{RemoteAgent, RemoteError};
+use super::{RemoteAgent, RemoteError, websocket};
 use crate::error::{Error, Result};
 use crate::reconnect::{self, Closed, Connector, LinkReceiver, LinkSender, Reconnect};
+
+/// Connects to an agent to exchange raw messages, without `acp-sdk` in between.
+///
+/// Over WebSocket this includes the handshake. Over HTTP nothing is sent before the first message,
+/// which must be `initialize`. Messages are sent in order. Up to 1 MiB is received in advance.
+///
+/// # Errors
+///
+/// Fails when the server cannot be reached or rejects the WebSocket handshake, or an option is invalid.
+pub async fn connect_raw(agent: &RemoteAgent) -> Result<(RawSender, RawReceiver), RemoteError> {
+    let access = Access::new(agent)?;
+    open(agent, &access).await
+}
+
+/// Connects with the cookies of an earlier connection.
+async fn open(
+    agent: &RemoteAgent,
+    access: &Access,
+) -> Result<(RawSender, RawReceiver), RemoteError> {
+    let (sender, receiver, endpoints) = link::ends(access.url());
+    if agent.is_websocket {
+        websocket::open(agent, access, endpoints).await?;
+    } else {
+        http::open(agent, access, endpoints);
+    }
+    Ok((sender, receiver))
+}
 
 /// Opens connections to one URL.
 #[derive(Debug)]
@@ -39,7 +66,7 @@ impl Connector for RemoteConnector {
     type Receiver = RawReceiver;
 
     async fn open(&mut self) -> Result<(RawSender, RawReceiver)> {
-        Ok(link::open(&self.agent, &self.access).await?)
+        Ok(open(&self.agent, &self.access).await?)
     }
 
     fn reconnect(&self) -> Option<Reconnect> {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{RemoteAgent, RemoteError, http, websocket};
+use super::RemoteError;
 use crate::error::Error;
 use crate::reconnect::queue::{self, Receiver, Sender, Weight};
 
@@ -113,28 +113,12 @@ pub(super) struct Endpoints {
     pub(super) end: Arc<End>,
 }
 
-/// Connects to an agent to exchange raw messages, without `acp-sdk` in between.
-///
-/// Over WebSocket this includes the handshake. Over HTTP nothing is sent before the first message,
-/// which must be `initialize`. Messages are sent in order. Up to 1 MiB is received in advance.
-///
-/// # Errors
-///
-/// Fails when the server cannot be reached or rejects the WebSocket handshake, or an option is invalid.
-pub async fn connect_raw(agent: &RemoteAgent) -> Result<(RawSender, RawReceiver), RemoteError> {
-    let access = http::Access::new(agent)?;
-    open(agent, &access).await
-}
-
-/// Connects with the cookies of an earlier connection.
-pub(super) async fn open(
-    agent: &RemoteAgent,
-    access: &http::Access,
-) -> Result<(RawSender, RawReceiver), RemoteError> {
+/// Creates the ends of a connection: those of its user, and the one of its tasks.
+pub(super) fn ends(url: String) -> (RawSender, RawReceiver, Endpoints) {
     let (outgoing, to_send) = queue::queue(QUEUED_BYTES);
     let (received, incoming) = queue::queue(QUEUED_BYTES);
     let end = Arc::new(End {
-        url: access.url(),
+        url,
         ..End::default()
     });
     let endpoints = Endpoints {
@@ -142,16 +126,11 @@ pub(super) async fn open(
         incoming: received,
         end: end.clone(),
     };
-    if agent.is_websocket {
-        websocket::open(agent, access, endpoints).await?;
-    } else {
-        http::open(agent, access, endpoints);
-    }
     let sender = RawSender {
         outgoing,
         end: end.clone(),
     };
-    Ok((sender, RawReceiver { incoming, end }))
+    (sender, RawReceiver { incoming, end }, endpoints)
 }
 
 impl RawSender {

@@ -52,8 +52,9 @@ mod websocket;
 
 pub use self::agent::RemoteAgent;
 pub(crate) use self::connector::RemoteConnector;
+pub use self::connector::connect_raw;
 pub use self::error::RemoteError;
-pub use self::link::{RawReceiver, RawSender, Received, Refused, connect_raw};
+pub use self::link::{RawReceiver, RawSender, Received, Refused};
 pub use self::persistent::PersistentConnection;
 pub use self::socket::RawSocket;
 pub use self::token::Token;

@@ -14,7 +14,6 @@ use acp_sdk::json::encoded_len;
 use acp_sdk::{Patch, v1, v2};
 
 use super::digest;
-use super::updates::stateless;
 
 /// Maximum number of remembered tool calls. An older call counts as new when it is changed.
 const MOST_CALLS: usize = 1024;
@@ -88,7 +87,8 @@ impl ToolCalls {
                     .map(|content| content_update(&call.id, content)),
             );
             (call.content, call.bytes, call.shown) = (None, 0, 0);
-            updates.extend(stateless(v2::SessionUpdate::ToolCallContentChunk(chunk)));
+            let chunk = v2::SessionUpdate::ToolCallContentChunk(chunk);
+            updates.extend(convert_logged::<_, v1::SessionUpdate>(chunk));
             self.put(call, &mut updates);
             return updates;
         }

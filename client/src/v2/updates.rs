@@ -127,7 +127,7 @@ fn said(writer: Writer, chunk: v2::ContentChunk) -> v2::SessionUpdate {
 
 /// Converts an update that does not depend on earlier ones. One without an equivalent is kept as an
 /// update of unknown kind.
-pub(super) fn stateless(update: v2::SessionUpdate) -> Converted {
+fn stateless(update: v2::SessionUpdate) -> Converted {
     Converted {
         first: convert_logged(update),
         rest: Vec::new(),

@@ -34,7 +34,8 @@ use acp_sdk::{HandlerError, HandlerResult, RpcError};
 use tokio::sync::Semaphore;
 
 use self::launch::Launch;
-pub use self::stream::{OutputChunk, OutputStream};
+pub use self::output::OutputChunk;
+pub use self::stream::OutputStream;
 use self::terminal::Terminals;
 use crate::error::{Error, Result};
 use crate::hooks::{ConnectionId, SessionContext};

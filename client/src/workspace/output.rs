@@ -5,8 +5,6 @@
 
 use std::collections::VecDeque;
 
-use super::stream::OutputChunk;
-
 /// The number of bytes that are kept for streams even if the limit is lower, because the agent chooses
 /// the limit.
 const SHORTEST: usize = 64 << 10;
@@ -23,6 +21,19 @@ pub(crate) struct Output {
     total: u64,
     /// Whether the stream has ended, so that an incomplete character at the end stays incomplete.
     ended: bool,
+}
+
+/// A part of a terminal's output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutputChunk {
+    /// The position of the first byte: the number of bytes that were printed before.
+    pub position: u64,
+    /// At most 64 KiB as they were printed. A character may continue in the next chunk.
+    pub bytes: Vec<u8>,
+    /// The number of bytes directly before `position` that this reader has missed, because it was slower
+    /// than the command.
+    pub missed: u64,
 }
 
 impl Output {

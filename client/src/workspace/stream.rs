@@ -3,22 +3,8 @@
 use acp_sdk::v1::TerminalExitStatus;
 use tokio::sync::watch;
 
-use super::output::Output;
-use super::terminal::exit_status;
-use crate::process::Exit;
-
-/// A part of a terminal's output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OutputChunk {
-    /// The position of the first byte: the number of bytes that were printed before.
-    pub position: u64,
-    /// At most 64 KiB as they were printed. A character may continue in the next chunk.
-    pub bytes: Vec<u8>,
-    /// The number of bytes directly before `position` that this reader has missed, because it was slower
-    /// than the command.
-    pub missed: u64,
-}
+use super::output::{Output, OutputChunk};
+use crate::exit::Exit;
 
 /// The output of one terminal from a position on.
 ///
@@ -49,6 +35,6 @@ impl OutputStream {
     /// Returns the exit status of the command if it has exited.
     #[must_use]
     pub fn exit(&self) -> Option<TerminalExitStatus> {
-        self.done.borrow().as_ref().map(exit_status)
+        self.done.borrow().as_ref().map(Exit::terminal_status)
     }
 }

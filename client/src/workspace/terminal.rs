@@ -30,10 +30,11 @@ use tokio::time::timeout;
 use super::launch::Launch;
 use super::output::Output;
 use super::stream::OutputStream;
+use crate::exit::Exit;
 use crate::hooks::{ConnectionId, SessionContext};
 use crate::process::group::{Group, Request};
 use crate::process::sweep::{Mark, Sweeper};
-use crate::process::{Exit, confined, pipe, why_not};
+use crate::process::{confined, pipe, why_not};
 
 /// The output limit in bytes if the request names none.
 const DEFAULT_LIMIT: u64 = 1 << 20;
@@ -274,7 +275,7 @@ impl Terminal {
         let exit = *self.done.borrow();
         let (text, truncated) = self.output.borrow().text();
         let mut response = TerminalOutputResponse::new(text, truncated);
-        response.exit_status = exit.as_ref().map(exit_status);
+        response.exit_status = exit.as_ref().map(Exit::terminal_status);
         response
     }
 
@@ -292,7 +293,8 @@ impl Terminal {
         let mut done = self.done.clone();
         let exit = done.wait_for(Option::is_some).await;
         // The sender is dropped without a value only when the runtime shuts down.
-        exit_status(&exit.ok().and_then(|exit| *exit).unwrap_or(Exit::UNKNOWN))
+        let exit = exit.ok().and_then(|exit| *exit);
+        exit.unwrap_or(Exit::UNKNOWN).terminal_status()
     }
 
     /// Sends `SIGTERM`, then `SIGKILL` after 500 ms, and waits for the exit.
@@ -342,13 +344,6 @@ async fn collect(
         pipe::read_to_end(&mut pipe, &mut take).await;
     }
     output.send_modify(Output::end);
-}
-
-pub(super) fn exit_status(exit: &Exit) -> TerminalExitStatus {
-    let mut status = TerminalExitStatus::new();
-    status.exit_code = exit.code.and_then(|code| u32::try_from(code).ok());
-    status.signal = exit.signal_name();
-    status
 }
 
 /// Returns a hint for requests with a whole shell line as the command.

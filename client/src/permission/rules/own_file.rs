@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use acp_sdk::v1::ToolKind;
 
 use super::call::Call;
+use super::matching::Match;
 use super::path::{CallPath, fold};
-use super::rule::Match;
 use super::{RulesError, file, glob};
 
 /// The file from which rules were read.

@@ -6,8 +6,8 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use super::RulesError;
 use super::glob::{self, Name};
+use super::matching::Match;
 use super::path::{Base, CallPath, LONGEST};
-use super::rule::Match;
 
 /// A glob for paths. `*` and `?` match within a name, `**` across names.
 #[derive(Debug, Clone)]

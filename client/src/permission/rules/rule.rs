@@ -5,6 +5,7 @@ use acp_sdk::v1::ToolKind;
 use super::RulesError;
 use super::call::Call;
 use super::command::{Command, CommandPattern, CommandText};
+use super::matching::Match;
 use super::pattern::PathPattern;
 
 /// The effect of a rule on matching tool calls.
@@ -38,33 +39,6 @@ pub struct Rule {
     kinds: Vec<ToolKind>,
     paths: Vec<PathPattern>,
     commands: Vec<CommandPattern>,
-}
-
-/// The result of matching a rule with a tool call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Match {
-    No,
-    /// The request has too little information. Only rules that deny distinguish it from `No`.
-    Unclear,
-    Yes,
-}
-
-impl From<bool> for Match {
-    fn from(matches: bool) -> Self {
-        match matches {
-            true => Self::Yes,
-            false => Self::No,
-        }
-    }
-}
-
-impl Match {
-    pub(super) fn unclear_if(unclear: bool) -> Self {
-        match unclear {
-            true => Self::Unclear,
-            false => Self::No,
-        }
-    }
 }
 
 impl Rule {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use acp_sdk::v1::TerminalExitStatus;
+
 /// The exit status of a process: a code, a signal or unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -29,6 +31,14 @@ impl Exit {
     #[must_use]
     pub fn signal_name(&self) -> Option<String> {
         self.signal.map(signal_name)
+    }
+
+    /// Returns the status of a terminal's command.
+    pub(crate) fn terminal_status(&self) -> TerminalExitStatus {
+        let mut status = TerminalExitStatus::new();
+        status.exit_code = self.code.and_then(|code| u32::try_from(code).ok());
+        status.signal = self.signal_name();
+        status
     }
 }
 
