@@ -11,13 +11,14 @@
 
 mod conductor;
 mod endpoint;
-mod hook;
+mod hooks;
 mod link;
 mod mcp;
 mod merge;
 mod message;
 mod next;
 mod outbox;
+mod passage;
 pub mod proxies;
 mod proxy;
 mod relay;
@@ -30,7 +31,8 @@ pub use crate::endpoint::Endpoint;
 pub use crate::mcp::{BridgeCommand, bridge, run_bridge};
 #[cfg(feature = "mcp")]
 pub use crate::mcp::{Functions, McpTools, ToolCall, ToolError, ToolOutput, ToolSession};
-pub use crate::next::{Forward, Next, RawForward, RawNext};
+pub use crate::next::{Forward, Next};
+pub use crate::passage::{RawForward, RawNext};
 pub use crate::proxy::Proxy;
 pub use crate::relay::End;
 pub use crate::side::Side;

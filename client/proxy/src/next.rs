@@ -2,138 +2,17 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use acp_sdk::json;
 use acp_sdk::service::{Method, Notification, Params};
 use acp_sdk::{HandlerError, HandlerResult};
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 
 use crate::endpoint::Endpoint;
-use crate::hook::{Hook, HookFunction};
 use crate::merge;
-use crate::message;
-use crate::shared::{Gate, RawResult, Shared};
+use crate::passage::{HookFunction, RawForward, RawNext};
 use crate::side::Side;
-
-/// A message on its way through the hooks of a proxy.
-#[derive(Clone)]
-pub(crate) struct Passage {
-    pub(crate) shared: Arc<Shared>,
-    /// The hooks for the message, in order.
-    pub(crate) hooks: Arc<[Arc<Hook>]>,
-    /// The first one that has not had it.
-    pub(crate) at: usize,
-    pub(crate) method: Arc<str>,
-    pub(crate) from: Side,
-    /// The version of the protocol, once it is known.
-    pub(crate) version: Option<u16>,
-    pub(crate) gate: Arc<Gate>,
-}
-
-impl Passage {
-    /// Gives a request to the next hook, or sends it.
-    pub(crate) fn request(
-        mut self,
-        params: Option<Box<RawValue>>,
-    ) -> BoxFuture<'static, RawResult> {
-        let Some(hook) = self.hooks.get(self.at).cloned() else {
-            return Box::pin(async move {
-                let to = self.from.other();
-                let call = self
-                    .shared
-                    .call(to, &self.gate, &self.method, params.as_deref());
-                call.await
-            });
-        };
-        self.at += 1;
-        let method = self.method.clone();
-        Box::pin(async move {
-            let handling = async {
-                hook.function
-                    .request(RawNext { passage: self }, params)
-                    .await
-            };
-            let handled = AssertUnwindSafe(handling).catch_unwind().await;
-            handled.unwrap_or_else(|_| Err(hook.panicked(&method)))
-        })
-    }
-
-    /// Gives a notification to the next hook, or sends it.
-    pub(crate) fn notification(
-        mut self,
-        params: Option<Box<RawValue>>,
-    ) -> BoxFuture<'static, HandlerResult<()>> {
-        let Some(hook) = self.hooks.get(self.at).cloned() else {
-            return Box::pin(async move {
-                let message = || message::call(None, &self.method, params.as_deref());
-                let to = self.from.other();
-                self.shared.send(to, &self.gate, message).await
-            });
-        };
-        self.at += 1;
-        let method = self.method.clone();
-        Box::pin(async move {
-            let forward = RawForward { passage: self };
-            let handling = async { hook.function.notification(forward, params).await };
-            let handled = AssertUnwindSafe(handling).catch_unwind().await;
-            handled.unwrap_or_else(|_| Err(hook.panicked(&method)))
-        })
-    }
-
-    fn endpoint(&self, side: Side) -> Endpoint {
-        Endpoint::new(self.shared.clone(), self.gate.clone(), side)
-    }
-}
-
-/// Passes a request on whose types the hook does not need.
-pub struct RawNext {
-    passage: Passage,
-}
-
-impl RawNext {
-    /// Sends the request to the other side, or to the next hook, and returns the result.
-    ///
-    /// # Errors
-    ///
-    /// The error that the other side answers with; `-32800` after a cancellation; `-32603` if the other
-    /// side has ended.
-    pub async fn call(self, params: Option<Box<RawValue>>) -> HandlerResult<Box<RawValue>> {
-        self.passage.request(params).await
-    }
-
-    /// Passes on what the sender's session sends after the request, from now on. Otherwise it waits until the
-    /// hook calls somebody, or ends.
-    pub fn release(&self) {
-        self.passage.shared.release(&self.passage.gate);
-    }
-
-    /// Waits until the request is cancelled.
-    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
-        let gate = self.passage.gate.clone();
-        async move { gate.cancelled.cancelled().await }
-    }
-}
-
-/// Passes a notification on whose types the hook does not need.
-pub struct RawForward {
-    passage: Passage,
-}
-
-impl RawForward {
-    /// Sends the notification to the other side, or to the next hook. A notification that is not sent is
-    /// dropped.
-    ///
-    /// # Errors
-    ///
-    /// `-32603` if the other side has ended.
-    pub async fn send(self, params: Option<Box<RawValue>>) -> HandlerResult<()> {
-        self.passage.notification(params).await
-    }
-}
 
 /// The answers of the other side, by which a hook's result is completed.
 type LastAnswer = Arc<Mutex<Option<Box<RawValue>>>>;
@@ -276,7 +155,7 @@ fn decoded<P: Params>(params: Option<&RawValue>) -> HandlerResult<P> {
     json::from_str(text).map_err(|error| HandlerError::invalid_params(&error.path, error.message))
 }
 
-/// What every handle of a message knows of it. `path` leads to its [`Passage`].
+/// What every handle of a message knows of it. `path` leads to its passage.
 macro_rules! message_handles {
     ($($name:ident $(<$param:ident>)? = $($path:ident).+;)*) => {$(
         impl$(<$param>)? $name$(<$param>)? {

@@ -4,17 +4,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acp_client::AgentCommand;
 use acp_sdk::limits::MAX_MESSAGE_BYTES;
 use acp_sdk::service::{Method, Notification};
 use acp_sdk::{HandlerResult, MessageTransport, Transport, channel};
 use serde_json::value::RawValue;
 
-use crate::conductor::{BETWEEN, Conductor, ConductorError};
-use crate::hook::{Hook, HookFunction, Hooks, Observer};
-use crate::next::{Forward, Next, RawForward, RawNext, notification_function, request_function};
+use crate::hooks::{Hooks, Observer};
+use crate::next::{Forward, Next, notification_function, request_function};
+use crate::passage::{Hook, HookFunction, RawForward, RawNext};
 use crate::relay::{End, Relay};
 use crate::side::Side;
+
+/// Bytes between two parts of a chain, in each direction.
+pub(crate) const BETWEEN: usize = 64 << 10;
 
 /// Stands between a client and an agent, and passes every message on that no hook takes, as the bytes that
 /// came.
@@ -173,20 +175,6 @@ impl Proxy {
         let agent = agent.into();
         tokio::spawn(async move { drop(self.run(near, agent).await) });
         client.into()
-    }
-
-    /// Runs on standard input and output: before a process of `agent`, or without one as a component of a
-    /// conductor, which sends `proxy/initialize`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the agent cannot be started, or standard input and output cannot be used.
-    pub async fn serve_stdio(self, agent: Option<AgentCommand>) -> Result<End, ConductorError> {
-        let conductor = Conductor::new().proxy(self);
-        match agent {
-            Some(agent) => conductor.serve_stdio(agent).await,
-            None => conductor.serve_as_proxy().await,
-        }
     }
 
     pub(crate) fn relay(self, ends: [Pin<Box<dyn MessageTransport>>; 2]) -> Relay {

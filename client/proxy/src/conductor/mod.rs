@@ -16,12 +16,9 @@ use tokio_util::sync::CancellationToken;
 use self::program::{Cause, Program, start};
 use crate::link::{Joined, Link};
 use crate::mcp::{BridgeCommand, bridge};
-use crate::proxy::Proxy;
+use crate::proxy::{BETWEEN, Proxy};
 use crate::relay::{End, Explain};
 use crate::trace::Trace;
-
-/// Bytes between two parts of a chain, in each direction.
-pub(crate) const BETWEEN: usize = 64 << 10;
 
 /// The maximum number of proxies in a chain.
 const MOST_PROXIES: usize = 64;
@@ -308,6 +305,22 @@ impl Conductor {
         // The others end with it, for their sides have.
         while tasks.join_next().await.is_some() {}
         Ok(end)
+    }
+}
+
+impl Proxy {
+    /// Runs on standard input and output: before a process of `agent`, or without one as a component of a
+    /// conductor, which sends `proxy/initialize`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the agent cannot be started, or standard input and output cannot be used.
+    pub async fn serve_stdio(self, agent: Option<AgentCommand>) -> Result<End, ConductorError> {
+        let conductor = Conductor::new().proxy(self);
+        match agent {
+            Some(agent) => conductor.serve_stdio(agent).await,
+            None => conductor.serve_as_proxy().await,
+        }
     }
 }
 

@@ -18,7 +18,8 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{BETWEEN, Conductor, ConductorError};
+use super::{Conductor, ConductorError};
+use crate::proxy::BETWEEN;
 use crate::relay::{End, Explain};
 use crate::shared::lock;
 use crate::{Proxy, Side};

@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 
 use super::Relay;
 use super::running::{self, Finished};
-use crate::hook::{Hook, Message};
+use crate::hooks::Message;
 use crate::message;
-use crate::next::Passage;
+use crate::passage::{Hook, Passage};
 use crate::shared::{Gate, RawResult};
 use crate::side::Side;
 

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::end::End;
 use self::order::Order;
 use self::running::Finished;
-use crate::hook::{Hooks, Observer};
+use crate::hooks::{Hooks, Observer};
 use crate::shared::{Gate, Shared};
 use crate::side::Side;
 

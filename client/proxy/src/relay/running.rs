@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
-use crate::next::Passage;
+use crate::passage::Passage;
 use crate::shared::{Gate, RawResult};
 use crate::side::Side;
 

@@ -7,11 +7,12 @@ use acp_sdk::service::{
     Cancellation, Context, HandlerFuture, IncomingNotification, IncomingRequest, Service,
 };
 use acp_sdk::{ConnectionBuilder, HandlerError, HandlerResult, Json, RpcError};
+use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-use super::lifecycle::Lifecycle;
-use super::listener::{Binding, State};
+use super::bindings::{Binding, Bindings};
+use super::lifecycle::{self, Lifecycle};
 use crate::Endpoint;
 use crate::mcp::wire::{Inner, MESSAGE, Outcome, random};
 
@@ -29,7 +30,7 @@ static CANCELLATION: Cancellation = Cancellation {
 };
 
 /// Serves a program until it disconnects.
-pub(super) async fn serve(stream: TcpStream, binding: &Binding, state: &Arc<State>) {
+pub(super) async fn serve(stream: TcpStream, binding: &Binding, bindings: &Arc<Bindings>) {
     let prefix = match random() {
         Ok(prefix) => prefix,
         Err(error) => return tracing::warn!(%error, "cannot serve an MCP client"),
@@ -37,7 +38,7 @@ pub(super) async fn serve(stream: TcpStream, binding: &Binding, state: &Arc<Stat
     let server = Arc::new(Server {
         id: binding.server.clone(),
         client: binding.client.clone(),
-        state: state.clone(),
+        bindings: bindings.clone(),
         prefix,
         last: AtomicU64::new(0),
         lifecycle: Lifecycle::default(),
@@ -52,10 +53,10 @@ pub(super) async fn serve(stream: TcpStream, binding: &Binding, state: &Arc<Stat
 }
 
 /// A server inside of the connection, as a program sees it.
-pub(super) struct Server {
+struct Server {
     id: String,
     client: Endpoint,
-    state: Arc<State>,
+    bindings: Arc<Bindings>,
     /// The start of the ids of requests.
     prefix: String,
     last: AtomicU64,
@@ -71,7 +72,7 @@ impl Service for Programs {
             match method.as_str() {
                 "initialize" => {
                     let params = params.as_ref().and_then(Json::to_value);
-                    server.lifecycle.initialize(&server, params).await
+                    server.initialize(params).await
                 }
                 "ping" => Ok(serde_json::json!({}).into()),
                 _ => {
@@ -100,8 +101,16 @@ impl Service for Programs {
 }
 
 impl Server {
+    /// Answers `initialize` with what the server says to `server/discover`.
+    async fn initialize(&self, params: Option<Value>) -> HandlerResult<Json> {
+        let version = self.lifecycle.begin(params);
+        let params = self.lifecycle.complete(None).map(Json::from);
+        let discovered = self.call(None, "server/discover", params).await;
+        lifecycle::answer(version, discovered)
+    }
+
     /// Sends a request to who has declared the server. What the server notifies goes to `context`.
-    pub(super) async fn call(
+    async fn call(
         &self,
         context: Option<&Context>,
         method: &str,
@@ -115,7 +124,7 @@ impl Server {
             params: params.map(|params| params.as_raw().to_owned()),
         };
         let (sender, mut notifications) = mpsc::channel(MOST_NOTIFICATIONS);
-        let _active = self.state.activate(&inner.request_id, sender);
+        let _active = self.bindings.activate(&inner.request_id, sender);
         let params = inner.write()?;
         let mut calling = std::pin::pin!(self.client.call_raw(MESSAGE, Some(&params)));
         let answer = loop {

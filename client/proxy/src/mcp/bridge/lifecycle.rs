@@ -5,8 +5,6 @@ use std::sync::OnceLock;
 use acp_sdk::{ErrorCode, HandlerResult, Json};
 use serde_json::{Map, Value, json};
 
-use super::connection::Server;
-
 /// The version whose requests are complete in themselves.
 const COMPLETE: &str = "2026-07-28";
 
@@ -23,35 +21,14 @@ const SERVER: &str = "io.modelcontextprotocol/serverInfo";
 pub(super) struct Lifecycle(OnceLock<Value>);
 
 impl Lifecycle {
-    /// Answers `initialize` with what the server says to `server/discover`.
-    pub(super) async fn initialize(
-        &self,
-        server: &Server,
-        params: Option<Value>,
-    ) -> HandlerResult<Json> {
+    /// Begins with the params of `initialize`, and returns the version of the connection.
+    pub(super) fn begin(&self, params: Option<Value>) -> &'static str {
         let params = params.unwrap_or_default();
         let asked = params["protocolVersion"].as_str().unwrap_or_default();
         let version = WITH_INITIALIZE.into_iter().find(|known| *known == asked);
-        let version = version.unwrap_or(WITH_INITIALIZE[0]);
         // The first one counts.
         let _ = self.0.set(params["clientInfo"].clone());
-        let params = self.complete(None).map(Json::from);
-        let discovered = server.call(None, "server/discover", params).await;
-        let discovered = match discovered {
-            Ok(discovered) => discovered.to_value().unwrap_or_default(),
-            Err(error) if error.code() == ErrorCode::METHOD_NOT_FOUND => json!({}),
-            Err(error) => return Err(error),
-        };
-        let mut capabilities = discovered["capabilities"].clone();
-        let Some(kinds) = capabilities.as_object_mut() else {
-            return Ok(response(version, json!({"tools": {}}), &discovered).into());
-        };
-        for kind in kinds.values_mut().filter_map(Value::as_object_mut) {
-            // Changes are for those who subscribe, which these versions cannot.
-            kind.remove("listChanged");
-            kind.remove("subscribe");
-        }
-        Ok(response(version, capabilities, &discovered).into())
+        version.unwrap_or(WITH_INITIALIZE[0])
     }
 
     /// Returns whether the program has begun with `initialize`.
@@ -82,6 +59,25 @@ impl Lifecycle {
         }
         Some(params.into())
     }
+}
+
+/// Returns the answer to `initialize`, from that of the server to `server/discover`.
+pub(super) fn answer(version: &str, discovered: HandlerResult<Json>) -> HandlerResult<Json> {
+    let discovered = match discovered {
+        Ok(discovered) => discovered.to_value().unwrap_or_default(),
+        Err(error) if error.code() == ErrorCode::METHOD_NOT_FOUND => json!({}),
+        Err(error) => return Err(error),
+    };
+    let mut capabilities = discovered["capabilities"].clone();
+    let Some(kinds) = capabilities.as_object_mut() else {
+        return Ok(response(version, json!({"tools": {}}), &discovered).into());
+    };
+    for kind in kinds.values_mut().filter_map(Value::as_object_mut) {
+        // Changes are for those who subscribe, which these versions cannot.
+        kind.remove("listChanged");
+        kind.remove("subscribe");
+    }
+    Ok(response(version, capabilities, &discovered).into())
 }
 
 fn response(version: &str, capabilities: Value, discovered: &Value) -> Value {

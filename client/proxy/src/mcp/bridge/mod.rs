@@ -4,6 +4,7 @@
 //! input and output to a port of this machine. Who connects there shows the secret of the declaration first,
 //! and speaks MCP; its requests become `mcp/message` to who has declared the server.
 
+mod bindings;
 mod command;
 mod connection;
 mod lifecycle;
@@ -16,8 +17,9 @@ use acp_sdk::HandlerResult;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use self::bindings::Binding;
 pub use self::command::{BridgeCommand, run_bridge};
-use self::listener::{Binding, Listener};
+use self::listener::Listener;
 use super::wire::{Inner, MESSAGE, random};
 use super::{capability, sessions};
 use crate::proxies::{OPENING, raw, value};
@@ -51,13 +53,15 @@ pub fn bridge(command: BridgeCommand) -> Proxy {
         });
     }
     let of_end = bridge.clone();
-    let proxy = sessions::on_end(proxy, move |session| of_end.listener.end_session(session));
+    let proxy = sessions::on_end(proxy, move |session| {
+        of_end.listener.bindings.end_session(session)
+    });
     proxy.on_raw_notification(Some(MESSAGE), move |forward, params| {
         let bridge = bridge.clone();
         async move {
             if forward.from() == Side::Client
                 && let Ok(inner) = Inner::read(params.as_deref())
-                && let Some(notifications) = bridge.listener.active(&inner.request_id)
+                && let Some(notifications) = bridge.listener.bindings.active(&inner.request_id)
             {
                 // It is dropped when the request has ended.
                 let _ = notifications.send(inner).await;
@@ -114,7 +118,7 @@ impl Bridge {
             if next.version() >= Some(2) {
                 server["type"] = json!("stdio");
             }
-            bindings.push(self.listener.add(secret, binding)?);
+            bindings.push(self.listener.bindings.add(secret, binding)?);
         }
         if bindings.is_empty() {
             return next.call(params).await;

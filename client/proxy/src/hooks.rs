@@ -1,87 +1,12 @@
-//! Hooks, and which of them a message passes.
+//! Which hooks of a proxy a message passes.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use acp_sdk::{HandlerError, HandlerResult};
-use futures_util::future::BoxFuture;
-use serde_json::value::RawValue;
-
 use crate::mcp::MESSAGE;
-use crate::next::{RawForward, RawNext};
-use crate::shared::RawResult;
+use crate::passage::{Hook, HookFunction};
 use crate::side::Side;
-
-type Function<N, R> = dyn Fn(N, Option<Box<RawValue>>) -> BoxFuture<'static, R> + Send + Sync;
-
-pub(crate) enum HookFunction {
-    Request(Box<Function<RawNext, RawResult>>),
-    Notification(Box<Function<RawForward, HandlerResult<()>>>),
-}
-
-impl HookFunction {
-    pub(crate) fn request(
-        &self,
-        next: RawNext,
-        params: Option<Box<RawValue>>,
-    ) -> BoxFuture<'static, RawResult> {
-        match self {
-            Self::Request(function) => function(next, params),
-            // `Hook::is_for` finds none for the other kind.
-            Self::Notification(_) => Box::pin(next.call(params)),
-        }
-    }
-
-    pub(crate) fn notification(
-        &self,
-        forward: RawForward,
-        params: Option<Box<RawValue>>,
-    ) -> BoxFuture<'static, HandlerResult<()>> {
-        match self {
-            Self::Notification(function) => function(forward, params),
-            Self::Request(_) => Box::pin(forward.send(params)),
-        }
-    }
-}
-
-/// What a proxy does with the messages of one method, or of all.
-pub(crate) struct Hook {
-    /// The name of the proxy, for errors.
-    pub(crate) proxy: Arc<str>,
-    /// The protocol version whose types it reads; `None` for a hook of raw messages.
-    pub(crate) version: Option<u16>,
-    /// `None` for a hook of all methods.
-    pub(crate) method: Option<String>,
-    pub(crate) function: HookFunction,
-}
-
-impl fmt::Debug for Hook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hook")
-            .field("proxy", &self.proxy)
-            .field("version", &self.version)
-            .field("method", &self.method)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Hook {
-    pub(crate) fn panicked(&self, method: &str) -> HandlerError {
-        let proxy = &self.proxy;
-        HandlerError::internal(format!("the proxy `{proxy}` has panicked in {method}"))
-    }
-
-    fn is_for(&self, message: Message<'_>) -> bool {
-        let is_request = matches!(self.function, HookFunction::Request(_));
-        let is_method = |method: &String| method == message.method;
-        // Before the version is known, hooks of all versions count, so that no message gets past them.
-        let is_version = |version| message.version.is_none_or(|known| known == version);
-        is_request == message.is_request
-            && self.method.as_ref().is_none_or(is_method)
-            && self.version.is_none_or(is_version)
-    }
-}
 
 type Observe = dyn Fn(Side, &[u8]) + Send + Sync;
 
@@ -103,6 +28,18 @@ pub(crate) struct Message<'a> {
     /// The version of the connection, once it is known.
     pub(crate) version: Option<u16>,
     pub(crate) from: Side,
+}
+
+impl Message<'_> {
+    fn is_for(self, hook: &Hook) -> bool {
+        let is_request = matches!(hook.function, HookFunction::Request(_));
+        let is_method = |method: &String| method == self.method;
+        // Before the version is known, hooks of all versions count, so that no message gets past them.
+        let is_version = |version| self.version.is_none_or(|known| known == version);
+        is_request == self.is_request
+            && hook.method.as_ref().is_none_or(is_method)
+            && hook.version.is_none_or(is_version)
+    }
 }
 
 /// The hooks of a proxy, from the client's side to the agent's.
@@ -135,9 +72,9 @@ impl Hooks {
             is_request: !message.is_request,
             ..message
         };
-        let of_method = |message| {
+        let of_method = |message: Message<'_>| {
             let mut hooks = self.all.iter().filter(|hook| hook.method.is_some());
-            hooks.any(|hook| hook.is_for(message))
+            hooks.any(|hook| message.is_for(hook))
         };
         // This method is both.
         message.method != MESSAGE
@@ -152,7 +89,7 @@ impl Hooks {
         if !self.has_general && !self.methods.contains(message.method) {
             return None;
         }
-        let hooks = self.all.iter().filter(|hook| hook.is_for(message)).cloned();
+        let hooks = self.all.iter().filter(|hook| message.is_for(hook)).cloned();
         let mut hooks: Vec<_> = hooks.collect();
         if message.from == Side::Agent {
             hooks.reverse();
