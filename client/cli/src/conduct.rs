@@ -58,7 +58,7 @@ async fn run(args: &ConductArgs, notes: &Notes) -> Result<End, (Code, String)> {
     }
     let ended = match args.agent.is_given() {
         true => {
-            let agent = Launch::of(&args.agent).and_then(|launch| launch.prepared());
+            let agent = args.agent.launch().and_then(|launch| launch.prepared());
             let agent = with_stderr(agent.map_err(usage)?, notes);
             conductor.bridge(bridge()).serve_stdio(agent).await
         }

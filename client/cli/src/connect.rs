@@ -11,7 +11,7 @@ use super::args::{Offered, SetupArgs};
 use super::login;
 use super::notes::Notes;
 use super::open;
-use super::opening::Failure;
+use super::opening_failure::OpeningFailure;
 use super::sandbox;
 use acp_client::AgentCommand;
 use acp_client::Workspace;
@@ -54,11 +54,13 @@ pub(super) async fn connect<'a>(
     slot: &'a mut Option<Client>,
     first: bool,
     prepare: impl Fn(ClientBuilder) -> ClientBuilder,
-) -> Result<&'a Client, Failure> {
+) -> Result<&'a Client, OpeningFailure> {
     let allows_all = args.permissions.approve_all && args.rules.is_none();
     let answers = Answers::new(&args.permissions, ask);
     let rules = match &args.rules {
-        Some(path) => Rules::read(path).map_err(|error| Failure::Usage(error.to_string()))?,
+        Some(path) => {
+            Rules::read(path).map_err(|error| OpeningFailure::Usage(error.to_string()))?
+        }
         None => Rules::new(),
     };
     if let Some(file) = rules.file_inside(cwd) {
@@ -68,7 +70,8 @@ pub(super) async fn connect<'a>(
         ));
     }
     let rules = rules.fallback(answers);
-    let sandbox = sandbox::prepare(&args.sandbox, &args.agent, cwd).map_err(Failure::Usage)?;
+    let sandbox =
+        sandbox::prepare(&args.sandbox, &args.agent, cwd).map_err(OpeningFailure::Usage)?;
     if let (true, Some(sandbox)) = (args.verbose, &sandbox) {
         notes.line(format_args!("acp: {sandbox}"));
     }

@@ -49,7 +49,7 @@ impl Record {
         let file = self.file(folder);
         let failed =
             |error: &dyn std::fmt::Display| format!("cannot use {}: {error}", file.display());
-        let text = super::agents::text_up_to(&file, LARGEST_FILE);
+        let text = super::text_file::read(&file, LARGEST_FILE);
         let Some(text) = text.map_err(|reason| failed(&reason))? else {
             return Ok(None);
         };
@@ -197,7 +197,7 @@ fn records() -> impl Iterator<Item = (PathBuf, Record)> {
             .is_some_and(|extension| extension == "json")
     });
     files.filter_map(|file| {
-        let text = super::agents::text_up_to(&file, LARGEST_FILE).ok()??;
+        let text = super::text_file::read(&file, LARGEST_FILE).ok()??;
         Some((file, serde_json::from_str(&text).ok()?))
     })
 }

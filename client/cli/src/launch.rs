@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::agents::Agents;
-use super::args::AgentArgs;
 use acp_client::AgentCommand;
-use acp_client::agents_file::AgentEntry;
+use acp_client::agents_file::{AgentEntry, EntrySandbox};
+use acp_sandbox::Sandbox;
 use acp_sandbox::args::SandboxArgs;
 
 /// The command line and variables that start an agent.
@@ -23,21 +22,6 @@ pub(super) struct Launch {
 }
 
 impl Launch {
-    /// Returns the agent of a command's arguments, configured or not.
-    ///
-    /// # Errors
-    ///
-    /// Fails with the reason and the remedy if the name cannot be used.
-    pub(super) fn of(args: &AgentArgs) -> Result<Self, String> {
-        if let Some(found) = &args.found {
-            return Ok((**found).clone());
-        }
-        if let Some(name) = &args.name {
-            return Agents::read(None)?.launch(name);
-        }
-        Ok(Self::of_words(args.command.iter().cloned()))
-    }
-
     /// Returns a command line without variables.
     pub(super) fn of_words(words: impl IntoIterator<Item = OsString>) -> Self {
         let mut words = words.into_iter();
@@ -69,8 +53,35 @@ impl Launch {
             None => command,
         };
         let directory = directory.unwrap_or_else(|| PathBuf::from("."));
-        let sandbox = super::sandbox::of_launch(&SandboxArgs::default(), self, None, &directory)?;
+        let sandbox = self.sandbox(&SandboxArgs::default(), None, &directory)?;
         Ok(command.sandbox(sandbox))
+    }
+
+    /// Prepares the sandbox of the options, or without them the one of the file of agents.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the reason and the remedy if this machine does not enforce it, or a path is wrong.
+    pub(super) fn sandbox(
+        &self,
+        args: &SandboxArgs,
+        name: Option<&str>,
+        directory: &Path,
+    ) -> Result<Option<Sandbox>, String> {
+        let entry = self.entry.as_ref().and_then(|entry| entry.sandbox.as_ref());
+        let (args, origin) = match entry {
+            Some(entry) if args.sandbox.is_none() => (&entry_sandbox(entry), "member `sandbox`"),
+            _ => (args, "--sandbox"),
+        };
+        let variable = |name: &str| match self.env.get(name) {
+            Some(value) => Some(value.into()),
+            None => std::env::var_os(name),
+        };
+        let name = name.map(AsRef::as_ref);
+        let command = [&self.program].into_iter().chain(&self.args);
+        let words = command.map(AsRef::as_ref).chain(name);
+        let prepared = args.prepare(words, variable, directory);
+        prepared.map_err(|error| format!("{origin}: {error}"))
     }
 
     /// Returns the directory in the file of agents, relative to `base`; `None` if that has none.
@@ -89,6 +100,14 @@ impl Launch {
     /// Returns whether the program is found, without starting it.
     pub(super) fn exists(&self) -> bool {
         found(&self.program, self.env.get("PATH").map(OsStr::new)).is_some()
+    }
+}
+
+fn entry_sandbox(entry: &EntrySandbox) -> SandboxArgs {
+    SandboxArgs {
+        sandbox: Some(entry.mechanism),
+        sandbox_write: entry.write.clone(),
+        sandbox_no_network: !entry.network,
     }
 }
 

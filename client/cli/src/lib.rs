@@ -34,6 +34,7 @@ mod mcp_servers;
 mod notes;
 mod open;
 mod opening;
+mod opening_failure;
 mod output;
 mod record;
 #[cfg(feature = "remote")]
@@ -42,9 +43,11 @@ mod run;
 mod sandbox;
 mod selection;
 mod sessions;
+mod stdin;
 mod stop;
 mod task;
 mod text;
+mod text_file;
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -137,9 +140,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 async fn agents_command(args: AgentsArgs) -> Code {
     until_stopped(async |results| match &args.command {
-        Some(AgentsCommand::Update { url }) => agents::update(url).await,
-        Some(AgentsCommand::Install(args)) => agents::install(args, results).await,
-        None => agents::agents(&args, results).await,
+        Some(AgentsCommand::Update { url }) => agents::update::update(url).await,
+        Some(AgentsCommand::Install(args)) => agents::install::install(args, results).await,
+        None => agents::list::agents(&args, results).await,
     })
     .await
 }

@@ -8,7 +8,7 @@ use acp_sdk::v1::AuthMethod;
 
 use super::args::{AgentArgs, ListFormat, LoginArgs};
 use super::exit::Code;
-use super::opening;
+use super::opening_failure::OpeningFailure;
 use super::task::{Failure, Results, say};
 use super::{complain, open};
 use acp_client::AgentCommand;
@@ -50,14 +50,14 @@ pub(super) fn declare(builder: ClientBuilder, agent: &AgentArgs) -> ClientBuilde
 pub(super) fn in_terminal(
     client: &Client,
     method: &str,
-) -> Result<Option<LoginCommand>, opening::Failure> {
+) -> Result<Option<LoginCommand>, OpeningFailure> {
     let login = client.login_command(method);
     let mut methods = client.agent_info().auth_methods.iter();
     let is_terminal = methods.any(
         |offered| matches!(offered, AuthMethod::Terminal(terminal) if terminal.id.as_str() == method),
     );
     match login {
-        None if is_terminal => Err(opening::Failure::Login(format!(
+        None if is_terminal => Err(OpeningFailure::Login(format!(
             "the method `{method}` runs in a terminal on the agent's machine. Log in there"
         ))),
         login => Ok(login),
@@ -69,13 +69,13 @@ pub(super) fn in_terminal(
 /// # Errors
 ///
 /// Fails when there is no terminal, or the program cannot be started or fails.
-pub(super) async fn run(login: &LoginCommand) -> Result<(), opening::Failure> {
+pub(super) async fn run(login: &LoginCommand) -> Result<(), OpeningFailure> {
     let shown = AgentCommand::new(&login.program)
         .args(&login.args)
         .to_string();
     let shown = one_line(&shown, LONGEST);
     if !has_terminal() {
-        return Err(opening::Failure::Login(format!(
+        return Err(OpeningFailure::Login(format!(
             "the method `{}` needs a terminal. Run `{shown}` in one, or acp with standard input and \
              standard error connected to one",
             login.method
@@ -98,7 +98,7 @@ pub(super) async fn run(login: &LoginCommand) -> Result<(), opening::Failure> {
     };
     drop(modes);
     let failed = |what: String| {
-        Err(opening::Failure::Login(format!(
+        Err(OpeningFailure::Login(format!(
             "cannot log in by the method `{}`: {what}",
             login.method
         )))

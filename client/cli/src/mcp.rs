@@ -9,7 +9,7 @@ use super::connect::guarded;
 use super::exit::Code;
 use super::mcp_agents::{self, Offered};
 use super::mcp_http::Http;
-use super::opening::Failure;
+use super::opening_failure::OpeningFailure;
 use super::stop::Stop;
 use super::{complain, open, sandbox};
 use acp_client::{AgentCommand, Ask, Error, ExternalAgent, McpError, McpServer, Rules};
@@ -112,13 +112,13 @@ fn external(args: &McpArgs, rules: &Rules, offered: Offered) -> Result<ExternalA
             };
             let opened = open::client(agent, builder, prepare).await;
             opened.map_err(|failure| match failure {
-                Failure::Error(error) => error,
-                Failure::Session(reason) | Failure::Usage(reason) | Failure::Login(reason) => {
-                    Error::Spawn {
-                        command: agent.identity(),
-                        reason,
-                    }
-                }
+                OpeningFailure::Error(error) => error,
+                OpeningFailure::Session(reason)
+                | OpeningFailure::Usage(reason)
+                | OpeningFailure::Login(reason) => Error::Spawn {
+                    command: agent.identity(),
+                    reason,
+                },
             })
         }
     };

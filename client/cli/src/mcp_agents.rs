@@ -47,7 +47,7 @@ pub(super) fn offered(args: &McpArgs) -> Result<Vec<Offered>, String> {
 fn one(args: &McpArgs, here: &Path) -> Result<Offered, String> {
     let launch = match args.agent.remote.url {
         Some(_) => None,
-        None => Some(Launch::of(&args.agent)?),
+        None => Some(args.agent.launch()?),
     };
     let name = match (&args.name, &args.agent.name, launch) {
         (Some(name), ..) => name.clone(),

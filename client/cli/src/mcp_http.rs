@@ -206,7 +206,7 @@ fn random_token() -> Result<String, String> {
 fn token(args: &McpArgs) -> Result<Option<String>, String> {
     let (text, origin) = match &args.http_token_file {
         Some(path) => {
-            let text = super::agents::text_up_to(path, LARGEST_FILE);
+            let text = super::text_file::read(path, LARGEST_FILE);
             let text = text.and_then(|text| text.ok_or_else(|| "there is no such file".to_owned()));
             let text =
                 text.map_err(|reason| format!("cannot read {}: {reason}", path.display()))?;

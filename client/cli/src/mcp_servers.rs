@@ -130,7 +130,7 @@ fn stdio(
 }
 
 fn file(path: &Path, here: bool) -> Result<Vec<McpServer>, String> {
-    let text = super::agents::text_up_to(path, LARGEST_FILE)?
+    let text = super::text_file::read(path, LARGEST_FILE)?
         .ok_or("expected NAME=COMMAND, NAME=URL, or a file, and there is no such file")?;
     let file: File = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let server = |(name, entry): (String, Entry)| {

@@ -3,8 +3,7 @@
 use acp_sdk::v1::Implementation;
 
 use super::args::{AgentArgs, Dialect};
-use super::launch::Launch;
-use super::opening::Failure;
+use super::opening_failure::OpeningFailure;
 use acp_client::AgentCommand;
 use acp_client::{Client, ClientBuilder};
 
@@ -22,7 +21,7 @@ pub(super) async fn client(
     args: &AgentArgs,
     builder: ClientBuilder,
     prepare: impl FnOnce(AgentCommand) -> AgentCommand,
-) -> Result<Client, Failure> {
+) -> Result<Client, OpeningFailure> {
     let builder = match args.protocol_version {
         2 => builder.offer_v2(),
         _ => builder,
@@ -33,8 +32,8 @@ pub(super) async fn client(
     match &args.remote.url {
         Some(url) => remote(url, args, builder).await,
         None => {
-            let launch = Launch::of(args).map_err(Failure::Usage)?;
-            let command = prepare(launch.prepared().map_err(Failure::Usage)?);
+            let launch = args.launch().map_err(OpeningFailure::Usage)?;
+            let command = prepare(launch.prepared().map_err(OpeningFailure::Usage)?);
             let command = match args.dialect {
                 Some(dialect) => adapted(command, dialect)?,
                 None => command,
@@ -45,7 +44,7 @@ pub(super) async fn client(
 }
 
 #[cfg(feature = "dialects")]
-fn adapted(command: AgentCommand, dialect: Dialect) -> Result<AgentCommand, Failure> {
+fn adapted(command: AgentCommand, dialect: Dialect) -> Result<AgentCommand, OpeningFailure> {
     use acp_client_dialects::Chimera;
 
     Ok(match dialect {
@@ -55,22 +54,26 @@ fn adapted(command: AgentCommand, dialect: Dialect) -> Result<AgentCommand, Fail
 
 /// Rejects a dialect: this build does not support it.
 #[cfg(not(feature = "dialects"))]
-fn adapted(_: AgentCommand, _: Dialect) -> Result<AgentCommand, Failure> {
+fn adapted(_: AgentCommand, _: Dialect) -> Result<AgentCommand, OpeningFailure> {
     let reason = "this acp was built without its feature `dialects`, which --dialect needs; build it with \
         `--features dialects`";
-    Err(Failure::Usage(reason.to_owned()))
+    Err(OpeningFailure::Usage(reason.to_owned()))
 }
 
 #[cfg(feature = "remote")]
-async fn remote(url: &str, args: &AgentArgs, builder: ClientBuilder) -> Result<Client, Failure> {
+async fn remote(
+    url: &str,
+    args: &AgentArgs,
+    builder: ClientBuilder,
+) -> Result<Client, OpeningFailure> {
     let agent = super::remote::agent(url, &args.remote).map_err(acp_client::Error::from)?;
     Ok(builder.connect_remote(agent).await?)
 }
 
 /// Rejects a URL: this build does not support it.
 #[cfg(not(feature = "remote"))]
-async fn remote(_: &str, _: &AgentArgs, _: ClientBuilder) -> Result<Client, Failure> {
+async fn remote(_: &str, _: &AgentArgs, _: ClientBuilder) -> Result<Client, OpeningFailure> {
     let reason = "this acp was built without its feature `remote`, which --url needs; build it \
         with `--features cli,remote`";
-    Err(Failure::Usage(reason.to_owned()))
+    Err(OpeningFailure::Usage(reason.to_owned()))
 }

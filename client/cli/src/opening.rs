@@ -5,7 +5,6 @@
 
 use std::path::Path;
 
-use acp_sdk::text::printable;
 use acp_sdk::v1::{
     LoadSessionRequest, McpServer, NewSessionRequest, ResumeSessionRequest, SessionId,
 };
@@ -13,62 +12,14 @@ use acp_sdk::v1::{
 use super::args::SetupArgs;
 use super::complain;
 use super::control::{Control, Socket};
-use super::exit::{Code, explained};
 use super::kept::Kept;
 use super::mcp_servers;
-use super::selection::{self, Selection};
+use super::opening_failure::OpeningFailure;
+use super::selection::Selection;
 use super::text;
 use acp_client::Error;
 use acp_client::{Client, Session};
 use acp_client::{Event, Events};
-
-/// The error of starting an agent or opening a session.
-#[derive(Debug)]
-pub(super) enum Failure {
-    Error(Error),
-    /// The requested session is not available; the message has the remedy.
-    Session(String),
-    /// An argument is invalid.
-    Usage(String),
-    /// Authentication failed.
-    Login(String),
-}
-
-impl Failure {
-    pub(super) fn code(&self) -> Code {
-        match self {
-            Self::Error(error) => Code::of_error(error),
-            Self::Session(_) => Code::Failed,
-            Self::Usage(_) => Code::Usage,
-            Self::Login(_) => Code::Refused,
-        }
-    }
-
-    /// Returns the event and the remedy, without what would control a terminal.
-    pub(super) fn lines(&self) -> Vec<String> {
-        match self {
-            Self::Error(error) => explained(error),
-            Self::Session(message) | Self::Usage(message) | Self::Login(message) => {
-                vec![printable(message)]
-            }
-        }
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Error(error)
-    }
-}
-
-impl From<selection::Failure> for Failure {
-    fn from(failure: selection::Failure) -> Self {
-        match failure {
-            selection::Failure::Error(error) => Self::Error(error),
-            selection::Failure::Choice(message) => Self::Usage(message),
-        }
-    }
-}
 
 /// The requested session.
 #[derive(Debug)]
@@ -91,14 +42,15 @@ impl Opening {
     /// # Errors
     ///
     /// Fails when it is in use, or an MCP server is invalid; the message has the remedy.
-    pub(super) fn prepare(args: &SetupArgs, cwd: &Path) -> Result<Self, Failure> {
+    pub(super) fn prepare(args: &SetupArgs, cwd: &Path) -> Result<Self, OpeningFailure> {
         let here = args.agent.remote.url.is_none();
-        let servers = mcp_servers::servers(&args.mcp_server, here).map_err(Failure::Usage)?;
+        let servers =
+            mcp_servers::servers(&args.mcp_server, here).map_err(OpeningFailure::Usage)?;
         let directory = cwd.to_string_lossy();
         let kept = match &args.session {
             Some(name) => {
                 let kept = Kept::take(name, &args.agent.identity(), &directory);
-                Some(kept.map_err(Failure::Session)?)
+                Some(kept.map_err(OpeningFailure::Session)?)
             }
             None => None,
         };
@@ -145,7 +97,7 @@ impl Opening {
         client: &Client,
         cwd: &Path,
         history: bool,
-    ) -> Result<(Session, Events), Failure> {
+    ) -> Result<(Session, Events), OpeningFailure> {
         mcp_servers::check(&self.servers, client.agent_info())?;
         match self.known().cloned() {
             Some(id) => self.again(client, id, cwd, history).await,
@@ -159,11 +111,11 @@ impl Opening {
         client: &Client,
         cwd: &Path,
         after: Option<&SessionId>,
-    ) -> Result<(Session, Events), Failure> {
+    ) -> Result<(Session, Events), OpeningFailure> {
         let kept = self.kept.as_mut();
         let kept = kept.filter(|kept| after.is_none_or(|id| kept.session() == Some(id)));
         if kept.is_some() && !can_continue(client) {
-            return Err(Failure::Session(
+            return Err(OpeningFailure::Session(
                 "the agent offers neither session/resume nor session/load, so no later run could \
                  continue the session. Leave out --session"
                     .to_owned(),
@@ -173,7 +125,7 @@ impl Opening {
         let request = NewSessionRequest::new(cwd, self.servers.clone());
         let session = client.new_session_with(request).await?;
         if let Some(kept) = kept {
-            kept.keep(session.id()).map_err(Failure::Session)?;
+            kept.keep(session.id()).map_err(OpeningFailure::Session)?;
         }
         let events = session.events();
         self.selection.apply(&session).await?;
@@ -186,7 +138,7 @@ impl Opening {
         client: &Client,
         id: &SessionId,
         cwd: &Path,
-    ) -> Result<(Session, Events), Failure> {
+    ) -> Result<(Session, Events), OpeningFailure> {
         let servers = self.servers.clone();
         let session = client.fork_session_with(id.clone(), cwd, servers).await?;
         let events = session.events();
@@ -201,13 +153,13 @@ impl Opening {
         id: SessionId,
         cwd: &Path,
         history: bool,
-    ) -> Result<(Session, Events), Failure> {
+    ) -> Result<(Session, Events), OpeningFailure> {
         let cwd = utf8(cwd)?;
         let capabilities = &client.agent_info().agent_capabilities;
         let resumes = capabilities.session_capabilities.resume.is_some()
             && !(history && capabilities.load_session);
         if !can_continue(client) {
-            return Err(Failure::Session(
+            return Err(OpeningFailure::Session(
                 "the agent offers neither session/resume nor session/load: it cannot continue a \
                  session in a new process"
                     .to_owned(),
@@ -236,9 +188,9 @@ impl Opening {
     }
 
     /// Returns the reason for not continuing a session, and the remedy.
-    fn refused(&self, id: &SessionId, error: Error) -> Failure {
+    fn refused(&self, id: &SessionId, error: Error) -> OpeningFailure {
         if !matches!(error, Error::Sdk(acp_sdk::Error::Response { .. })) {
-            return Failure::Error(error);
+            return OpeningFailure::Error(error);
         }
         let remedy = match &self.kept {
             Some(kept) if kept.session() == Some(id) => {
@@ -248,7 +200,7 @@ impl Opening {
         };
         let details =
             text::details(&error).map_or_else(String::new, |details| format!("; {details}"));
-        Failure::Session(format!(
+        OpeningFailure::Session(format!(
             "the agent does not continue the session {id}: {error}{details}. {remedy}"
         ))
     }

@@ -1,5 +1,6 @@
 //! Prints the output of a run in each format.
 
+mod pieces;
 mod place;
 mod updates;
 
@@ -9,10 +10,10 @@ use acp_sdk::conversation::Conversation;
 use acp_sdk::text::Sanitizer;
 use acp_sdk::v1::{InitializeResponse, SessionId, SessionUpdate, StopReason, UsageUpdate};
 
+pub(super) use self::pieces::{LONGEST_PIECE, Waiting};
 use self::place::Streams;
 pub(super) use self::place::same_place;
 use super::args::Format;
-use super::control::Waiting;
 use super::exit::{Code, explained};
 use super::json::{Line, escaped};
 use super::text;

@@ -17,7 +17,6 @@ use tokio::time::timeout;
 
 use super::args::RecordArgs;
 use super::exit::Code;
-use super::launch::Launch;
 use super::notes::{Notes, with_stderr};
 use super::stop::Stop;
 use super::task::say;
@@ -75,7 +74,7 @@ async fn begin(
 ) -> Result<(Stop, Notes, AgentProcess, Recording), (Code, String)> {
     let failed = |error: io::Error| (Code::Failed, format!("cannot listen to signals: {error}"));
     let stop = Stop::listen(None).map_err(failed)?;
-    let command = Launch::of(&args.agent).and_then(|launch| launch.prepared());
+    let command = args.agent.launch().and_then(|launch| launch.prepared());
     let command = command.map_err(|message| (Code::Usage, message))?;
     let recording = recording(&args.file, args.verbatim).map_err(|error| {
         let message = format!("{error}. Choose the name of a file that does not exist");

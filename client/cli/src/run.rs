@@ -1,17 +1,18 @@
 //! `acp run`: one agent, one session, one turn.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::time::Duration;
 
 use super::args::RunArgs;
 use super::attachments::Attachments;
-use super::complain;
 use super::connect::{connect, directory};
 use super::exit::Code;
 use super::notes::Notes;
-use super::opening::{self, Opening};
+use super::opening::Opening;
+use super::opening_failure::OpeningFailure;
 use super::output::Output;
 use super::stop::{Reason, Stop};
+use super::{complain, stdin};
 use acp_client::{Ask, Client, Error, Events, Outcome, Result, Session, SessionEvent, Turn};
 use acp_sdk::v1::ContentBlock;
 use tokio_util::sync::CancellationToken;
@@ -24,15 +25,15 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The error of a run without an outcome.
 enum Failure {
-    Opening(opening::Failure),
+    Opening(OpeningFailure),
     /// The run was stopped before there was a turn to cancel.
     Stopped,
     /// Standard input cannot be read as a prompt.
     Prompt(String),
 }
 
-impl From<opening::Failure> for Failure {
-    fn from(failure: opening::Failure) -> Self {
+impl From<OpeningFailure> for Failure {
+    fn from(failure: OpeningFailure) -> Self {
         Self::Opening(failure)
     }
 }
@@ -166,7 +167,7 @@ async fn begin(
     opening: &mut Option<Opening>,
 ) -> Result<(Session, Events, Vec<ContentBlock>), Failure> {
     let cwd = directory(&args.setup)?;
-    let attachments = Attachments::read(&args.attachments).map_err(opening::Failure::Usage)?;
+    let attachments = Attachments::read(&args.attachments).map_err(OpeningFailure::Usage)?;
     let opening = opening.insert(Opening::prepare(&args.setup, &cwd)?);
     let client = connect(
         &args.setup,
@@ -186,7 +187,7 @@ async fn begin(
     let _ = output.flush().await;
     let capabilities = &client.agent_info().agent_capabilities.prompt_capabilities;
     let attached = attachments.blocks(capabilities, args.setup.agent.remote.url.is_none());
-    Ok((session, events, attached.map_err(opening::Failure::Usage)?))
+    Ok((session, events, attached.map_err(OpeningFailure::Usage)?))
 }
 
 /// Returns the prompt, read from standard input if requested.
@@ -195,37 +196,9 @@ async fn prompt(args: &RunArgs, stop: &Stop) -> Result<String, Failure> {
         return Ok(args.prompt.clone());
     }
     tokio::select! {
-        read = from_stdin(LONGEST_PROMPT) => read.map_err(Failure::Prompt),
+        read = stdin::prompt(LONGEST_PROMPT) => read.map_err(Failure::Prompt),
         () = stop.cancelled() => Err(Failure::Stopped),
     }
-}
-
-/// Reads a prompt of less than `longest` bytes from standard input.
-///
-/// # Errors
-///
-/// Fails when it is longer or empty, or cannot be read.
-pub(super) async fn from_stdin(longest: u64) -> Result<String, String> {
-    let (tell, read) = tokio::sync::oneshot::channel();
-    // The read cannot be cancelled, so it runs on a thread that is not joined.
-    std::thread::spawn(move || {
-        let mut text = String::new();
-        let read = io::stdin().take(longest).read_to_string(&mut text);
-        // The receiver may have been dropped.
-        let _ = tell.send(read.map(|_| text));
-    });
-    let reason = match read.await {
-        Ok(Ok(text)) if text.len() as u64 == longest => {
-            format!("it is longer than {longest} bytes")
-        }
-        Ok(Ok(text)) if text.trim().is_empty() => "it is empty".to_owned(),
-        Ok(Ok(text)) => return Ok(text),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "reading it failed".to_owned(),
-    };
-    Err(format!(
-        "cannot take the prompt from standard input: {reason}"
-    ))
 }
 
 async fn announce(output: &mut Output, stop: &Stop) {
@@ -243,7 +216,7 @@ fn code(turn: &Result<Outcome, Failure>, stop: &Stop) -> Code {
         (Ok(outcome), _) => Code::of_outcome(outcome),
         (
             Err(
-                Failure::Opening(opening::Failure::Error(Error::NotCancelled { .. }))
+                Failure::Opening(OpeningFailure::Error(Error::NotCancelled { .. }))
                 | Failure::Stopped,
             ),
             Some(reason),
@@ -263,10 +236,10 @@ async fn tell(
     match turn {
         Ok(outcome) => output.outcome(code, outcome).await?,
         Err(Failure::Opening(failure)) => match failure {
-            opening::Failure::Error(error) => output.error(code, error).await?,
-            opening::Failure::Session(message) => output.failure(code, "session", message).await?,
-            opening::Failure::Login(message) => output.failure(code, "login", message).await?,
-            opening::Failure::Usage(message) => output.failure(code, "usage", message).await?,
+            OpeningFailure::Error(error) => output.error(code, error).await?,
+            OpeningFailure::Session(message) => output.failure(code, "session", message).await?,
+            OpeningFailure::Login(message) => output.failure(code, "login", message).await?,
+            OpeningFailure::Usage(message) => output.failure(code, "usage", message).await?,
         },
         Err(Failure::Prompt(message)) => output.failure(code, "prompt", message).await?,
         Err(Failure::Stopped) => {

@@ -3,13 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use acp_client::agents_file::EntrySandbox;
 use acp_sandbox::args::SandboxArgs;
 use acp_sandbox::{Mechanism, Sandbox, SandboxSettings};
 
 use super::args::AgentArgs;
 use super::exit::Code;
-use super::launch::Launch;
 use super::task::{Failure, Results};
 
 /// Prepares the sandbox of an agent whose sessions are in a directory; `None` without `--sandbox`.
@@ -33,45 +31,9 @@ pub(super) fn prepare(
     if args.sandbox.is_none() && agent.found.is_none() {
         return Ok(None);
     }
-    of_launch(args, &Launch::of(agent)?, agent.name.as_deref(), directory)
-}
-
-/// Prepares the sandbox of the options, or without them the one of the file of agents.
-///
-/// # Errors
-///
-/// As [`prepare`].
-pub(super) fn of_launch(
-    args: &SandboxArgs,
-    launch: &Launch,
-    name: Option<&str>,
-    directory: &Path,
-) -> Result<Option<Sandbox>, String> {
-    let entry = launch
-        .entry
-        .as_ref()
-        .and_then(|entry| entry.sandbox.as_ref());
-    let (args, origin) = match entry {
-        Some(entry) if args.sandbox.is_none() => (&of_entry(entry), "member `sandbox`"),
-        _ => (args, "--sandbox"),
-    };
-    let variable = |name: &str| match launch.env.get(name) {
-        Some(value) => Some(value.into()),
-        None => std::env::var_os(name),
-    };
-    let name = name.map(AsRef::as_ref);
-    let command = [&launch.program].into_iter().chain(&launch.args);
-    let words = command.map(AsRef::as_ref).chain(name);
-    let prepared = args.prepare(words, variable, directory);
-    prepared.map_err(|error| format!("{origin}: {error}"))
-}
-
-fn of_entry(entry: &EntrySandbox) -> SandboxArgs {
-    SandboxArgs {
-        sandbox: Some(entry.mechanism),
-        sandbox_write: entry.write.clone(),
-        sandbox_no_network: !entry.network,
-    }
+    agent
+        .launch()?
+        .sandbox(args, agent.name.as_deref(), directory)
 }
 
 /// `acp doctor`: tries each sandbox.

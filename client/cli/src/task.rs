@@ -6,7 +6,7 @@ use tokio::io::{AsyncWriteExt as _, Stdout};
 
 use super::exit::Code;
 use super::json::escaped;
-use super::opening;
+use super::opening_failure::OpeningFailure;
 use super::stop::{Reason, Stop};
 use acp_client::Error;
 
@@ -14,7 +14,7 @@ use acp_client::Error;
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The agent could not be started, or a call failed.
-    Opening(opening::Failure),
+    Opening(OpeningFailure),
     /// Another step failed; the message has the remedy.
     Message(Code, String),
     /// Standard output cannot be written.
@@ -37,8 +37,8 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<opening::Failure> for Failure {
-    fn from(failure: opening::Failure) -> Self {
+impl From<OpeningFailure> for Failure {
+    fn from(failure: OpeningFailure) -> Self {
         Self::Opening(failure)
     }
 }

@@ -7,30 +7,20 @@ mod agents_toml;
 mod archive;
 #[cfg(feature = "remote")]
 mod download;
-mod install;
+pub(super) mod install;
 mod installed;
-mod list;
+pub(super) mod list;
 mod registry;
 mod settings;
-#[cfg(feature = "remote")]
-mod update;
+#[cfg_attr(not(feature = "remote"), path = "no_update.rs")]
+pub(super) mod update;
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-#[cfg(not(feature = "remote"))]
-use super::exit::Code;
 use super::launch::Launch;
-#[cfg(not(feature = "remote"))]
-use super::task::Failure;
-use super::{complain, folders};
+use super::{complain, folders, text_file};
 
-pub(super) use self::install::install;
-pub(super) use self::list::agents;
 use self::registry::{Archive, Registry};
-#[cfg(feature = "remote")]
-pub(super) use self::update::update;
 
 /// The registry's index.
 pub(super) const REGISTRY_URL: &str =
@@ -185,15 +175,6 @@ impl Agents {
     }
 }
 
-/// Rejects a download: this build has no HTTP client.
-#[cfg(not(feature = "remote"))]
-pub(super) async fn update(url: &str) -> Result<Code, Failure> {
-    Err(Failure::usage(format!(
-        "cannot download {url}: this acp was built without its feature `remote`; build it with \
-         `--features cli,remote`"
-    )))
-}
-
 /// Returns the settings files, in the order of precedence.
 fn files() -> Vec<(Source, PathBuf)> {
     let mut files = Vec::new();
@@ -219,28 +200,5 @@ fn registry_folder() -> Option<PathBuf> {
 
 /// Reads a configuration file; `None` if it does not exist.
 fn text(file: &Path) -> Result<Option<String>, String> {
-    text_up_to(file, LARGEST_FILE)
-}
-
-/// Reads a file of less than `most` bytes; `None` if it does not exist.
-pub(super) fn text_up_to(file: &Path, most: u64) -> Result<Option<String>, String> {
-    match file.metadata() {
-        // Reading a named pipe would block.
-        Ok(metadata) if !metadata.is_file() => return Err("it is not a file".to_owned()),
-        Ok(_) => {}
-        Err(error) if is_absent(&error) => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-    }
-    let mut text = String::new();
-    let read = File::open(file).and_then(|file| file.take(most).read_to_string(&mut text));
-    match read {
-        Ok(_) if text.len() as u64 == most => Err(format!("it has {most} bytes or more")),
-        Ok(_) => Ok(Some(text)),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-fn is_absent(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{NotADirectory, NotFound};
-    matches!(error.kind(), NotFound | NotADirectory)
+    text_file::read(file, LARGEST_FILE)
 }

@@ -90,6 +90,21 @@ impl AgentArgs {
         format!("command {:?}", words.collect::<Vec<_>>())
     }
 
+    /// Returns how to start the agent, configured or not.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the reason and the remedy if the name cannot be used.
+    pub(crate) fn launch(&self) -> Result<Launch, String> {
+        if let Some(found) = &self.found {
+            return Ok((**found).clone());
+        }
+        if let Some(name) = &self.name {
+            return Agents::read(None)?.launch(name);
+        }
+        Ok(Launch::of_words(self.command.iter().cloned()))
+    }
+
     /// Returns whether an agent was given.
     pub(crate) fn is_given(&self) -> bool {
         self.demo || self.name.is_some() || self.remote.url.is_some() || !self.command.is_empty()

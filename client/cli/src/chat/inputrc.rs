@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::agents::text_up_to;
 use crate::args::Editing;
 use crate::folders;
+use crate::text_file;
 
 /// Maximum size of the file, in bytes.
 const LARGEST: u64 = 256 << 10;
@@ -14,7 +14,7 @@ pub(super) fn editing() -> Editing {
     let named = std::env::var_os("INPUTRC").filter(|file| !file.is_empty());
     let file = named.map(PathBuf::from);
     let file = file.or_else(|| Some(folders::home()?.join(".inputrc")));
-    let text = file.and_then(|file| text_up_to(&file, LARGEST).ok()?);
+    let text = file.and_then(|file| text_file::read(&file, LARGEST).ok()?);
     text.map_or(Editing::Emacs, |text| of(&text))
 }
 

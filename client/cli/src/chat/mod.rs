@@ -41,14 +41,14 @@ use self::talk::Talk;
 use super::args::ChatArgs;
 use super::exit::Code;
 use super::notes::Notes;
-use super::opening;
+use super::opening_failure::OpeningFailure;
 use super::stop::{Reason, Stop};
 use super::{complain, folders, run};
 use acp_client::Error;
 
 /// The error that ends a conversation.
 enum Failure {
-    Opening(opening::Failure),
+    Opening(OpeningFailure),
     /// The terminal cannot be used.
     Terminal(String),
 }
@@ -65,8 +65,8 @@ impl From<io::Error> for Failure {
     }
 }
 
-impl From<opening::Failure> for Failure {
-    fn from(failure: opening::Failure) -> Self {
+impl From<OpeningFailure> for Failure {
+    fn from(failure: OpeningFailure) -> Self {
         Self::Opening(failure)
     }
 }

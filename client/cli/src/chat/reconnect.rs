@@ -6,7 +6,7 @@ use super::Failure;
 use super::style::Colour;
 use super::talk::{Talk, elicits};
 use crate::connect::connect;
-use crate::opening;
+use crate::opening_failure::OpeningFailure;
 
 impl Talk<'_> {
     /// Reconnects if the connection has ended, and continues the session if the agent can. Returns
@@ -47,7 +47,7 @@ impl Talk<'_> {
 
     /// Starts the agent again and continues the session if the agent can. Returns also whether it
     /// is the same session.
-    async fn open_again(&mut self) -> Result<(Session, Events, bool), opening::Failure> {
+    async fn open_again(&mut self) -> Result<(Session, Events, bool), OpeningFailure> {
         let asked = Some(self.ask.clone());
         let setup = &self.args.setup;
         let client = connect(
@@ -63,7 +63,7 @@ impl Talk<'_> {
         let id = self.session.id().clone();
         match self.opening.again(client, id, &self.cwd, false).await {
             Ok((session, events)) => Ok((session, events, true)),
-            Err(opening::Failure::Session(_)) => {
+            Err(OpeningFailure::Session(_)) => {
                 let before = Some(self.session.id());
                 let (session, events) = self.opening.begin(client, &self.cwd, before).await?;
                 Ok((session, events, false))

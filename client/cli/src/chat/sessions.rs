@@ -15,6 +15,7 @@ use super::talk::Talk;
 use super::view::View;
 use crate::kept::{self, Kept};
 use crate::opening;
+use crate::opening_failure::OpeningFailure;
 use acp_client::{Client, Error, Events, Session};
 
 /// Maximum number of stored sessions that are requested.
@@ -107,7 +108,7 @@ impl Talk<'_> {
         self.listed = match stored(client, &self.cwd, &identity).await {
             Ok(rows) => rows,
             Err(error) => {
-                let failure = opening::Failure::from(error);
+                let failure = OpeningFailure::from(error);
                 return Ok(failure.lines().join("\n") + "\n");
             }
         };
@@ -222,7 +223,7 @@ impl Talk<'_> {
                     "The chat goes on in a copy of session {before}. /switch {before} goes back.\n{closed}"
                 )
             }
-            Err(opening::Failure::Error(Error::Unsupported { .. })) => {
+            Err(OpeningFailure::Error(Error::Unsupported { .. })) => {
                 "The agent cannot fork sessions. /new begins a new one.\n".to_owned()
             }
             Err(failure) => failure.lines().join("\n") + "\n",

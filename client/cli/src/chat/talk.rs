@@ -23,7 +23,8 @@ use crate::connect::{connect, directory};
 use crate::control::Prompted;
 use crate::kept::Kept;
 use crate::notes::Notes;
-use crate::opening::{self, Opening};
+use crate::opening::Opening;
+use crate::opening_failure::OpeningFailure;
 use crate::stop::Stop;
 use acp_client::{Client, ClientBuilder, Session};
 use acp_client::{Error, Events};
@@ -107,11 +108,11 @@ impl<'a> Talk<'a> {
             let agent = args.setup.agent.identity();
             let rows = stored(client, &cwd, &agent).await?;
             if rows.is_empty() {
-                return Err(opening::Failure::Session(NONE_STORED.to_owned()).into());
+                return Err(OpeningFailure::Session(NONE_STORED.to_owned()).into());
             }
             let chosen = pick(&rows, &mut keyboard, &mut screen, paint).await?;
             let row = chosen.and_then(|index| rows.get(index));
-            let row = row.ok_or_else(|| opening::Failure::Session(NOT_CHOSEN.to_owned()))?;
+            let row = row.ok_or_else(|| OpeningFailure::Session(NOT_CHOSEN.to_owned()))?;
             opening.resume(SessionId::from(row.id.as_str()));
         }
         let known = opening.known().cloned();

@@ -10,7 +10,7 @@
 //!   so one that a killed process left is replaced. Without a socket the session works all the same.
 //! - An agent in a sandbox can connect to the socket and read what its user can read, a token too. By a prompt
 //!   it could have the agent of another session, without a sandbox, do what it may not. So the socket accepts
-//!   no text: [`prompt`] says how a client shows that it may write files. To cancel and to know the state
+//!   no text: [`accept`] says how a client shows that it may write files. To cancel and to know the state
 //!   changes no rights.
 
 #![cfg_attr(
@@ -24,6 +24,7 @@ mod socket;
 #[cfg(unix)]
 mod socket;
 
+mod accept;
 mod prompt;
 
 use std::path::{Path, PathBuf};
@@ -36,11 +37,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-pub(super) use self::prompt::{Piece, Prompted, Waiting, prompt};
+pub(super) use self::prompt::prompt;
 pub(super) use self::socket::Socket;
 use super::args::{ListFormat, Named, NamedArgs};
 use super::exit::Code;
 use super::kept::{self, Kept};
+use super::output::Output;
 use super::task::{Failure, Results};
 
 /// Time limit of an exchange.
@@ -87,6 +89,15 @@ impl Drop for Begun {
         let running = &mut self.control.lock().running;
         running.retain(|turn| turn.session != self.session);
     }
+}
+
+/// A prompt of another `acp` that was accepted.
+#[derive(Debug)]
+pub(super) struct Prompted {
+    pub(super) id: String,
+    pub(super) text: String,
+    /// Where its output goes, if somebody waits for it.
+    pub(super) output: Option<Output>,
 }
 
 /// The answer to a request.

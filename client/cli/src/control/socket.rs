@@ -9,7 +9,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Control, Kept, LIMIT, LONGEST_ANSWER, LONGEST_REQUEST, prompt};
+use super::{Control, Kept, LIMIT, LONGEST_ANSWER, LONGEST_REQUEST, accept};
 
 /// A socket that is served until it is dropped, which must be before the name is unlocked.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ async fn serve(stream: UnixStream, path: &Path, control: &Control) -> io::Result
         .read_line(&mut request)
         .await?;
     if let Some(id) = request.trim_end().strip_prefix("prompt ") {
-        return prompt::accept(id, path, control, stream).await;
+        return accept::accept(id, path, control, stream).await;
     }
     if let Some(status) = control.answer(&request) {
         let answer = serde_json::to_string(&status)? + "\n";

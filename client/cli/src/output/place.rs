@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::io::{AsyncWriteExt as _, Stderr, Stdout};
 
-use crate::control::{Piece, Waiting};
+use super::pieces::{Piece, Waiting};
 use crate::exit::Code;
 
 /// Where output goes.
