@@ -212,6 +212,14 @@ pub(super) fn can_continue(client: &Client) -> bool {
     capabilities.load_session || capabilities.session_capabilities.resume.is_some()
 }
 
+/// Returns the line about a session that is continued.
+pub(super) fn continues(client: &Client, id: &SessionId) -> String {
+    match client.agent_info().agent_capabilities.load_session {
+        true => format!("acp continues the session {id}"),
+        false => format!("acp continues the session {id}, without its history"),
+    }
+}
+
 fn utf8(path: &Path) -> Result<String, Error> {
     let text = path.to_str().ok_or_else(|| Error::Directory {
         path: path.display().to_string(),

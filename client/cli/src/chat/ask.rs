@@ -8,8 +8,7 @@ use acp_sdk::v1::{CreateElicitationRequest, ElicitationAction, SessionId};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tokio::sync::{mpsc, oneshot};
 
-pub(super) use self::options::shown;
-use self::options::{decision, keys};
+use self::options::{decision, keys, shown};
 use super::elicitation::{Elicited, Step};
 use super::style::{Colour, Face, Paint, wrap};
 use super::tools;
@@ -149,15 +148,14 @@ impl Asked {
     pub(super) fn text(
         &mut self,
         view: &mut View,
-        changes: Vec<String>,
+        mut changes: Vec<String>,
         width: usize,
         paint: Paint,
     ) -> String {
         match &self.what {
             What::Permission { question, .. } => {
-                let (text, more) = view.question(question, changes, width);
-                self.more = more;
-                text
+                self.more = changes.split_off(changes.len().min(SHORT_CHANGE));
+                view.block(&shown(question, &changes, width, paint))
             }
             What::Elicitation {
                 message, elicited, ..
@@ -255,6 +253,9 @@ impl Asked {
 
 /// The reason for a refusal that nobody decided.
 const OUTSIDE: &str = "acp asks during a turn only; a rule of --rules FILE can allow it";
+
+/// Maximum number of lines of a change that are shown without a key.
+const SHORT_CHANGE: usize = 40;
 
 /// Maximum number of lines shown of an elicitation's message.
 const MESSAGE: usize = 100;

@@ -1,19 +1,32 @@
 //! What Tab completes.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use reedline::{Completer, Span, Suggestion};
 
 use super::files;
-use super::input::{Shared, lock};
+
+/// The lines to complete, each with its description. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Candidates(Arc<Mutex<Vec<(String, String)>>>);
+
+impl Candidates {
+    pub(super) fn set(&self, lines: Vec<(String, String)>) {
+        *self.lock() = lines;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(String, String)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Completes the whole line, or a file after `@`.
-pub(super) struct Completions(Arc<Mutex<Shared>>, PathBuf);
+pub(super) struct Completions(Candidates, PathBuf);
 
 impl Completions {
-    pub(super) fn new(shared: Arc<Mutex<Shared>>, directory: PathBuf) -> Self {
-        Self(shared, directory)
+    pub(super) fn new(candidates: Candidates, directory: PathBuf) -> Self {
+        Self(candidates, directory)
     }
 }
 
@@ -32,8 +45,8 @@ impl Completer for Completions {
             return files.map(suggested).collect();
         }
         let words = begun.matches(' ').count();
-        let shared = lock(&self.0);
-        let fitting = shared.completions.iter().filter(|(line, _)| {
+        let candidates = self.0.lock();
+        let fitting = candidates.iter().filter(|(line, _)| {
             begun.starts_with('/') && line.starts_with(begun) && line.matches(' ').count() == words
         });
         fitting

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use super::style::{Colour, Face, Paint, fit, wrap};
-use super::tools::more;
+use super::style::{Colour, Face, Paint, fit, more, wrap};
 
 /// Maximum number of displayed lines of a diff that nobody asked to see.
 const MOST_LINES: usize = 40;

@@ -18,7 +18,7 @@ use reedline::{
 use tokio::sync::mpsc;
 
 use super::bindings::{Bindings, MENU, host};
-use super::completions::Completions;
+use super::completions::{Candidates, Completions};
 use super::editor::edit;
 use super::style::clean;
 use crate::args::Editing;
@@ -80,19 +80,10 @@ pub(super) struct Keyboard {
     pub(super) inputs: mpsc::Receiver<Input>,
     reads_keys: Arc<AtomicBool>,
     interrupted: Arc<AtomicBool>,
-    shared: Arc<Mutex<Shared>>,
+    candidates: Candidates,
+    /// The text at the right of the prompt.
+    status: Arc<Mutex<String>>,
     messages: ExternalPrinter<String>,
-}
-
-/// What the editor shows.
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    pub(super) completions: Vec<(String, String)>,
-    status: String,
-}
-
-pub(super) fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Keyboard {
@@ -110,19 +101,20 @@ impl Keyboard {
             inputs,
             reads_keys: Arc::default(),
             interrupted: Arc::default(),
-            shared: Arc::default(),
+            candidates: Candidates::default(),
+            status: Arc::default(),
             messages: ExternalPrinter::new(MESSAGES),
         };
         let editor = editor(
             history,
             colours,
             editing,
-            Completions::new(keyboard.shared.clone(), cwd),
+            Completions::new(keyboard.candidates.clone(), cwd),
             keyboard.messages.clone(),
         )
         .with_break_signal(keyboard.interrupted.clone());
         let reads_keys = keyboard.reads_keys.clone();
-        let sign = Sign(Some(keyboard.shared.clone()));
+        let sign = Sign(Some(keyboard.status.clone()));
         let interrupted = keyboard.interrupted.clone();
         std::thread::spawn(move || {
             read(editor, &sign, &ordered, &sender, &reads_keys, &interrupted);
@@ -159,12 +151,12 @@ impl Keyboard {
 
     /// Sets the completions for Tab.
     pub(super) fn set_completions(&self, list: Vec<(String, String)>) {
-        lock(&self.shared).completions = list;
+        self.candidates.set(list);
     }
 
     /// Sets the text at the right of the prompt.
     pub(super) fn set_status(&self, status: String) {
-        lock(&self.shared).status = status;
+        *lock(&self.status) = status;
     }
 
     /// Shows text above the line that is being edited.
@@ -175,6 +167,10 @@ impl Keyboard {
             let _ = self.messages.sender().try_send(text.to_owned());
         }
     }
+}
+
+fn lock(status: &Mutex<String>) -> MutexGuard<'_, String> {
+    status.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Restores the modes of the terminal, in any state of the thread. `below` begins a new line.
@@ -336,7 +332,7 @@ impl Validator for Lines {
 }
 
 /// The mark before the typed text, and the status until it is sent.
-struct Sign(Option<Arc<Mutex<Shared>>>);
+struct Sign(Option<Arc<Mutex<String>>>);
 
 // The colours of the trait are bright ones, for dark backgrounds.
 impl Prompt for Sign {
@@ -361,7 +357,7 @@ impl Prompt for Sign {
     }
 
     fn render_prompt_right(&self) -> Cow<'_, str> {
-        let status = self.0.as_ref().map(|shared| lock(shared).status.clone());
+        let status = self.0.as_ref().map(|status| lock(status).clone());
         Cow::Owned(status.unwrap_or_default())
     }
 

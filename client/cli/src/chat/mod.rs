@@ -22,6 +22,7 @@ mod markdown;
 mod pick;
 mod prompted;
 mod reconnect;
+mod running;
 mod screen;
 mod sessions;
 mod status;

@@ -6,7 +6,13 @@ use super::Failure;
 use super::input::{Input, Keyboard};
 use super::screen::{Live, Screen};
 use super::style::{Face, Paint, fit};
+use crate::kept;
+use acp_client::{Client, Error};
+use acp_sdk::v1::SessionInfo;
 use unicode_width::UnicodeWidthStr as _;
+
+/// Maximum number of stored sessions that are requested.
+const MOST_LISTED: usize = 500;
 
 /// Maximum number of lines of the list that are shown at once.
 const MOST_SHOWN: usize = 15;
@@ -57,6 +63,35 @@ impl Row {
         }
         line.trim_end().to_owned()
     }
+}
+
+/// Returns the agent's sessions of a directory, the latest first.
+pub(super) async fn stored(
+    client: &Client,
+    cwd: &std::path::Path,
+    agent: &str,
+) -> Result<Vec<Row>, Error> {
+    let (mut list, mut found) = (client.sessions(Some(cwd))?, Vec::<SessionInfo>::new());
+    while found.len() < MOST_LISTED
+        && let Some(session) = list.next().await?
+    {
+        found.push(session);
+    }
+    // Times are of the form of RFC 3339; the order of equal ones is that of the agent.
+    found.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
+    let names = kept::names(agent);
+    let rows = (1..).zip(found).map(|(number, session)| {
+        let names = names.get(&session.session_id);
+        let name = names.map_or_else(String::new, |names| format!("[{}] ", names.join(", ")));
+        let title = session.title.unwrap_or_default();
+        Row {
+            number,
+            title: format!("{name}{title}"),
+            time: session.updated_at.unwrap_or_default(),
+            id: session.session_id.to_string(),
+        }
+    });
+    Ok(rows.collect())
 }
 
 /// The list, what was typed, and the selected line.

@@ -2,91 +2,29 @@
 
 use std::collections::VecDeque;
 
-use acp_sdk::v1::{SessionId, SessionInfo};
+use acp_sdk::v1::SessionId;
 
 use super::Failure;
 use super::ask::Asked;
-use super::background::Running;
+use super::background::{Happened, Open, label};
 use super::input::Keyboard;
-use super::pick::{Row, pick};
+use super::pick::{pick, stored};
+use super::running::{Ending, Running};
 use super::screen::Screen;
-use super::style::{Colour, clean, fit};
+use super::style::{Colour, Face, clean, fit};
 use super::talk::Talk;
 use super::view::View;
-use crate::kept::{self, Kept};
-use crate::opening;
+use crate::kept::Kept;
+use crate::opening::{can_continue, continues};
 use crate::opening_failure::OpeningFailure;
-use acp_client::{Client, Error, Events, Session};
-
-/// Maximum number of stored sessions that are requested.
-const MOST_LISTED: usize = 500;
+use acp_client::{Error, Events, Session};
+use tokio_util::task::AbortOnDropHandle;
 
 /// Maximum number of entries that stay on the terminal.
 const MOST_PRINTED: usize = 20;
 
 /// Maximum number of sessions that are open; the first one that is in the background is left for a new one.
 const MOST_OPEN: usize = 8;
-
-/// An open session in the background.
-pub(super) struct Open {
-    pub(super) number: usize,
-    pub(super) session: Session,
-    pub(super) events: Events,
-    pub(super) view: View,
-    /// The lock of its name, if it was continued by its name.
-    name: Option<Kept>,
-    /// Its turn, and what was typed for later.
-    pub(super) running: Option<Running>,
-    pub(super) queued: VecDeque<String>,
-    /// What is in the line again, because the turn has failed or was cancelled.
-    pub(super) typed: String,
-    /// The text since it is in the background.
-    pub(super) unseen: String,
-    pub(super) has_news: bool,
-    pub(super) has_ended: bool,
-}
-
-pub(super) fn label(session: &Session) -> String {
-    let title = session.settings().title;
-    title.unwrap_or_else(|| session.id().to_string())
-}
-
-/// Returns the agent's sessions of a directory, the latest first.
-pub(super) async fn stored(
-    client: &Client,
-    cwd: &std::path::Path,
-    agent: &str,
-) -> Result<Vec<Row>, Error> {
-    let (mut list, mut found) = (client.sessions(Some(cwd))?, Vec::<SessionInfo>::new());
-    while found.len() < MOST_LISTED
-        && let Some(session) = list.next().await?
-    {
-        found.push(session);
-    }
-    // Times are of the form of RFC 3339; the order of equal ones is that of the agent.
-    found.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
-    let names = kept::names(agent);
-    let rows = (1..).zip(found).map(|(number, session)| {
-        let names = names.get(&session.session_id);
-        let name = names.map_or_else(String::new, |names| format!("[{}] ", names.join(", ")));
-        let title = session.title.unwrap_or_default();
-        Row {
-            number,
-            title: format!("{name}{title}"),
-            time: session.updated_at.unwrap_or_default(),
-            id: session.session_id.to_string(),
-        }
-    });
-    Ok(rows.collect())
-}
-
-/// Returns the line about a session that is continued.
-pub(super) fn continues(client: &Client, id: &SessionId) -> String {
-    match client.agent_info().agent_capabilities.load_session {
-        true => format!("acp continues the session {id}"),
-        false => format!("acp continues the session {id}, without its history"),
-    }
-}
 
 impl Talk<'_> {
     /// Executes `/resume` and `/sessions`. Without a session, the user chooses one.
@@ -277,7 +215,7 @@ impl Talk<'_> {
             let open = self.others.remove(first.unwrap_or(0));
             let (number, label) = (open.number, fit(&open.label(), 40));
             let id = clean(open.session.id().as_ref());
-            let again = match self.slot.as_ref().is_some_and(opening::can_continue) {
+            let again = match self.slot.as_ref().is_some_and(can_continue) {
                 true => format!("/resume {id} continues it."),
                 false => "The agent cannot continue it.".to_owned(),
             };
@@ -332,20 +270,87 @@ impl Talk<'_> {
         let title = fit(&label(&self.session), Screen::width().saturating_sub(16));
         format!("Session {}: {title}\n{unseen}", self.number)
     }
-}
 
-impl Open {
-    fn row(&self) -> Row {
-        let news = match (&self.running, self.unseen.is_empty()) {
-            (Some(_), _) => "its turn runs",
-            (None, false) => "has news",
-            (None, true) => "",
+    /// Takes in what happens in a session in the background. Returns the line that announces it.
+    pub(super) fn happens(&mut self, place: usize, happened: Happened) -> Option<String> {
+        let (open, width) = (self.others.get_mut(place)?, Screen::width());
+        let news = match happened {
+            Happened::Event(event) => open.take(event, width)?,
+            Happened::End(outcome) => open.end(outcome, width),
         };
-        Row {
-            number: self.number,
-            title: self.session.settings().title.unwrap_or_default(),
-            time: news.to_owned(),
-            id: self.session.id().to_string(),
+        Some(self.view.dim(&news))
+    }
+
+    /// Returns whether `/switch` to this session leaves the running turn; says why not.
+    pub(super) fn may_leave(&mut self, number: usize, ending: &Ending) -> bool {
+        let line = if ending.steering.waiting().next().is_some() {
+            "the agent has not answered yet whether the turn takes the input"
+        } else if self.others.iter().any(|open| open.number == number) {
+            return true;
+        } else {
+            "no other session of this number is open"
+        };
+        let line = self.view.aside(line);
+        self.screen.print(&line);
+        false
+    }
+
+    /// Changes to another session while the turn goes on. What was typed for later waits for it.
+    pub(super) async fn leave(&mut self, mut turn: Running, number: usize) -> Result<(), Failure> {
+        self.screen.end_live();
+        self.after_turn().await?;
+        let mut others = self.others.iter();
+        let Some(place) = others.position(|open| open.number == number) else {
+            self.running = Some(turn);
+            return Ok(());
+        };
+        let (cancel, session) = (turn.ending.cancel.clone(), self.session.clone());
+        turn.cancelling = Some(AbortOnDropHandle::new(tokio::spawn(async move {
+            cancel.cancelled().await;
+            session.cancel();
+        })));
+        let (before, queued) = (self.number, std::mem::take(&mut self.queued));
+        self.running = Some(turn);
+        let shown = self.change_to(place);
+        if let Some(open) = self.others.last_mut() {
+            open.queued = queued;
+        }
+        let line = format!("the turn of session {before} goes on; /switch {before} shows it");
+        let line = self.paint.text(Face::DIM, &line);
+        self.screen.print(&format!("{line}\n{shown}"));
+        Ok(self.screen.flush().await?)
+    }
+
+    /// Holds a question of a turn in the background. Returns the line that announces it, or `None` if there
+    /// is no such turn.
+    pub(super) fn hold(&mut self, asked: Asked) -> Option<String> {
+        let id = asked.session();
+        let mut others = self.others.iter();
+        let number = match others.clone().find(|open| open.session.id() == id) {
+            Some(open) => open.running.as_ref().map(|_| open.number)?,
+            None if self.session.id() == id => return None,
+            // A session of the agent's own is that of a turn.
+            None => others.find(|open| open.running.is_some())?.number,
+        };
+        self.held = Some(asked);
+        Some(format!("session {number} asks something: /switch {number}"))
+    }
+
+    /// Returns whether a turn of the named session runs in the background.
+    pub(super) fn named_runs(&self) -> bool {
+        let named = self.opening.named();
+        let mut running = self.others.iter().filter(|open| open.running.is_some());
+        running.any(|open| Some(open.session.id()) == named)
+    }
+
+    /// Returns which turns run in the background, or nothing.
+    pub(super) fn running_elsewhere(&self) -> Option<String> {
+        let running = self.others.iter().filter(|open| open.running.is_some());
+        let numbers: Vec<_> = running.map(|open| open.number.to_string()).collect();
+        match numbers.as_slice() {
+            [] => None,
+            [number] => Some(format!("session {number} runs")),
+            numbers => Some(format!("sessions {} run", numbers.join(", "))),
         }
     }
 }

@@ -2,47 +2,15 @@
 
 use std::time::Duration;
 
-use acp_client::{Error, Result, Session, Steered};
-use tokio::task::JoinSet;
+use acp_client::{Error, Result, Steered};
 
 use super::Failure;
+use super::running::Steering;
 use super::style::Colour;
 use super::talk::Talk;
 
 /// Time after the end of a turn in which the agent is to answer what the turn has not taken.
 const LATE: Duration = Duration::from_secs(1);
-
-/// Input that was sent and is not answered.
-#[derive(Default)]
-pub(super) struct Steering {
-    /// In the order of sending, each with its number.
-    sent: Vec<(usize, String)>,
-    answers: JoinSet<(usize, Result<Steered>)>,
-    count: usize,
-}
-
-impl Steering {
-    /// Returns the input that waits.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &str> {
-        self.sent.iter().map(|(_, text)| text.as_str())
-    }
-
-    pub(super) fn send(&mut self, session: &Session, text: String) {
-        self.count += 1;
-        let (number, session, input) = (self.count, session.clone(), text.clone());
-        self.sent.push((number, text));
-        let steering = async move { (number, session.steer(input).await) };
-        self.answers.spawn(steering);
-    }
-
-    /// Waits for the next answer; `None` if nothing waits.
-    pub(super) async fn next(&mut self) -> Option<(String, Result<Steered>)> {
-        let (number, steered) = self.answers.join_next().await?.ok()?;
-        let at = self.sent.iter().position(|(sent, _)| *sent == number)?;
-        let (_, text) = self.sent.remove(at);
-        Some((text, steered))
-    }
-}
 
 impl Talk<'_> {
     /// Sends what was typed to the turn, if the agent takes it. Otherwise it is for later.
@@ -89,7 +57,7 @@ impl Talk<'_> {
         };
         // An agent that does not answer.
         let _ = tokio::time::timeout(LATE, late).await;
-        for (_, text) in std::mem::take(&mut steering.sent) {
+        for text in steering.take_unanswered() {
             self.not_taken(text, "the agent has not answered whether it took the input");
         }
         Ok(self.screen.flush().await?)

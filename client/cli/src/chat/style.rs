@@ -123,6 +123,16 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// Returns the line for those that are left out, which ends in `hint` at any width.
+pub(super) fn more(left_out: usize, hint: &str, width: usize) -> String {
+    let s = if left_out == 1 { "" } else { "s" };
+    let line = format!("… {left_out} more line{s}{hint}");
+    match line.width() + 5 <= width {
+        true => line,
+        false => format!("…{hint}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

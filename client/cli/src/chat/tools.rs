@@ -6,10 +6,9 @@ use std::time::Duration;
 use acp_sdk::conversation::{Conversation, Item, ItemId, is_final};
 use acp_sdk::v1::{ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallStatus};
 use tokio::time::Instant;
-use unicode_width::UnicodeWidthStr as _;
 
 use super::diff;
-use super::style::{Colour, Face, Paint, clean, fit, wrap};
+use super::style::{Colour, Face, Paint, clean, fit, more, wrap};
 use acp_client::PermissionRequest;
 use acp_client::internal::as_diff;
 
@@ -273,16 +272,6 @@ fn of_block(block: &ContentBlock, cut: Option<&str>, width: usize, paint: Paint)
         shown.push(paint.text(Face::DIM, &format!("  {}", more(left_out, hint, width))));
     }
     shown
-}
-
-/// Returns the line for those that are left out, which ends in `hint` at any width.
-pub(super) fn more(left_out: usize, hint: &str, width: usize) -> String {
-    let s = if left_out == 1 { "" } else { "s" };
-    let line = format!("… {left_out} more line{s}{hint}");
-    match line.width() + 5 <= width {
-        true => line,
-        false => format!("…{hint}"),
-    }
 }
 
 /// Returns a word for content that is not text.

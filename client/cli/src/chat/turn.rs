@@ -5,14 +5,13 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use tokio_util::sync::CancellationToken;
 
 use super::ask::{Asked, Next};
-use super::background::{Running, next_of};
+use super::background::next_of;
 use super::browse::browse;
 use super::input::{Input, Keyboard};
+use super::running::{Ending, Relay, Running};
 use super::screen::{Live, Screen};
-use super::steering::Steering;
 use super::style::{Colour, Face, fit};
 use super::talk::Talk;
 use super::{Failure, interrupt};
@@ -29,17 +28,27 @@ const MOST_QUEUED: usize = 10;
 /// Maximum size of input typed during a turn, in bytes.
 const MOST_TYPED: usize = 1 << 20;
 
-/// What the keys have asked of one turn.
-#[derive(Default)]
-pub(super) struct Ending {
-    pub(super) cancel: CancellationToken,
-    announced: bool,
-    pub(super) steering: Steering,
-    /// The number of the session to change to.
-    leave: Option<usize>,
-}
-
 impl Talk<'_> {
+    /// Prepares a turn to be undone. A failure is shown.
+    pub(super) async fn before_turn(&mut self) -> Result<(), Failure> {
+        match self.undo.begin(&self.cwd).await {
+            Ok(()) => Ok(()),
+            Err(line) => self.say(Colour::Yellow, &line).await,
+        }
+    }
+
+    /// Names the files that a turn has changed.
+    pub(super) async fn after_turn(&mut self) -> Result<(), Failure> {
+        match self.undo.end().await {
+            Ok(line) => {
+                let shown = line.map(|line| self.view.dim(&line));
+                self.screen.print(&shown.unwrap_or_default());
+                Ok(())
+            }
+            Err(line) => self.say(Colour::Yellow, &line).await,
+        }
+    }
+
     /// Sends a prompt and shows its turn, also to the command that waits for its `output`.
     pub(super) async fn turn(
         &mut self,
@@ -49,7 +58,10 @@ impl Talk<'_> {
         questions: &mut mpsc::Receiver<Asked>,
         stop: &Stop,
     ) -> Result<(), Failure> {
-        let relay = output.map(|output| self.relay(output));
+        let relay = output.map(|output| {
+            let agent = self.slot.as_ref().map(|client| client.agent_info().clone());
+            Relay::begin(output, &self.session, self.cwd.clone(), agent)
+        });
         let turn = match self.session.prompt(prompt).await {
             Ok(turn) => turn,
             Err(error) => {

@@ -6,9 +6,7 @@ use std::time::Duration;
 use acp_client::review::{Restored, ReviewError, Snapshots, UndoStack};
 use tokio::time::timeout;
 
-use super::Failure;
-use super::style::{Colour, clean};
-use super::talk::Talk;
+use super::style::clean;
 use crate::args::{ChatArgs, UndoIn};
 
 /// Maximum time for a snapshot. It comes before each prompt, so a directory for which this does not
@@ -42,8 +40,54 @@ impl Undo {
         }
     }
 
+    /// Prepares a turn to be undone.
+    ///
+    /// # Errors
+    ///
+    /// The line for the user. Turns cannot be undone any more.
+    pub(super) async fn begin(&mut self, directory: &Path) -> Result<(), String> {
+        let begun = in_time(self.take_before(directory)).await;
+        begun.map_err(|reason| self.switch_off(reason))
+    }
+
+    /// Ends a turn. Returns the line about the files that it changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin`](Self::begin).
+    pub(super) async fn end(&mut self) -> Result<Option<String>, String> {
+        let changed = in_time(self.take_after()).await;
+        let changed = changed.map_err(|reason| self.switch_off(reason))?;
+        let line = || format!("changed: {} · /undo brings them back", names(&changed));
+        Ok((!changed.is_empty()).then(line))
+    }
+
+    fn switch_off(&mut self, reason: String) -> String {
+        let line = format!("turns cannot be undone: {reason}");
+        *self = Self::Off(reason);
+        line
+    }
+
+    /// Executes `/undo` or `/redo`.
+    pub(super) async fn undo_or_redo(&mut self, undoes: bool) -> String {
+        let turns = match self {
+            Self::Ready(turns) => turns,
+            Self::Wanted => return "No turn has changed a file.\n".to_owned(),
+            Self::Off(reason) => return format!("Turns cannot be undone: {}.\n", clean(reason)),
+        };
+        let restored = match undoes {
+            true => turns.undo().await,
+            false => turns.redo().await,
+        };
+        match restored {
+            Ok(Some(restored)) => lines(&restored),
+            Ok(None) => "There is nothing left.\n".to_owned(),
+            Err(error) => format!("{}\n", clean(&error.to_string())),
+        }
+    }
+
     /// Takes the snapshot before a turn.
-    async fn begin(&mut self, directory: &Path) -> Result<(), ReviewError> {
+    async fn take_before(&mut self, directory: &Path) -> Result<(), ReviewError> {
         if let Self::Wanted = self {
             let snapshots = Snapshots::of(directory).await?;
             *self = Self::Ready(UndoStack::new(snapshots));
@@ -55,7 +99,7 @@ impl Undo {
     }
 
     /// Takes the snapshot after a turn. Returns the files that it changed.
-    async fn end(&mut self) -> Result<Vec<PathBuf>, ReviewError> {
+    async fn take_after(&mut self) -> Result<Vec<PathBuf>, ReviewError> {
         let Self::Ready(turns) = self else {
             return Ok(Vec::new());
         };
@@ -64,55 +108,6 @@ impl Undo {
         };
         let changes = turns.snapshots().changes(&before, &after).await?;
         Ok(changes.into_iter().map(|change| change.path).collect())
-    }
-}
-
-impl Talk<'_> {
-    /// Prepares a turn to be undone. A failure is shown, and turns cannot be undone any more.
-    pub(super) async fn before_turn(&mut self) -> Result<(), Failure> {
-        match in_time(self.undo.begin(&self.cwd)).await {
-            Ok(()) => Ok(()),
-            Err(reason) => self.undo_off(reason).await,
-        }
-    }
-
-    /// Names the files that a turn has changed.
-    pub(super) async fn after_turn(&mut self) -> Result<(), Failure> {
-        let changed = match in_time(self.undo.end()).await {
-            Ok(changed) => changed,
-            Err(reason) => return self.undo_off(reason).await,
-        };
-        if changed.is_empty() {
-            return Ok(());
-        }
-        let line = format!("changed: {} · /undo brings them back", names(&changed));
-        let line = self.view.dim(&line);
-        self.screen.print(&line);
-        Ok(())
-    }
-
-    async fn undo_off(&mut self, reason: String) -> Result<(), Failure> {
-        let line = format!("turns cannot be undone: {reason}");
-        self.undo = Undo::Off(reason);
-        self.say(Colour::Yellow, &line).await
-    }
-
-    /// Executes `/undo` or `/redo`.
-    pub(super) async fn undo_or_redo(&mut self, undoes: bool) -> String {
-        let turns = match &mut self.undo {
-            Undo::Ready(turns) => turns,
-            Undo::Wanted => return "No turn has changed a file.\n".to_owned(),
-            Undo::Off(reason) => return format!("Turns cannot be undone: {}.\n", clean(reason)),
-        };
-        let restored = match undoes {
-            true => turns.undo().await,
-            false => turns.redo().await,
-        };
-        match restored {
-            Ok(Some(restored)) => lines(&restored),
-            Ok(None) => "There is nothing left.\n".to_owned(),
-            Err(error) => format!("{}\n", clean(&error.to_string())),
-        }
     }
 }
 

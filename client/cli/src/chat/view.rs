@@ -16,9 +16,6 @@ use acp_client::internal::is_steered;
 use acp_client::{Answered, ChildConversations, Event, Phase, SessionEvent};
 use acp_client::{Asker, PermissionRequest};
 
-/// The lines of a change that a question shows without a key.
-const SHORT_CHANGE: usize = 40;
-
 /// Limit in bytes of the conversation. What was shown is not shown again.
 const REMEMBERED: usize = 16 << 20;
 
@@ -224,19 +221,6 @@ impl View {
         let item = self.conversation.tool_call(&call.tool_call_id);
         let item = item.and_then(|(id, _)| self.conversation.item(id));
         item.map_or_else(Vec::new, |item| self.tools.diffs(item, width, self.paint))
-    }
-
-    /// Returns a permission request below the previous output, and the rest of its changes if they
-    /// are long.
-    pub(super) fn question(
-        &mut self,
-        question: &PermissionRequest,
-        mut changes: Vec<String>,
-        width: usize,
-    ) -> (String, Vec<String>) {
-        let more = changes.split_off(changes.len().min(SHORT_CHANGE));
-        let shown = super::ask::shown(question, &changes, width, self.paint);
-        (self.turn_to(Last::Note) + &shown, more)
     }
 
     /// Returns a line of acp.

@@ -48,7 +48,7 @@ pub(super) fn decision(key: char, question: &PermissionRequest) -> Option<Decisi
 }
 
 /// Returns the text of a request, whole, with its `changes` and without its keys.
-pub(in super::super) fn shown(
+pub(super) fn shown(
     question: &PermissionRequest,
     changes: &[String],
     width: usize,
