@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::notification_order::{Next, Released};
-use super::pending::Reply;
+use super::reply::Reply;
 use super::{Shared, lock};
 use crate::json::codegen::read_raw;
 use crate::jsonrpc::{

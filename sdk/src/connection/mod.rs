@@ -30,6 +30,7 @@ mod notification_order;
 mod observer;
 mod outbox;
 mod pending;
+mod reply;
 mod running;
 mod shutdown;
 #[cfg(all(feature = "stdio", unix))]
@@ -50,11 +51,12 @@ pub use driver::Connection;
 use inbound::Inbound;
 pub(crate) use inbound::RequestState;
 pub(crate) use notification_order::NotificationId;
-use notification_order::{Delivery, NotificationOrder, Released};
+use notification_order::{NotificationOrder, Released};
 pub use observer::Observer;
 use outbox::Outbox;
-pub(crate) use pending::{Hooks, Preview};
-use pending::{Pending, Reply};
+use pending::Pending;
+use reply::{Delivery, Reply};
+pub(crate) use reply::{Hooks, Preview};
 pub use running::RunningConnection;
 #[cfg(feature = "sockets")]
 pub(crate) use running::joined;

@@ -19,50 +19,17 @@
 //! This table does no I/O and runs nothing; it returns what is to be done.
 
 use std::collections::{HashMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::pending::{Hooks, Reply, Then};
+use super::reply::Delivery;
 use super::start::{Start, StartPermit, Started};
 use crate::runtime::BoxFuture;
 
 /// Number of a notification on its connection, in the order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NotificationId(pub(crate) u64);
-
-/// A reply and its caller.
-pub(crate) struct Delivery {
-    pub(crate) caller: oneshot::Sender<Reply>,
-    pub(crate) reply: Reply,
-    pub(crate) hooks: Hooks,
-}
-
-impl Delivery {
-    /// Wakes the caller: never called while a lock is held.
-    pub(crate) fn send(self) {
-        if let Some(then) = self.hooks.then {
-            show(&self.reply, then);
-        }
-        // The caller may have been dropped.
-        let _ = self.caller.send(self.reply);
-    }
-}
-
-/// Shows a response to a function of the application.
-fn show(reply: &Reply, then: Then) {
-    let response = match reply {
-        Reply::Result(result) => Ok(result.get()),
-        Reply::Error(error) => Err(&**error),
-        // There is no response.
-        Reply::Invalid(_) | Reply::Closed(_) | Reply::Overloaded => return,
-    };
-    if catch_unwind(AssertUnwindSafe(|| then(response))).is_err() {
-        tracing::error!("the function that was called with a response panicked");
-    }
-}
 
 /// What was held behind notifications.
 pub(crate) enum Released {
@@ -364,7 +331,10 @@ impl NotificationOrder {
 mod tests {
     use std::time::Duration;
 
+    use tokio::sync::oneshot;
+
     use super::*;
+    use crate::connection::reply::{Hooks, Reply};
     use crate::service::Outcome;
 
     fn handler() -> BoxFuture {

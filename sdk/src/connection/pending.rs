@@ -6,36 +6,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use super::notification_order::{Delivery, NotificationId};
+use super::notification_order::NotificationId;
+use super::reply::{Delivery, Hooks, Reply};
 use crate::error::{CloseReason, Error, Result};
-use crate::jsonrpc::RpcError;
-
-/// What a caller receives, once.
-#[derive(Debug)]
-pub(crate) enum Reply {
-    Result(Box<RawValue>),
-    Error(Box<RpcError>),
-    /// The response cannot be used; the reason.
-    Invalid(String),
-    Closed(CloseReason),
-    Overloaded,
-}
-
-/// Sees a result when it is read, before anything that the peer wrote after it.
-pub(crate) type Preview = Box<dyn FnOnce(&RawValue) + Send>;
-
-/// Sees a response when it is delivered, between the notifications before it and those after it.
-pub(crate) type Then = Box<dyn FnOnce(std::result::Result<&str, &RpcError>) + Send>;
-
-/// What else happens to a response than that its caller receives it.
-#[derive(Default)]
-pub(crate) struct Hooks {
-    pub(crate) preview: Option<Preview>,
-    pub(crate) then: Option<Then>,
-}
 
 /// A request without a response.
 pub(crate) struct Waiting {

@@ -85,6 +85,7 @@
 //! kept. An update costs time in proportion to its own size, on average, however long the
 //! conversation and its messages are.
 
+mod echo;
 mod fold;
 mod item;
 mod limit;
@@ -95,9 +96,9 @@ mod weight;
 
 use std::collections::{HashMap, VecDeque};
 
+use self::echo::Echo;
 pub use self::item::{Change, Changes, Item, ItemId, ItemKind};
 use self::limit::PARTS;
-use self::message::Echo;
 pub use self::message::{Message, Role};
 pub use self::settings::SessionSettings;
 pub use self::tool_call::{is_final, merge};

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::decode::{Described, deserialize};
+use super::decode::deserialize;
+use super::described::Described;
 
 /// A JSON object with members of one type, in the order of the document.
 ///

@@ -38,6 +38,9 @@
 // reads.
 
 mod decode;
+mod described;
+mod descriptor;
+mod errors;
 mod extension;
 mod integer;
 mod joinable;
@@ -60,13 +63,14 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use self::decode::{
-    DecodeError, Described, Leniency, TypeDescriptor, from_str, from_str_reporting,
-};
+pub use self::decode::{DecodeError, Leniency, from_str, from_str_reporting};
 // Called by the connection, benchmarks and tests.
-pub(crate) use self::decode::{DescribedMember, decode_or};
+pub(crate) use self::decode::decode_or;
 #[doc(hidden)]
 pub use self::decode::{decode, decode_leniently, decode_result};
+pub use self::described::Described;
+pub(crate) use self::descriptor::DescribedMember;
+pub use self::descriptor::TypeDescriptor;
 pub use self::joinable::{CoalescingRule, JoinableText};
 pub use self::length::encoded_len;
 pub use self::map::Map;
@@ -87,7 +91,8 @@ pub use serde_json::value::RawValue;
 pub mod codegen {
     pub use serde_core as serde;
 
-    pub use super::decode::{DescriptorFn, Field, JsonKind, TaggedVariants, deserialize, read_raw};
+    pub use super::decode::{deserialize, read_raw};
+    pub use super::descriptor::{DescriptorFn, Field, JsonKind, TaggedVariants};
     pub use super::extension::{payload_of, variant_of};
     pub use super::object::{
         Members, Omissible, read_member, read_nullable_member, required_member, skip_member,

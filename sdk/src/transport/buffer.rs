@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use super::oversized::Oversized;
+
 /// Space offered to each read, and the size that the buffer shrinks to.
 pub(super) const CHUNK: usize = 64 * 1024;
 
@@ -82,6 +84,15 @@ impl Buffer {
     pub(super) fn trimmed(&self, range: Range<usize>) -> &[u8] {
         self.bytes[range].trim_ascii()
     }
+}
+
+/// A message of the buffer, or input that is none.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Its range in the buffer.
+    Text(Range<usize>),
+    TooLong(Box<Oversized>),
+    Bad(String),
 }
 
 #[cfg(test)]

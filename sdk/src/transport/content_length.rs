@@ -12,8 +12,7 @@
 
 use serde_json::value::RawValue;
 
-use super::buffer::Buffer;
-use super::framing::Found;
+use super::buffer::{Buffer, Found};
 use super::oversized::Oversized;
 
 /// The largest header block of one message, in bytes.

@@ -4,9 +4,8 @@
 //! and invalid input is reported and skipped.
 
 use std::io::Write as _;
-use std::ops::Range;
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, Found};
 use super::content_length::{self, ContentLengthDecoder, Detection};
 use super::lines::LineDecoder;
 use super::oversized::Oversized;
@@ -34,15 +33,6 @@ pub(crate) enum Frame<'a> {
     /// A message above the limit was skipped.
     TooLong(Box<Oversized>),
     /// Invalid input; the reason.
-    Bad(String),
-}
-
-/// A [`Frame`] before it is borrowed.
-#[derive(Debug)]
-pub(super) enum Found {
-    /// Its range in the buffer.
-    Text(Range<usize>),
-    TooLong(Box<Oversized>),
     Bad(String),
 }
 

@@ -4,8 +4,7 @@
 //!
 //! Spec: <https://agentclientprotocol.com/protocol/v1/transports>
 
-use super::buffer::Buffer;
-use super::framing::Found;
+use super::buffer::{Buffer, Found};
 use super::oversized::Oversized;
 
 /// Decodes lines.

@@ -7,9 +7,10 @@ use std::collections::HashMap;
 use serde_core::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::descriptor::TypeDescriptor;
 use super::members::{Member, collect};
 use super::{DecodeError, Leniency};
+use crate::json::descriptor::TypeDescriptor;
+use crate::json::errors::{kind, message, push_escaped};
 use crate::json::reader::items;
 use crate::json::scan::special;
 
@@ -318,39 +319,5 @@ impl LenientReader {
             }
         }
         pointer
-    }
-}
-
-pub(in crate::json) fn push_escaped(pointer: &mut String, name: &str) {
-    for c in name.chars() {
-        match c {
-            '~' => pointer.push_str("~0"),
-            '/' => pointer.push_str("~1"),
-            c => pointer.push(c),
-        }
-    }
-}
-
-/// Returns the message of serde_json. Line and column would be relative to a fragment of the text.
-pub(in crate::json) fn message(error: &serde_json::Error) -> String {
-    let mut text = error.to_string();
-    if let Some(end) = text.rfind(" at line ")
-        && !error.is_syntax()
-        && !error.is_eof()
-    {
-        text.truncate(end);
-    }
-    text
-}
-
-/// Names the kind of a JSON value for errors.
-pub(in crate::json) fn kind(raw: &str) -> &'static str {
-    match raw.as_bytes().first() {
-        Some(b'{') => "object",
-        Some(b'[') => "array",
-        Some(b'"') => "string",
-        Some(b'n') => "null",
-        Some(b't' | b'f') => "boolean",
-        _ => "number",
     }
 }

@@ -1,12 +1,11 @@
 //! Decodes text with exact error paths and declared leniency.
 //!
 //! The strict pass is serde alone. When it fails, [`LenientReader`] reads the text once more by
-//! the type's [`TypeDescriptor`], without the type itself. It either finds the error, or writes
-//! the text anew without the values that the schema allows to be dropped; the strict pass reads
-//! the result. Time is linear in the input per level of nesting. Memory is the text written and
-//! the members of one object per level.
+//! the type's [`TypeDescriptor`](crate::json::TypeDescriptor), without the type itself. It either
+//! finds the error, or writes the text anew without the values that the schema allows to be
+//! dropped; the strict pass reads the result. Time is linear in the input per level of nesting.
+//! Memory is the text written and the members of one object per level.
 
-mod descriptor;
 mod lenient;
 mod members;
 mod object;
@@ -19,13 +18,9 @@ use std::fmt;
 use serde_core::Deserializer;
 use serde_core::de::Error as _;
 
-pub(crate) use self::descriptor::DescribedMember;
-pub use self::descriptor::{
-    Described, DescriptorFn, Field, JsonKind, TaggedVariants, TypeDescriptor,
-};
 use self::lenient::LenientReader;
-pub(super) use self::lenient::{kind, message, push_escaped};
-use crate::json::reader::{self, RawJson};
+use crate::json::described::{Described, read};
+use crate::json::reader::RawJson;
 
 /// Error of decoding a value, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +78,7 @@ pub(crate) fn decode_or<T: Described, E>(
     observer: &mut dyn FnMut(Leniency),
     convert: impl FnOnce(DecodeError) -> E,
 ) -> Result<T, E> {
-    match reader::read(text) {
+    match read(text) {
         Ok(value) => Ok(value),
         Err(_) => decode_leniently(text, observer).map_err(convert),
     }
@@ -144,7 +139,7 @@ pub fn decode_leniently<T: Described>(
     let repaired = LenientReader::repair(text, T::descriptor())?;
     // The lenient pass checks no more than the descriptor says. A type written by hand may
     // require more.
-    let value = reader::read(&repaired.text).map_err(|error| DecodeError {
+    let value = read(&repaired.text).map_err(|error| DecodeError {
         path: error.path(&repaired.text),
         message: error.to_string(),
     })?;
@@ -164,7 +159,7 @@ pub fn deserialize<'de, T: Described, D: Deserializer<'de>>(
 ) -> Result<T, D::Error> {
     let RawJson(raw) = serde_core::Deserialize::deserialize(deserializer)?;
     let text = raw.get();
-    reader::read(text).map_err(
+    read(text).map_err(
         |error| match LenientReader::run(text, T::descriptor(), true) {
             Err(error) => D::Error::custom(error),
             Ok(_) => D::Error::custom(error),
@@ -175,7 +170,7 @@ pub fn deserialize<'de, T: Described, D: Deserializer<'de>>(
 /// Returns the value of a text, which is read strictly.
 #[must_use]
 pub fn read_raw<T: Described>(text: &str) -> Option<T> {
-    reader::read(text).ok()
+    read(text).ok()
 }
 
 /// Reads the result of a request as [`decode()`] does, and `null` as an empty object.
@@ -193,7 +188,7 @@ pub fn decode_result<T: Described>(
     if result.is_ok() || text.trim() != "null" {
         return result;
     }
-    let Ok(empty) = reader::read("{}") else {
+    let Ok(empty) = read("{}") else {
         return result;
     };
     let reason = "expected an object, got null".to_owned();

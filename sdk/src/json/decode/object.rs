@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::DecodeError;
-use super::descriptor::{Field, TypeDescriptor};
 use super::lenient::{LenientReader, Step};
 use super::members::Member;
+use crate::json::descriptor::{Field, TypeDescriptor};
 
 /// The members of an object. A member is taken once a descriptor has claimed it.
 pub(super) type Members<'a> = [Member<'a>];

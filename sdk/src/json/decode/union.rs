@@ -1,10 +1,11 @@
 //! Lenient reading of unions: by tag, or as the first branch that accepts the value.
 
 use super::DecodeError;
-use super::descriptor::{DescriptorFn, JsonKind, TaggedVariants};
-use super::lenient::{LenientReader, Step, kind};
+use super::lenient::{LenientReader, Step};
 use super::members::{Member, collect};
 use super::object::Members;
+use crate::json::descriptor::{DescriptorFn, JsonKind, TaggedVariants};
+use crate::json::errors::kind;
 
 impl LenientReader {
     /// Reads a tagged union and writes the tag first.

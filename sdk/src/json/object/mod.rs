@@ -9,7 +9,7 @@ mod write;
 pub use self::write::{
     Members, Omissible, write_member, write_object, write_optional, write_variant,
 };
-use super::decode::Described;
+use super::described::Described;
 use super::reader::{Reader, StrictError};
 
 /// Reads the value of a member into `slot`.

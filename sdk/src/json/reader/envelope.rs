@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::{Reader, StrictError, raw};
-use crate::json::decode::kind;
+use crate::json::errors::kind;
 
 /// Reads an object and returns the text of the members `names`, in their order.
 ///

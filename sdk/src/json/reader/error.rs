@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Reader;
-use crate::json::decode::push_escaped;
+use crate::json::errors::push_escaped;
 
 /// Error of the strict reader.
 ///

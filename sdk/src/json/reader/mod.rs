@@ -26,27 +26,10 @@ pub use self::pattern::TextPattern;
 pub(super) use self::raw::{RawJson, boxed, raw};
 use self::string::Text;
 pub use self::unions::{read_object_union, read_value_union};
-use super::decode::{Described, message};
+use super::errors::message;
 
 /// The deepest nesting of typed values, as in serde_json.
 const MAX_DEPTH: u8 = 128;
-
-/// Reads `text` as a `T`, without leniency.
-///
-/// Always inlined: a call takes as long as the smallest messages.
-#[inline(always)]
-pub(super) fn read<T: Described>(text: &str) -> Result<T, StrictError> {
-    let mut reader = Reader::new(text);
-    // One variable for the result, because `?` would copy the whole message.
-    let mut value = T::read(&mut reader);
-    if value.is_ok() {
-        reader.blank();
-        if reader.at != reader.text.len() {
-            value = Err(StrictError::INVALID);
-        }
-    }
-    value
-}
 
 /// Returns the unparsed items of an array.
 pub(super) fn items(text: &str) -> Result<Vec<&str>, StrictError> {
@@ -100,6 +83,13 @@ impl<'de> Reader<'de> {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
             self.at += 1;
         }
+    }
+
+    /// Returns whether nothing but white space follows.
+    #[inline(always)]
+    pub(super) fn is_at_end(&mut self) -> bool {
+        self.blank();
+        self.at == self.text.len()
     }
 
     /// Consumes `byte`, which must come next.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::read;
+use crate::json::described::read;
 use crate::json::{Json, Map};
 
 /// Any value, read by types.

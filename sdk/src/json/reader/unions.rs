@@ -3,7 +3,7 @@
 use super::object::{OpenObject, Position};
 use super::string::Text;
 use super::{Reader, StrictError};
-use crate::json::decode::{DescriptorFn, JsonKind};
+use crate::json::descriptor::{DescriptorFn, JsonKind};
 
 /// Reads the rest of an object.
 type ReadMembers<T> = fn(&mut Reader<'_>, OpenObject<'_>) -> Result<T, StrictError>;

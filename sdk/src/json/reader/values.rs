@@ -2,12 +2,13 @@
 
 use super::object::{Object, OpenObject};
 use super::{Reader, StrictError};
-use crate::json::decode::{Described, TypeDescriptor};
+use crate::json::described::{Described, read};
+use crate::json::descriptor::TypeDescriptor;
 use crate::json::{Json, Map, Meta, Patch};
 
 /// Checks a scalar.
 fn check<T: Described>(text: &str) -> Result<(), serde_json::Error> {
-    match super::read::<T>(text) {
+    match read::<T>(text) {
         Ok(_) => Ok(()),
         // The message is that of serde_json.
         Err(_) => serde_json::from_str::<T>(text).map(drop),

@@ -3,8 +3,9 @@
 use serde::ser::SerializeMap;
 
 use super::{TaggedUnion, UnknownVariant, VariantReader};
+use crate::json::described::read;
 use crate::json::object::{Members, write_variant};
-use crate::json::reader::{StrictError, read};
+use crate::json::reader::StrictError;
 use crate::runtime;
 
 #[derive(Debug, PartialEq)]

@@ -1,6 +1,7 @@
 //! Lists, their odd items, and how many of them are reported.
 
-use crate::json::decode::descriptor::{Described, Field, TypeDescriptor};
+use crate::json::Described;
+use crate::json::descriptor::{Field, TypeDescriptor};
 
 use super::{NUMBERS, entry, refused, repaired, whole};
 

@@ -1,6 +1,7 @@
 //! Members of objects: absent, odd, given twice, and what they are called.
 
-use crate::json::decode::descriptor::{Described, Field, TypeDescriptor};
+use crate::json::Described;
+use crate::json::descriptor::{Field, TypeDescriptor};
 use crate::json::{Json, Map, Meta};
 
 use super::{NUMBER, NUMBERS, TEXT, entry, refused, repaired, whole};

@@ -4,9 +4,10 @@ mod lists;
 mod members;
 mod unions;
 
-use super::descriptor::{Described, DescriptorFn, Field, TypeDescriptor};
 use super::lenient::LenientReader;
 use super::{DecodeError, Leniency};
+use crate::json::Described;
+use crate::json::descriptor::{DescriptorFn, Field, TypeDescriptor};
 
 /// Repairs `text`, which must be accepted. Returns the output, and of each report the path
 /// and the reason.

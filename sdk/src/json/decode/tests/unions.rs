@@ -1,9 +1,7 @@
 //! Unions: by a tag, by the members that are there, by the form, and within another object.
 
-use crate::json::Map;
-use crate::json::decode::descriptor::{
-    Described, DescriptorFn, Field, JsonKind, TaggedVariants, TypeDescriptor,
-};
+use crate::json::descriptor::{DescriptorFn, Field, JsonKind, TaggedVariants, TypeDescriptor};
+use crate::json::{Described, Map};
 
 use super::{NUMBER, NUMBERS, TEXT, entry, refused, repaired, whole};
 

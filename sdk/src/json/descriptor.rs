@@ -2,25 +2,6 @@
 //!
 //! A type returns its descriptor from a function, so that descriptors can be recursive.
 
-use serde_core::de::DeserializeOwned;
-
-use crate::json::reader::{Reader, StrictError};
-
-/// A type with a descriptor of its JSON form.
-///
-/// Generated types implement it. A type written by hand implements it to travel in messages;
-/// with [`TypeDescriptor::Any`] it is read strictly by serde.
-pub trait Described: DeserializeOwned {
-    /// Returns the descriptor.
-    fn descriptor() -> &'static TypeDescriptor;
-
-    /// Reads a value. Types written by hand leave it to serde_json.
-    #[doc(hidden)]
-    fn read(reader: &mut Reader<'_>) -> Result<Self, StrictError> {
-        reader.parse()
-    }
-}
-
 /// Returns the descriptor of a type.
 pub type DescriptorFn = fn() -> &'static TypeDescriptor;
 
