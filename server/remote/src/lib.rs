@@ -36,6 +36,7 @@ mod request_log;
 mod rest;
 #[cfg(feature = "rpc")]
 mod rpc;
+mod secured;
 mod serve;
 mod settings;
 mod share;
@@ -47,13 +48,14 @@ pub use access::{
 pub use agents::{Agents, AgentsError, ServedAgent};
 pub use bodies::BodyBudget;
 pub use hooks::{HookAnswer, HookCall, hooks};
-pub use listen::{ListenSettings, Secured, Tls, TlsError, TlsFiles, listen};
+pub use listen::{ListenSettings, Tls, TlsError, TlsFiles, listen};
 pub use metrics::Metrics;
 pub use page::page;
 pub use request_log::{AnsweredRequest, log_requests};
 pub use rest::rest;
 #[cfg(feature = "rpc")]
 pub use rpc::rpc;
+pub use secured::Secured;
 pub use serve::{NodeEndpoint, ServeSettings, serve};
 pub use settings::EndpointSettings;
 pub use share::{Reply, SendTranscript, Transcript};

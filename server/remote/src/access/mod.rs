@@ -44,7 +44,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 
 use super::failure::Failure;
-use super::listen::Secured;
+use super::secured::Secured;
 use super::{HEALTH, HOOKS, PAGE};
 use acp_server::Access;
 pub(super) use credentials::bearer;

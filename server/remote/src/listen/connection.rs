@@ -26,6 +26,7 @@ use super::activity::{Activity, Tracked};
 use super::places::Place;
 use super::socket::Socket;
 use crate::failure::Failure;
+use crate::secured::Secured;
 
 /// Time for a connection that is answered 503.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -40,11 +41,6 @@ pub(super) struct OpenSockets {
     /// Cancelled when they have to.
     pub(super) dropped: CancellationToken,
 }
-
-/// An extension of requests that came over TLS to [`listen`](super::listen).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Secured;
 
 impl OpenSockets {
     /// Serves a connection until it ends or becomes a WebSocket.

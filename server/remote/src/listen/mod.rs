@@ -7,7 +7,6 @@ mod settings;
 mod socket;
 mod tls;
 
-pub use connection::Secured;
 pub use settings::ListenSettings;
 pub use tls::{Tls, TlsError, TlsFiles};
 
@@ -35,7 +34,7 @@ const RETRY: Duration = Duration::from_millis(100);
 /// [`shutdown_timeout`](ListenSettings::shutdown_timeout) to end. Long responses must watch `stop`,
 /// or are cut off then. When the future is dropped, all connections are, too.
 ///
-/// Each request has the extensions `ConnectInfo<SocketAddr>` of axum and, over TLS, [`Secured`].
+/// Each request has the extensions `ConnectInfo<SocketAddr>` of axum and, over TLS, [`Secured`](crate::Secured).
 ///
 /// ```no_run
 /// use acp_server_remote::{ListenSettings, listen};

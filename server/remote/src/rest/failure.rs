@@ -106,3 +106,16 @@ impl Failure {
         }
     }
 }
+
+/// Returns `None` for a session that was deleted while it was listed.
+///
+/// # Errors
+///
+/// Every other failure.
+pub(super) fn unless_deleted<T>(found: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(failure) if failure.status() == StatusCode::NOT_FOUND => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}

@@ -1,14 +1,16 @@
 //! Prompts of OpenOxide's clients: the body is the prompt, and the answer its turn.
 
-use acp_server_dialects::openoxide::{PromptRequest, prompted};
+use acp_server_dialects::openoxide::{EndedTurn, PromptRequest, prompted};
+use axum::Json;
 use axum::extract::State;
-use axum::response::Response;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
 use utoipa::ToSchema;
 use utoipa::openapi::HttpMethod::Post;
 use utoipa::openapi::Required::True;
 
 use super::body::Object;
-use super::events::{self, Dialect};
+use super::events::{self, Dialect, EventReader};
 use super::failure::Failure;
 use super::route::{Right, Route};
 use super::state::Rest;
@@ -93,6 +95,25 @@ async fn prompt(
     match wanted.answer {
         Answer::Events => Ok(events::response(reader)),
         // A time limit would leave the client without a way to the rest.
-        Answer::Accepted | Answer::Result { .. } => events::whole(reader).await,
+        Answer::Accepted | Answer::Result { .. } => whole(reader).await,
+    }
+}
+
+/// Reads a turn to its end, and returns its response.
+///
+/// # Errors
+///
+/// 500 when the turn has failed or cannot be read, 409 when it never began, 503 when the server stops.
+async fn whole(mut reader: EventReader) -> Result<Response, Failure> {
+    while reader.next().await.is_some() {}
+    match (reader.openoxide.ended(), &reader.no_turn) {
+        (Some(EndedTurn::Response(response)), _) => Ok(Json(response).into_response()),
+        (Some(EndedTurn::Failed(reason)), _) => Err(Failure::internal("turn_failed", reason)),
+        (None, Some(reason)) => Err(Failure::new(StatusCode::CONFLICT, "no_turn").message(reason)),
+        (None, None) if reader.is_stopping() => Err(Failure::overloaded("stopping")),
+        (None, None) => {
+            let detail = "the events of the turn cannot be read to its end";
+            Err(Failure::internal("session_read_failed", detail))
+        }
     }
 }

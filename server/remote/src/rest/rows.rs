@@ -2,12 +2,12 @@
 
 use acp_server::usage::UsageTotals;
 
-use super::failure::Failure;
-use super::histories::{AllRecords, unless_deleted};
+use super::failure::{Failure, unless_deleted};
 use super::query::Filters;
-use super::runs::milliseconds;
+use super::records::AllRecords;
 use super::state::{Rest, StoredSession};
 use super::summary::TurnSummary;
+use super::times::milliseconds;
 
 /// A session and what its turns did.
 pub(super) struct Row {

@@ -8,15 +8,14 @@ use acp_server::Phase;
 use acp_server::internal::clock;
 use axum::Json;
 use axum::extract::State;
-use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::failure::Failure;
-use super::histories::unless_deleted;
+use super::failure::{Failure, unless_deleted};
 use super::query::{Filters, Parameters, RowsQuery};
 use super::state::{Rest, StoredSession};
 use super::summary::TurnSummary;
+use super::times::milliseconds;
 use super::usage::{DOLLARS, Usage};
 use crate::caller::Caller;
 
@@ -253,11 +252,4 @@ impl Rest {
             agent: record.agent.name().to_owned(),
         }
     }
-}
-
-/// Returns a time in milliseconds since 1970; 0 if it is none.
-pub(super) fn milliseconds(iso8601: &str) -> u64 {
-    let time = iso8601.parse::<Timestamp>();
-    let time = time.map_or(0, Timestamp::as_millisecond);
-    u64::try_from(time).unwrap_or(0)
 }

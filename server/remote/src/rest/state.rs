@@ -10,7 +10,6 @@ use acp_server::store::SessionRecord;
 use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::response::Response;
-use jiff::Timestamp;
 
 use super::failure::Failure;
 use super::histories::Histories;
@@ -256,10 +255,4 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
         };
         Ok(Self(SessionId::from(id)))
     }
-}
-
-/// Returns a time in seconds since 1970, as Otter's clients expect it.
-pub(super) fn seconds(iso8601: &str) -> f64 {
-    let time = iso8601.parse::<Timestamp>();
-    time.map_or(0.0, |time| time.as_duration().as_secs_f64())
 }

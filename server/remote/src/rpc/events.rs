@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::context::{Answer, Context, parse, read, refusal};
-use super::methods::register as method;
 use super::nodes;
-use super::turns::RequestId;
+use super::request_id::RequestId;
+use super::typed_method::register as method;
 
 /// The longest time that a long poll waits.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);

@@ -6,11 +6,10 @@ use acp_sdk::extensions::methods::SessionState;
 use acp_sdk::facts::{Attachment, MethodFacts};
 use acp_sdk::runtime::Method as _;
 use acp_sdk::v1::AGENT_METHODS;
-use acp_sdk::{HandlerError, Json};
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 
-use super::context::{Answer, Context, object, parse, refusal};
+use super::context::{Context, object};
 use super::{events, nodes, turns};
 
 /// The extension method that is answered as the agent answers it, and its name here.
@@ -55,32 +54,4 @@ pub(super) fn all() -> Result<RpcModule<()>, RegisterMethodError> {
         })?;
     }
     Ok(module)
-}
-
-/// A method of the facade's own with typed parameters.
-pub(super) fn register<P, R, F, Fut>(
-    module: &mut RpcModule<()>,
-    name: &'static str,
-    method: F,
-) -> Result<(), RegisterMethodError>
-where
-    P: serde::de::DeserializeOwned + Send,
-    R: serde::Serialize + Send + 'static,
-    F: Fn(std::sync::Arc<Context>, P) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Answer<R>> + Send,
-{
-    module.register_async_method(name, move |params, _, extensions| {
-        let method = method.clone();
-        async move {
-            let context = Context::of(&extensions)?;
-            let _place = context.place()?;
-            let params = object(&params)?;
-            if let Some(answer) = nodes::call(&context, name, &params).await {
-                return answer;
-            }
-            let answer = method(context, parse(&params)?).await?;
-            Json::new(&answer).map_err(|error| refusal(&HandlerError::internal(error)))
-        }
-    })?;
-    Ok(())
 }

@@ -9,7 +9,9 @@ mod events;
 mod link;
 mod methods;
 mod nodes;
+mod request_id;
 mod turns;
+mod typed_method;
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::context::{Answer, Context, refusal};
-use super::turns::RequestId;
+use super::request_id::RequestId;
 use crate::nodes::NodeCaller;
 
 #[derive(Serialize)]

@@ -15,7 +15,8 @@ use jsonrpsee::core::RegisterMethodError;
 use serde::{Deserialize, Serialize};
 
 use super::context::{Answer, Context, refusal};
-use super::methods::register as method;
+use super::request_id::RequestId;
+use super::typed_method::register as method;
 
 pub(super) fn register(module: &mut RpcModule<()>) -> Result<(), RegisterMethodError> {
     method(module, "session_prompt", prompt)?;
@@ -159,34 +160,4 @@ fn refused(error: &Error) -> jsonrpsee::types::ErrorObjectOwned {
         _ => acp_sdk::v1::ErrorCode::INVALID_REQUEST,
     };
     refusal(&HandlerError::new(code, error.to_string()))
-}
-
-/// Names a question of any session: `SESSION/NUMBER`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(super) struct RequestId {
-    pub(super) session: SessionId,
-    pub(super) question: QuestionId,
-}
-
-impl std::fmt::Display for RequestId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.session, self.question.0)
-    }
-}
-
-impl TryFrom<String> for RequestId {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let parts = text.rsplit_once('/');
-        let parts = parts.and_then(|(session, number)| Some((session, number.parse().ok()?)));
-        let Some((session, number)) = parts else {
-            return Err(format!("{text:?} is not the requestId of an event"));
-        };
-        Ok(Self {
-            session: session.into(),
-            question: QuestionId(number),
-        })
-    }
 }

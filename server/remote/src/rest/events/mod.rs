@@ -10,8 +10,7 @@ mod text;
 mod view;
 
 pub(super) use documented::DocumentedEvent;
-pub(super) use openoxide::whole;
-pub(super) use reader::Dialect;
+pub(super) use reader::{Dialect, EventReader};
 pub(super) use view::View;
 
 use acp_server::internal::session::TurnResult;
@@ -23,7 +22,6 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use self::reader::EventReader;
 use super::failure::Failure;
 use super::query::Parameters;
 use super::state::{Id, Rest};

@@ -76,14 +76,14 @@ pub(in crate::rest) struct EventReader {
     ends_at_once: bool,
     view: View,
     /// The turn in OpenOxide's vocabulary.
-    pub(super) openoxide: TurnEvents,
+    pub(in crate::rest) openoxide: TurnEvents,
     dialect: Dialect,
     /// The prompt whose turn is to be read and has not begun.
     prompt: Option<PromptHandle>,
     /// The prompt whose turn has begun, if it is cancelled with the stream.
     running: Option<PromptHandle>,
     /// Why the prompt had no turn.
-    pub(super) no_turn: Option<String>,
+    pub(in crate::rest) no_turn: Option<String>,
     /// The session's last event before it was opened for the prompt.
     opened_after: Option<u64>,
     /// Whether the stream ends with the first turn.
@@ -193,7 +193,7 @@ impl EventReader {
     }
 
     /// Waits for the next piece of the stream; `None` at its end.
-    pub(super) async fn next(&mut self) -> Option<Bytes> {
+    pub(in crate::rest) async fn next(&mut self) -> Option<Bytes> {
         if self.progress == Progress::Start {
             self.progress = Progress::Reading;
             return Some(Bytes::from_static(HELLO));
@@ -260,7 +260,7 @@ impl EventReader {
     }
 
     /// Returns whether the server ends.
-    pub(super) fn is_stopping(&self) -> bool {
+    pub(in crate::rest) fn is_stopping(&self) -> bool {
         self.stop.is_cancelled()
     }
 
