@@ -13,14 +13,14 @@ use acp_server_host::{AgentProcesses, HostedAgent, HostedAgentBuilder, HostedLim
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
+use super::Failure;
 #[cfg(unix)]
 use super::agent_user::AgentUser;
 #[cfg(unix)]
-use super::args::LocalTools;
-use super::args::Serve;
+use super::stdio::LocalTools;
+use super::stdio::{self, Serve};
 use super::store::StoreArgs;
 use super::usage::usage;
-use super::{Failure, serve_handler};
 
 /// The variable with the token for another server.
 const ACP_TOKEN: &str = "ACP_TOKEN";
@@ -372,7 +372,7 @@ pub(super) async fn host(args: Box<Host>) -> Result<(), Failure> {
     };
     let agent = start(agent.first_client(&first_client().await?)).await;
     let agent = agent.or_else(NotHosted::into_failure)?;
-    let served = serve_handler(agent.clone(), args.serve).await;
+    let served = stdio::serve(agent.clone(), args.serve).await;
     agent.shutdown().await;
     served
 }

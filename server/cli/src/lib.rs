@@ -10,12 +10,14 @@ mod export;
 mod hosted;
 mod keep;
 mod log;
+mod named_session;
 mod nodes;
 mod prompt;
 mod questions;
 mod remote;
 pub mod sessions;
 mod settings;
+mod stdio;
 pub mod stopping;
 mod store;
 mod tokens;
@@ -23,18 +25,16 @@ mod turns;
 mod upkeep;
 mod usage;
 
-pub use args::{Args, LocalTools, Serve};
+pub use args::Args;
+pub use stdio::{LocalTools, Serve};
 pub use store::StoreArgs;
 
 use std::error::Error;
 use std::io::Write as _;
 use std::process::ExitCode;
-use std::time::Duration;
-
-use acp_sdk::ConnectionBuilder;
 
 use acp_reference_agent::Reference;
-use acp_server::{Handler, Limits, NextSession, Policies, Server};
+use acp_server::Handler;
 use args::{Command, Sessions, SessionsCommand};
 use log::Log;
 use sessions::Format;
@@ -75,7 +75,7 @@ pub fn serve_agent<H: Handler>(
         .build();
     let served = runtime
         .map_err(Failure::from)
-        .and_then(|runtime| runtime.block_on(async { serve_handler(agent()?, args).await }));
+        .and_then(|runtime| runtime.block_on(async { stdio::serve(agent()?, args).await }));
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failed(&failure, Some(log)),
@@ -90,7 +90,7 @@ pub fn usage_error(message: impl Into<String>) -> Failure {
 
 async fn run(args: Args, log: Option<&Log>) -> Result<(), Failure> {
     match args.command {
-        None => serve(args.serve).await,
+        None => stdio::serve(Reference, args.serve).await,
         Some(Command::Host(args)) => {
             close_to_others()?;
             hosted::host(args).await
@@ -158,51 +158,6 @@ fn note(text: &str) {
     let program = program.map_or("acp-server".into(), |name| name.to_string_lossy());
     // `eprintln!` would panic where nobody listens.
     let _ = writeln!(std::io::stderr(), "{program}: {text}");
-}
-
-async fn serve(args: Serve) -> Result<(), Failure> {
-    serve_handler(Reference, args).await
-}
-
-/// Serves one client on standard input and output.
-async fn serve_handler(handler: impl Handler, args: Serve) -> Result<(), Failure> {
-    let used = store::StoreUse {
-        sync: args.sync_every_event,
-        node: None,
-    };
-    let store = args.store.open(used).await?;
-    let mut limits = Limits::default();
-    limits.queued_prompts = args.queued_prompts;
-    args.keep.apply(&mut limits);
-    let mut policies = Policies::default();
-    policies.cancel_deadline = Duration::from_secs(args.cancel_deadline);
-    policies.local_tools = Some(args.local_tools.into());
-    let server = Server::builder(handler).store(store).limits(limits);
-    let server = args.questions.apply(server, policies, args.allowed_tools)?;
-    let mut server = server.initial_settings(args.settings.settings());
-    let next = match (args.name, args.resume) {
-        (Some(name), _) => Some(NextSession::Named(name)),
-        (_, Some(name)) => Some(NextSession::Resume(name)),
-        _ => args.resume_recent.then_some(NextSession::ResumeRecent),
-    };
-    if let Some(next) = next {
-        server = server.next_session(next);
-    }
-    let connection =
-        ConnectionBuilder::new().drain_timeout(Duration::from_secs(args.drain_timeout));
-    let server = server.build();
-    let dialect = match args.dialect {
-        Some(dialect) => dialect.chosen().await?,
-        None => None,
-    };
-    let served = match dialect {
-        None => server.serve_stdio_with(connection).await,
-        Some(dialect) => {
-            let cwd = args.cwd.unwrap_or_else(|| ".".into());
-            acp_server_dialects::serve_stdio(dialect, &server, cwd, connection).await
-        }
-    };
-    Ok(served?)
 }
 
 async fn manage(sessions: Sessions) -> Result<(), Failure> {

@@ -3,61 +3,22 @@
 //! Each command is a function of a store that writes to any output. A session is named by its id or
 //! by its name.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use acp_sdk::text::single_line;
-use acp_sdk::v1::SessionId;
-use acp_server::store::{ListQuery, Pages, Records, SessionRecord, Store, StoreError};
+use acp_server::store::{ListQuery, Pages, Records, SessionRecord, Store};
 use acp_server::usage::{UsageTotals, seconds};
 use serde_json::{Value, json};
 
-use super::export;
-use super::turns::{tokens_text, totals, totals_json};
-
+pub use super::named_session::{Format, SessionsError};
 pub use super::turns::turns;
+
+use super::export;
+use super::named_session::{Result, resolve};
+use super::turns::{tokens_text, totals, totals_json};
 
 /// Sessions per page of a list.
 const PAGE: usize = 500;
-
-/// Why a command failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SessionsError {
-    /// The store failed, or refused.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// There is no such session.
-    #[error("no session has the id or name {0:?}. `acp-server sessions list` shows all")]
-    NotFound(String),
-    /// The session has fewer events.
-    #[error("session {session} has no event {at}; its last is {last}")]
-    NoEvent {
-        /// The session.
-        session: SessionId,
-        /// The number that was asked for.
-        at: u64,
-        /// The number of the last event.
-        last: u64,
-    },
-    /// An id for a new session cannot be made.
-    #[error("no random numbers for a session id: {0}")]
-    Random(#[from] getrandom::Error),
-    /// The output cannot be written. A broken pipe means that its reader has seen enough.
-    #[error("cannot write the output: {0}")]
-    Output(#[from] io::Error),
-}
-
-pub(super) type Result<T> = std::result::Result<T, SessionsError>;
-
-/// How output is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// For people. Control characters are left out.
-    #[default]
-    Text,
-    /// A JSON value per line.
-    Json,
-}
 
 /// Which sessions are listed, and what of them.
 #[derive(Clone, Debug, Default)]
@@ -284,18 +245,6 @@ pub async fn delete(store: &dyn Store, session: &str, output: &mut impl Write) -
     }
     writeln!(output, "deleted session {}", record.id)?;
     Ok(())
-}
-
-/// Finds a session by its id or its name.
-pub(super) async fn resolve(store: &dyn Store, session: &str) -> Result<SessionRecord> {
-    if let Some(record) = store.find(&SessionId::from(session)).await? {
-        return Ok(record);
-    }
-    let mut query = ListQuery::default();
-    query.name = Some(session.to_owned());
-    query.limit = 1;
-    let named = store.list(&query).await?.pop();
-    named.ok_or_else(|| SessionsError::NotFound(session.to_owned()))
 }
 
 /// Returns which events of a session were removed.

@@ -10,7 +10,7 @@ use acp_server::store::{Pages, SessionRecord, Store, StoreError};
 use acp_server::usage::{TurnUsage, UsageFold, UsageTotals, seconds};
 use serde_json::{Value, json};
 
-use super::sessions::{Format, Result, resolve};
+use super::named_session::{Format, Result, resolve};
 
 /// Lists the turns of a session, the first one first, without those that a fork has copied.
 ///

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use acp_server_remote::{Host, Origin};
 use clap::{Args, ValueEnum as _};
 
-use super::super::args::Dialect;
 use super::super::hosted::AgentArgs;
 use super::super::keep::KeepArgs;
 use super::super::log::LogArgs;
 use super::super::questions::QuestionArgs;
 use super::super::settings::SettingsArgs;
+use super::super::stdio::Dialect;
 use super::super::store::StoreArgs;
 use super::super::tokens::TokensFile;
 use super::hooks::NamedHook;
