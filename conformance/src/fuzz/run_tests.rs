@@ -73,7 +73,7 @@ fn the_reference_agent_passes() {
 
 #[test]
 fn an_agent_that_refuses_what_is_valid_fails_with_the_smallest_such_message() {
-    let no_links: Filter = |tap: &mut Tap<'_>, it: Passing| {
+    let no_links: Filter = |tap: &mut Tap<'_>, it: &Passing| {
         let links = it.value["params"]["prompt"]
             .to_string()
             .contains("resource_link");
@@ -81,7 +81,7 @@ fn an_agent_that_refuses_what_is_valid_fails_with_the_smallest_such_message() {
             let error = json!({"code": -32602, "message": "no links"});
             tap.to_client(&json!({"jsonrpc": "2.0", "id": it.value["id"], "error": error}));
         } else {
-            tap.forward(&it);
+            tap.forward();
         }
     };
     let report = fuzzed(Some(no_links), 150);
@@ -98,11 +98,9 @@ fn an_agent_that_refuses_what_is_valid_fails_with_the_smallest_such_message() {
 
 #[test]
 fn a_refusal_has_the_right_code() {
-    let internal: Filter = |tap: &mut Tap<'_>, mut it: Passing| {
-        if it.from == Party::Agent && it.value["error"]["code"] == -32602 {
-            it.value["error"]["code"] = json!(-32603);
-        }
-        tap.forward(&it);
+    let internal: Filter = |tap: &mut Tap<'_>, it: &Passing| {
+        let hit = it.from == Party::Agent && it.value["error"]["code"] == -32602;
+        tap.edit(it, hit, |value| value["error"]["code"] = json!(-32603));
     };
     let report = fuzzed(Some(internal), 60);
     assert_eq!(
@@ -113,11 +111,12 @@ fn a_refusal_has_the_right_code() {
 
 #[test]
 fn what_the_agent_writes_meanwhile_is_valid_too() {
-    let numbers: Filter = |tap: &mut Tap<'_>, mut it: Passing| {
-        if it.from == Party::Agent && it.value["params"]["update"]["content"]["text"].is_string() {
-            it.value["params"]["update"]["content"]["text"] = json!(7);
-        }
-        tap.forward(&it);
+    let numbers: Filter = |tap: &mut Tap<'_>, it: &Passing| {
+        let text = &it.value["params"]["update"]["content"]["text"];
+        let hit = it.from == Party::Agent && text.is_string();
+        tap.edit(it, hit, |value| {
+            value["params"]["update"]["content"]["text"] = json!(7);
+        });
     };
     let report = fuzzed(Some(numbers), 60);
     assert_eq!(
@@ -163,7 +162,7 @@ fn version_2_is_made_of_its_own_schema() {
         "{report:?}"
     );
 
-    let late: Filter = |tap: &mut Tap<'_>, it: Passing| {
+    let late: Filter = |tap: &mut Tap<'_>, it: &Passing| {
         let hit = it.updates("agent_message_chunk");
         tap.edit(it, hit, |value| {
             value["params"]["update"]["messageId"] = Value::Null
@@ -183,24 +182,24 @@ fn version_2_is_made_of_its_own_schema() {
 /// An agent that refuses everything whose id is no string and no whole number, and repeats the id.
 #[test]
 fn an_answer_that_repeats_an_odd_id_is_no_finding() {
-    let repeats: Filter = |tap: &mut Tap<'_>, it: Passing| {
+    let repeats: Filter = |tap: &mut Tap<'_>, it: &Passing| {
         let id = it.value.get("id").cloned().unwrap_or_default();
         let is_odd = it.from == Party::Client && (id.is_f64() || id.is_object() || id.is_array());
         if is_odd {
             let error = json!({"code": -32600, "message": "what an id"});
             tap.to_client(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
         } else {
-            tap.forward(&it);
+            tap.forward();
         }
     };
     let report = fuzzed(Some(repeats), 150);
     assert!(report.failures.is_empty(), "{}", report.text(1));
     // The same from the agent's own accord is one.
-    let odd: Filter = |tap: &mut Tap<'_>, it: Passing| {
+    let odd: Filter = |tap: &mut Tap<'_>, it: &Passing| {
         if it.succeeds("session/new") && it.value["id"].as_u64() > Some(1_000) {
             tap.to_client(&json!({"jsonrpc": "2.0", "id": 2.5, "result": {}}));
         }
-        tap.forward(&it);
+        tap.forward();
     };
     assert!(!fuzzed(Some(odd), 60).failures.is_empty());
 }
@@ -208,10 +207,10 @@ fn an_answer_that_repeats_an_odd_id_is_no_finding() {
 /// An agent that answers no invalid prompt, and would be waited for as long as a turn may take each time.
 #[test]
 fn requests_that_are_never_answered_are_not_waited_for_again_and_again() {
-    let silent: Filter = |tap: &mut Tap<'_>, it: Passing| {
+    let silent: Filter = |tap: &mut Tap<'_>, it: &Passing| {
         let hit = it.answers("session/prompt") && it.value.get("error").is_some();
         if !hit {
-            tap.forward(&it);
+            tap.forward();
         }
     };
     let target = Target::local().behind(silent);

@@ -100,7 +100,11 @@ impl Edits {
 }
 
 impl Rewriter for Edits {
-    fn pass(&self, tap: &mut Tap<'_>, passing: &Passing) -> bool {
+    fn concerns(&self, passing: &Passing) -> bool {
+        self.edits.iter().any(|edit| edit.on.concerns(passing))
+    }
+
+    fn pass(&self, tap: &mut Tap<'_>, passing: &Passing) {
         let mut changed = None;
         let mut made = Vec::new();
         for (index, edit) in self.edits.iter().enumerate() {
@@ -113,22 +117,21 @@ impl Rewriter for Edits {
             }
         }
         let Some(changed) = changed.filter(|_| !made.is_empty()) else {
-            return false;
+            return tap.forward();
         };
         for insert in made.iter().filter_map(|edit| edit.before.as_ref()) {
             insert.send(tap, self.side, passing);
         }
         match made.iter().find(|edit| edit.is_final()) {
             Some(edit) => edit.deliver(tap, &changed),
-            None => tap.forward(&changed),
+            None => tap.send(&changed),
         }
         for insert in made.iter().filter_map(|edit| edit.then.as_ref()) {
             insert.send(tap, self.side, passing);
         }
         if made.iter().any(|edit| edit.duplicate) {
-            tap.forward(&changed);
+            tap.send(&changed);
         }
-        true
     }
 }
 

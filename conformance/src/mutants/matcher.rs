@@ -154,13 +154,10 @@ impl On {
         holds
     }
 
-    fn describes(&self, tap: &mut Tap<'_>, it: &Passing) -> bool {
+    /// Returns whether the kind, writer and method of a message fit, whatever came before it.
+    pub(super) fn concerns(&self, it: &Passing) -> bool {
         let is =
             |name: &Option<String>, holds: &dyn Fn(&str) -> bool| name.as_deref().is_none_or(holds);
-        let all = |patterns: &BTreeMap<String, Pattern>, value: &Value| {
-            let mut patterns = patterns.iter();
-            patterns.all(|(pointer, pattern)| pattern.fits(value.pointer(pointer)))
-        };
         let answers = |method: &str| {
             it.method == method && it.value.get("method").is_none() && it.raw.is_none()
         };
@@ -172,6 +169,14 @@ impl On {
                 answers(method) && it.value.get("result").is_some()
             })
             && self.from.is_none_or(|from| it.from == from)
+    }
+
+    fn describes(&self, tap: &mut Tap<'_>, it: &Passing) -> bool {
+        let all = |patterns: &BTreeMap<String, Pattern>, value: &Value| {
+            let mut patterns = patterns.iter();
+            patterns.all(|(pointer, pattern)| pattern.fits(value.pointer(pointer)))
+        };
+        self.concerns(it)
             && self.line.as_ref().is_none_or(|line| fits_line(line, it))
             && all(&self.params, &it.params)
             && all(&self.message, &it.value)
@@ -187,9 +192,12 @@ impl On {
 
     /// Whether what came before it is as it should be.
     fn follows(&self, tap: &mut Tap<'_>, it: &Passing, index: usize) -> bool {
+        if self.after.is_none() && self.until.is_none() {
+            return true;
+        }
         let state = tap.kept(&state(index));
         match (&self.after, &self.same) {
-            (None, _) => self.until.is_none() || state.is_null(),
+            (None, _) => state.is_null(),
             (Some(_), None) => *state == true,
             (Some(_), Some(same)) => {
                 let value = it.params.pointer(same);

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
@@ -15,13 +16,15 @@ use crate::wire::Party;
 
 /// Decides about a message: forwards it, changes it, drops it or adds
 /// others, by calling the tap.
-pub type Filter = fn(&mut Tap<'_>, Passing);
+pub type Filter = fn(&mut Tap<'_>, &Passing);
 
 /// A filter with data of its own.
 pub trait Rewriter: Sync {
-    /// Decides about a message, as a [`Filter`] does. Returns false if it is forwarded as
-    /// it is; then the tap was not used to write anything.
-    fn pass(&self, tap: &mut Tap<'_>, passing: &Passing) -> bool;
+    /// Returns false if such a message is forwarded as it is, whatever came before it.
+    fn concerns(&self, passing: &Passing) -> bool;
+
+    /// Decides about a message, as a [`Filter`] does.
+    fn pass(&self, tap: &mut Tap<'_>, passing: &Passing);
 }
 
 /// What an agent is behind.
@@ -35,7 +38,21 @@ pub enum Rewrite {
 
 impl Rewrite {
     /// A filter that changes nothing.
-    pub(super) const NOTHING: Self = Self::Code(|tap, passing| tap.forward(&passing));
+    pub(super) const NOTHING: Self = Self::Code(|tap, _| tap.forward());
+
+    pub(super) fn concerns(&self, passing: &Passing) -> bool {
+        match self {
+            Self::Code(_) => true,
+            Self::Data(data) => data.concerns(passing),
+        }
+    }
+
+    pub(super) fn pass(&self, tap: &mut Tap<'_>, passing: &Passing) {
+        match self {
+            Self::Code(filter) => filter(tap, passing),
+            Self::Data(data) => data.pass(tap, passing),
+        }
+    }
 }
 
 impl From<Filter> for Rewrite {
@@ -51,7 +68,7 @@ impl fmt::Debug for Rewrite {
 }
 
 /// The open requests: method and params, by sender and id.
-pub(super) type Open = HashMap<(Party, String), (String, Value)>;
+pub(super) type Open = HashMap<(Party, String), (String, Arc<Value>)>;
 
 /// A message on its way.
 #[derive(Clone, Debug)]
@@ -61,7 +78,7 @@ pub struct Passing {
     /// Its method, or that of the request it answers.
     pub method: String,
     /// Its params, or those of the request it answers.
-    pub params: Value,
+    pub params: Arc<Value>,
     /// The message; `null` when the line is none.
     pub value: Value,
     /// The line, when it is no message.
@@ -131,13 +148,22 @@ impl Passing {
 /// What a filter may do, and what it remembers.
 #[derive(Debug)]
 pub struct Tap<'a> {
-    pub(super) lines: Vec<(Party, Vec<u8>)>,
+    pub(super) lines: Vec<Output>,
     pub(super) unanswered: Vec<Value>,
     pub(super) held: Vec<Held>,
     pub(super) edits: u64,
     pub(super) memory: &'a mut HashMap<String, Value>,
     pub(super) open: &'a mut Open,
     pub(super) injected: &'a mut u64,
+}
+
+/// What a filter lets through or writes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Output {
+    /// The message as it came.
+    Unchanged,
+    /// A line, and by whom it is written.
+    Line(Party, Vec<u8>),
 }
 
 /// A message that is held back, and by whom it was written.
@@ -159,9 +185,14 @@ pub enum Until {
 }
 
 impl Tap<'_> {
-    /// Lets a message through as it is.
-    pub fn forward(&mut self, passing: &Passing) {
-        self.lines.push((passing.from, passing.line()));
+    /// Lets the message through as it is.
+    pub fn forward(&mut self) {
+        self.lines.push(Output::Unchanged);
+    }
+
+    /// Lets a changed message through.
+    pub(crate) fn send(&mut self, changed: &Passing) {
+        self.line(changed.from, changed.line());
     }
 
     /// Holds a message back.
@@ -182,17 +213,22 @@ impl Tap<'_> {
     }
 
     /// Lets a message through, changed when it is the one.
-    pub fn edit(&mut self, mut passing: Passing, hit: bool, change: impl FnOnce(&mut Value)) {
-        if hit {
-            change(&mut passing.value);
+    pub fn edit(&mut self, passing: &Passing, hit: bool, change: impl FnOnce(&mut Value)) {
+        if !hit {
+            return self.forward();
         }
-        self.forward(&passing);
+        let mut changed = passing.clone();
+        change(&mut changed.value);
+        match changed.value == passing.value {
+            true => self.forward(),
+            false => self.send(&changed),
+        }
     }
 
     /// Drops a message when it is the one.
     pub fn lose(&mut self, passing: &Passing, hit: bool) {
         if !hit {
-            return self.forward(passing);
+            return self.forward();
         }
         let called = passing.value.get("method").is_some();
         if let Some(id) = passing.value.get("id")
@@ -255,18 +291,21 @@ impl Tap<'_> {
 
     /// Writes a line to the client that need not be a message.
     pub fn raw(&mut self, line: impl Into<Vec<u8>>) {
-        self.lines.push((Party::Agent, line.into()));
+        self.line(Party::Agent, line);
     }
 
     /// Writes bytes to the agent that need not be a message.
     pub fn raw_to_agent(&mut self, bytes: impl Into<Vec<u8>>) {
-        self.lines.push((Party::Client, bytes.into()));
+        self.line(Party::Client, bytes);
     }
 
     /// Writes a message to the agent.
     pub fn to_agent(&mut self, value: &Value) {
-        self.lines
-            .push((Party::Client, format!("{value}\n").into_bytes()));
+        self.line(Party::Client, format!("{value}\n"));
+    }
+
+    fn line(&mut self, from: Party, bytes: impl Into<Vec<u8>>) {
+        self.lines.push(Output::Line(from, bytes.into()));
     }
 
     /// What was kept under a name; `null` before that. The params of `initialize`
@@ -290,7 +329,7 @@ impl Tap<'_> {
 
     fn answer(&mut self, passing: &Passing, hit: bool, member: &str, value: &Value) {
         if !hit {
-            return self.forward(passing);
+            return self.forward();
         }
         let id = passing.value.get("id").cloned().unwrap_or_default();
         self.open.remove(&(passing.from, id.to_string()));

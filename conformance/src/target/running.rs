@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use super::Event;
-use super::filter::{Held, INJECTED, Open, Passing, Rewrite, Tap, Until};
+use super::filter::{Held, INJECTED, Open, Output, Passing, Rewrite, Tap, Until};
 use crate::wire::Party;
 
 /// The filter of a target.
@@ -74,15 +74,11 @@ impl Traffic {
         let rewrite = rewrite.into();
         let connections = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         connections.iter().skip(skipped).any(|messages| {
-            let behind = Behind::new(rewrite);
-            let applied = behind.applied.clone();
-            let mut machine = Machine::new(behind);
-            machine.is_replay = true;
+            let mut machine = Machine::new(Behind::new(rewrite));
             let messages = messages.lock().unwrap_or_else(PoisonError::into_inner);
-            messages.iter().any(|message| {
-                machine.rewrite(message.clone());
-                applied.has_changed()
-            })
+            // Most filters are about messages that most connections have not.
+            messages.iter().any(|message| rewrite.concerns(message))
+                && (messages.iter()).any(|message| machine.rewrite(message).is_change())
         })
     }
 
@@ -184,8 +180,20 @@ struct Machine {
     open: Open,
     injected: u64,
     held: Vec<Held>,
-    /// Nobody reads what it writes.
-    is_replay: bool,
+}
+
+/// What a filter has decided about one message.
+#[derive(Debug)]
+struct Decision {
+    lines: Vec<Output>,
+    unanswered: Vec<Value>,
+    held: Vec<Held>,
+}
+
+impl Decision {
+    fn is_change(&self) -> bool {
+        self.lines != [Output::Unchanged] || !self.unanswered.is_empty()
+    }
 }
 
 /// What a filter has written for one message.
@@ -206,39 +214,79 @@ impl Machine {
             open: HashMap::new(),
             injected: 0,
             held: Vec::new(),
-            is_replay: false,
         }
     }
 
     fn pass(&mut self, from: Party, bytes: Vec<u8>) -> Written {
+        let mut written = Written::default();
         let (value, raw) = match serde_json::from_slice(&bytes) {
             Ok(value @ Value::Object(_)) => (value, None),
-            _ => (Value::Null, Some(bytes)),
+            _ => (Value::Null, Some(bytes.clone())),
         };
         let is_answer = value.get("method").is_none();
         if is_answer && id_of(&value).is_some_and(|id| id.contains(INJECTED)) {
-            let mut written = Written::default();
             self.release(&mut written, |held| held.until == Until::Answer);
             return written;
         }
-        let passing = Passing {
-            from,
-            method: String::new(),
-            params: Value::Null,
-            value,
-            raw,
-        };
+        let passing = self.identified(from, value, raw);
+        let decision = self.rewrite(&passing);
+        self.applied
+            .changed
+            .fetch_or(decision.is_change(), Ordering::Relaxed);
         if let Some(recorded) = &self.recorded {
             let mut recorded = recorded.lock().unwrap_or_else(PoisonError::into_inner);
-            recorded.push(passing.clone());
+            recorded.push(passing);
         }
-        self.rewrite(passing)
+        let lines = decision.lines.into_iter().map(|output| match output {
+            Output::Unchanged => (from, bytes.clone()),
+            Output::Line(writer, line) => (writer, line),
+        });
+        written.lines.extend(lines);
+        written.unanswered = decision.unanswered;
+        self.release(&mut written, |held| {
+            held.until == Until::Message && held.from == from
+        });
+        self.held.extend(decision.held);
+        written
     }
 
-    /// Rewrites a message whose method and params are not known yet.
-    fn rewrite(&mut self, mut passing: Passing) -> Written {
-        let from = passing.from;
-        self.track(&mut passing);
+    /// Finds the method and params of a message.
+    fn identified(&self, from: Party, value: Value, raw: Option<Vec<u8>>) -> Passing {
+        let called = value.get("method").and_then(Value::as_str);
+        let answered = match (called, id_of(&value)) {
+            (None, Some(id)) => Some(self.open.get(&(from.peer(), id)).cloned()),
+            _ => None,
+        };
+        let (method, params) = match answered {
+            Some(request) => request.unwrap_or_default(),
+            None => {
+                let params = value.get("params").cloned().unwrap_or_default();
+                (called.unwrap_or_default().to_owned(), Arc::new(params))
+            }
+        };
+        Passing {
+            from,
+            method,
+            params,
+            value,
+            raw,
+        }
+    }
+
+    /// Has the filter decide about a message, and remembers what later ones need.
+    fn rewrite(&mut self, passing: &Passing) -> Decision {
+        if let Some(id) = id_of(&passing.value) {
+            if passing.value.get("method").is_some_and(Value::is_string) {
+                let request = (passing.method.clone(), passing.params.clone());
+                self.open.insert((passing.from, id), request);
+            } else {
+                self.open.remove(&(passing.from.peer(), id));
+            }
+        }
+        if passing.asks("initialize") {
+            let params = Value::clone(&passing.params);
+            self.memory.insert("initialize".to_owned(), params);
+        }
         let mut tap = Tap {
             lines: Vec::new(),
             unanswered: Vec::new(),
@@ -248,52 +296,12 @@ impl Machine {
             open: &mut self.open,
             injected: &mut self.injected,
         };
-        let is_changed = match self.rewrite {
-            Rewrite::Data(data) => data.pass(&mut tap, &passing),
-            Rewrite::Code(filter) => {
-                let unchanged = (from, passing.line());
-                filter(&mut tap, passing.clone());
-                tap.lines != [unchanged] || !tap.unanswered.is_empty()
-            }
-        };
-        self.applied.changed.fetch_or(is_changed, Ordering::Relaxed);
+        self.rewrite.pass(&mut tap, passing);
         self.applied.edits.fetch_or(tap.edits, Ordering::Relaxed);
-        let held = tap.held;
-        let mut written = Written {
+        Decision {
             lines: tap.lines,
             unanswered: tap.unanswered,
-        };
-        if !is_changed && !self.is_replay {
-            written.lines = vec![(from, passing.line())];
-        }
-        self.release(&mut written, |held| {
-            held.until == Until::Message && held.from == from
-        });
-        self.held.extend(held);
-        written
-    }
-
-    /// Finds the method and params of a message, and remembers what answers will need.
-    fn track(&mut self, passing: &mut Passing) {
-        let id = id_of(&passing.value);
-        let called = passing.value.get("method").and_then(Value::as_str);
-        let params = || passing.value.get("params").cloned().unwrap_or_default();
-        (passing.method, passing.params) = match (called, id) {
-            (Some(method), Some(id)) => {
-                let request = (method.to_owned(), params());
-                self.open.insert((passing.from, id), request.clone());
-                request
-            }
-            (Some(method), None) => (method.to_owned(), params()),
-            (None, Some(id)) => {
-                let key = (passing.from.peer(), id);
-                self.open.remove(&key).unwrap_or_default()
-            }
-            (None, None) => (String::new(), params()),
-        };
-        if passing.asks("initialize") {
-            let params = passing.params.clone();
-            self.memory.insert("initialize".to_owned(), params);
+            held: tap.held,
         }
     }
 
@@ -350,15 +358,15 @@ mod tests {
     #[test]
     fn recorded_traffic_tells_what_a_filter_would_change() {
         let changed = |filter: Filter, skipped| traffic().is_changed_by(filter, skipped);
-        assert!(!changed(|tap, it| tap.forward(&it), 0));
-        assert!(changed(|tap, it| tap.lose(&it, it.asks("a")), 0));
-        assert!(!changed(|tap, it| tap.lose(&it, it.asks("a")), 1));
-        assert!(changed(|tap, it| tap.lose(&it, it.succeeds("m")), 1));
-        let by_request: Filter = |tap, it| tap.lose(&it, it.succeeds("m") && it.params["b"] == 1);
+        assert!(!changed(|tap, _| tap.forward(), 0));
+        assert!(changed(|tap, it| tap.lose(it, it.asks("a")), 0));
+        assert!(!changed(|tap, it| tap.lose(it, it.asks("a")), 1));
+        assert!(changed(|tap, it| tap.lose(it, it.succeeds("m")), 1));
+        let by_request: Filter = |tap, it| tap.lose(it, it.succeeds("m") && it.params["b"] == 1);
         assert!(changed(by_request, 1));
-        assert!(!changed(|tap, it| tap.lose(&it, it.succeeds("n")), 1));
-        let writes: Filter = |tap, it| {
-            tap.forward(&it);
+        assert!(!changed(|tap, it| tap.lose(it, it.succeeds("n")), 1));
+        let writes: Filter = |tap, _| {
+            tap.forward();
             tap.raw("more");
         };
         assert!(changed(writes, 1));

@@ -32,7 +32,7 @@ pub(super) const FUNCTIONS: &[(&str, Filter)] = &[
     ("cancelled_request_fails", cancelled_request_fails),
 ];
 
-fn one_session_id(tap: &mut Tap<'_>, it: Passing) {
+fn one_session_id(tap: &mut Tap<'_>, it: &Passing) {
     if it.succeeds("session/new") && tap.kept("first").is_null() {
         *tap.kept("first") = it.value["result"]["sessionId"].clone();
     }
@@ -44,7 +44,7 @@ fn one_session_id(tap: &mut Tap<'_>, it: Passing) {
     tap.edit(it, hit, |value| value["result"]["sessionId"] = first);
 }
 
-fn tells_news_of_its_first_session(tap: &mut Tap<'_>, it: Passing) {
+fn tells_news_of_its_first_session(tap: &mut Tap<'_>, it: &Passing) {
     let created = it.value.pointer("/result/sessionId");
     if let Some(id) = created.filter(|_| it.succeeds("session/new"))
         && tap.kept("first").is_null()
@@ -56,11 +56,11 @@ fn tells_news_of_its_first_session(tap: &mut Tap<'_>, it: Passing) {
     {
         tap.update(&first, &json!({"sessionUpdate": "session_info_update"}));
     }
-    tap.forward(&it);
+    tap.forward();
 }
 
 /// Sessions of another connection have no messages of the user.
-fn forgets_the_user_between_processes(tap: &mut Tap<'_>, it: Passing) {
+fn forgets_the_user_between_processes(tap: &mut Tap<'_>, it: &Passing) {
     let created = it
         .value
         .pointer("/result/sessionId")
@@ -73,11 +73,11 @@ fn forgets_the_user_between_processes(tap: &mut Tap<'_>, it: Passing) {
         && tap
             .kept(&format!("created {}", it.at("/sessionId")))
             .is_null();
-    tap.lose(&it, is_lost);
+    tap.lose(it, is_lost);
 }
 
 /// A session must be closed before it is deleted, which an agent may demand.
-fn deletes_no_active_session(tap: &mut Tap<'_>, it: Passing) {
+fn deletes_no_active_session(tap: &mut Tap<'_>, it: &Passing) {
     let created = it
         .value
         .pointer("/result/sessionId")
@@ -92,11 +92,11 @@ fn deletes_no_active_session(tap: &mut Tap<'_>, it: Passing) {
         return tap.edit(it, true, |value| value["result"]["_meta"] = meta);
     }
     let is_active = it.asks("session/delete") && !tap.kept(&active).is_null();
-    tap.refuse(&it, is_active, ErrorCode::INVALID_REQUEST);
+    tap.refuse(it, is_active, ErrorCode::INVALID_REQUEST);
 }
 
 /// The list of a directory without sessions is that of another one.
-fn lists_all_that_had_a_turn(tap: &mut Tap<'_>, it: Passing) {
+fn lists_all_that_had_a_turn(tap: &mut Tap<'_>, it: &Passing) {
     let is_elsewhere = it.at("/cwd").ends_with("elsewhere");
     let listed = it.value.pointer("/result/sessions").cloned();
     let listed = listed.filter(|_| it.succeeds("session/list"));
@@ -111,7 +111,7 @@ fn lists_all_that_had_a_turn(tap: &mut Tap<'_>, it: Passing) {
 }
 
 /// While the prompt `slow` is worked on, answers to others name its session.
-fn answers_in_the_other_session(tap: &mut Tap<'_>, it: Passing) {
+fn answers_in_the_other_session(tap: &mut Tap<'_>, it: &Passing) {
     let is_slow = it.asks("session/prompt") && it.prompt() == "slow";
     if is_slow || it.asks("session/cancel") || it.asks("session/new") {
         *tap.kept("slow") = match is_slow {
@@ -126,7 +126,7 @@ fn answers_in_the_other_session(tap: &mut Tap<'_>, it: Passing) {
 }
 
 /// In v2: the message of an earlier turn gets other metadata in the next one, as updates may have it.
-fn patches_its_first_message(tap: &mut Tap<'_>, it: Passing) {
+fn patches_its_first_message(tap: &mut Tap<'_>, it: &Passing) {
     let session = it.at("/sessionId").to_owned();
     let first = format!("message {session}");
     let id = it.params.pointer("/update/messageId").cloned();
@@ -141,11 +141,11 @@ fn patches_its_first_message(tap: &mut Tap<'_>, it: Passing) {
             tap.update(&session, &patch);
         }
     }
-    tap.forward(&it);
+    tap.forward();
 }
 
 /// Commands run in the directory of the first session.
-fn works_in_its_first_session(tap: &mut Tap<'_>, it: Passing) {
+fn works_in_its_first_session(tap: &mut Tap<'_>, it: &Passing) {
     if it.asks("session/new") && tap.kept("cwd").is_null() {
         *tap.kept("cwd") = it.params["cwd"].clone();
     }
@@ -161,7 +161,7 @@ fn works_in_its_first_session(tap: &mut Tap<'_>, it: Passing) {
 }
 
 /// Relative paths begin in the parent of the session's directory.
-fn reads_beside_the_session(tap: &mut Tap<'_>, it: Passing) {
+fn reads_beside_the_session(tap: &mut Tap<'_>, it: &Passing) {
     let path = std::path::Path::new(it.at("/path"));
     let beside = path.parent().and_then(std::path::Path::parent);
     let beside = beside.zip(path.file_name());
@@ -177,7 +177,7 @@ fn reads_beside_the_session(tap: &mut Tap<'_>, it: Passing) {
 }
 
 /// A session without MCP servers gets those of the session before.
-fn shares_mcp_servers(tap: &mut Tap<'_>, it: Passing) {
+fn shares_mcp_servers(tap: &mut Tap<'_>, it: &Passing) {
     let servers = it
         .params
         .get("mcpServers")
@@ -193,8 +193,8 @@ fn shares_mcp_servers(tap: &mut Tap<'_>, it: Passing) {
     tap.edit(it, hit, |value| value["params"]["mcpServers"] = earlier);
 }
 
-fn one_huge_page(tap: &mut Tap<'_>, it: Passing) {
-    let hit = it.succeeds("session/list") && it.params == json!({});
+fn one_huge_page(tap: &mut Tap<'_>, it: &Passing) {
+    let hit = it.succeeds("session/list") && *it.params == json!({});
     tap.edit(it, hit, |value| {
         let sessions = value.pointer_mut("/result/sessions");
         if let Some(sessions) = sessions.and_then(Value::as_array_mut) {
@@ -204,27 +204,27 @@ fn one_huge_page(tap: &mut Tap<'_>, it: Passing) {
     });
 }
 
-fn one_prompt_a_session(tap: &mut Tap<'_>, it: Passing) {
+fn one_prompt_a_session(tap: &mut Tap<'_>, it: &Passing) {
     let mut again = false;
     if it.asks("session/prompt") {
-        again = is_hello(&it) && *tap.kept("greeted") == it.params["sessionId"];
+        again = is_hello(it) && *tap.kept("greeted") == it.params["sessionId"];
         *tap.kept("greeted") = json!(null);
-        if is_hello(&it) {
+        if is_hello(it) {
             *tap.kept("greeted") = it.params["sessionId"].clone();
         }
     } else if it.asks("session/load") || it.asks("session/resume") {
         *tap.kept("greeted") = json!(null);
     }
-    tap.refuse(&it, again, ErrorCode::INTERNAL_ERROR);
+    tap.refuse(it, again, ErrorCode::INTERNAL_ERROR);
 }
 
-fn cancellation_lasts(tap: &mut Tap<'_>, it: Passing) {
+fn cancellation_lasts(tap: &mut Tap<'_>, it: &Passing) {
     if it.value.pointer("/result/stopReason") == Some(&json!("cancelled")) {
         *tap.kept("cancelled") = it.params["sessionId"].clone();
     }
     let cancelled = tap.kept("cancelled").clone();
     let hit = it.succeeds("session/prompt")
-        && is_hello(&it)
+        && is_hello(it)
         && it.params["sessionId"] == cancelled
         && *tap.kept("again") == cancelled;
     if it.asks("session/prompt") {
@@ -236,7 +236,7 @@ fn cancellation_lasts(tap: &mut Tap<'_>, it: Passing) {
 }
 
 /// Of a prompt and its cancellation in one write, only the prompt gets through.
-fn misses_early_cancellation(tap: &mut Tap<'_>, it: Passing) {
+fn misses_early_cancellation(tap: &mut Tap<'_>, it: &Passing) {
     let raw = it.raw.clone().unwrap_or_default();
     let text = String::from_utf8_lossy(&raw);
     if text.contains("session/cancel") && text.contains("session/prompt") {
@@ -245,7 +245,7 @@ fn misses_early_cancellation(tap: &mut Tap<'_>, it: Passing) {
         tap.to_agent(&prompt);
         tap.leave_open(&prompt["id"]);
     } else {
-        tap.forward(&it);
+        tap.forward();
     }
 }
 
@@ -259,8 +259,8 @@ fn prompt_with_cancellation(it: &Passing) -> Option<Value> {
 }
 
 /// A prompt that is cancelled at once is answered with an error, although its message was inserted.
-fn fails_after_insertion(tap: &mut Tap<'_>, it: Passing) {
-    if let Some(prompt) = prompt_with_cancellation(&it) {
+fn fails_after_insertion(tap: &mut Tap<'_>, it: &Passing) {
+    if let Some(prompt) = prompt_with_cancellation(it) {
         *tap.kept("prompt") = prompt["id"].clone();
     }
     let id = tap.kept("prompt").clone();
@@ -269,10 +269,10 @@ fn fails_after_insertion(tap: &mut Tap<'_>, it: Passing) {
 }
 
 /// A prompt that is cancelled at once is not inserted, which is sound.
-fn cancels_before_insertion(tap: &mut Tap<'_>, it: Passing) {
-    match prompt_with_cancellation(&it) {
+fn cancels_before_insertion(tap: &mut Tap<'_>, it: &Passing) {
+    match prompt_with_cancellation(it) {
         Some(prompt) => tap.to_client(&cancelled(&prompt["id"])),
-        None => tap.forward(&it),
+        None => tap.forward(),
     }
 }
 
@@ -282,7 +282,7 @@ fn cancelled(id: &Value) -> Value {
 }
 
 /// A cancellation ends the slow turns of all sessions.
-fn cancels_everything(tap: &mut Tap<'_>, it: Passing) {
+fn cancels_everything(tap: &mut Tap<'_>, it: &Passing) {
     let session = it.at("/sessionId");
     if it.asks("session/prompt") && it.prompt() == "slow" {
         tap.kept("slow")[session] = json!(true);
@@ -294,10 +294,10 @@ fn cancels_everything(tap: &mut Tap<'_>, it: Passing) {
             tap.to_agent(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params}));
         }
     }
-    tap.forward(&it);
+    tap.forward();
 }
 
-fn cancelled_request_fails(tap: &mut Tap<'_>, it: Passing) {
+fn cancelled_request_fails(tap: &mut Tap<'_>, it: &Passing) {
     if it.asks("$/cancel_request") {
         *tap.kept("cancelled") = it.params["requestId"].clone();
     }

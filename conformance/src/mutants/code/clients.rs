@@ -14,7 +14,7 @@ pub(super) const FUNCTIONS: &[(&str, Filter)] = &[
     ("v2_fetches_urls", fetches_urls),
 ];
 
-fn tidies_cursors(tap: &mut Tap<'_>, it: Passing) {
+fn tidies_cursors(tap: &mut Tap<'_>, it: &Passing) {
     let hit = it.asks("session/list") && it.params["cursor"].is_string();
     tap.edit(it, hit, |value| {
         let cursor = value["params"]["cursor"].as_str().unwrap_or_default();
@@ -23,10 +23,10 @@ fn tidies_cursors(tap: &mut Tap<'_>, it: Passing) {
 }
 
 /// Goes on after the last page, as if its cursor led to more.
-fn asks_for_more_pages(tap: &mut Tap<'_>, it: Passing) {
+fn asks_for_more_pages(tap: &mut Tap<'_>, it: &Passing) {
     let is_page = it.succeeds("session/list");
     let next = it.value.pointer("/result/nextCursor").cloned();
-    tap.forward(&it);
+    tap.forward();
     match next.unwrap_or_default() {
         Value::Null if is_page => {
             let params = json!({"cursor": tap.kept("cursor").take()});
@@ -38,12 +38,12 @@ fn asks_for_more_pages(tap: &mut Tap<'_>, it: Passing) {
 }
 
 /// Connects to the URL of a question before the client reads it.
-fn fetches_urls(tap: &mut Tap<'_>, it: Passing) {
+fn fetches_urls(tap: &mut Tap<'_>, it: &Passing) {
     if it.tells("elicitation/create") {
         let url = it.params["url"].as_str().unwrap_or_default();
         let address = url.trim_start_matches("http://").split('/').next();
         // The scenario reports the connection; a failure shows in its silence.
         drop(address.map(TcpStream::connect));
     }
-    tap.forward(&it);
+    tap.forward();
 }

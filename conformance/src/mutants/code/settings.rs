@@ -14,20 +14,20 @@ pub(super) const FUNCTIONS: &[(&str, Filter)] = &[
     ("forgets_options", forgets_options),
 ];
 
-fn modes_only_forth(tap: &mut Tap<'_>, it: Passing) {
+fn modes_only_forth(tap: &mut Tap<'_>, it: &Passing) {
     if it.succeeds("session/new") {
         let mode = it.value.pointer("/result/modes/currentModeId");
         *tap.kept("first") = mode.cloned().unwrap_or_default();
     }
     let back = *tap.kept("first") == it.params["modeId"];
     tap.refuse(
-        &it,
+        it,
         back && it.asks("session/set_mode"),
         ErrorCode::INTERNAL_ERROR,
     );
 }
 
-fn forgets_modes(tap: &mut Tap<'_>, it: Passing) {
+fn forgets_modes(tap: &mut Tap<'_>, it: &Passing) {
     let hit = it.succeeds("session/resume");
     tap.edit(it, hit, |value| {
         let Some(other) = other_mode(value) else {
@@ -40,7 +40,7 @@ fn forgets_modes(tap: &mut Tap<'_>, it: Passing) {
     });
 }
 
-fn sets_nothing(tap: &mut Tap<'_>, it: Passing) {
+fn sets_nothing(tap: &mut Tap<'_>, it: &Passing) {
     let hit = it.succeeds("session/set_config_option") && it.params.get("type").is_none();
     let id = it.at("/configId").to_owned();
     tap.edit(it, hit, |value| {
@@ -51,13 +51,13 @@ fn sets_nothing(tap: &mut Tap<'_>, it: Passing) {
     });
 }
 
-fn sets_no_booleans(tap: &mut Tap<'_>, it: Passing) {
+fn sets_no_booleans(tap: &mut Tap<'_>, it: &Passing) {
     let hit = it.succeeds("session/set_config_option") && it.params["type"] == "boolean";
     let (id, value) = (it.at("/configId").to_owned(), it.params["value"] != true);
     tap.edit(it, hit, |answer| set(answer, &id, &json!(value)));
 }
 
-fn tells_one_option(tap: &mut Tap<'_>, it: Passing) {
+fn tells_one_option(tap: &mut Tap<'_>, it: &Passing) {
     let hit = it.succeeds("session/set_config_option");
     let id = it.at("/configId").to_owned();
     tap.edit(it, hit, |value| {
@@ -67,7 +67,7 @@ fn tells_one_option(tap: &mut Tap<'_>, it: Passing) {
     });
 }
 
-fn forgets_options(tap: &mut Tap<'_>, it: Passing) {
+fn forgets_options(tap: &mut Tap<'_>, it: &Passing) {
     if it.asks("session/set_config_option") {
         *tap.kept("set") = it.params["configId"].clone();
     }
