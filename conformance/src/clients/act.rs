@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::control_channel;
 use super::scenarios::{Scenario, Start};
 use super::scripted_agent::{CLOSED, SESSION, ScriptedAgent};
-use super::{offers, pages, v2};
+use super::{offers, pages, table, v2};
 use crate::wire::Version;
 use crate::{Error, Result};
 
@@ -26,7 +26,7 @@ const DELAY: Duration = Duration::from_millis(300);
 /// # Errors
 /// When there is no such scenario, or no record can be written.
 pub fn act(name: &str, record: &Path) -> Result<()> {
-    let scenario = Scenario::find(name)?;
+    let scenario = table::scenario(name)?;
     let file = File::create(record).map_err(Error::Output)?;
     let record = record.to_owned();
     let tell = move |mark: &str| control_channel::tell(&record, mark);

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::Played;
-use super::scenarios::BARRIER_METHOD;
+use super::played::Played;
+use super::scripted_agent::BARRIER_METHOD;
 use crate::harness::{Entry, Outcome, Stop, fail, inconclusive, skip};
-use crate::wire::{Kind, Party, shorten};
+use crate::passive::{Rule, State, View};
+use crate::wire::{Excuse, Finding, Kind, Party, shorten};
 
 pub(super) fn first<'a>(played: &'a Played, method: &'a str) -> Outcome<(usize, &'a Entry)> {
     let mut calls = played.recording.calls(Party::Client, method);
@@ -122,4 +123,34 @@ pub(super) fn survives(played: &Played) -> Outcome {
         )),
         _ => Ok(()),
     }
+}
+
+/// What the client sent in a scenario must obey a rule.
+pub(super) fn obeys(played: &Played, rule: Rule) -> Outcome {
+    let broken = |index, reason: String| Err(Stop::at(&played.recording, index, reason));
+    let mut state = State::whole();
+    state.speak(played.version);
+    for (index, entry) in played.recording.entries.iter().enumerate() {
+        if let Rule::Findings(kinds) = rule {
+            let mut found = entry.findings.iter();
+            let is_broken = |finding: &&Finding| {
+                // The client is judged, so that a request which the agent has refused is no probe.
+                let counts = matches!(finding.excuse, None | Some(Excuse::Refused));
+                counts && finding.by == Some(Party::Client) && kinds.contains(&finding.rule)
+            };
+            if let Some(finding) = found.find(is_broken) {
+                return broken(index, finding.to_string());
+            }
+            continue;
+        }
+        let said = entry.said(index);
+        let view = View::new(&state, said);
+        if let Some(look) = rule.at_message(&view)
+            && let Err(violation) = look(&view)
+        {
+            return broken(index, violation.reason);
+        }
+        state.take(said);
+    }
+    Ok(())
 }

@@ -3,11 +3,10 @@
 use acp_schema::Login;
 use serde_json::{Value, json};
 
-use super::Played;
 use super::assertions::{expect, first, survives};
 use super::handshake::only_messages;
 use super::offers::{UNKNOWN_TYPE, is_offered};
-use super::played::ClientCheck;
+use super::played::{ClientCheck, Played};
 use crate::harness::{Entry, Outcome, Stop, inconclusive};
 use crate::passive::{RuleResult, View, violation};
 use crate::wire::{Party, login as login_of};

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::scenarios::hello;
-use super::scripted_agent::ScriptedAgent;
+use super::scripted_agent::{ScriptedAgent, hello};
 
 /// What commands print that have a directory, and a variable.
 pub(super) const IN_FOLDER: &str = "in the folder";

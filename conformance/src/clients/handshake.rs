@@ -2,12 +2,22 @@
 
 use serde_json::Value;
 
-use super::Played;
-use super::assertions::{expect, first};
-use super::played::ClientCheck;
-use super::rules::{ONLY_MESSAGES, obeys};
+use super::assertions::{expect, first, obeys};
+use super::played::{ClientCheck, Played};
 use crate::harness::{Entry, Outcome, Stop, fail};
-use crate::wire::{Kind, Party};
+use crate::passive::Rule;
+use crate::wire::{FindingKind, Kind, Party};
+
+/// Findings about what is no valid message of a client.
+pub(super) const ONLY_MESSAGES: Rule = Rule::Findings(&[
+    FindingKind::Schema,
+    FindingKind::Envelope,
+    FindingKind::NotJson,
+    FindingKind::TooLong,
+    FindingKind::MissingId,
+    FindingKind::NotificationAnswered,
+    FindingKind::UnmatchedAnswer,
+]);
 
 pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.initialize-first", initialize_first),

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Played;
 use super::assertions::first;
-use super::played::ClientCheck;
+use super::played::{ClientCheck, Played};
 use super::scripted_agent::ScriptedAgent;
 use crate::harness::{Entry, Outcome, Stop, inconclusive};
 use crate::wire::{Kind, Party};

@@ -1,13 +1,57 @@
 //! The command with which a client is started for a scenario.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use super::ClientEnv;
+use super::played::Played;
 use super::scenarios::{Scenario, Start};
 #[cfg(unix)]
 use super::terminal::Terminal;
+use crate::harness::Transcripts;
 use crate::target::Target;
+use crate::wire::Schema;
+
+/// The client, and what the suite needs to play to it.
+#[derive(Clone, Debug)]
+pub struct ClientEnv {
+    /// Its command; `{agent}`, `{agent-line}`, `{agent-script}`, `{cwd}` and `{prompt}` are replaced.
+    pub command: Vec<OsString>,
+    /// The command that has it declare no terminals, if there is one; for scenarios about what
+    /// is not declared.
+    pub without_terminals: Option<Vec<OsString>>,
+    /// The command that has it ask its user for permission, if it decides by itself; for the scenario
+    /// in which a turn is cancelled meanwhile.
+    pub asking: Option<Vec<OsString>>,
+    /// The command that has it list sessions, if that is not done in every conversation; for the
+    /// scenario about pages.
+    pub listing: Option<Vec<OsString>>,
+    /// The program that acts as the agent: this one.
+    pub program: PathBuf,
+    /// What is said to the agent.
+    pub prompt: String,
+    /// The protocol.
+    pub schema: Arc<Schema>,
+    /// How long a scenario may take.
+    pub timeout: Duration,
+    /// Where the traffic of each scenario goes, if it is kept.
+    pub transcripts: Option<Arc<Transcripts>>,
+}
+
+impl ClientEnv {
+    /// The command as a shell would take it.
+    pub(super) fn command_line(&self) -> String {
+        Target::command(self.command.clone()).command_line()
+    }
+
+    /// Keeps the traffic of a scenario that began at this time, if traffic is kept.
+    pub(super) fn keep(&self, scenario: &str, began: SystemTime, played: &mut Played) {
+        played.recording.began = Some(began);
+        let transcripts = self.transcripts.as_ref();
+        played.transcript = transcripts.and_then(|it| it.write(scenario, &played.recording, 0));
+    }
+}
 
 /// What a client needs besides its command, until it has ended.
 #[derive(Debug, Default)]

@@ -37,11 +37,12 @@ mod within;
 
 pub use self::act::act;
 pub use self::between::filter;
+pub use self::launch::ClientEnv;
 pub use self::offers::Offers;
 pub use self::played::Played;
-pub use self::run::{ClientEnv, Report, play, run};
-pub use self::scenarios::{SCENES, Scenario, Start, scenarios};
-pub use self::table::{ClientRequirement, all, of, of_remote};
+pub use self::run::{Report, play, run};
+pub use self::scenarios::{SCENES, Scenario, Start};
+pub use self::table::{ClientRequirement, all, of, of_remote, scenarios};
 #[cfg(unix)]
 pub use self::terminal::on_terminal;
 #[cfg(unix)]

@@ -3,9 +3,8 @@
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
-use super::Played;
 use super::assertions::{expect, first};
-use super::played::ClientCheck;
+use super::played::{ClientCheck, Played};
 use super::scripted_agent::ScriptedAgent;
 use crate::harness::{Entry, Outcome, skip};
 use crate::wire::Party;

@@ -38,7 +38,7 @@ pub struct Played {
     pub launched: bool,
     /// What was sent over the remote transport.
     #[cfg(all(unix, feature = "remote"))]
-    pub remote: super::remote::Log,
+    pub remote: super::remote::log::Log,
     /// Removes the working directory when the checks, which look into it, are done.
     kept: Option<Arc<Folder>>,
 }
@@ -65,7 +65,7 @@ impl Played {
             folder,
             launched: true,
             #[cfg(all(unix, feature = "remote"))]
-            remote: super::remote::Log::default(),
+            remote: super::remote::log::Log::default(),
             kept: None,
         }
     }

@@ -4,11 +4,9 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use super::Played;
 use super::assertions::expect;
-use super::played::ClientCheck;
-use super::scenarios::STILL_THERE;
-use super::scripted_agent::ScriptedAgent;
+use super::played::{ClientCheck, Played};
+use super::scripted_agent::{STILL_THERE, ScriptedAgent};
 use crate::harness::{Outcome, Stop, inconclusive};
 use crate::wire::Party;
 

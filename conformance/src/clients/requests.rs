@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::assertions::first;
+use super::assertions::{first, obeys};
 use super::played::ClientCheck;
-use super::rules::obeys;
 use crate::passive::{Rule, RuleResult, View, violation};
 use crate::wire::{Kind, Party, Version};
 

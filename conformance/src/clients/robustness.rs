@@ -4,10 +4,9 @@
 use acp_sdk::ErrorCode;
 use serde_json::json;
 
-use super::Played;
 use super::assertions::{answer, equals, expect, first, result, survives};
-use super::played::ClientCheck;
-use super::scenarios::STILL_THERE;
+use super::played::{ClientCheck, Played};
+use super::scripted_agent::STILL_THERE;
 use crate::harness::{Entry, Outcome, Stop, fail, inconclusive, skip};
 use crate::wire::{Kind, Party};
 

@@ -3,13 +3,14 @@
 
 use serde_json::Value;
 
-use super::Played;
 use super::assertions::{first, result};
+use super::handshake::ONLY_MESSAGES;
+use super::played::Played;
 use super::robustness::cancels_permission;
 use super::{choices, requests};
-use crate::harness::{Outcome, Stop, inconclusive};
-use crate::passive::{Rule, RuleResult, State, View, violation};
-use crate::wire::{Excuse, Finding, FindingKind, Party, Version};
+use crate::harness::{Outcome, inconclusive};
+use crate::passive::{Rule, RuleResult, View, violation};
+use crate::wire::{FindingKind, Party, Version};
 
 /// A rule, the id of the requirement that it is of, and what a scenario must show besides.
 pub(super) type ClientRule = (&'static str, Rule, fn(&Played) -> Outcome);
@@ -22,17 +23,6 @@ pub(crate) fn of(version: Version) -> impl Iterator<Item = &'static ClientRule> 
     };
     BOTH.iter().chain(own)
 }
-
-/// Findings about what is no valid message of a client.
-pub(super) const ONLY_MESSAGES: Rule = Rule::Findings(&[
-    FindingKind::Schema,
-    FindingKind::Envelope,
-    FindingKind::NotJson,
-    FindingKind::TooLong,
-    FindingKind::MissingId,
-    FindingKind::NotificationAnswered,
-    FindingKind::UnmatchedAnswer,
-]);
 
 const BOTH: &[ClientRule] = &[
     ("client.only-messages", ONLY_MESSAGES, initializes),
@@ -164,36 +154,6 @@ fn cancels(played: &Played) -> Outcome {
         Some(_) => Ok(()),
         None => inconclusive("the client did not call session/cancel"),
     }
-}
-
-/// What the client sent in a scenario must obey a rule.
-pub(super) fn obeys(played: &Played, rule: Rule) -> Outcome {
-    let broken = |index, reason: String| Err(Stop::at(&played.recording, index, reason));
-    let mut state = State::whole();
-    state.speak(played.version);
-    for (index, entry) in played.recording.entries.iter().enumerate() {
-        if let Rule::Findings(kinds) = rule {
-            let mut found = entry.findings.iter();
-            let is_broken = |finding: &&Finding| {
-                // The client is judged, so that a request which the agent has refused is no probe.
-                let counts = matches!(finding.excuse, None | Some(Excuse::Refused));
-                counts && finding.by == Some(Party::Client) && kinds.contains(&finding.rule)
-            };
-            if let Some(finding) = found.find(is_broken) {
-                return broken(index, finding.to_string());
-            }
-            continue;
-        }
-        let said = entry.said(index);
-        let view = View::new(&state, said);
-        if let Some(look) = rule.at_message(&view)
-            && let Err(violation) = look(&view)
-        {
-            return broken(index, violation.reason);
-        }
-        state.take(said);
-    }
-    Ok(())
 }
 
 /// Kinds of content that need a capability of an agent of version 2.

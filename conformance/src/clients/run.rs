@@ -1,48 +1,19 @@
 //! Plays the scenarios to a client, and judges what it said.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::control_channel::Marks;
-use super::launch;
+use super::launch::{self, ClientEnv};
 use super::played::Played;
-use super::scenarios::{Scenario, scenarios};
-use super::table::{self, ClientRequirement};
-use crate::harness::Transcripts;
+use super::table::{self, ClientRequirement, scenarios};
 use crate::requirements::Choice;
 use crate::suite::Verdict;
 use crate::target::{Event, Link, Target};
-use crate::wire::{Judged, Party, Schema, Version};
+use crate::wire::{Judged, Party, Version};
 use crate::workdir::Workdir;
 use crate::{Error, Result};
-
-/// The client, and what the suite needs to play to it.
-#[derive(Clone, Debug)]
-pub struct ClientEnv {
-    /// Its command; `{agent}`, `{agent-line}`, `{agent-script}`, `{cwd}` and `{prompt}` are replaced.
-    pub command: Vec<OsString>,
-    /// The command that has it declare no terminals, if there is one; for scenarios about what
-    /// is not declared.
-    pub without_terminals: Option<Vec<OsString>>,
-    /// The command that has it ask its user for permission, if it decides by itself; for the scenario
-    /// in which a turn is cancelled meanwhile.
-    pub asking: Option<Vec<OsString>>,
-    /// The command that has it list sessions, if that is not done in every conversation; for the
-    /// scenario about pages.
-    pub listing: Option<Vec<OsString>>,
-    /// The program that acts as the agent: this one.
-    pub program: PathBuf,
-    /// What is said to the agent.
-    pub prompt: String,
-    /// The protocol.
-    pub schema: Arc<Schema>,
-    /// How long a scenario may take.
-    pub timeout: Duration,
-    /// Where the traffic of each scenario goes, if it is kept.
-    pub transcripts: Option<Arc<Transcripts>>,
-}
 
 /// The result of a run against a client.
 #[derive(Clone, Debug)]
@@ -65,20 +36,6 @@ pub struct Report {
     pub protocol: Version,
     /// How long it took.
     pub took: Duration,
-}
-
-impl ClientEnv {
-    /// The command as a shell would take it.
-    fn command_line(&self) -> String {
-        Target::command(self.command.clone()).command_line()
-    }
-
-    /// Keeps the traffic of a scenario that began at this time, if traffic is kept.
-    pub(super) fn keep(&self, scenario: &str, began: SystemTime, played: &mut Played) {
-        played.recording.began = Some(began);
-        let transcripts = self.transcripts.as_ref();
-        played.transcript = transcripts.and_then(|it| it.write(scenario, &played.recording, 0));
-    }
 }
 
 impl Report {
@@ -207,7 +164,7 @@ pub fn play(env: &ClientEnv, scenario: &str) -> Result<Played> {
     let (stage, workdir) = (Workdir::new()?, Workdir::new()?);
     let cwd = workdir.path().to_owned();
     let record = stage.path().join("record.jsonl");
-    let command = launch::command(env, Scenario::find(scenario)?, &record, &cwd);
+    let command = launch::command(env, table::scenario(scenario)?, &record, &cwd);
     let (words, seat) = command.map_err(Error::Folder)?;
     let mut link = target(words, &cwd).start()?;
     let mark = link.marker();

@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::offers::{self, Offers};
-use super::scripted_agent::ScriptedAgent;
+use super::scripted_agent::{STILL_THERE, ScriptedAgent, hello};
 use super::{commands, ids, questions};
 use crate::wire::Version;
-use crate::{Error, Result};
 
 /// A scenario: how the agent behaves from its start to its end.
 #[derive(Clone, Copy, Debug)]
@@ -125,33 +124,6 @@ impl Scenario {
             turn,
         }
     }
-
-    /// The scenario of this name, of either version.
-    pub(super) fn find(name: &str) -> Result<&'static Self> {
-        let mut all = SCENES.iter().chain(super::v2::SCENES);
-        let scenario = all.find(|scenario| scenario.name == name);
-        scenario.ok_or_else(|| Error::NoRequirement(name.to_owned()))
-    }
-}
-
-/// The scenarios of a version.
-#[must_use]
-pub fn scenarios(version: Version) -> &'static [Scenario] {
-    match version {
-        Version::V1 => SCENES,
-        Version::V2 => super::v2::SCENES,
-    }
-}
-
-/// The text that ends a scenario; a client that shows it has reached the end.
-pub(super) const BARRIER_METHOD: &str = "the scenario is over";
-
-/// A request that no client knows, sent after a cancellation.
-pub(super) const STILL_THERE: &str = "_acp-conformance/still-there";
-
-pub(super) fn hello(stage: &mut ScriptedAgent) -> bool {
-    stage.text(BARRIER_METHOD);
-    true
 }
 
 fn tool_call(stage: &mut ScriptedAgent, kind: &str) {

@@ -27,6 +27,18 @@ const CONSIDERATION: Duration = Duration::from_millis(500);
 /// How many lines of the client wait to be processed.
 const QUEUE: usize = 1024;
 
+/// The text that ends a scenario; a client that shows it has reached the end.
+pub(super) const BARRIER_METHOD: &str = "the scenario is over";
+
+/// A request that no client knows, sent after a cancellation.
+pub(super) const STILL_THERE: &str = "_acp-conformance/still-there";
+
+/// Ends a scenario.
+pub(super) fn hello(stage: &mut ScriptedAgent) -> bool {
+    stage.text(BARRIER_METHOD);
+    true
+}
+
 /// The stage of one scenario.
 pub struct ScriptedAgent {
     lines: Receiver<Vec<u8>>,

@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::Played;
 use super::assertions::{answer, equals, expect, needs, refused, result};
 use super::commands::{IN_FOLDER, IN_VARIABLE, OUTLIVED};
-use super::played::ClientCheck;
+use super::played::{ClientCheck, Played};
 use crate::harness::{Outcome, inconclusive, skip};
 use crate::wire::Party;
 

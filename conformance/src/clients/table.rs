@@ -2,14 +2,17 @@
 
 use std::sync::LazyLock;
 
+use super::assertions::obeys;
 use super::played::{ClientCheck, Played};
 use super::rules::{self, ClientRule};
+use super::scenarios::{SCENES, Scenario};
 use super::{choices, handshake, ids, pages, questions, requests, robustness, services, v2};
 use crate::embedded;
 use crate::harness::Outcome;
 use crate::passive::Rule;
 use crate::requirements::{File, Tier};
 use crate::wire::Version;
+use crate::{Error, Result};
 
 /// A requirement of clients.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +44,7 @@ impl ClientRequirement {
     /// When the requirement is broken, or could not be judged.
     pub fn check(&self, played: &Played) -> Outcome {
         (self.check)(played)?;
-        self.rule.map_or(Ok(()), |rule| rules::obeys(played, rule))
+        self.rule.map_or(Ok(()), |rule| obeys(played, rule))
     }
 }
 
@@ -80,6 +83,22 @@ pub fn of(version: Version) -> impl Iterator<Item = &'static ClientRequirement> 
     }
 }
 
+/// The scenarios of a version.
+#[must_use]
+pub fn scenarios(version: Version) -> &'static [Scenario] {
+    match version {
+        Version::V1 => SCENES,
+        Version::V2 => v2::SCENES,
+    }
+}
+
+/// The scenario of this name, of either version.
+pub(super) fn scenario(name: &str) -> Result<&'static Scenario> {
+    let mut all = SCENES.iter().chain(v2::SCENES);
+    let scenario = all.find(|scenario| scenario.name == name);
+    scenario.ok_or_else(|| Error::NoRequirement(name.to_owned()))
+}
+
 /// The requirements of clients over the remote transport; none in a build without the feature
 /// `remote`, and none for version 2 yet.
 pub fn of_remote(version: Version) -> impl Iterator<Item = &'static ClientRequirement> {
@@ -96,7 +115,7 @@ fn remote() -> Vec<ClientRequirement> {
     joined(
         &FILE,
         Version::V1,
-        &[super::remote::CHECKS],
+        &[super::remote::rows::CHECKS],
         std::iter::empty(),
     )
 }
@@ -142,7 +161,6 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::clients::scenarios;
     use crate::specification;
 
     #[test]

@@ -16,8 +16,10 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
 
 use super::act::act_on;
+use super::played::Played;
+use super::run::Report;
 use super::scenarios::Start;
-use super::{Played, Report, Scenario};
+use super::table;
 use crate::requirements::Choice;
 use crate::wire::Schema;
 use crate::workdir::Workdir;
@@ -123,7 +125,7 @@ impl Within {
 
     /// Plays one scenario.
     fn play(&self, name: &str) -> Result<Played> {
-        let scenario = Scenario::find(name)?;
+        let scenario = table::scenario(name)?;
         let (stage, workdir) = (Workdir::new()?, Workdir::new()?);
         let record = stage.path().join("record.jsonl");
         let (agent, client) = UnixStream::pair().map_err(Error::Folder)?;

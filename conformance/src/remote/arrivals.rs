@@ -3,51 +3,12 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::connection::Connection;
-use super::http::Events;
+use super::http::{Arrival, What};
 use crate::harness::{Failure, Outcome, Stop};
-use crate::transport::Item;
 use crate::wire::shorten;
-
-/// What has come on a stream.
-#[derive(Clone, Debug)]
-pub(crate) struct Arrival {
-    /// The number of the stream, in the order in which they were opened.
-    pub(crate) stream: usize,
-    pub(crate) what: What,
-}
-
-/// What comes on a stream.
-#[derive(Clone, Debug)]
-pub(crate) enum What {
-    /// A message, and the id of its event.
-    Message {
-        /// The id of the event.
-        id: Option<String>,
-        /// The message.
-        value: Value,
-    },
-    /// Data that is no JSON object.
-    Junk(String),
-    /// A comment.
-    Comment,
-    /// The end, and why.
-    End(String),
-}
-
-/// The answer to a request.
-#[derive(Clone, Debug)]
-pub(crate) struct Reply {
-    /// Its place in the log.
-    pub(crate) at: usize,
-    /// The number of its stream.
-    pub(crate) stream: usize,
-    /// The whole message.
-    pub(crate) value: Value,
-}
 
 impl Connection<'_> {
     /// Waits until a comment has come after those that are here; whether it has.
@@ -210,24 +171,5 @@ impl Connection<'_> {
             sent: None,
             came,
         }))
-    }
-}
-
-/// Passes on what comes on a stream.
-pub(super) async fn read(mut events: Events, stream: usize, arrived: mpsc::Sender<Arrival>) {
-    loop {
-        let what = match events.next().await {
-            Ok(Some(Item::Event { id, data })) => match serde_json::from_str::<Value>(&data) {
-                Ok(value) if value.is_object() => What::Message { id, value },
-                _ => What::Junk(data),
-            },
-            Ok(Some(Item::Comment)) => What::Comment,
-            Ok(None) => What::End("complete".to_owned()),
-            Err(reason) => What::End(reason),
-        };
-        let is_end = matches!(what, What::End(_));
-        if arrived.send(Arrival { stream, what }).await.is_err() || is_end {
-            return;
-        }
     }
 }

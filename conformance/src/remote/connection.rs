@@ -6,9 +6,8 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
-use super::arrivals::{self, Arrival, Reply, What};
-use super::http::{Request, Response, named};
-use super::server::{Server, session_of, unanswered};
+use super::http::{Arrival, Reply, Request, Response, What, named, read, session_of, unanswered};
+use super::server::Server;
 use crate::harness::{Outcome, Script, Stop, fail};
 
 /// How many items wait to be read, and how many are kept.
@@ -161,7 +160,7 @@ impl<'a> Connection<'a> {
             return Ok(Err(response));
         };
         let number = self.streams.len();
-        let reading = tokio::spawn(arrivals::read(events, number, self.arrived.clone()));
+        let reading = tokio::spawn(read(events, number, self.arrived.clone()));
         self.streams.push(Stream {
             session: session.map(str::to_owned),
             reading: reading.abort_handle(),

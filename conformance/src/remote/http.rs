@@ -8,12 +8,13 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::harness::{Failure, Outcome, Stop, fail};
+use crate::harness::{Caps, Failure, Outcome, Stop, fail};
 use crate::transport::{EventParser, Item};
-use crate::wire::shorten;
+use crate::wire::{Version, shorten};
 
 /// The most bytes of a body that is read as a whole.
 const BODY_BYTES: usize = acp_sdk::limits::MAX_MESSAGE_BYTES;
@@ -297,4 +298,78 @@ pub(super) async fn within<T>(
             limit.as_secs_f32()
         )),
     }
+}
+
+/// What has come on a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    /// The number of the stream, in the order in which they were opened.
+    pub(crate) stream: usize,
+    pub(crate) what: What,
+}
+
+/// What comes on a stream.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// A message, and the id of its event.
+    Message {
+        /// The id of the event.
+        id: Option<String>,
+        /// The message.
+        value: Value,
+    },
+    /// Data that is no JSON object.
+    Junk(String),
+    /// A comment.
+    Comment,
+    /// The end, and why.
+    End(String),
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    /// Its place in the log.
+    pub(crate) at: usize,
+    /// The number of its stream.
+    pub(crate) stream: usize,
+    /// The whole message.
+    pub(crate) value: Value,
+}
+
+/// Passes on what comes on a stream.
+pub(super) async fn read(mut events: Events, stream: usize, arrived: mpsc::Sender<Arrival>) {
+    loop {
+        let what = match events.next().await {
+            Ok(Some(Item::Event { id, data })) => match serde_json::from_str::<Value>(&data) {
+                Ok(value) if value.is_object() => What::Message { id, value },
+                _ => What::Junk(data),
+            },
+            Ok(Some(Item::Comment)) => What::Comment,
+            Ok(None) => What::End("complete".to_owned()),
+            Err(reason) => What::End(reason),
+        };
+        let is_end = matches!(what, What::End(_));
+        if arrived.send(Arrival { stream, what }).await.is_err() || is_end {
+            return;
+        }
+    }
+}
+
+/// The message `initialize` of a client that can do everything.
+pub(crate) fn initialize() -> Value {
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": Caps::Full.initialize(Version::V1)})
+}
+
+/// The session of a message, if it names one.
+pub(super) fn session_of(message: &Value) -> Option<&str> {
+    message["params"]["sessionId"].as_str()
+}
+
+/// Fails with what there was instead of an answer.
+pub(crate) fn unanswered<T>(method: &str, limit: Duration) -> Outcome<T> {
+    fail(format!(
+        "expected an answer to {method}, got none within {} s",
+        limit.as_secs_f32()
+    ))
 }

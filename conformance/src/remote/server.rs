@@ -6,16 +6,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderValue};
+use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::http::{Events, Request, Response, within};
-use super::websocket;
-use crate::harness::{Caps, Cx, Env, Outcome, Stop, fail, inconclusive, skip};
+use super::http::{Events, Request, Response, initialize, within};
+use crate::harness::{Cx, Env, Outcome, Stop, inconclusive, skip};
 use crate::target::within::runtime;
 use crate::transport::{Endpoint, Socket};
-use crate::wire::Version;
 
 /// How long one check may take in all, besides a turn and the answers it waits for.
 const CHECK: Duration = Duration::from_secs(60);
@@ -52,9 +51,7 @@ pub(crate) fn over_http(cx: &mut Cx, check: impl AsyncFnOnce(&Server) -> Outcome
 pub(crate) fn over_websocket(cx: &mut Cx, check: impl AsyncFnOnce(&Server) -> Outcome) -> Outcome {
     run(cx, async |server| {
         if !server.is_websocket() {
-            let response = websocket::upgrade(server, &server.upgrade_request())
-                .await?
-                .0;
+            let (response, _) = server.upgrade(&server.upgrade_request()).await?;
             if response.status.as_u16() != 101 {
                 return skip(format!(
                     "the server answers an upgrade at this URL with {}: it has no WebSocket",
@@ -142,6 +139,31 @@ impl Server {
     pub(crate) async fn socket(&self) -> Outcome<Box<dyn Socket>> {
         let socket = self.endpoint.connect(&["http/1.1"]).await;
         socket.map_err(|error| Stop::failed(error.to_string()))
+    }
+
+    /// Sends an upgrade. Yields the response and, at 101, the socket.
+    ///
+    /// # Errors
+    /// When there is no response.
+    pub(super) async fn upgrade(
+        &self,
+        request: &Request,
+    ) -> Outcome<(Response, Option<TokioIo<Upgraded>>)> {
+        let mut response = self.begin(request).await?;
+        let switched = response.status().as_u16() == 101;
+        let socket = match switched {
+            true => {
+                let upgrade = hyper::upgrade::on(&mut response);
+                let socket = within(self.env.timeout, "the upgrade", upgrade).await?;
+                Some(socket.map_err(|error| {
+                    Stop::failed(format!("expected an upgrade, got an error: {error}"))
+                })?)
+            }
+            false => None,
+        };
+        let limit = self.env.timeout;
+        let response = Response::read(response, request.describe(), limit).await?;
+        Ok((response, socket.map(TokioIo::new)))
     }
 
     /// A connection of HTTP/2, over TLS or without.
@@ -380,26 +402,8 @@ impl Http2<'_> {
     }
 }
 
-/// The message `initialize` of a client that can do everything.
-pub(crate) fn initialize() -> Value {
-    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": Caps::Full.initialize(Version::V1)})
-}
-
-/// The session of a message, if it names one.
-pub(super) fn session_of(message: &Value) -> Option<&str> {
-    message["params"]["sessionId"].as_str()
-}
-
 fn is_events(response: &hyper::Response<hyper::body::Incoming>) -> bool {
     let kind = response.headers().get("content-type");
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     response.status().is_success() && kind.to_ascii_lowercase().starts_with("text/event-stream")
-}
-
-/// Fails with what there was instead of an answer.
-pub(crate) fn unanswered<T>(method: &str, limit: Duration) -> Outcome<T> {
-    fail(format!(
-        "expected an answer to {method}, got none within {} s",
-        limit.as_secs_f32()
-    ))
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout_at};
 
-use super::http::{Request, Response, within};
-use super::server::{Server, initialize, unanswered};
+use super::http::{Request, Response, initialize, unanswered};
+use super::server::Server;
 use crate::harness::{Failure, Outcome, Script, Stop, fail};
 use crate::transport::{Frame, Opcode, accepts_websocket};
 use crate::wire::shorten;
@@ -43,37 +43,12 @@ pub(crate) struct WebSocket<'a> {
     ended: bool,
 }
 
-/// Sends an upgrade. Yields the response and, at 101, the socket.
-///
-/// # Errors
-/// When there is no response.
-pub(super) async fn upgrade(
-    server: &Server,
-    request: &Request,
-) -> Outcome<(Response, Option<TokioIo<Upgraded>>)> {
-    let mut response = server.begin(request).await?;
-    let switched = response.status().as_u16() == 101;
-    let socket = match switched {
-        true => {
-            let upgrade = hyper::upgrade::on(&mut response);
-            let socket = within(server.env.timeout, "the upgrade", upgrade).await?;
-            Some(socket.map_err(|error| {
-                Stop::failed(format!("expected an upgrade, got an error: {error}"))
-            })?)
-        }
-        false => None,
-    };
-    let limit = server.env.timeout;
-    let response = Response::read(response, request.describe(), limit).await?;
-    Ok((response, socket.map(TokioIo::new)))
-}
-
 /// Sends an upgrade that is to be refused. Yields the response.
 ///
 /// # Errors
 /// When there is no response.
 pub(crate) async fn refused_upgrade(server: &Server, request: &Request) -> Outcome<Response> {
-    Ok(upgrade(server, request).await?.0)
+    Ok(server.upgrade(request).await?.0)
 }
 
 impl<'a> WebSocket<'a> {
@@ -101,7 +76,7 @@ impl<'a> WebSocket<'a> {
     /// # Errors
     /// When the server does not.
     pub(crate) async fn without_initialize(server: &'a Server, request: &Request) -> Outcome<Self> {
-        let (response, socket) = upgrade(server, request).await?;
+        let (response, socket) = server.upgrade(request).await?;
         let Some(socket) = socket else {
             return Err(response.wrong("expected a WebSocket, got a refusal"));
         };

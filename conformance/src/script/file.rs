@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::failure::ScriptError;
+use super::wire::Signal;
 use crate::pattern::Bindings;
 use crate::wire::excerpt;
 
@@ -87,27 +88,6 @@ pub struct Manner {
     pub repeat: u64,
     /// In pieces of so many bytes, with a pause between them.
     pub split: Option<(usize, Duration)>,
-}
-
-/// A signal that a script can send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
-pub enum Signal {
-    /// `SIGTERM`
-    #[serde(rename = "TERM")]
-    Term,
-    /// `SIGINT`
-    #[serde(rename = "INT")]
-    Int,
-    /// `SIGKILL`
-    #[serde(rename = "KILL")]
-    Kill,
-    /// `SIGSTOP`
-    #[serde(rename = "STOP")]
-    Stop,
-    /// `SIGCONT`
-    #[serde(rename = "CONT")]
-    Cont,
 }
 
 #[derive(Deserialize)]

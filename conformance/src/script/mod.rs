@@ -31,7 +31,7 @@ mod play;
 mod wire;
 
 pub use self::failure::{Failure, Reason, ScriptError};
-pub use self::file::{Action, Bytes, Manner, Script, Signal, Step};
+pub use self::file::{Action, Bytes, Manner, Script, Step};
 pub use self::play::{Played, play};
-pub use self::wire::{Event, Wire, WireError};
+pub use self::wire::{Event, Signal, Wire, WireError};
 pub use crate::pattern::{Bindings, Mismatch, matches, substitute};

@@ -12,8 +12,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal as Number;
+use serde::Deserialize;
 
-use super::file::Signal;
 use crate::Result;
 use crate::proxy::agent::Agent;
 use crate::transcript::{LINE_LIMIT, Line, Splitter};
@@ -31,6 +31,27 @@ pub enum Event {
     TooLong(u64),
     /// The output has ended.
     End,
+}
+
+/// A signal that a script can send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub enum Signal {
+    /// `SIGTERM`
+    #[serde(rename = "TERM")]
+    Term,
+    /// `SIGINT`
+    #[serde(rename = "INT")]
+    Int,
+    /// `SIGKILL`
+    #[serde(rename = "KILL")]
+    Kill,
+    /// `SIGSTOP`
+    #[serde(rename = "STOP")]
+    Stop,
+    /// `SIGCONT`
+    #[serde(rename = "CONT")]
+    Cont,
 }
 
 /// Why bytes were not written, or a signal not sent.

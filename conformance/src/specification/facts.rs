@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
+use super::Quote;
 use super::page::{Page, Sentence, Strength, plain};
-use super::{Quote, schema};
+use super::schema::{self, sha256};
 
 /// Facts about the pages of one revision and the descriptions of one release of the schemas.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -252,13 +253,6 @@ pub(super) fn hash(text: &str) -> String {
     let mut digest = sha256(plain(text).as_bytes());
     digest.truncate(12);
     digest
-}
-
-/// Returns the SHA-256 of some bytes in hexadecimal digits.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    use sha2::{Digest as _, Sha256};
-    let digest = Sha256::digest(bytes);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -20,10 +20,10 @@ use std::sync::LazyLock;
 
 pub use self::citation::address;
 pub use self::coverage::Coverage;
-pub(crate) use self::facts::sha256;
 pub use self::facts::{Changes, Facts, Release};
 pub use self::page::{Page, Sentence, Strength};
 pub use self::schema::read as schemas;
+pub(crate) use self::schema::sha256;
 
 use crate::requirements::{Check, Tier};
 use crate::wire::{Party, Version};

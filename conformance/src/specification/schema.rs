@@ -6,7 +6,6 @@ use std::{fs, io};
 
 use serde_json::Value;
 
-use super::facts::sha256;
 use super::page::Page;
 
 /// The folder of a version's schema, and its name before the `#` of citations.
@@ -92,6 +91,13 @@ fn method(schema: &Value, value: &Value) -> Option<String> {
     let target = schema.pointer(target.strip_prefix('#')?)?;
     let method = target.get("x-method").and_then(Value::as_str)?;
     Some(method.replace('/', "-"))
+}
+
+/// Returns the SHA-256 of some bytes in hexadecimal digits.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    use sha2::{Digest as _, Sha256};
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

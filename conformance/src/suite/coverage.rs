@@ -9,8 +9,7 @@ use acp_schema::{Kind, Side};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::FieldUse;
-use super::fields::fields;
+use super::fields::{FieldUse, callers, fields};
 use crate::Result;
 use crate::harness::Recording;
 use crate::requirements::{agent_blocks, agent_tool_content, client_blocks};
@@ -113,14 +112,6 @@ impl Coverage {
             unions: unions.collect(),
             fields: fields(&document.value()["$defs"], schema.protocol(), recordings),
         })
-    }
-}
-
-pub(super) fn callers(side: Side) -> &'static [Party] {
-    match side {
-        Side::AGENT => &[Party::Client],
-        Side::CLIENT => &[Party::Agent],
-        _ => &[Party::Client, Party::Agent],
     }
 }
 

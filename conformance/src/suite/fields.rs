@@ -6,11 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acp_schema::{Kind, Protocol};
+use acp_schema::{Kind, Protocol, Side};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::coverage::callers;
 use crate::harness::{Entry, Recording};
 use crate::wire::{self, Party, fits, parts, referent, referred};
 
@@ -28,6 +27,15 @@ pub struct FieldUse {
     pub field: String,
     /// How often it was sent.
     pub times: usize,
+}
+
+/// Who calls the methods of a side.
+pub(super) fn callers(side: Side) -> &'static [Party] {
+    match side {
+        Side::AGENT => &[Party::Client],
+        Side::CLIENT => &[Party::Agent],
+        _ => &[Party::Client, Party::Agent],
+    }
 }
 
 /// A member, by its definition and its name.

@@ -18,6 +18,6 @@ mod violations;
 pub use self::cancel_times::CancelTimes;
 pub use self::coverage::{Coverage, KindUse, MethodUse, UnionUse};
 pub use self::fields::FieldUse;
-pub use self::plan::{Effort, QuickLimits};
+pub use self::plan::{Effort, Options, QuickLimits};
 pub use self::report::{Report, RootCause, Row, Verdict};
-pub use self::run::{Options, estimate, run};
+pub use self::run::{estimate, run};

@@ -4,17 +4,67 @@
 //! has what each check sends to the reference agent; a test keeps it true.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::report::{Row, Verdict};
 use super::setup::Depth;
-use crate::harness::Profile;
-use crate::requirements::{Area, Check, Requirement};
+use crate::Result;
+use crate::harness::{Env, Profile, Recording, Transcripts};
+use crate::requirements::{self, Area, Check, Choice, Requirement};
 use crate::wire::Version;
 
 /// A requirement that is run, with its area.
 pub(super) type Chosen = (&'static Area, &'static Requirement);
+
+/// Which checks are run, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which requirements; all, unless it says otherwise.
+    pub choice: Choice,
+    /// How many agents run at once.
+    pub jobs: usize,
+    /// Whether that is at most the number of cores if the agent takes long to start.
+    pub adapts_jobs: bool,
+    /// How thorough the run is.
+    pub effort: Effort,
+    /// The limits of a quick run.
+    pub quick: QuickLimits,
+    /// Whether login, session and prompt are tried first, and block the rows that depend on them.
+    pub tries_setup: bool,
+    /// Whether the limit of an answer adapts to what the preflight has measured.
+    pub adapts_timeout: bool,
+    /// Whether the limit of a turn does.
+    pub adapts_turn_timeout: bool,
+    /// Where the traffic of each check goes, if it is kept.
+    pub transcripts: Option<Arc<Transcripts>>,
+    /// Whether the agent may name its words in `_meta["acp-conformance"]` of its answer to `initialize`.
+    pub takes_words: bool,
+}
+
+/// How the transcript of the preflight is named.
+pub(super) const PREFLIGHT: &str = "preflight";
+
+impl Options {
+    /// Writes a transcript of this connection, where transcripts are kept. Returns the file's name.
+    pub(super) fn keep(&self, name: &str, recording: Option<&Recording>) -> Option<String> {
+        self.transcripts.as_ref()?.write(name, recording?, 0)
+    }
+}
+
+/// Returns the rows that a run has chosen.
+pub(super) fn chosen(env: &Env, options: &Options) -> Result<Vec<Chosen>> {
+    options
+        .choice
+        .of(all_rows(env), |(area, row)| (row.id, area.name, row.tier))
+}
+
+/// Returns the rows of the table that are about such an agent, in its order.
+pub(super) fn all_rows(env: &Env) -> impl Iterator<Item = Chosen> {
+    let version = env.schema.version();
+    let of_transport = requirements::of_remote(version).filter(|_| env.target.is_remote());
+    requirements::of(version).chain(of_transport)
+}
 
 /// How thorough a run is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::plan::{self, Budget, Chosen, Effort, QuickLimits};
+use super::plan::{self, Budget, Chosen, Effort, Options, PREFLIGHT, chosen};
 use super::preflight::{self, Broken, Preflight};
 use super::report::{Report, RootCause, Row, Verdict};
 use super::setup::{self, Depth, Setup};
@@ -15,36 +15,11 @@ use super::{CancelTimes, Coverage, exploration, passive, trouble};
 use crate::Result;
 use crate::harness::{
     self, Conditions, Cx, Env, Failure, Interruption, Outcome, Profile, Recording, Stop,
-    Transcripts, Unresponsive,
+    Unresponsive,
 };
 use crate::passive::Rule;
-use crate::requirements::{self, Area, Check, Choice, Requirement};
+use crate::requirements::{self, Area, Check, Requirement};
 use crate::wire::Party;
-
-/// Which checks are run, and how.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Which requirements; all, unless it says otherwise.
-    pub choice: Choice,
-    /// How many agents run at once.
-    pub jobs: usize,
-    /// Whether that is at most the number of cores if the agent takes long to start.
-    pub adapts_jobs: bool,
-    /// How thorough the run is.
-    pub effort: Effort,
-    /// The limits of a quick run.
-    pub quick: QuickLimits,
-    /// Whether login, session and prompt are tried first, and block the rows that depend on them.
-    pub tries_setup: bool,
-    /// Whether the limit of an answer adapts to what the preflight has measured.
-    pub adapts_timeout: bool,
-    /// Whether the limit of a turn does.
-    pub adapts_turn_timeout: bool,
-    /// Where the traffic of each check goes, if it is kept.
-    pub transcripts: Option<Arc<Transcripts>>,
-    /// Whether the agent may name its words in `_meta["acp-conformance"]` of its answer to `initialize`.
-    pub takes_words: bool,
-}
 
 /// How many results may be queued; a thread with one more waits.
 const RESULTS: usize = 64;
@@ -56,8 +31,7 @@ const INTERRUPTED: &str = "the run was interrupted";
 const NOT_STDIO: &str =
     "not applicable: the agent is behind a URL, not on standard input and output";
 
-/// How transcripts of connections are named that are of no check alone.
-pub(super) const PREFLIGHT: &str = "preflight";
+/// How the transcript of the explorations is named.
 const EXPLORATION: &str = "exploration";
 
 /// Limits grow to so many times what the preflight has measured, and no further than this.
@@ -371,13 +345,6 @@ impl Pace {
     }
 }
 
-impl Options {
-    /// Writes a transcript of this connection, where transcripts are kept. Returns the file's name.
-    pub(super) fn keep(&self, name: &str, recording: Option<&Recording>) -> Option<String> {
-        self.transcripts.as_ref()?.write(name, recording?, 0)
-    }
-}
-
 impl Report {
     /// Adds that the agent has ended in a turn, which is the cause of what is blocked.
     fn ended_in_a_turn(&mut self, env: &Env, options: &Options, ended: Failure) {
@@ -440,19 +407,6 @@ impl Done {
             transcripts: self.transcripts,
         }
     }
-}
-
-fn chosen(env: &Env, options: &Options) -> Result<Vec<Chosen>> {
-    options
-        .choice
-        .of(all_rows(env), |(area, row)| (row.id, area.name, row.tier))
-}
-
-/// Returns the rows of the table that are about such an agent, in its order.
-pub(super) fn all_rows(env: &Env) -> impl Iterator<Item = Chosen> {
-    let version = env.schema.version();
-    let of_transport = requirements::of_remote(version).filter(|_| env.target.is_remote());
-    requirements::of(version).chain(of_transport)
 }
 
 /// Returns what the checks share, after what the preflight has shown.

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::plan::Chosen;
+use super::plan::{Chosen, Options, PREFLIGHT, all_rows};
 use super::preflight;
 use super::report::{Report, RootCause, Row, Verdict};
-use super::run::{Options, PREFLIGHT, all_rows};
 use crate::harness::{Conn, Env, Failure, Recording, Stop};
 use crate::requirements::{Check, Choice};
 

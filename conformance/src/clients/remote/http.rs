@@ -68,7 +68,7 @@ async fn respond(stage: &Arc<ScriptedAgent>, request: Request<Incoming>) -> Resp
         }
     }
     if asked.header("upgrade").is_some() {
-        return websocket::respond(stage, asked, request);
+        return websocket::respond(stage, asked, request).map(|()| Either::Left(Full::default()));
     }
     let body = Limited::new(request.into_body(), BODY_BYTES).collect();
     if let Ok(Ok(body)) = tokio::time::timeout(BODY_TIME, body).await {

@@ -6,41 +6,26 @@
 
 mod events;
 mod http;
-mod log;
-mod rows;
+pub(super) mod log;
+pub(super) mod rows;
 mod scripted_agent;
 mod websocket;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use serde_json::Value;
-
 pub use self::log::{Asked, Log};
-pub(super) use self::rows::CHECKS;
-use self::scripted_agent::ScriptedAgent;
+use self::scripted_agent::{Scenario, ScriptedAgent};
+use super::launch::ClientEnv;
 use super::played::Played;
 use super::run::{Report, run_rows, target, watch};
-use super::{ClientEnv, ClientRequirement, table};
+use super::table::{self, ClientRequirement};
 use crate::requirements::Choice;
 use crate::target::Target;
 use crate::target::within::runtime;
 use crate::wire::Version;
 use crate::workdir::Workdir;
 use crate::{Error, Result};
-
-/// What a scenario is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Scenario {
-    pub(super) name: &'static str,
-    pub(super) is_websocket: bool,
-    /// Events come with much of what the format permits, byte by byte.
-    pub(super) is_rough: bool,
-    /// The stream of the session ends in the middle of the turn.
-    pub(super) cuts: bool,
-    /// The status of every request, from this method on.
-    pub(super) refuses: Option<(&'static str, u16)>,
-}
 
 const fn scenario(name: &'static str) -> Scenario {
     Scenario {
@@ -52,7 +37,7 @@ const fn scenario(name: &'static str) -> Scenario {
     }
 }
 
-pub(super) const SCENES: &[Scenario] = &[
+const SCENES: &[Scenario] = &[
     scenario("remote-http"),
     Scenario {
         is_rough: true,
@@ -136,9 +121,4 @@ pub fn play(env: &ClientEnv, name: &str) -> Result<Played> {
     env.keep(name, began, &mut played);
     played.keep(workdir.into_folder());
     Ok(played)
-}
-
-/// The id of a message as it is compared.
-fn id_of(message: &Value) -> Option<&Value> {
-    message.get("id").filter(|id| !id.is_null())
 }

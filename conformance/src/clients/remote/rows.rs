@@ -1,11 +1,11 @@
 //! What the transport demands of clients.
 
 use super::super::assertions::first;
-use super::super::played::ClientCheck;
+use super::super::played::{ClientCheck, Played};
 use super::super::scripted_agent::SESSION;
 use super::log::Asked;
 use super::scripted_agent::{ASKED, CONNECTION, COOKIE};
-use super::{Played, websocket};
+use super::websocket;
 use crate::harness::{Failure, Outcome, Stop, fail, inconclusive};
 
 /// The requirements of clients over the remote transport.

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
+use super::events;
 use super::log::{Asked, Log};
-use super::{Scenario, events, id_of};
 use crate::clients::scripted_agent::SESSION;
 use crate::wire::Party;
 
@@ -30,6 +30,19 @@ const WAITING: usize = 4096;
 
 /// How long the end of a client may travel.
 const SETTLING: Duration = Duration::from_secs(2);
+
+/// What a scenario is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    pub(super) is_websocket: bool,
+    /// Events come with much of what the format permits, byte by byte.
+    pub(super) is_rough: bool,
+    /// The stream of the session ends in the middle of the turn.
+    pub(super) cuts: bool,
+    /// The status of every request, from this method on.
+    pub(super) refuses: Option<(&'static str, u16)>,
+}
 
 /// The stage of one scenario.
 pub(super) struct ScriptedAgent {
@@ -309,4 +322,9 @@ impl ScriptedAgent {
         state.record.push_str(&line);
         state.record.push('\n');
     }
+}
+
+/// The id of a message as it is compared.
+fn id_of(message: &Value) -> Option<&Value> {
+    message.get("id").filter(|id| !id.is_null())
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::{Request, Response, StatusCode};
@@ -12,7 +11,6 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use super::http::Body;
 use super::log::Asked;
 use super::scripted_agent::{CONNECTION, Piece, ScriptedAgent, Which};
 use crate::remote::{Frame, Opcode};
@@ -25,8 +23,8 @@ pub(super) fn respond(
     stage: &Arc<ScriptedAgent>,
     mut asked: Asked,
     mut request: Request<Incoming>,
-) -> Response<Body> {
-    let mut response = Response::new(Either::Left(Full::default()));
+) -> Response<()> {
+    let mut response = Response::new(());
     let key = asked.header("sec-websocket-key").unwrap_or_default();
     let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes()));
     let headers = response.headers_mut();

@@ -5,11 +5,9 @@ use std::time::Duration;
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::clients::Played;
 use crate::clients::assertions::first;
-use crate::clients::played::ClientCheck;
-use crate::clients::scenarios::hello;
-use crate::clients::scripted_agent::ScriptedAgent;
+use crate::clients::played::{ClientCheck, Played};
+use crate::clients::scripted_agent::{ScriptedAgent, hello};
 use crate::harness::{Outcome, Stop, inconclusive};
 use crate::wire::{Party, is_invalid_request};
 

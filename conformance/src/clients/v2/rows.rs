@@ -2,12 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::clients::Played;
 use crate::clients::assertions::{equals, expect, first, survives};
 use crate::clients::handshake::{
     asks_for, closes_on_other_version, comes_to_an_end, initialize_first,
 };
-use crate::clients::played::ClientCheck;
+use crate::clients::played::{ClientCheck, Played};
 use crate::clients::robustness::{
     answer_to_cancelled, answers_extensions, cancels_pending_permission, hears_after_cancelling,
     ignores_notifications, ignores_the_unknown, method_not_found, notices_death, refuses_forms,

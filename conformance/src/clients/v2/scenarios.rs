@@ -3,12 +3,9 @@
 use serde_json::{Value, json};
 
 use super::arrays;
-use crate::clients::Scenario;
 use crate::clients::offers::Offers;
-use crate::clients::scenarios::{
-    STILL_THERE, Start, death, hello, ids, noise, offers, options, questions,
-};
-use crate::clients::scripted_agent::ScriptedAgent;
+use crate::clients::scenarios::{Scenario, Start, death, ids, noise, offers, options, questions};
+use crate::clients::scripted_agent::{STILL_THERE, ScriptedAgent, hello};
 use crate::wire::Version;
 
 /// All scenarios.
