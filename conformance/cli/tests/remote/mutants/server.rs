@@ -243,19 +243,25 @@ impl MutantServer {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let stop = CancellationToken::new();
-        let mut settings = EndpointSettings::default();
-        settings.stop = stop.clone();
-        // A client that writes a large frame answers no pings meanwhile.
-        settings.keep_alive = Duration::from_millis(if fault.reads_all { 60_000 } else { 200 });
-        let tokens = Tokens::new(&TOKEN.parse().unwrap());
-        let control = AccessControl::new(Hosts::loopback(), tokens);
-        let sound = protect(router(Reference::server().build(), &settings), control);
+        let server = Reference::server().build();
+        let sound = |keep_alive| {
+            let mut settings = EndpointSettings::default();
+            settings.stop = stop.clone();
+            settings.keep_alive = keep_alive;
+            let tokens = Tokens::new(&TOKEN.parse().unwrap());
+            let control = AccessControl::new(Hosts::loopback(), tokens);
+            protect(router(server.clone(), &settings), control)
+        };
+        // The first comment of a stream is waited for. A WebSocket instead ends where pings are not
+        // answered in time, and checks on a busy machine read nothing for a while.
+        let sockets = sound(Duration::from_secs(60));
+        let sound = sound(Duration::from_millis(200));
         let shared = Arc::new(Shared::default());
         // WebSockets pass through a socket of their own.
         let behind = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let socket = behind.local_addr().unwrap();
         let settings = ListenSettings::default();
-        tokio::spawn(listen(behind, sound.clone(), settings, stop.clone()));
+        tokio::spawn(listen(behind, sockets, settings, stop.clone()));
         let broken = Router::new().fallback(move |request: Request| {
             let (sound, shared) = (sound.clone(), shared.clone());
             async move {
