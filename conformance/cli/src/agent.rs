@@ -182,6 +182,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         adapts_turn_timeout: args.turn_timeout.is_none(),
         takes_words: args.profile.is_none(),
         transcripts: args.outputs.transcripts()?,
+        ..Options::default()
     };
     let prompts = suite::estimate(&env, &options)?;
     #[cfg(unix)]

@@ -36,6 +36,9 @@ pub struct Options {
     pub adapts_timeout: bool,
     /// Whether the limit of a turn does.
     pub adapts_turn_timeout: bool,
+    /// Whether the explorations are left out, so that rules over all messages judge only those of the
+    /// checks.
+    pub without_explorations: bool,
     /// Where the traffic of each check goes, if it is kept.
     pub transcripts: Option<Arc<Transcripts>>,
     /// Whether the agent may name its words in `_meta["acp-conformance"]` of its answer to `initialize`.

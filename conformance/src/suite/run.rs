@@ -453,7 +453,8 @@ fn adapted(env: &Env, options: &Options, setup: &Setup, profile: Profile, pace: 
 
 fn explores(chosen: &[Chosen], options: &Options) -> bool {
     let watches = |(_, row): &Chosen| matches!(row.check, Check::Watch { .. });
-    !options.choice.is_partial() || chosen.iter().any(watches)
+    let is_due = !options.choice.is_partial() || chosen.iter().any(watches);
+    is_due && !options.without_explorations
 }
 
 /// Returns the tasks, the explorations first, for they take longest; and what a quick run leaves out, with
