@@ -24,6 +24,15 @@ pub(crate) fn of(version: Version) -> impl Iterator<Item = &'static ClientRule> 
     BOTH.iter().chain(own)
 }
 
+/// A rule over messages.
+const fn messages(
+    id: &'static str,
+    rule: fn(&View<'_>) -> RuleResult,
+    shows: fn(&Played) -> Outcome,
+) -> ClientRule {
+    (id, Rule::Messages(rule), shows)
+}
+
 const BOTH: &[ClientRule] = &[
     ("client.only-messages", ONLY_MESSAGES, initializes),
     (
@@ -36,92 +45,52 @@ const BOTH: &[ClientRule] = &[
         Rule::Findings(&[FindingKind::UnknownMethod]),
         initializes,
     ),
-    (
-        "client.absolute-cwd",
-        Rule::Messages(absolute_cwd),
-        opens_session,
-    ),
-    (
-        "client.permission",
-        Rule::Messages(permission),
-        answers_question,
-    ),
-    (
-        "client.unique-ids",
-        Rule::Messages(requests::unique_ids),
-        opens_session,
-    ),
-    (
+    messages("client.absolute-cwd", absolute_cwd, opens_session),
+    messages("client.permission", permission, answers_question),
+    messages("client.unique-ids", requests::unique_ids, opens_session),
+    messages(
         "client.no-terminal-login",
-        Rule::Messages(choices::no_terminal_login),
+        choices::no_terminal_login,
         initializes,
     ),
-    (
-        "client.offered-login",
-        Rule::Messages(choices::offered_login),
-        initializes,
-    ),
-    (
+    messages("client.offered-login", choices::offered_login, initializes),
+    messages(
         "client.initializes-once",
-        Rule::Messages(requests::initializes_once),
+        requests::initializes_once,
         initializes,
     ),
-    (
+    messages(
         "client.cancel-is-notification",
-        Rule::Messages(requests::cancel_is_notification),
+        requests::cancel_is_notification,
         cancels,
     ),
 ];
 
 const V1: &[ClientRule] = &[
-    ("client.info", Rule::Messages(info), initializes),
-    (
+    messages("client.info", info, initializes),
+    messages(
         "client.cancels-permission",
-        Rule::Messages(chooses_nothing),
+        chooses_nothing,
         cancels_permission,
     ),
-    (
-        "client.no-undeclared-methods",
-        Rule::Messages(methods),
-        initializes,
-    ),
-    (
-        "client.no-undeclared-content",
-        Rule::Messages(content),
-        prompts,
-    ),
-    (
-        "client.no-undeclared-servers",
-        Rule::Messages(servers),
-        opens_session,
-    ),
-    (
+    messages("client.no-undeclared-methods", methods, initializes),
+    messages("client.no-undeclared-content", content, prompts),
+    messages("client.no-undeclared-servers", servers, opens_session),
+    messages(
         "client.no-undeclared-directories",
-        Rule::Messages(directories),
+        directories,
         opens_session,
     ),
 ];
 
 const V2: &[ClientRule] = &[
-    ("client.info", Rule::Messages(v2_info), initializes),
-    (
-        "client.no-undeclared-methods",
-        Rule::Messages(v2_methods),
-        initializes,
-    ),
-    (
-        "client.no-undeclared-content",
-        Rule::Messages(v2_content),
-        prompts,
-    ),
-    (
-        "client.no-undeclared-servers",
-        Rule::Messages(v2_servers),
-        opens_session,
-    ),
-    (
+    messages("client.info", v2_info, initializes),
+    messages("client.no-undeclared-methods", v2_methods, initializes),
+    messages("client.no-undeclared-content", v2_content, prompts),
+    messages("client.no-undeclared-servers", v2_servers, opens_session),
+    messages(
         "client.no-undeclared-directories",
-        Rule::Messages(v2_directories),
+        v2_directories,
         opens_session,
     ),
     (

@@ -156,6 +156,14 @@ impl Conn {
         }
     }
 
+    /// Fails unless the result at this place of the recording has no members but `_meta`.
+    pub(crate) fn is_empty_object(&self, index: usize, result: &Value) -> Outcome {
+        match result.as_object() {
+            Some(members) if members.keys().all(|name| name == "_meta") => Ok(()),
+            _ => Err(self.at(index, "expected an empty object, got another result")),
+        }
+    }
+
     /// Sends a request that must be refused. Yields the error's code.
     ///
     /// # Errors

@@ -68,13 +68,7 @@ fn authenticate(cx: &mut Cx) -> Outcome {
     }
     let (login, _) = conn.login_methods();
     let result = conn.result(login, json!({"methodId": method}))?;
-    match result.as_object() {
-        Some(members) if members.keys().all(|name| name == "_meta") => Ok(()),
-        _ => Err(conn.at(
-            conn.mark() - 1,
-            "expected an empty object, got another result",
-        )),
-    }
+    conn.is_empty_object(conn.mark() - 1, &result)
 }
 
 fn opens_sessions(cx: &mut Cx) -> Outcome {
@@ -103,11 +97,5 @@ fn logout(cx: &mut Cx) -> Outcome {
     may_log_out(conn)?;
     let (_, logout) = conn.login_methods();
     let result = conn.result(logout, json!({}))?;
-    match result.as_object() {
-        Some(members) if members.keys().all(|name| name == "_meta") => Ok(()),
-        _ => Err(conn.at(
-            conn.mark() - 1,
-            "expected an empty object, got another result",
-        )),
-    }
+    conn.is_empty_object(conn.mark() - 1, &result)
 }

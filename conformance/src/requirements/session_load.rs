@@ -222,10 +222,7 @@ fn deleted(conn: &mut Conn) -> Outcome<(String, usize, Value)> {
 fn delete_answers(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (_, place, result) = deleted(conn)?;
-    match result.as_object() {
-        Some(members) if members.keys().all(|name| name == "_meta") => Ok(()),
-        _ => Err(conn.at(place, "expected an empty object, got another result")),
-    }
+    conn.is_empty_object(place, &result)
 }
 
 fn delete_twice(cx: &mut Cx) -> Outcome {
