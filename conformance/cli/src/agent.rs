@@ -164,6 +164,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         },
         profile,
     });
+    #[cfg(unix)]
+    crate::interruption::watch_signals(&env.conditions.interruption);
     if let Some(count) = args.fuzz {
         return fuzzed(args, &env, count, out);
     }
@@ -185,8 +187,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         ..Options::default()
     };
     let prompts = suite::estimate(&env, &options)?;
-    #[cfg(unix)]
-    crate::interruption::watch_signals(&env.conditions.interruption);
     // Nobody may read it.
     let _ = writeln!(io::stderr(), "acp-conformance: up to {prompts} prompts");
     let mut progress = Progress::checks();
@@ -216,7 +216,10 @@ fn fuzzed(args: &Args, env: &Arc<Env>, count: u64, out: &mut dyn Write) -> Resul
     drop(progress);
     let text = report.text(args.seed);
     out.write_all(text.as_bytes()).map_err(Error::Output)?;
-    Ok(Verdict::of(report.failures.is_empty()))
+    Ok(match report.interrupted {
+        true => Verdict::Incomplete,
+        false => Verdict::of(report.failures.is_empty()),
+    })
 }
 
 /// The reference agent as a child of this program, which keeps its sessions in a folder.

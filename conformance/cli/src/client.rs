@@ -10,6 +10,7 @@ use crate::outputs::{Chosen, Outputs};
 use crate::progress::Progress;
 use crate::reference_client;
 use acp_conformance::clients::{self, ClientEnv};
+use acp_conformance::harness::Interruption;
 use acp_conformance::report::{Document, Rerun, RunInfo};
 use acp_conformance::requirements::Choice;
 use acp_conformance::wire::{Schema, Version};
@@ -149,8 +150,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
         prompt: args.prompt.clone(),
         schema: Schema::of(args.protocol)?,
         timeout: Duration::from_secs_f64(args.timeout),
+        interruption: Interruption::default(),
         transcripts: args.outputs.transcripts()?,
     };
+    #[cfg(unix)]
+    crate::interruption::watch_signals(&env.interruption);
     let mut progress = Progress::checks();
     let choice = args.chosen.choice();
     let reach = |done, all| progress.reach(done, all);

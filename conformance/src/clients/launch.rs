@@ -9,7 +9,8 @@ use super::played::Played;
 use super::scenarios::{Scenario, Start};
 #[cfg(unix)]
 use super::terminal::Terminal;
-use crate::harness::Transcripts;
+use crate::Result;
+use crate::harness::{Interruption, Transcripts};
 use crate::target::Target;
 use crate::wire::Schema;
 
@@ -35,6 +36,8 @@ pub struct ClientEnv {
     pub schema: Arc<Schema>,
     /// How long a scenario may take.
     pub timeout: Duration,
+    /// What ends the run before its time.
+    pub interruption: Interruption,
     /// Where the traffic of each scenario goes, if it is kept.
     pub transcripts: Option<Arc<Transcripts>>,
 }
@@ -43,6 +46,18 @@ impl ClientEnv {
     /// The command as a shell would take it.
     pub(super) fn command_line(&self) -> String {
         Target::command(self.command.clone()).command_line()
+    }
+
+    /// Plays a scenario. Returns none if the run is interrupted before its end.
+    pub(super) fn unless_interrupted(
+        &self,
+        play: impl FnOnce() -> Result<Played>,
+    ) -> Result<Option<Played>> {
+        if self.interruption.is_interrupted() {
+            return Ok(None);
+        }
+        let played = play()?;
+        Ok(Some(played).filter(|_| !self.interruption.is_interrupted()))
     }
 
     /// Keeps the traffic of a scenario that began at this time, if traffic is kept.

@@ -8,6 +8,7 @@ use super::control_channel::Marks;
 use super::launch::{self, ClientEnv};
 use super::played::Played;
 use super::table::{self, ClientRequirement, scenarios};
+use crate::harness::{INTERRUPTED, LOOK};
 use crate::requirements::Choice;
 use crate::suite::Verdict;
 use crate::target::{Event, Link, Target};
@@ -36,6 +37,8 @@ pub struct Report {
     pub protocol: Version,
     /// How long it took.
     pub took: Duration,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
 }
 
 impl Report {
@@ -78,7 +81,7 @@ pub fn run(env: &ClientEnv, choice: &Choice, progress: impl FnMut(usize, usize))
         version,
         command,
         choice,
-        |scenario| play(env, scenario),
+        |scenario| env.unless_interrupted(|| play(env, scenario)),
         progress,
     )
 }
@@ -88,7 +91,7 @@ pub(super) fn run_scenes(
     version: Version,
     command: String,
     choice: &Choice,
-    play: impl Fn(&str) -> Result<Played>,
+    play: impl Fn(&str) -> Result<Option<Played>>,
     progress: impl FnMut(usize, usize),
 ) -> Result<Report> {
     let rows: Vec<_> = table::of(version).collect();
@@ -106,7 +109,7 @@ pub(super) fn run_rows(
     names: &[&'static str],
     command: String,
     choice: &Choice,
-    play: impl Fn(&str) -> Result<Played>,
+    play: impl Fn(&str) -> Result<Option<Played>>,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<Report> {
     let started = Instant::now();
@@ -123,9 +126,13 @@ pub(super) fn run_rows(
         invalid: 0,
         protocol: version,
         took: Duration::ZERO,
+        interrupted: false,
     };
+    let mut judged = 0;
     for (done, &&scenario) in scenarios.iter().enumerate() {
-        let played = play(scenario)?;
+        let Some(played) = play(scenario)? else {
+            break;
+        };
         if !played.launched {
             return Err(Error::NotLaunched {
                 command: report.command,
@@ -142,6 +149,13 @@ pub(super) fn run_rows(
             let verdict = Verdict::from(row.check(&played));
             report.rows.push((*row, verdict));
         }
+        judged = done + 1;
+    }
+    report.interrupted = judged < scenarios.len();
+    for &&scenario in scenarios.iter().skip(judged) {
+        let left = rows.iter().filter(|row| row.scenario == scenario);
+        let verdict = || Verdict::Inconclusive(INTERRUPTED.to_owned());
+        report.rows.extend(left.map(|row| (*row, verdict())));
     }
     let place = |row: &ClientRequirement| rows.iter().position(|other| other.id == row.id);
     report.rows.sort_by_key(|(row, _)| place(row));
@@ -171,7 +185,7 @@ pub fn play(env: &ClientEnv, scenario: &str) -> Result<Played> {
     let marks = Marks::of(&record, move || mark.tell()).map_err(Error::Folder)?;
     // A client that reads its standard input finds it empty.
     link.close();
-    let ended = watch(&mut link, Instant::now() + env.timeout);
+    let ended = watch(&mut link, env);
     drop(marks);
     let deadline = Instant::now() + Duration::from_millis(500);
     let exit = match ended {
@@ -192,15 +206,16 @@ pub fn play(env: &ClientEnv, scenario: &str) -> Result<Played> {
 
 /// Reads away the client's output until it ends, and interrupts it when the scenario
 /// asks for it. Whether it has ended.
-pub(super) fn watch(link: &mut Link, deadline: Instant) -> bool {
-    loop {
-        match link.next(deadline) {
+pub(super) fn watch(link: &mut Link, env: &ClientEnv) -> bool {
+    let deadline = Instant::now() + env.timeout;
+    while !env.interruption.is_interrupted() {
+        match link.next(deadline.min(Instant::now() + LOOK)) {
             Some(Event::End) => return true,
             Some(Event::Mark) => link.interrupt(),
             // One that writes without end does not gain time by it.
-            Some(_) if Instant::now() > deadline => return false,
-            Some(_) => {}
-            None => return false,
+            _ if Instant::now() >= deadline => return false,
+            _ => {}
         }
     }
+    false
 }

@@ -118,7 +118,7 @@ impl Within {
             version,
             String::new(),
             choice,
-            |scenario| self.play(scenario),
+            |scenario| self.play(scenario).map(Some),
             |_, _| {},
         )
     }

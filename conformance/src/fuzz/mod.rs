@@ -25,6 +25,8 @@ pub struct Report {
     pub failures: Vec<Broken>,
     /// Failures for a reason that is among these already.
     pub repeated: u64,
+    /// Whether it was interrupted before all were sent.
+    pub interrupted: bool,
 }
 
 /// A message that an agent does not deal with as it must.
@@ -50,6 +52,7 @@ impl Report {
             refused,
             failures,
             repeated,
+            interrupted,
         } = self;
         let mut text = String::new();
         for (number, failure) in (1..).zip(failures) {
@@ -71,6 +74,9 @@ impl Report {
             text.push_str(&format!(", and {repeated} for the same reasons"));
         }
         text.push('\n');
+        if *interrupted {
+            text.push_str("incomplete: the run was interrupted\n");
+        }
         text
     }
 }

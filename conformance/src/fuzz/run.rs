@@ -49,8 +49,16 @@ pub fn run(env: &Arc<Env>, count: u64, seed: u64, mut tell: impl FnMut(u64)) -> 
         refused: 0,
         failures: Vec::new(),
         repeated: 0,
+        interrupted: false,
     };
-    let mut fuzzed = Fuzzed::start(env)?;
+    let interruption = &env.conditions.interruption;
+    let mut fuzzed = match Fuzzed::start(env) {
+        Err(_) if interruption.is_interrupted() => {
+            report.interrupted = true;
+            return Ok(report);
+        }
+        started => started?,
+    };
     let mut in_vain = 0;
     for done in 0..count {
         if report.failures.len() >= ENOUGH {
@@ -58,8 +66,14 @@ pub fn run(env: &Arc<Env>, count: u64, seed: u64, mut tell: impl FnMut(u64)) -> 
         }
         tell(done);
         let case = cases.draw(&env.schema, &fuzzed.setting);
+        let came = fuzzed.send(&case);
+        if interruption.is_interrupted() {
+            // What came then may be for want of waiting.
+            report.interrupted = true;
+            break;
+        }
         report.sent += 1;
-        match fuzzed.send(&case) {
+        match came {
             Ok(Came::Result) => report.accepted += 1,
             Ok(Came::Refusal) => report.refused += 1,
             Ok(Came::Nothing) => {}
@@ -69,6 +83,10 @@ pub fn run(env: &Arc<Env>, count: u64, seed: u64, mut tell: impl FnMut(u64)) -> 
                     report.repeated += 1;
                 } else {
                     report.failures.push(shrunk(env, case, reason, &fuzzed)?);
+                }
+                if interruption.is_interrupted() {
+                    report.interrupted = done + 1 < count;
+                    break;
                 }
                 fuzzed = Fuzzed::start(env)?;
                 fuzzed.is_impatient = in_vain >= WAITS;
@@ -233,10 +251,15 @@ fn shrunk(env: &Arc<Env>, case: Case, reason: String, last: &Fuzzed) -> Result<B
     let started = Instant::now();
     let mut fails = |case: &Case| -> Result<Option<Fuzzed>> {
         tries += 1;
-        if tries > SHRINKING || started.elapsed() > SHRINKING_TIME {
+        let interruption = &env.conditions.interruption;
+        let is_late = tries > SHRINKING || started.elapsed() > SHRINKING_TIME;
+        if is_late || interruption.is_interrupted() {
             return Ok(None);
         }
-        let mut fuzzed = Fuzzed::start(env)?;
+        let mut fuzzed = match Fuzzed::start(env) {
+            Err(_) if interruption.is_interrupted() => return Ok(None),
+            started => started?,
+        };
         // What was waited for once is not waited for as long again.
         fuzzed.is_impatient = last.has_waited_in_vain;
         // A session's id is new for each agent.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::script::{Said, Script};
 use super::{
-    Conditions, Entry, Failure, Outcome, Profile, Recorder, Recording, Stop, Unresponsive,
+    Conditions, Entry, Failure, LOOK, Outcome, Profile, Recorder, Recording, Stop, Unresponsive,
 };
 use crate::target::{Event, Link, Target, Unended};
 use crate::wire::{FindingKind, Kind, Party, Schema, Version};
@@ -26,9 +26,6 @@ const BYTES: usize = 64 << 20;
 
 /// Why a line that is not UTF-8 is no message.
 const NOT_UTF8: &str = "it is not UTF-8";
-
-/// How often a wait looks whether the run is interrupted.
-const LOOK: Duration = Duration::from_millis(250);
 
 /// How many messages are still processed when time is up, because they have come.
 const OVERTIME: usize = 4096;

@@ -2,7 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How often a wait looks whether the run is interrupted.
+pub(crate) const LOOK: Duration = Duration::from_millis(250);
+
+/// Why something is not judged in a run that was interrupted.
+pub(crate) const INTERRUPTED: &str = "the run was interrupted";
 
 /// Whether a run is to end before its time. Who interrupts one of its clones interrupts all.
 ///

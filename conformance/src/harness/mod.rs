@@ -36,6 +36,7 @@ pub(crate) use self::cx::prompts;
 pub use self::evidence::{Entry, Recording, Update};
 pub use self::expect::Reply;
 pub use self::interruption::Interruption;
+pub(crate) use self::interruption::{INTERRUPTED, LOOK};
 pub use self::outcome::{Failure, Outcome, Stop, fail, inconclusive, skip};
 pub(crate) use self::privileged::{chooses_model, is_privileged};
 pub use self::profile::Profile;

@@ -132,6 +132,7 @@ impl Document {
             name: report.client.clone(),
             protocol: report.protocol.number(),
             messages,
+            interrupted: report.interrupted,
             ..Self::new(Party::Client, entries.collect(), report.took, setting)
         };
         document.decide();

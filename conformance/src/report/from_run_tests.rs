@@ -186,6 +186,7 @@ fn a_report_on_a_client_is_of_its_version_and_counts_its_messages() {
         from_client: 2,
         invalid: 1,
         protocol: Version::V2,
+        interrupted: false,
         took: Duration::from_secs(5),
     };
     let choice = Choice::default();

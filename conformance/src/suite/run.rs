@@ -14,8 +14,8 @@ use super::unusable::Unusable;
 use super::{CancelTimes, Coverage, exploration, passive, trouble};
 use crate::Result;
 use crate::harness::{
-    self, Conditions, Cx, Env, Failure, Interruption, Outcome, Profile, Recording, Stop,
-    Unresponsive,
+    self, Conditions, Cx, Env, Failure, INTERRUPTED, Interruption, Outcome, Profile, Recording,
+    Stop, Unresponsive,
 };
 use crate::passive::Rule;
 use crate::requirements::{self, Area, Check, Requirement};
@@ -23,9 +23,6 @@ use crate::wire::Party;
 
 /// How many results may be queued; a thread with one more waits.
 const RESULTS: usize = 64;
-
-/// Why a requirement is not judged in a run that was interrupted.
-const INTERRUPTED: &str = "the run was interrupted";
 
 /// Why a requirement about stdio is not checked.
 const NOT_STDIO: &str =

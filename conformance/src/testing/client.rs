@@ -11,6 +11,7 @@ use super::{Test, names};
 use crate::clients::{self, ClientEnv};
 #[cfg(unix)]
 use crate::clients::{Launched, Within};
+use crate::harness::Interruption;
 use crate::report::{Document, KnownFinding, Rerun, RunInfo};
 use crate::requirements::Choice;
 use crate::wire::{Schema, Version};
@@ -250,6 +251,7 @@ impl Test for ClientTest {
                     prompt: self.prompt,
                     schema,
                     timeout: self.timeout,
+                    interruption: Interruption::default(),
                     transcripts: None,
                 };
                 clients::run(&env, &self.choice, |_, _| {})?

@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use acp_conformance::clients::{self, ClientEnv, Played, SCENES};
+use acp_conformance::harness::Interruption;
 use acp_conformance::mutants::{self, How, Mutant};
 use acp_conformance::suite::Verdict;
 use acp_conformance::wire::{Judged, Party, Schema, Version};
@@ -132,6 +133,7 @@ fn bundled() -> ClientEnv {
         prompt: "Hello".into(),
         schema: SCHEMA.clone(),
         timeout: Duration::from_secs(30),
+        interruption: Interruption::default(),
         transcripts: None,
     }
 }

@@ -284,3 +284,39 @@ fn a_second_signal_ends_a_run_at_once() {
     assert_eq!(suite.wait().unwrap().code(), Some(130));
     lifeline.all_dead();
 }
+
+/// What was played or sent before is reported.
+#[test]
+fn an_interrupted_run_against_a_client_or_with_fuzzing_is_incomplete() {
+    let program = env!("CARGO_BIN_EXE_acp-conformance");
+    let agent = r#"exec "$0" reference-agent"#;
+    for (options, script, says) in [
+        (
+            &["client"][..],
+            "sleep 1000",
+            "incomplete, because the run was interrupted",
+        ),
+        (
+            &["agent", "--fuzz", "1000000"],
+            agent,
+            "incomplete: the run was interrupted",
+        ),
+    ] {
+        let lifeline = Lifeline::new();
+        let pipe = lifeline.folder.path().join("lifeline");
+        let script = format!("exec 9>'{}'; echo >&9; {script}", pipe.display());
+        let suite = Command::new(program)
+            .args(options)
+            .args(["--", "sh", "-c", &script, program])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        lifeline.started.recv_timeout(GUARD).unwrap();
+        send(&suite, Signal::INT);
+        let ran = Ran::from(suite.wait_with_output().unwrap());
+        assert_eq!(ran.code, Some(3), "{}{}", ran.stdout, ran.stderr);
+        assert!(ran.stdout.contains(says), "{}", ran.stdout);
+        lifeline.all_dead();
+    }
+}

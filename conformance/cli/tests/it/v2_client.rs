@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use acp_conformance::clients::ClientEnv;
+use acp_conformance::harness::Interruption;
 use acp_conformance::wire::{Schema, Version};
 use acp_conformance::{ClientTest, assert_conformant};
 
@@ -23,6 +24,7 @@ fn reference() -> ClientEnv {
         prompt: "Hello".into(),
         schema: Schema::of(Version::V2).unwrap(),
         timeout: Duration::from_secs(30),
+        interruption: Interruption::default(),
         transcripts: None,
     }
 }

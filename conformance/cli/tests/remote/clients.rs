@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use acp_conformance::clients::remote::{Asked, play};
 use acp_conformance::clients::{ClientEnv, Played, of_remote};
+use acp_conformance::harness::Interruption;
 use acp_conformance::suite::Verdict;
 use acp_conformance::wire::{Schema, Version};
 use serde_json::{Value, json};
@@ -331,6 +332,7 @@ fn bundled() -> ClientEnv {
         prompt: "Hello, agent".into(),
         schema: Schema::of(Version::V1).unwrap(),
         timeout: Duration::from_secs(60),
+        interruption: Interruption::default(),
         transcripts: None,
     }
 }

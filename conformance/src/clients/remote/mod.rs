@@ -74,7 +74,7 @@ pub fn run(env: &ClientEnv, choice: &Choice, progress: impl FnMut(usize, usize))
     let command = Target::command(env.command.clone()).command_line();
     let rows: Vec<&'static ClientRequirement> = table::of_remote(Version::V1).collect();
     let names: Vec<_> = SCENES.iter().map(|scenario| scenario.name).collect();
-    let play = |name: &str| play(env, name);
+    let play = |name: &str| env.unless_interrupted(|| play(env, name));
     run_rows(Version::V1, &rows, &names, command, choice, play, progress)
 }
 
@@ -104,7 +104,7 @@ pub fn play(env: &ClientEnv, name: &str) -> Result<Played> {
     });
     let mut link = target(words.collect(), &cwd).start()?;
     link.close();
-    let ended = watch(&mut link, Instant::now() + env.timeout);
+    let ended = watch(&mut link, env);
     let deadline = Instant::now() + Duration::from_millis(500);
     let exit = match ended {
         true => link.exit_code(deadline),
