@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Replay;
+use super::errors::{refused, store_failed};
 use super::requests;
-use super::v1::{ServerConnection, refused, store_failed};
+use super::server_connection::ServerConnection;
 use crate::server::Joining;
 use crate::session::{Input, Steered, Steering};
 use crate::{AgentInfo, Session, UndoDirection, UndoRequest};

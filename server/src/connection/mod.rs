@@ -5,12 +5,14 @@ mod answer;
 pub mod check;
 mod cursor;
 mod delivery;
+mod errors;
 mod extension;
 mod joining;
 mod login;
 #[cfg(feature = "unstable")]
 mod mcp;
 mod requests;
+mod server_connection;
 mod subscription;
 mod v1;
 mod v2;
@@ -22,14 +24,14 @@ pub(crate) use answer::Answers;
 pub use answer::answer;
 pub(crate) use cursor::Replay;
 pub(crate) use delivery::Delivery;
+pub(crate) use errors::store_failed;
 pub use login::check_login;
 #[cfg(feature = "unstable")]
 pub use mcp::{ProvidedServer, Subscribed};
 pub use requests::elicitation_needs;
+pub use server_connection::ServerConnection;
 pub(crate) use subscription::Barrier;
 pub use subscription::{Gate, Subscription};
-pub use v1::ServerConnection;
-pub(crate) use v1::store_failed;
 pub(crate) use wire::Encoding;
 pub use wire::RESTARTED;
 
