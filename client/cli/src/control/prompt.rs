@@ -110,32 +110,3 @@ async fn copy(mut pieces: impl AsyncRead + Unpin, results: &mut Results) -> Resu
                    slow for it";
     Err(Failure::failed(message))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prompts_that_killed_clients_have_left_are_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, age| {
-            let file = std::fs::File::create(folder.path().join(name)).unwrap();
-            file.set_modified(std::time::SystemTime::now() - age)
-                .unwrap();
-        };
-        write("work.sock", OLD * 2);
-        write("work.0-old.prompt", OLD * 2);
-        write("work.0-new.prompt", Duration::ZERO);
-        write("working.0-old.prompt", OLD * 2);
-        remove_old(&folder.path().join("work.sock"));
-        let mut left: Vec<_> = std::fs::read_dir(folder.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name())
-            .collect();
-        left.sort();
-        assert_eq!(
-            left,
-            ["work.0-new.prompt", "work.sock", "working.0-old.prompt"]
-        );
-    }
-}

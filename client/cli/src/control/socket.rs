@@ -30,7 +30,7 @@ impl Socket {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        prompt::remove_old(&path);
+        accept::remove_old(&path);
         let listener = UnixListener::bind(&path)?;
         let of_name = path.clone();
         let serving = tokio::spawn(async move {
