@@ -29,6 +29,7 @@ pub use login::check_login;
 #[cfg(feature = "unstable")]
 pub use mcp::{ProvidedServer, Subscribed};
 pub use requests::elicitation_needs;
+pub(crate) use requests::send_state_of;
 pub use server_connection::ServerConnection;
 pub(crate) use subscription::Barrier;
 pub use subscription::{Gate, Subscription};

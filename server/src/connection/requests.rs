@@ -10,7 +10,7 @@ use acp_sdk::v1::{ClientHandle, CreateElicitationRequest, ElicitationMode, Sessi
 use acp_sdk::{Json, Peer};
 
 use super::Client;
-use crate::session::{Ask, Question, Reply};
+use crate::session::{Ask, Attached, Question, Reply};
 use crate::{Capability, Session};
 
 impl Client {
@@ -61,13 +61,15 @@ pub fn elicitation_needs(request: &CreateElicitationRequest) -> Capability {
 
 /// Returns the state of a session, with questions in the form of the client's version.
 pub(super) fn state(client: &Client, session: &Session) -> CurrentSessionState {
-    let last_event_id = session.last_event();
-    let (phase, turn, queued, questions) = {
+    let (turn, queued, questions) = {
         let state = session.state();
         let turn = state.queue.running().and_then(|running| running.turn);
         let questions: Vec<_> = state.questions.values().cloned().collect();
-        (state.queue.phase(), turn, state.queue.waiting(), questions)
+        (turn, state.queue.waiting(), questions)
     };
+    // In this order: the events of an idle session are all there.
+    let phase = session.phase();
+    let last_event_id = session.last_event();
     let questions = questions.iter().map(|question| {
         let kind = match &question.ask {
             Ask::Permission(_) => OpenQuestionKind::Permission,
@@ -97,6 +99,15 @@ fn body(client: &Client, question: &Question) -> Option<Json> {
     .ok()
 }
 
+/// Notifies a client of a session's state when a commit has failed: no event follows that would do so.
+pub(crate) fn send_state_of(attached: &Attached) {
+    let client = &attached.client;
+    if let Some(peer) = client.peer().filter(|_| client.wants_state()) {
+        // A client that has gone needs no state.
+        let _ = send_state(client, peer, attached.subscription.session(), u64::MAX);
+    }
+}
+
 /// Notifies a client of a session's state, after the event `number`; unless it is the one that it was
 /// notified of last: the state is that of now, and several events can be sent after the same change.
 ///
@@ -114,9 +125,15 @@ pub(super) fn send_state(
 ) -> acp_sdk::Result<()> {
     let now = state(client, session);
     let last_end = session.state().queue.last_end();
-    // An end that could not be committed is beyond the last event.
-    let is_idle = now.state == SessionActivity::Idle;
-    if is_idle && number < last_end && last_end <= now.last_event_id {
+    let follows = match now.state {
+        // An end that could not be committed is beyond the last event.
+        SessionActivity::Idle => number < last_end && last_end <= now.last_event_id,
+        // The commit of the end is on its way, or the start of a turn is.
+        SessionActivity::Running => now.turn.is_none() && now.queued == 0,
+        _ => false,
+    };
+    // An event follows after which this is called again.
+    if follows {
         return Ok(());
     }
     let subscription = client.subscription(session.id());

@@ -355,10 +355,20 @@ impl Session {
         });
     }
 
-    /// Returns whether a turn runs.
+    /// Returns whether a turn runs. One runs until the store has its end: whoever sees that the session is
+    /// idle finds all of the turn up to [`last_event`](Self::last_event).
     #[must_use]
     pub fn phase(&self) -> Phase {
-        self.state().queue.phase()
+        let (phase, end) = {
+            let state = self.state();
+            (state.queue.phase(), state.queue.last_end())
+        };
+        // An end that was refused is beyond the last event.
+        let is_under_way = self.last_event() < end && end <= self.last_appended();
+        match phase {
+            Phase::Idle if is_under_way => Phase::Running,
+            phase => phase,
+        }
     }
 
     /// Returns the number of the last event that the store has; 0 before the first. Events after it may

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use acp_sdk::Json;
 
 use super::{Question, Session, SessionInner, Settings};
+use crate::connection::send_state_of;
 use crate::log::{Appender, Listener};
 use crate::store::StoreError;
 
@@ -72,6 +73,8 @@ impl Listener for SessionInner {
         for question in lost {
             question.fail(error.clone().into());
         }
+        let clients = self.state().clients.clone();
+        clients.iter().for_each(send_state_of);
         if self.log.ended().is_some() {
             self.core.close_ended(&self.id);
         }

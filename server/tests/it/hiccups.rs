@@ -7,8 +7,10 @@ use acp_sdk::v1::*;
 use acp_server::event::Event;
 use acp_server::internal::session::last_appended;
 use acp_server::store::{MemoryStore, Store, StoreErrorKind};
-use acp_server::{Handler, HandlerResult, Limits, Policies, Received, Server, Session, Turn};
-use acp_store_tests::faults::{Fault, FaultyStore, Operation, When};
+use acp_server::{
+    Handler, HandlerResult, Limits, Phase, Policies, Received, Server, Session, Turn,
+};
+use acp_store_tests::faults::{Fault, FaultyStore, Gate, Operation, When};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
@@ -64,6 +66,7 @@ async fn committed(session: &Session) {
 pub struct Busy {
     store: Faulty,
     go_on: Arc<Notify>,
+    end: Gate,
 }
 
 impl Busy {
@@ -71,6 +74,7 @@ impl Busy {
         Self {
             store: store.clone(),
             go_on: Arc::default(),
+            end: Gate::new(),
         }
     }
 }
@@ -101,6 +105,18 @@ impl Handler for Busy {
                 turn.ask_permission(&call).await?;
                 tokio::task::yield_now().await;
                 call.complete("").await?;
+            }
+            // The commit of its end waits.
+            "hold" => {
+                committed(turn.session()).await;
+                let hold = Fault::Hold(self.end.clone());
+                self.store.inject(Operation::Commit, 1, When::Before, hold);
+            }
+            // The store refuses its end.
+            "lose" => {
+                committed(turn.session()).await;
+                let full = Fault::Fail(StoreErrorKind::Full);
+                self.store.inject(Operation::Commit, 1, When::Before, full);
             }
             // More than may be uncommitted.
             "flood" => {
@@ -242,6 +258,39 @@ async fn closing_does_not_wait_for_a_store_that_is_unavailable() {
     assert!(time < Duration::from_secs(12), "{time:?}");
     soon("the end of the turn", turn).await.unwrap().unwrap();
     assert!(store.calls().contains(&Operation::Release));
+}
+
+/// Whoever sees that a session is idle finds the end of its last turn among the events that the store has.
+async fn a_session_runs_until_the_end_of_its_turn_is_committed() {
+    let store = faulty();
+    let handler = Busy::new(&store);
+    let server = Server::builder(handler.clone()).store(store.clone());
+    let server = server.build();
+    let desk = Desk::of(&server).await;
+    let session = server.session(&desk.session).await.unwrap();
+    let turn = desk.start("hold");
+    soon("the commit of the end", handler.end.reached()).await;
+    assert!(session.last_event() < last_appended(&session));
+    assert_eq!(session.phase(), Phase::Running);
+    handler.end.open();
+    soon("the end of the turn", turn).await.unwrap().unwrap();
+    assert_eq!(session.phase(), Phase::Idle);
+    assert_eq!(session.last_event(), last_appended(&session));
+    // An end that the store refuses is none, and nothing runs.
+    soon("the end of the turn", desk.prompt("lose"))
+        .await
+        .unwrap_err();
+    assert_eq!(session.phase(), Phase::Idle);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_idle_when_the_end_of_its_turn_is_committed() {
+    a_session_runs_until_the_end_of_its_turn_is_committed().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_is_idle_when_the_end_of_its_turn_is_committed_on_two_threads() {
+    a_session_runs_until_the_end_of_its_turn_is_committed().await;
 }
 
 /// The commit happens, nobody learns of it, and its turn fails: its numbers are taken.
