@@ -1,10 +1,11 @@
-//! Messages that a proxy writes itself.
+//! Messages that a proxy reads as values, and those that it writes itself.
 
 use acp_client::internal::{Envelope, message};
-use acp_sdk::RpcError;
+use acp_sdk::{HandlerResult, RpcError};
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 pub(crate) use acp_client::internal::message::{cancel_request, replace};
 
@@ -48,4 +49,15 @@ pub(crate) fn id<'a>(message: &'a [u8], envelope: &Envelope<'a>) -> Option<&'a s
     }
     let found: Id<'a> = serde_json::from_slice(message).ok()?;
     found.id.map(RawValue::get)
+}
+
+/// Returns params, or a result, as a value; `null` without one.
+pub(crate) fn value(raw: Option<&RawValue>) -> Value {
+    let text = raw.map_or("null", RawValue::get);
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// Returns a value as params or a result.
+pub(crate) fn raw(value: &Value) -> HandlerResult<Box<RawValue>> {
+    Ok(to_raw_value(value)?)
 }

@@ -11,7 +11,7 @@ use acp_sdk::v1::{
 };
 use serde_json::json;
 
-use crate::permission::{Asker, PermissionRequest};
+use crate::permission::{ALL_CHANGES, Asker, PermissionRequest};
 
 /// A request of the agent that the client serves.
 #[derive(Debug, Clone, Copy)]
@@ -23,9 +23,6 @@ pub enum Effect<'a> {
     /// Starts a command.
     Run(&'a CreateTerminalRequest),
 }
-
-/// The option that allows all changes of files in the directory of the session, until it ends.
-pub(crate) const ALL_CHANGES: &str = "session";
 
 /// The options of a request of the client itself.
 const OPTIONS: [(&str, &str, PermissionOptionKind); 4] = [

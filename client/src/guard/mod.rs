@@ -19,7 +19,6 @@ use tokio::time::timeout;
 
 pub use self::approvals::Ended;
 pub(crate) use self::approvals::{Approvals, Unasked};
-pub(crate) use self::effect::ALL_CHANGES;
 pub use self::effect::{Effect, tool_question};
 pub use self::modes::is_mode;
 pub(crate) use self::modes::{AskFirst, never_asks};

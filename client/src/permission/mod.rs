@@ -31,6 +31,9 @@ pub(crate) use self::rules::Action;
 pub use self::rules::{Remember, Rule, Rules, RulesError};
 pub use self::shown::Shown;
 
+/// The option of the client that allows all changes of files in the directory of the session, until it ends.
+pub(crate) const ALL_CHANGES: &str = "session";
+
 /// Who needs a decision, and what it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asker {

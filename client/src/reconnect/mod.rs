@@ -22,9 +22,8 @@ use tokio::sync::watch;
 
 pub use self::backoff::Backoff;
 pub use self::bridge::Bridge;
+pub use self::own::{GAP, RESTARTED, SessionGap, is_lost_request};
 pub(crate) use self::own::{OWN, is_restart, mark};
-pub use self::own::{SessionGap, is_lost_request};
-pub use self::resume::{GAP, RESTARTED};
 pub use self::settings::Reconnect;
 pub use self::state::ConnectionState;
 use crate::error::Error;

@@ -9,6 +9,12 @@ use serde_json::Value;
 
 use crate::session::Gap;
 
+/// The notification of a gap in a session's events.
+pub const GAP: &str = "_acp-client/session/gap";
+
+/// The notification that the agent was restarted as another process.
+pub const RESTARTED: &str = "_acp-client/agent/restarted";
+
 /// The member with the mark.
 pub(crate) const OWN: &str = "acp-client/own";
 
@@ -40,7 +46,7 @@ impl SessionGap {
     /// Reads a notification; `None` if it is not one of this crate about a gap.
     #[must_use]
     pub fn read(method: &str, params: Option<&str>) -> Option<Self> {
-        if method != super::GAP {
+        if method != GAP {
             return None;
         }
         let params = own_params(params)?;
@@ -59,7 +65,7 @@ impl SessionGap {
 
 /// Returns whether a notification is one of this crate, which says that the agent was restarted.
 pub(crate) fn is_restart(method: &str, params: Option<&str>) -> bool {
-    method == super::RESTARTED && own_params(params).is_some()
+    method == RESTARTED && own_params(params).is_some()
 }
 
 /// Returns whether an error was created by this crate, not by the agent: the request was lost.

@@ -47,14 +47,8 @@ use self::settings::Reported;
 use super::Refused;
 use super::envelope::{self, Envelope, Kind};
 use super::message::answer;
-use super::own::{OWN, mark};
+use super::own::{GAP, OWN, RESTARTED, mark};
 use crate::error::Result;
-
-/// The notification of a gap in a session's events.
-pub const GAP: &str = "_acp-client/session/gap";
-
-/// The notification that the agent was restarted as another process.
-pub const RESTARTED: &str = "_acp-client/agent/restarted";
 
 /// Maximum number of tracked sessions, and of requests in each direction.
 const MAX_TRACKED: usize = 10_000;

@@ -10,13 +10,13 @@
 //! not written again. Neither the repository nor the settings of `git` are changed or followed, so that nothing that
 //! an agent writes there is run.
 
+mod error;
 mod git;
 mod hunks;
 mod snapshots;
 mod undo;
 
+pub use self::error::ReviewError;
 pub use self::hunks::{Hunk, hunks, rejected};
-pub use self::snapshots::{
-    ChangeKind, FileChange, LeftAlone, Restored, ReviewError, Snapshot, Snapshots,
-};
+pub use self::snapshots::{ChangeKind, FileChange, LeftAlone, Restored, Snapshot, Snapshots};
 pub use self::undo::UndoStack;

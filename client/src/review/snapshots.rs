@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
+use super::error::ReviewError;
 use super::git::Git;
 
 /// Size above which files are left alone, in bytes.
@@ -18,34 +18,6 @@ const MOST_FILES: usize = 200_000;
 
 /// The name of no object.
 const NO_OBJECT: &str = "0000000000000000000000000000000000000000";
-
-/// The error of a snapshot.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReviewError {
-    /// The program `git` cannot be run.
-    #[error("cannot run git, which snapshots need: {0}")]
-    Git(#[source] io::Error),
-    /// A command of `git` failed.
-    #[error("git {command} failed: {reason}")]
-    Failed {
-        /// The name of the command.
-        command: String,
-        /// What it said.
-        reason: String,
-    },
-    /// The directory cannot be used.
-    #[error("cannot take snapshots of {path}: {reason}")]
-    Directory {
-        /// The directory.
-        path: String,
-        /// The cause.
-        reason: String,
-    },
-    /// The temporary folder of the snapshots cannot be used.
-    #[error("cannot use the temporary folder of the snapshots: {0}")]
-    Folder(#[source] io::Error),
-}
 
 /// The state of the files of a directory at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -97,7 +97,7 @@ fn without_replays(lost: CancellationToken) -> Proxy {
             let is_replayed = {
                 let replaying = lock(&of_updates);
                 !replaying.is_empty() && {
-                    let update = crate::proxies::value(params.as_deref());
+                    let update = crate::message::value(params.as_deref());
                     update["sessionId"]
                         .as_str()
                         .is_some_and(|session| replaying.contains(session))

@@ -5,7 +5,15 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::Proxy;
-use crate::proxies::value;
+use crate::message::value;
+
+/// The requests that open a session, and give it servers.
+pub(crate) const OPENING: [&str; 4] = [
+    "session/new",
+    "session/load",
+    "session/resume",
+    "session/fork",
+];
 
 /// Returns the session that a request has opened.
 pub(crate) fn opened<'a>(request: &'a Value, response: &'a Value) -> Option<&'a str> {

@@ -20,7 +20,8 @@ use super::operation::{self, ToolSession};
 use super::permit::Permit;
 use super::wire::{Inner, MESSAGE, ToolCallOf, random};
 use super::{BridgeCommand, bridge, capability, sessions};
-use crate::proxies::{OPENING, add_servers, raw, value};
+use crate::message::{raw, value};
+use crate::proxies::add_servers;
 use crate::shared::lock;
 use crate::{Proxy, RawNext, Side};
 
@@ -162,7 +163,7 @@ impl<S: Service<RoleServer>> McpTools<S> {
                 Ok(response)
             }
         });
-        for method in OPENING {
+        for method in sessions::OPENING {
             let provider = provider.clone();
             proxy = proxy.on_raw_request(Some(method), move |next, params| {
                 provider.clone().open(next, params)

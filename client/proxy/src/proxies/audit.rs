@@ -10,8 +10,8 @@ use acp_sdk::HandlerResult;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::value;
 use crate::Proxy;
+use crate::message::value;
 
 /// What is written of the params of a request.
 type Members = &'static [&'static str];

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use acp_sdk::HandlerError;
 use serde_json::{Value, json};
 
-use super::{raw, value};
 use crate::Proxy;
+use crate::message::{raw, value};
 
 /// The maximum size of a file, in bytes.
 const LARGEST: u64 = 1 << 20;

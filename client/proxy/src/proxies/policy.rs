@@ -14,8 +14,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use self::sessions::Sessions;
-use super::raw;
 use crate::mcp::{MESSAGE, ToolCallOf};
+use crate::message::raw;
 use crate::{Next, Proxy, RawForward, Side};
 
 /// Decides nothing, so that the client does.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{raw, value};
 use crate::Proxy;
+use crate::message::{raw, value};
 
 /// Patterns of secrets with a form of their own: keys of cloud services and code hosts, tokens, private
 /// keys.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use acp_sdk::v1::McpServer;
 use serde_json::{Value, json};
 
-use super::{OPENING, raw, value};
 use crate::Proxy;
+use crate::mcp::sessions::OPENING;
+use crate::message::{raw, value};
 
 /// Creates a proxy that adds MCP servers to every session. One with the name of a server that the client
 /// gives is left out.

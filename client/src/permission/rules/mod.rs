@@ -34,8 +34,10 @@ use self::memory::Memory;
 use self::own_file::OwnFile;
 use self::rule::Effect;
 pub use self::rule::Rule;
-use super::{Asker, Decision, PermissionRequest, Permissions, Policy, Reason, RuleId, RuleSource};
-use crate::guard::ALL_CHANGES;
+use super::{
+    ALL_CHANGES, Asker, Decision, PermissionRequest, Permissions, Policy, Reason, RuleId,
+    RuleSource,
+};
 use crate::hooks::AnyPermissions;
 
 /// Storage of rules for answers that are final: `allow_always` and `reject_always`.

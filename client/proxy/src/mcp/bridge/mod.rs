@@ -22,7 +22,7 @@ pub use self::command::{BridgeCommand, run_bridge};
 use self::listener::Listener;
 use super::wire::{Inner, MESSAGE, random};
 use super::{capability, sessions};
-use crate::proxies::{OPENING, raw, value};
+use crate::message::{raw, value};
 use crate::{Proxy, RawNext, Side};
 
 /// The variable with the secret of a declaration, for the program.
@@ -46,7 +46,7 @@ pub fn bridge(command: BridgeCommand) -> Proxy {
             bridge.announce(response)
         }
     });
-    for method in OPENING {
+    for method in sessions::OPENING {
         let bridge = bridge.clone();
         proxy = proxy.on_raw_request(Some(method), move |next, params| {
             bridge.clone().open(next, params)

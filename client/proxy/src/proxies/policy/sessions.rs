@@ -13,7 +13,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::mcp::sessions;
-use crate::proxies::{OPENING, value};
+use crate::mcp::sessions::OPENING;
+use crate::message::value;
 use crate::shared::lock;
 use crate::{Proxy, RawForward};
 
