@@ -11,7 +11,6 @@ use acp_client::remote::RemoteAgent;
 use acp_client::{AgentCommand, Sandbox};
 use acp_sdk::v1::ClientCapabilities;
 
-use super::handler::HostedAgent;
 use super::leftovers::Registered;
 use super::logging_in::Logins;
 use super::offered::Offered;
@@ -19,7 +18,7 @@ use super::stderr::PassOn;
 use super::version::Version;
 use super::{AgentProcesses, HostedError, HostedLimits};
 
-/// The command of a [`HostedAgent`]: a program and its arguments, which no shell reads. Or the URL of a
+/// The command of a [`HostedAgent`](crate::HostedAgent): a program and its arguments, which no shell reads. Or the URL of a
 /// server that has the agent.
 #[must_use]
 #[derive(Clone, Debug)]
@@ -144,18 +143,6 @@ impl HostedAgentBuilder {
     pub fn first_client(mut self, capabilities: &ClientCapabilities) -> Self {
         self.first_offered = Offered::of(capabilities);
         self
-    }
-
-    /// Starts the command once and initializes it: what it announces is what clients are announced.
-    /// The process serves the first sessions.
-    ///
-    /// # Errors
-    ///
-    /// When the command cannot be started, the server cannot be reached, the agent does not answer in
-    /// time, or it uses another version of the protocol. [`HostedError::NotForUrl`] when an agent at a URL
-    /// was given what only a command has.
-    pub async fn start(self) -> Result<HostedAgent, HostedError> {
-        HostedAgent::start(self.spec().await?).await
     }
 
     pub(super) async fn spec(self) -> Result<Spec, HostedError> {

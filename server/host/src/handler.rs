@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use acp_client::internal::SteeringMethod;
 use acp_sdk::extensions::methods::{RedoSession, UndoSession};
 use acp_sdk::extensions::{TurnRestoration, UndoSessionRequest};
 use acp_sdk::runtime::Method as _;
@@ -19,18 +18,18 @@ use acp_server::internal::log_repeated;
 use acp_server::internal::raw_object::{RawObject, json_text};
 use acp_server::store::SessionRecord;
 use acp_server::{
-    AgentInfo, Handler, Login, Opening, OpeningKind, Session, Settings, SettingsChange, ToolInfo,
-    Turn, UndoDirection, UndoRequest,
+    AgentInfo, Handler, Login, Opening, OpeningKind, Session, Settings, SettingsChange, Turn,
+    UndoDirection, UndoRequest,
 };
-use serde::Deserialize;
 use tokio::time::timeout;
 
+use super::announced::announced;
 use super::builder::{HostedAgentBuilder, Spec};
 use super::forking::delete;
 use super::offered::Offered;
 use super::opening::AgentSettings;
-use super::process::Process;
-use super::processes::{Key, Processes};
+use super::process::{Key, Process};
+use super::processes::Processes;
 use super::reopening::change_of;
 use super::session::{AgentSession, HostedSession, Kept, UsedSession};
 use super::uses::InUse;
@@ -90,6 +89,20 @@ impl Deref for UsedProcess {
     }
 }
 
+impl HostedAgentBuilder {
+    /// Starts the command once and initializes it: what it announces is what clients are announced.
+    /// The process serves the first sessions.
+    ///
+    /// # Errors
+    ///
+    /// When the command cannot be started, the server cannot be reached, the agent does not answer in
+    /// time, or it uses another version of the protocol. [`HostedError::NotForUrl`] when an agent at a URL
+    /// was given what only a command has.
+    pub async fn start(self) -> Result<HostedAgent, HostedError> {
+        HostedAgent::start(self.spec().await?).await
+    }
+}
+
 impl HostedAgent {
     /// Creates the command of an agent, such as `opencode`. A name without a slash is searched in
     /// `PATH`.
@@ -105,7 +118,7 @@ impl HostedAgent {
         HostedAgentBuilder::at(agent)
     }
 
-    pub(super) async fn start(spec: Spec) -> Result<Self, HostedError> {
+    async fn start(spec: Spec) -> Result<Self, HostedError> {
         let first = match spec.processes() {
             AgentProcesses::Shared => Key::Shared(spec.first_offered()),
             AgentProcesses::PerSession => Key::Session(0, spec.first_offered()),
@@ -410,47 +423,4 @@ impl Handler for HostedAgent {
                 .await;
         }
     }
-}
-
-/// What an agent of this project tells of itself.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Advertised {
-    tools: Option<Vec<ToolInfo>>,
-    session: AdvertisedSession,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct AdvertisedSession {
-    turn_limits: bool,
-    undo: bool,
-}
-
-/// Returns what clients are announced: what the agent has announced, as far as this server passes it
-/// on.
-fn announced(process: &Process, spec: &Spec) -> AgentInfo {
-    let hello = &process.info;
-    let capabilities = &hello.agent_capabilities;
-    let name = spec.stderr.name();
-    let mut info = AgentInfo::new(name, "0.0.0")
-        .prompt(capabilities.prompt_capabilities.clone())
-        .mcp(capabilities.mcp_capabilities.clone())
-        .mcp_stdio();
-    if let Some(implementation) = &hello.agent_info {
-        info.implementation = implementation.clone();
-    }
-    info.auth_methods.clone_from(&hello.auth_methods);
-    info.logout = Some(capabilities.auth.logout.is_some());
-    info.meta.clone_from(&capabilities.meta);
-    info.steering = SteeringMethod::of(hello).is_some();
-    let ours = capabilities
-        .meta
-        .as_ref()
-        .and_then(|meta| meta.get("acp-sdk"));
-    let ours: Advertised = ours.unwrap_or_default();
-    info.tools = ours.tools;
-    info.turn_limits = ours.session.turn_limits;
-    info.undo = ours.session.undo;
-    info
 }

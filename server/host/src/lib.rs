@@ -35,6 +35,7 @@
 //!
 //! [`Delegate`] has a part of a turn done by another agent.
 
+mod announced;
 mod backoff;
 mod builder;
 mod caretaker;
@@ -47,6 +48,7 @@ mod leftovers;
 mod limits;
 mod link;
 mod logging_in;
+mod messages;
 mod offered;
 mod opened;
 mod opening;

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
-use super::questions::{answer_of, json, read};
+use super::messages::{answer_of, json, read};
 use super::redirect::Redirect;
 
 /// Pages of one login that the user is asked to open.

@@ -1,11 +1,9 @@
-//! A connection to an agent that is initialized, and nobody owns yet.
+//! Starts a process, or connects to the server that has the agent, and initializes it.
 
 use std::sync::Arc;
 
-use acp_sdk::v1::{
-    AgentHandle, ErrorCode, Implementation, InitializeRequest, InitializeResponse, ProtocolVersion,
-};
-use acp_sdk::{ConnectionBuilder, Error, RunningConnection};
+use acp_sdk::v1::{AgentHandle, ErrorCode, Implementation, InitializeRequest, ProtocolVersion};
+use acp_sdk::{ConnectionBuilder, Error};
 use tokio::time::timeout;
 
 use super::HostedError;
@@ -13,6 +11,7 @@ use super::builder::Spec;
 use super::incoming::Incoming;
 use super::link::Link;
 use super::offered::Offered;
+use super::process::{Opened, Place, Process};
 use super::routes::Routes;
 use super::stderr::printable;
 use super::supervisor::{Faults, Watched};
@@ -22,18 +21,25 @@ use super::version::Version;
 /// The code with which an agent of later versions only refuses `initialize`.
 const UNSUPPORTED_VERSION: i32 = -32022;
 
-/// What becomes a process. Dropped, it is cut.
-pub(super) struct Opened {
-    pub(super) link: Link,
-    pub(super) connection: RunningConnection,
-    pub(super) agent: AgentHandle,
-    pub(super) info: InitializeResponse,
-    /// Whether the agent has `session/fork`.
-    pub(super) forks: bool,
-    pub(super) version: Version,
-    pub(super) routes: Arc<Routes>,
-    pub(super) uses: Arc<Uses>,
-    pub(super) faults: Arc<Faults>,
+/// Starts a process and initializes it. One that turns out to speak version 2 only is started again.
+///
+/// # Errors
+///
+/// As [`Opened::new`].
+pub(super) async fn start(
+    spec: &Spec,
+    offered: Offered,
+    place: Place,
+) -> Result<Process, HostedError> {
+    let version = spec.version();
+    let opened = match Opened::new(spec, offered, version).await {
+        Err(HostedError::Version { version: 2, .. }) if version == Version::V1 => {
+            spec.use_v2();
+            Opened::new(spec, offered, Version::V2).await
+        }
+        opened => opened,
+    };
+    Ok(Process::new(opened?, place, spec.limits().answer_timeout))
 }
 
 impl Opened {
@@ -42,11 +48,7 @@ impl Opened {
     /// # Errors
     ///
     /// When it cannot be had, does not answer in time, or uses another version.
-    pub(super) async fn new(
-        spec: &Spec,
-        offered: Offered,
-        version: Version,
-    ) -> Result<Self, HostedError> {
+    async fn new(spec: &Spec, offered: Offered, version: Version) -> Result<Self, HostedError> {
         let limits = spec.limits();
         let (link, transport) = Link::open(spec).await?;
         let (routes, uses) = <(Arc<Routes>, Arc<Uses>)>::default();

@@ -8,16 +8,14 @@ use std::time::Duration;
 use acp_client::internal::{ProcessTree, Request, Response, is_lost_request};
 use acp_sdk::runtime::Method as _;
 use acp_sdk::v1::{AgentHandle, InitializeResponse};
-use acp_sdk::{Error, HandlerError, HandlerResult, Json, RpcError};
+use acp_sdk::{Error, HandlerError, HandlerResult, Json, RpcError, RunningConnection};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::HostedError;
-use super::builder::Spec;
+use super::link::Link;
 use super::offered::Offered;
-use super::opened::Opened;
 use super::routes::Routes;
 use super::supervisor::{Faults, supervise};
 use super::uses::{InUse, Uses};
@@ -25,6 +23,20 @@ use super::version::Version;
 
 /// Time for the supervisor to find out how a process has ended.
 const EXPLANATION: Duration = Duration::from_secs(15);
+
+/// What becomes a process: a connection that is initialized. Dropped, it is cut.
+pub(super) struct Opened {
+    pub(super) link: Link,
+    pub(super) connection: RunningConnection,
+    pub(super) agent: AgentHandle,
+    pub(super) info: InitializeResponse,
+    /// Whether the agent has `session/fork`.
+    pub(super) forks: bool,
+    pub(super) version: Version,
+    pub(super) routes: Arc<Routes>,
+    pub(super) uses: Arc<Uses>,
+    pub(super) faults: Arc<Faults>,
+}
 
 /// An initialized process. Dropped, it is ended in the background.
 #[derive(Debug)]
@@ -51,6 +63,23 @@ pub(super) struct Process {
     answer_timeout: Duration,
 }
 
+/// Which sessions a process is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    /// Those whose clients offer this.
+    Shared(Offered),
+    /// One session.
+    Session(u64, Offered),
+}
+
+impl Key {
+    pub(super) fn offered(self) -> Offered {
+        match self {
+            Self::Shared(offered) | Self::Session(_, offered) => offered,
+        }
+    }
+}
+
 /// What the owner of a process needs of those that own all of them.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -69,20 +98,8 @@ impl Drop for Process {
 }
 
 impl Process {
-    /// Starts a process and initializes it. One that turns out to speak version 2 only is started again.
-    pub(super) async fn start(
-        spec: &Spec,
-        offered: Offered,
-        place: Place,
-    ) -> Result<Self, HostedError> {
-        let version = spec.version();
-        let opened = match Opened::new(spec, offered, version).await {
-            Err(HostedError::Version { version: 2, .. }) if version == Version::V1 => {
-                spec.use_v2();
-                Opened::new(spec, offered, Version::V2).await
-            }
-            opened => opened,
-        };
+    /// Takes what is initialized.
+    pub(super) fn new(opened: Opened, place: Place, answer_timeout: Duration) -> Self {
         let Opened {
             link,
             connection,
@@ -93,7 +110,7 @@ impl Process {
             routes,
             uses,
             faults,
-        } = opened?;
+        } = opened;
         let command = link.name().to_owned();
         let (ending, ended) = watch::channel(None);
         let (stop, tree) = (place.stop, link.tree());
@@ -105,7 +122,7 @@ impl Process {
             (place.permit, ending),
         );
         place.supervisors.spawn(supervisor);
-        Ok(Self {
+        Self {
             agent,
             info,
             version,
@@ -119,8 +136,8 @@ impl Process {
             faults,
             ended,
             turns: AtomicUsize::new(0),
-            answer_timeout: spec.limits().answer_timeout,
-        })
+            answer_timeout,
+        }
     }
 
     pub(super) fn command(&self) -> &str {

@@ -11,30 +11,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::HostedError;
 use super::backoff::Backoff;
 use super::builder::Spec;
-use super::offered::Offered;
-use super::process::{Place, Process};
+use super::process::{Key, Place, Process};
 use super::routes::Creating;
 use super::uses::InUse;
-
-/// Which sessions a process is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Key {
-    /// Those whose clients offer this.
-    Shared(Offered),
-    /// One session.
-    Session(u64, Offered),
-}
-
-impl Key {
-    pub(super) fn offered(self) -> Offered {
-        match self {
-            Self::Shared(offered) | Self::Session(_, offered) => offered,
-        }
-    }
-}
+use super::{HostedError, opened};
 
 #[derive(Debug)]
 pub(super) struct Processes {
@@ -178,7 +160,7 @@ impl Processes {
             supervisors: self.supervisors.clone(),
             permit,
         };
-        let starting = Process::start(&self.spec, key.offered(), place);
+        let starting = opened::start(&self.spec, key.offered(), place);
         let process = Arc::new(self.supervisors.track_future(starting).await?);
         {
             let mut started = lock(&self.started);
@@ -277,6 +259,7 @@ mod tests {
 
     use super::*;
     use crate::HostedAgent;
+    use crate::offered::Offered;
 
     /// It dies when the test says so.
     const SCRIPT: &str =

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use acp_client::internal::{honors_keys, key_of, new_prompt_id, with_key};
+use acp_client::internal::{honors_keys, key_of, new_prompt_id, prompt_to_v2, with_key};
 use acp_sdk::runtime::Method;
 use acp_sdk::v1::{PromptRequest, StopReason};
-use acp_sdk::{HandlerError, HandlerResult, Json};
+use acp_sdk::{HandlerError, HandlerResult, Json, Peer, RpcError, v2};
 use acp_server::Turn;
 use acp_server::internal::raw_object::RawObject;
 
@@ -14,6 +14,7 @@ use super::processes::Processes;
 use super::session::{HostedSession, UsedSession};
 use super::steering::steer;
 use super::uses::InUse;
+use super::v2::Conversion;
 use super::version::Version;
 
 /// `session/prompt` with all members of its answer.
@@ -22,6 +23,15 @@ struct Prompt;
 impl Method for Prompt {
     const NAME: &'static str = "session/prompt";
     type Params = PromptRequest;
+    type Result = Json;
+}
+
+/// `session/prompt` with any form of its answer: agents of older drafts do not name the message.
+struct PromptV2;
+
+impl Method for PromptV2 {
+    const NAME: &'static str = "session/prompt";
+    type Params = v2::PromptRequest;
     type Result = Json;
 }
 
@@ -113,9 +123,56 @@ impl HostedSession {
     ) -> acp_sdk::Result<Json> {
         match process.version {
             Version::V1 => process.agent.peer().call::<Prompt>(request).await,
-            Version::V2 => super::v2::prompt(self, process.agent.peer(), request).await,
+            Version::V2 => prompt_v2(self, process.agent.peer(), request).await,
         }
     }
+}
+
+/// Sends a prompt and waits for the end of its turn, which is in the form of an answer of version 1.
+///
+/// # Errors
+///
+/// The agent's error, or the end of the connection.
+async fn prompt_v2(
+    session: &Arc<HostedSession>,
+    peer: &Peer,
+    request: &PromptRequest,
+) -> acp_sdk::Result<Json> {
+    let failed = |error: RpcError| acp_sdk::Error::Response {
+        method: PromptV2::NAME.to_owned(),
+        error: Box::new(error),
+    };
+    let converted = prompt_to_v2(request.clone());
+    let request =
+        converted.map_err(|error| failed(HandlerError::internal(error).as_response().clone()))?;
+    let ended = session.converting(Conversion::begin);
+    let accepting = session.clone();
+    let accepted = move |response: std::result::Result<&str, &RpcError>| {
+        accepting.converting(|conversion| match response {
+            Ok(answer) => {
+                let answer = RawObject::parse(answer).unwrap_or_default();
+                conversion.accepted(answer.text("messageId").as_deref());
+            }
+            Err(_) => conversion.refused(),
+        });
+    };
+    peer.call_then::<PromptV2>(&request, accepted).await?;
+    let end = tokio::select! {
+        biased;
+        Ok(end) = ended => end,
+        reason = peer.closed() => return Err(acp_sdk::Error::Closed(reason)),
+    };
+    let stop = end.stop.map_err(failed)?;
+    let mut answer = serde_json::json!({ "stopReason": stop });
+    if let Some(meta) = &end.meta {
+        let mut meta = serde_json::to_value(meta).unwrap_or_default();
+        let ours = meta.as_object_mut().and_then(|meta| meta.remove("acp-sdk"));
+        if let Some(usage) = ours.as_ref().and_then(|ours| ours.get("usage")) {
+            answer["usage"] = usage.clone();
+        }
+        answer["_meta"] = meta;
+    }
+    Ok(answer.into())
 }
 
 /// Reads the stop reason. The other members are the turn's answer.

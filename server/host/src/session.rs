@@ -7,19 +7,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use acp_client::Gap;
 use acp_sdk::Json;
-use acp_sdk::v1::{AvailableCommand, ContentBlock, SessionId, SessionUpdate};
+use acp_sdk::v1::{AvailableCommand, ClientHandle, ContentBlock, SessionId, SessionUpdate};
 use acp_server::event::RawUpdate;
 use acp_server::internal::raw_object::RawObject;
 use acp_server::internal::session::WeakSession;
-use acp_server::{Error, Session, Turn};
+use acp_server::{Error, Session, Terminal, Turn};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::builder::Spec;
-use super::process::Process;
-use super::processes::Key;
+use super::process::{Key, Process};
 use super::stderr::PassOn;
-use super::terminals::OpenTerminal;
 use super::uses::InUse;
 use super::v2::Conversion;
 use super::version::Version;
@@ -116,6 +114,13 @@ pub(super) struct HostedSession {
     stderr: PassOn,
     /// Terminals that can be open.
     pub(super) most_terminals: usize,
+}
+
+/// A terminal, by the id that the agent knows.
+#[derive(Clone, Debug)]
+pub(super) enum OpenTerminal {
+    Client(ClientHandle),
+    Local(Arc<Terminal>),
 }
 
 #[derive(Default)]

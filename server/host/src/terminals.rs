@@ -1,9 +1,8 @@
 //! Terminals that an agent has created: of a client, or of this machine.
 
 use acp_sdk::v1::{
-    ClientHandle, CreateTerminalRequest, CreateTerminalResponse, KillTerminalResponse,
-    ReleaseTerminalRequest, ReleaseTerminalResponse, TerminalOutputResponse,
-    WaitForTerminalExitResponse,
+    CreateTerminalRequest, CreateTerminalResponse, KillTerminalResponse, ReleaseTerminalRequest,
+    ReleaseTerminalResponse, TerminalOutputResponse, WaitForTerminalExitResponse,
 };
 use acp_sdk::{HandlerError, HandlerResult, Json};
 use std::sync::Arc;
@@ -12,18 +11,11 @@ use std::time::Duration;
 use acp_server::internal::raw_object::RawObject;
 use acp_server::{Capability, Terminal};
 
-use super::questions::{answer_of, json, of, read};
-use super::session::HostedSession;
+use super::messages::{answer_of, json, of, read};
+use super::session::{HostedSession, OpenTerminal};
 
 /// Time for a client to release a terminal that the agent has left.
 const RELEASING: Duration = Duration::from_secs(2);
-
-/// A terminal, by the id that the agent knows.
-#[derive(Clone, Debug)]
-pub(super) enum OpenTerminal {
-    Client(ClientHandle),
-    Local(Arc<Terminal>),
-}
 
 impl HostedSession {
     pub(super) async fn create_terminal(&self, params: RawObject) -> HandlerResult<Json> {

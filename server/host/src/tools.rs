@@ -12,7 +12,7 @@ use acp_server::internal::session::Attached;
 use acp_server::{Capability, Error};
 use tokio::time::timeout;
 
-use super::questions::{answer_of, json, of, read};
+use super::messages::{answer_of, json, of, read};
 use super::session::HostedSession;
 
 /// The longest that a notification waits until a client has been sent the updates before it.

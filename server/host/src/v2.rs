@@ -1,20 +1,16 @@
 //! Agents of protocol version 2: their messages in terms of version 1, as the rest of this crate has them.
 
-use std::sync::Arc;
-
-use acp_client::internal::{Converter, End, Work, prompt_to_v2, requests};
+use acp_client::internal::{Converter, End, Work, requests};
 use acp_sdk::convert::{Convert, convert_logged};
 use acp_sdk::json::Described;
-use acp_sdk::runtime::Method;
 use acp_sdk::v2::{self, AgentHandle, SessionUpdate, UpdateSessionNotification};
-use acp_sdk::{HandlerError, HandlerResult, Json, Peer, Result, RpcError, v1};
+use acp_sdk::{HandlerError, HandlerResult, Json, Peer, Result, v1};
 use acp_server::internal::raw_object::{RawObject, json_text};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
-use super::questions::{json, read};
-use super::session::HostedSession;
+use super::messages::{json, read};
 
 /// Initializes an agent of version 2.
 ///
@@ -32,62 +28,6 @@ pub(super) async fn initialize(
         path: String::new(),
         reason: error.to_string(),
     })
-}
-
-/// `session/prompt` with any form of its answer: agents of older drafts do not name the message.
-struct Prompt;
-
-impl Method for Prompt {
-    const NAME: &'static str = "session/prompt";
-    type Params = v2::PromptRequest;
-    type Result = Json;
-}
-
-/// Sends a prompt and waits for the end of its turn, which is in the form of an answer of version 1.
-///
-/// # Errors
-///
-/// The agent's error, or the end of the connection.
-pub(super) async fn prompt(
-    session: &Arc<HostedSession>,
-    peer: &Peer,
-    request: &v1::PromptRequest,
-) -> Result<Json> {
-    let failed = |error: RpcError| acp_sdk::Error::Response {
-        method: Prompt::NAME.to_owned(),
-        error: Box::new(error),
-    };
-    let converted = prompt_to_v2(request.clone());
-    let request =
-        converted.map_err(|error| failed(HandlerError::internal(error).as_response().clone()))?;
-    let ended = session.converting(Conversion::begin);
-    let accepting = session.clone();
-    let accepted = move |response: std::result::Result<&str, &RpcError>| {
-        accepting.converting(|conversion| match response {
-            Ok(answer) => {
-                let answer = RawObject::parse(answer).unwrap_or_default();
-                conversion.accepted(answer.text("messageId").as_deref());
-            }
-            Err(_) => conversion.refused(),
-        });
-    };
-    peer.call_then::<Prompt>(&request, accepted).await?;
-    let end = tokio::select! {
-        biased;
-        Ok(end) = ended => end,
-        reason = peer.closed() => return Err(acp_sdk::Error::Closed(reason)),
-    };
-    let stop = end.stop.map_err(failed)?;
-    let mut answer = serde_json::json!({ "stopReason": stop });
-    if let Some(meta) = &end.meta {
-        let mut meta = serde_json::to_value(meta).unwrap_or_default();
-        let ours = meta.as_object_mut().and_then(|meta| meta.remove("acp-sdk"));
-        if let Some(usage) = ours.as_ref().and_then(|ours| ours.get("usage")) {
-            answer["usage"] = usage.clone();
-        }
-        answer["_meta"] = meta;
-    }
-    Ok(answer.into())
 }
 
 /// Cancels the turn of a session.
