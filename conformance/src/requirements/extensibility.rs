@@ -41,6 +41,7 @@ fn meta(cx: &mut Cx) -> Outcome {
         .get("sessionId")
         .and_then(Value::as_str)
         .unwrap_or_default();
+    conn.needs_turn()?;
     let text = conn.env.profile.prompt("hello", &conn.env.folder);
     let block = json!({"type": "text", "text": text.unwrap_or_default(), "_meta": meta});
     let params = json!({"sessionId": session, "prompt": [block], "_meta": meta});

@@ -198,6 +198,22 @@ fn a_model_in_trouble_blocks_what_needs_a_turn() {
     );
 }
 
+/// No check waits for a turn again, or pays for it.
+#[test]
+fn no_prompt_is_sent_after_a_first_turn_that_failed() {
+    let overloaded = r#"say '"error":{"code":-32603,"message":"HTTP 529: overloaded"}'"#;
+    let areas = ["extensibility", "cancellation", "session-load", "content"];
+    let only = areas.iter().flat_map(|area| ["--only", area]);
+    for version in ["1", "2"] {
+        let options: Vec<&str> = ["--protocol", version]
+            .into_iter()
+            .chain(only.clone())
+            .collect();
+        let (ran, report) = suite(&options, &agent(OPENS, overloaded));
+        assert_eq!(report["prompts"], 1, "{}", ran.stdout);
+    }
+}
+
 /// The first prompt is answered, the next one meets a model in trouble.
 #[test]
 fn a_model_that_fails_later_leaves_rows_inconclusive() {

@@ -33,6 +33,7 @@ pub(super) fn inserted(
     let Some(text) = conn.env.profile.prompt("slow", &conn.env.folder) else {
         return skip("the profile has no prompt `slow`");
     };
+    conn.needs_turn()?;
     let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
     let id = json!(conn.next_id());
     let prompt = json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": params});
