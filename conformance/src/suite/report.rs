@@ -46,6 +46,25 @@ pub struct Row {
     pub transcripts: Vec<String>,
 }
 
+impl Row {
+    /// A row that was judged without an effort of its own.
+    pub(super) fn new(
+        (area, requirement): (&'static Area, &'static Requirement),
+        verdict: Verdict,
+    ) -> Self {
+        Self {
+            area,
+            requirement,
+            verdict,
+            took: Duration::ZERO,
+            prompts: 0,
+            starts: 0,
+            opens_session: false,
+            transcripts: Vec::new(),
+        }
+    }
+}
+
 /// The step that failed, and blocks all rows that depend on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootCause {

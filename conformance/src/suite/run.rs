@@ -18,7 +18,7 @@ use crate::harness::{
     Stop, Unresponsive,
 };
 use crate::passive::Rule;
-use crate::requirements::{self, Area, Check, Requirement};
+use crate::requirements::{self, Check, Requirement};
 use crate::wire::Party;
 
 /// How many results may be queued; a thread with one more waits.
@@ -45,23 +45,13 @@ const FIRST_QUICK_TURN: u32 = 2;
 #[derive(Clone, Copy)]
 enum Task {
     Explore(fn(&mut Cx) -> Outcome),
-    Check(usize, Check),
-}
-
-/// The result of a check.
-#[derive(Clone)]
-struct Done {
-    verdict: Verdict,
-    took: Duration,
-    prompts: usize,
-    starts: usize,
-    opens_session: bool,
-    transcripts: Vec<String>,
+    /// The check of a row, and its place.
+    Check(usize, Chosen),
 }
 
 enum Message {
     /// The result of a check, and the failure of an agent that has ended in its turn.
-    Task(Option<(usize, Done)>, Option<Failure>),
+    Task(Option<(usize, Row)>, Option<Failure>),
     Recordings(Vec<Recording>),
 }
 
@@ -171,18 +161,18 @@ pub fn run(
     report.root_cause.clone_from(&setup.cause);
     let broken = setup.breaks;
 
-    let mut dones: Vec<Option<Done>> = vec![None; chosen.len()];
+    let mut judged: Vec<Option<Row>> = vec![None; chosen.len()];
     let (mut tasks, left_out) = tasks(&chosen, env, options, &pace);
     let applies = |row: &Requirement| !is_remote || !requirements::is_about_stdio(row.id);
     tasks.retain(|task| match task {
-        Task::Check(index, _) => chosen.get(*index).is_none_or(|(_, row)| applies(row)),
+        Task::Check(_, (_, row)) => applies(row),
         Task::Explore(_) => true,
     });
     let mut first_end: Option<Failure> = None;
     let next = AtomicUsize::new(0);
     let (done, results) = mpsc::sync_channel(RESULTS);
     let id_of = |task: Task| match task {
-        Task::Check(index, _) => chosen.get(index).map_or(EXPLORATION, |(_, row)| row.id),
+        Task::Check(_, (_, row)) => row.id,
         Task::Explore(_) => EXPLORATION,
     };
     thread::scope(|scope| {
@@ -214,10 +204,10 @@ pub fn run(
                     finished += 1;
                     first_end = first_end.take().or(ended);
                     progress(finished, tasks.len());
-                    if let Some((index, done)) = result
-                        && let Some(slot) = dones.get_mut(index)
+                    if let Some((index, row)) = result
+                        && let Some(slot) = judged.get_mut(index)
                     {
-                        *slot = Some(done);
+                        *slot = Some(row);
                     }
                 }
             }
@@ -228,7 +218,8 @@ pub fn run(
     let impossible = impossible.or(conditions.no_turn.as_ref());
     let verdicts = passive::verdicts(&chosen, version, &recordings, impossible);
     report.interrupted = interruption.is_interrupted();
-    for ((slot, verdict), (_, row)) in dones.iter_mut().zip(verdicts).zip(&chosen) {
+    for ((slot, verdict), of) in judged.iter_mut().zip(verdicts).zip(&chosen) {
+        let (_, row) = of;
         let is_quick = options.effort == Effort::Quick;
         let Some((verdict, place)) = verdict else {
             continue;
@@ -244,31 +235,31 @@ pub fn run(
             }
             (verdict, _) => verdict,
         };
-        let done = slot.insert(Done::at_once(verdict));
+        let judged = slot.insert(Row::new(*of, verdict));
         if let Some(place) = place {
             let transcript = options.keep(row.id, recordings.get(place));
-            done.transcripts.extend(transcript);
+            judged.transcripts.extend(transcript);
         }
     }
-    let rows = chosen.iter().zip(dones).enumerate();
-    let rows = rows.map(|(index, ((area, row), done))| {
-        let done = match (done, row.check) {
+    let rows = chosen.iter().zip(judged).enumerate();
+    let rows = rows.map(|(index, (of, judged))| {
+        let (_, row) = of;
+        let verdict = match (judged, row.check) {
             _ if broken == Some(row.id) => {
                 let failure = setup.cause.as_ref().map(RootCause::failure);
-                Done::at_once(Verdict::Fail(Box::new(failure.unwrap_or_default())))
+                Verdict::Fail(Box::new(failure.unwrap_or_default()))
             }
-            (Some(done), _) => done,
-            (None, Check::Excluded(reason)) => Done::at_once(Verdict::Excluded(reason)),
-            (None, _) if !applies(row) => Done::at_once(Verdict::Excluded(NOT_STDIO)),
+            (Some(judged), _) => return judged,
+            (None, Check::Excluded(reason)) => Verdict::Excluded(reason),
+            (None, _) if !applies(row) => Verdict::Excluded(NOT_STDIO),
             (None, Check::Run(_) | Check::Steps(_) | Check::Watch { .. }) => {
-                let reason = left_out.iter().find(|(other, _)| *other == index);
-                Done::at_once(match reason {
+                match left_out.iter().find(|(other, _)| *other == index) {
                     Some((_, reason)) => Verdict::Excluded(reason),
                     None => Verdict::Inconclusive("the check did not come to an end".to_owned()),
-                })
+                }
             }
         };
-        done.row(area, row)
+        Row::new(*of, verdict)
     });
     report.rows = rows.collect();
     if options.effort == Effort::Quick {
@@ -357,12 +348,12 @@ impl Report {
 
     /// Completes the report of a run that was interrupted before its first check.
     fn interrupted(mut self, chosen: &[Chosen], started: Instant) -> Self {
-        let rows = chosen.iter().map(|(area, requirement)| {
-            let verdict = match requirement.check {
+        let rows = chosen.iter().map(|of| {
+            let verdict = match of.1.check {
                 Check::Excluded(reason) => Verdict::Excluded(reason),
                 _ => Verdict::Inconclusive(INTERRUPTED.to_owned()),
             };
-            Done::at_once(verdict).row(area, requirement)
+            Row::new(*of, verdict)
         });
         self.rows = rows.collect();
         self.interrupted = true;
@@ -376,32 +367,6 @@ impl Report {
             self.from_client += recording.of(Party::Client).count();
             self.invalid += recording.invalid();
             self.prompts += harness::prompts(recording, 0);
-        }
-    }
-}
-
-impl Done {
-    fn at_once(verdict: Verdict) -> Self {
-        Self {
-            verdict,
-            took: Duration::ZERO,
-            prompts: 0,
-            starts: 0,
-            opens_session: false,
-            transcripts: Vec::new(),
-        }
-    }
-
-    fn row(self, area: &'static Area, requirement: &'static Requirement) -> Row {
-        Row {
-            area,
-            requirement,
-            verdict: self.verdict,
-            took: self.took,
-            prompts: self.prompts,
-            starts: self.starts,
-            opens_session: self.opens_session,
-            transcripts: self.transcripts,
         }
     }
 }
@@ -481,8 +446,8 @@ fn tasks(
         false => ((0..chosen.len()).collect(), Vec::new()),
     };
     let checks = order.into_iter().filter_map(|index| {
-        let check = chosen.get(index)?.1.check;
-        check.acts().then_some(Task::Check(index, check))
+        let chosen = *chosen.get(index)?;
+        chosen.1.check.acts().then_some(Task::Check(index, chosen))
     });
     tasks.extend(checks);
     (tasks, left_out)
@@ -495,9 +460,9 @@ fn perform(
     task: Task,
     id: &str,
     effort: Effort,
-) -> (Option<(usize, Done)>, Option<Failure>) {
+) -> (Option<(usize, Row)>, Option<Failure>) {
     let started = Instant::now();
-    let (index, check) = match task {
+    let (index, chosen) = match task {
         Task::Explore(exploration) => {
             cx.begin();
             // The rules over messages judge it.
@@ -507,7 +472,7 @@ fn perform(
             cx.end(outcome.is_ok());
             return (None, ended);
         }
-        Task::Check(index, check) => (index, check),
+        Task::Check(index, chosen) => (index, chosen),
     };
     let mut repeats = match effort {
         Effort::Thorough => plan::REPEATS,
@@ -517,7 +482,7 @@ fn perform(
     let mut transcripts = Vec::new();
     loop {
         cx.begin();
-        let outcome = check.perform(cx);
+        let outcome = chosen.1.check.perform(cx);
         let passed = outcome.is_ok();
         let cut = cut(&cx.env().conditions.interruption);
         let verdict = match cut {
@@ -544,19 +509,15 @@ fn perform(
         // Without a prompt, the model has no part in it.
         let is_unclear = matches!(verdict, Verdict::Inconclusive(_));
         if !is_unclear || repeats == 0 || sent == 0 || cut.is_some() {
-            let took = started.elapsed();
-            let done = (
-                index,
-                Done {
-                    verdict,
-                    took,
-                    prompts,
-                    starts,
-                    opens_session,
-                    transcripts,
-                },
-            );
-            return (Some(done), ended);
+            let row = Row {
+                took: started.elapsed(),
+                prompts,
+                starts,
+                opens_session,
+                transcripts,
+                ..Row::new(chosen, verdict)
+            };
+            return (Some((index, row)), ended);
         }
         repeats -= 1;
     }
@@ -564,12 +525,12 @@ fn perform(
 
 /// What a run has no time for. It is inconclusive, so that a run which judged next to nothing is
 /// incomplete.
-fn not_run(task: Task, reason: &str) -> Option<(usize, Done)> {
+fn not_run(task: Task, reason: &str) -> Option<(usize, Row)> {
     match task {
         Task::Explore(_) => None,
-        Task::Check(index, _) => {
+        Task::Check(index, chosen) => {
             let verdict = Verdict::Inconclusive(reason.to_owned());
-            Some((index, Done::at_once(verdict)))
+            Some((index, Row::new(chosen, verdict)))
         }
     }
 }

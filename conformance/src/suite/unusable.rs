@@ -1,6 +1,6 @@
 //! The report on an agent that cannot be used: one requirement is broken, all others are blocked.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::plan::{Chosen, Options, PREFLIGHT, all_rows};
 use super::preflight;
@@ -68,22 +68,14 @@ fn broken(env: &Env, options: &Options, id: &str) -> Option<Chosen> {
 /// Returns the rows of an agent that cannot be used: the one that it breaks, if any, and all others,
 /// which need what is said.
 fn blocked(chosen: &[Chosen], breaks: Option<&str>, cause: &RootCause, need: &str) -> Vec<Row> {
-    let rows = chosen.iter().map(|(area, row)| {
+    let rows = chosen.iter().map(|of| {
+        let (_, row) = of;
         let verdict = match row.check {
             _ if Some(row.id) == breaks => Verdict::Fail(Box::new(cause.failure())),
             Check::Excluded(reason) => Verdict::Excluded(reason),
             _ => Verdict::Blocked(format!("{need}: {}", cause.reason)),
         };
-        Row {
-            area,
-            requirement: row,
-            verdict,
-            took: Duration::ZERO,
-            prompts: 0,
-            starts: 0,
-            opens_session: false,
-            transcripts: Vec::new(),
-        }
+        Row::new(*of, verdict)
     });
     rows.collect()
 }
