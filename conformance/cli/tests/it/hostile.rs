@@ -16,6 +16,8 @@ use crate::command::{Ran, acp_conformance};
 /// Nothing waits this long when all is well.
 const GUARD: Duration = Duration::from_secs(60);
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_acp-conformance");
+
 /// A pipe that every agent of a test holds open, so that its end says that they are
 /// all dead.
 struct Lifeline {
@@ -211,12 +213,18 @@ fn hanging(lifeline: &Lifeline, script: &str, options: &[&str]) -> Child {
     );
     let temporary = folder.join("temporary");
     std::fs::create_dir(&temporary).unwrap();
-    let program = env!("CARGO_BIN_EXE_acp-conformance");
-    let suite = Command::new(program)
+    let mut suite = Command::new(PROGRAM);
+    suite
         .env("TMPDIR", temporary)
         .args(["agent", "--jobs", "1", "--only", "initialization"])
-        .args(options)
-        .args(["--", "sh", "-c", &script, program])
+        .args(options);
+    begun(lifeline, &mut suite, &script)
+}
+
+/// Starts the suite with a peer that is a script, and waits until that one runs.
+fn begun(lifeline: &Lifeline, suite: &mut Command, script: &str) -> Child {
+    let suite = suite
+        .args(["--", "sh", "-c", script, PROGRAM])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -288,7 +296,6 @@ fn a_second_signal_ends_a_run_at_once() {
 /// What was played or sent before is reported.
 #[test]
 fn an_interrupted_run_against_a_client_or_with_fuzzing_is_incomplete() {
-    let program = env!("CARGO_BIN_EXE_acp-conformance");
     let agent = r#"exec "$0" reference-agent"#;
     for (options, script, says) in [
         (
@@ -305,14 +312,7 @@ fn an_interrupted_run_against_a_client_or_with_fuzzing_is_incomplete() {
         let lifeline = Lifeline::new();
         let pipe = lifeline.folder.path().join("lifeline");
         let script = format!("exec 9>'{}'; echo >&9; {script}", pipe.display());
-        let suite = Command::new(program)
-            .args(options)
-            .args(["--", "sh", "-c", &script, program])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        lifeline.started.recv_timeout(GUARD).unwrap();
+        let suite = begun(&lifeline, Command::new(PROGRAM).args(options), &script);
         send(&suite, Signal::INT);
         let ran = Ran::from(suite.wait_with_output().unwrap());
         assert_eq!(ran.code, Some(3), "{}{}", ran.stdout, ran.stderr);
