@@ -52,27 +52,29 @@ async def scenes(bin, folder, nodes, port):
     # Killed in the middle of a turn that a client of another node has begun.
     turn = asyncio.create_task(run(bin, folder, nodes[1].url(), "--resume", session, "slow"))
     await asyncio.sleep(1.5)
+    owner = nodes[0].database.owner(session, nodes)
     began = time.monotonic()
-    nodes[0].end(signal.SIGKILL)
+    owner.end(signal.SIGKILL)
     code, output = await turn
     took = time.monotonic() - began
     check(code == 1 and "ended during the turn" in output, f"the turn of a killed node is interrupted after {took:.1f} s", output)
     check(took < 2 * TAKEOVER + 10, "in the time of a takeover")
     code, output = await run(bin, folder, nodes[1].url(), "--resume", session, "goes on")
     check(code == 0 and "goes on" in output, "and its session goes on", output)
-    nodes[0].process.wait()
-    nodes[0].start()
+    owner.process.wait()
+    owner.start()
 
     # The same over HTTP. One node has the session, and perhaps another one the connection.
     turn = asyncio.create_task(run(bin, folder, by_http, "--resume", session, "slow"))
     await asyncio.sleep(1.5)
-    nodes[1].end(signal.SIGKILL)
+    owner = nodes[0].database.owner(session, nodes)
+    owner.end(signal.SIGKILL)
     code, output = await turn
     check(code == 1 and "ended during the turn" in output, "a turn over HTTP of a killed node is interrupted", output)
     code, output = await run(bin, folder, by_http, "--resume", session, "goes on")
     check(code == 0 and "goes on" in output, "and its session goes on over HTTP", output)
-    nodes[1].process.wait()
-    nodes[1].start()
+    owner.process.wait()
+    owner.start()
 
     # Killed with prompts that were accepted and wait: another node runs them, although nobody asks for the session.
     created = rest(nodes[0], "/sessions", {"prompt": "slow"})["session_id"]

@@ -58,6 +58,16 @@ class Database:
     def url(self):
         return f"postgres://acp@127.0.0.1:{self.port}/postgres"
 
+    def owner(self, session, nodes):
+        """Returns the node that has a session: after one has ended, any of the others may have taken it over."""
+        query = f"SELECT n.address FROM acp_sessions s JOIN acp_nodes n ON n.key = s.owner WHERE s.id = '{session}'"
+        command = [binaries() / "psql", "--no-psqlrc", "--tuples-only", "--no-align", "-c", query, self.url()]
+        address = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        owners = [node for node in nodes if node.address == address]
+        if len(owners) != 1:
+            sys.exit(f"no node has {session}; the address in the database: {address!r}")
+        return owners[0]
+
 
 def wait_for(attempt, what, limit):
     """Repeats an attempt until it does not fail."""
