@@ -66,8 +66,8 @@ pub(super) struct Cursor {
     /// Nothing is sent for now.
     pub(super) held: bool,
     ended: bool,
-    /// Somebody sends. Others leave to them what is new.
-    sending: bool,
+    /// Somebody has the right to send. Others leave to them what is new.
+    stepping: Option<Stepping>,
     /// Something is new since then.
     again: bool,
     /// The pauses before what could not be read is read again.
@@ -78,6 +78,16 @@ pub(super) struct Cursor {
     pub(super) joining: usize,
     /// Whether one has succeeded.
     pub(super) joined: bool,
+}
+
+/// How far the step is that somebody makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stepping {
+    /// Events are read from the store.
+    Reads,
+    /// Events are sent that follow the cursor as it was at this [`seek`](Cursor::seek). One more may be sent
+    /// although the cursor has moved.
+    Sends(u64),
 }
 
 /// The right to send what follows the cursor. One exists at a time.
@@ -189,10 +199,20 @@ impl Cursor {
         self.ended
     }
 
-    /// Nothing more is sent. Returns who waits.
+    /// Nothing more is sent, besides an event that is [being sent](Self::is_overtaken). Returns who waits and
+    /// need not wait for that.
     pub(super) fn end(&mut self) -> Vec<(u64, Waiter)> {
         self.ended = true;
-        self.take_waiting()
+        match self.is_overtaken() {
+            true => Vec::new(),
+            false => self.take_waiting(),
+        }
+    }
+
+    /// Returns whether an event may be on its way to the client although the cursor has ended or is elsewhere
+    /// meanwhile: whatever the client is answered because of that must follow the event.
+    fn is_overtaken(&self) -> bool {
+        matches!(self.stepping, Some(Stepping::Sends(generation)) if self.ended || generation != self.generation)
     }
 
     pub(super) fn take_waiting(&mut self) -> Vec<(u64, Waiter)> {
@@ -259,9 +279,14 @@ impl Cursor {
         self.ended || self.delivered >= number
     }
 
+    /// Returns whether the client may be told that it [was sent](Self::has_reached) an event.
+    pub(super) fn has_settled(&self, number: u64) -> bool {
+        self.has_reached(number) && !self.is_overtaken()
+    }
+
     /// Returns whether everything up to an event was sent, and nobody waits for anything.
     pub(super) fn is_settled(&self, last: u64) -> bool {
-        let is_busy = self.sending || self.joining > 0 || !self.barriers.is_empty();
+        let is_busy = self.stepping.is_some() || self.joining > 0 || !self.barriers.is_empty();
         self.joined && !is_busy && self.delivered >= last && self.waiting.is_empty()
     }
 
@@ -276,17 +301,31 @@ impl Cursor {
         if self.ended || self.held {
             return None;
         }
-        if self.sending {
+        if self.stepping.is_some() {
             self.again = true;
             return None;
         }
-        (self.sending, self.again) = (true, false);
+        (self.stepping, self.again) = (Some(Stepping::Sends(self.generation)), false);
         Some(Step {
             after: self.delivered,
             limit: self.limit(),
             older: std::mem::take(&mut self.older),
             generation: self.generation,
         })
+    }
+
+    /// A step reads from the store, which takes a while, and [goes on](Self::goes_on) afterwards.
+    pub(super) fn reads(&mut self) {
+        self.stepping = Some(Stepping::Reads);
+    }
+
+    /// A step may send after it has read; `false` if the cursor was moved or has ended meanwhile.
+    pub(super) fn goes_on(&mut self, step: &Step) -> bool {
+        let is_current = !self.ended && self.generation == step.generation;
+        if is_current {
+            self.stepping = Some(Stepping::Sends(self.generation));
+        }
+        is_current
     }
 
     /// Returns what must be sent before the events of a step. It counts as sent.
@@ -302,15 +341,20 @@ impl Cursor {
         }
     }
 
-    /// Ends a step, with the cursor at its `after`. Returns whether something is new since it began, or
-    /// the cursor is elsewhere, and who waited for what was sent. `may_lose`: what was sent may be sent again.
-    pub(super) fn finish(&mut self, step: Step, may_lose: bool) -> (bool, Vec<Waiter>) {
-        self.sending = false;
-        let moved = self.generation != step.generation;
-        if !moved {
-            self.older = step.older;
-            self.delivered = self.delivered.max(step.after);
+    /// What a step had to send is sent: the cursor moves to its `after`, unless it is elsewhere meanwhile.
+    pub(super) fn arrive(&mut self, step: Step) {
+        if self.generation != step.generation {
+            self.again = true;
+            return;
         }
+        self.older = step.older;
+        self.delivered = self.delivered.max(step.after);
+    }
+
+    /// Ends a step that has [arrived](Self::arrive). Returns whether something is new since it began, or the
+    /// cursor is elsewhere, and who waited for what was sent. `may_lose`: what was sent may be sent again.
+    pub(super) fn finish(&mut self, may_lose: bool) -> (bool, Vec<Waiter>) {
+        self.stepping = None;
         let delivered = self.delivered;
         let keep = if may_lose { KEPT_KNOWN } else { 0 };
         while self.known.len() > keep
@@ -324,13 +368,13 @@ impl Cursor {
         let mut reached = Vec::new();
         let mut at = 0;
         while at < self.waiting.len() {
-            if self.waiting[at].0 <= delivered {
+            if self.has_reached(self.waiting[at].0) {
                 reached.push(self.waiting.swap_remove(at).1);
             } else {
                 at += 1;
             }
         }
-        (self.again || moved, reached)
+        (self.again, reached)
     }
 
     /// Returns how an event of a step is sent; `None` if the cursor was moved or has ended meanwhile, or
@@ -372,6 +416,45 @@ mod tests {
         assert_eq!(phase(&cursor, &step, 1), Some(SendPhase::Live));
         let _ = cursor.end();
         assert_eq!(phase(&cursor, &step, 2), None);
+    }
+
+    /// Whoever leaves or joins again is answered after an event that others are sending meanwhile.
+    #[test]
+    fn a_step_that_is_overtaken_is_waited_for() {
+        let ends: [fn(&mut Cursor); 2] = [
+            |cursor| {
+                cursor.end();
+            },
+            |cursor| {
+                cursor.restart(Replay::After(0), 9, false);
+            },
+        ];
+        for end in ends {
+            let mut cursor = Cursor::new(0, false);
+            let step = cursor.begin().unwrap();
+            assert!(cursor.has_settled(0));
+            end(&mut cursor);
+            assert!(cursor.has_reached(0) && !cursor.has_settled(0));
+            let (waiter, mut waiting) = oneshot::channel();
+            cursor.wait(0, waiter);
+            cursor.arrive(step);
+            assert!(waiting.try_recv().is_err());
+            let (_, reached) = cursor.finish(false);
+            assert_eq!(reached.len(), 1);
+            assert!(cursor.has_settled(0));
+        }
+    }
+
+    /// Reading takes a while, and sends nothing.
+    #[test]
+    fn a_step_that_reads_is_not_waited_for_and_sends_nothing_after_the_end() {
+        let mut cursor = Cursor::new(0, false);
+        let step = cursor.begin().unwrap();
+        cursor.reads();
+        let _ = cursor.end();
+        assert!(cursor.has_settled(0));
+        assert!(!cursor.goes_on(&step));
+        assert!(cursor.has_settled(0));
     }
 
     /// The step has begun with the barrier where it was before the failure.

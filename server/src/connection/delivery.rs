@@ -118,17 +118,19 @@ impl Drop for Sending<'_> {
         // What a gate's client was sent may be lost on its way.
         let may_lose = self.client.gate().is_some();
         let step = std::mem::take(&mut self.step);
-        let (again, reached) = self.subscription.cursor().finish(step, may_lose);
-        for waiter in reached {
-            // The receiver may have been dropped.
-            let _ = waiter.send(Ok(()));
-        }
+        self.subscription.cursor().arrive(step);
         // After the cursor has moved: a question that its client leaves meanwhile is offered either
-        // here, or to those whose cursor has passed it.
+        // here, or to those whose cursor has passed it. Before the step ends: no question follows what
+        // others wait to answer.
         for number in std::mem::take(&mut self.turn_events) {
             self.subscription
                 .session
                 .offer_question_at(number, self.client);
+        }
+        let (again, reached) = self.subscription.cursor().finish(may_lose);
+        for waiter in reached {
+            // The receiver may have been dropped.
+            let _ = waiter.send(Ok(()));
         }
         if again {
             self.subscription.schedule();
@@ -284,6 +286,7 @@ impl Subscription {
             return Ok(false);
         };
         let step = &mut sending.step;
+        self.cursor().reads();
         let next = self.session.log().next(step.after, &mut step.older).await;
         if next.is_ok() {
             self.cursor().has_read();
@@ -293,6 +296,9 @@ impl Subscription {
             Ok(Next::Nothing) => Ok(false),
             Ok(Next::Gap(last)) => {
                 peer.room().await?;
+                if !self.cursor().goes_on(step) {
+                    return Ok(true);
+                }
                 wire::send_gap(client, peer, &self.session, last, self.encoding)?;
                 // A question outlives its event.
                 let open = self.session.open_questions().into_iter();

@@ -324,16 +324,22 @@ impl Client {
         }
     }
 
-    /// Ends the client's part in a session.
-    pub(crate) fn leave(&self, session: &Session) {
+    /// Ends the client's part in a session. Nothing of the session is sent afterwards.
+    pub(crate) async fn leave(&self, session: &Session) {
         let subscription = self.state().subscriptions.remove(session.id());
-        if let Some(subscription) = subscription {
+        if let Some(subscription) = &subscription {
             subscription.end();
         }
-        session
-            .state()
-            .clients
-            .retain(|old| old.client.id() != self.id);
+        self.remove_from(session);
+        if let Some(subscription) = subscription {
+            subscription.settled().await;
+        }
+    }
+
+    /// Takes the client from those that are attached to a session.
+    pub(crate) fn remove_from(&self, session: &Session) {
+        let mut state = session.state();
+        state.clients.retain(|old| old.client.id() != self.id);
     }
 
     /// The connection has ended.

@@ -160,6 +160,7 @@ impl ServerConnection {
         };
         if let Err(error) = replayed {
             let _held = subscription.skip_replay();
+            subscription.settled().await;
             attachment.undo().await;
             return Err(error);
         }

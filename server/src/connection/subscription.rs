@@ -232,7 +232,7 @@ impl Subscription {
             let mut cursor = self.cursor();
             // An event that a failure removed is not waited for.
             let number = number(&cursor).min(last);
-            if cursor.has_reached(number) {
+            if cursor.has_settled(number) {
                 return None;
             }
             let (sender, waiting) = oneshot::channel();
@@ -263,6 +263,12 @@ impl Subscription {
     /// Waits until the client has left the session, or has gone.
     pub(crate) async fn left(&self) {
         self.left.cancelled().await;
+    }
+
+    /// Waits for an event that was being sent when the cursor moved, or when this [ended](Self::end).
+    pub(crate) async fn settled(&self) {
+        // That of number 0 is reached.
+        let _ = self.sent_through(0).await;
     }
 
     /// Nothing more is sent.

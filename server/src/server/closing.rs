@@ -38,7 +38,7 @@ impl ServerCore {
             session.cancel_prompts_of(Some(client.id()));
             let has_other = session.state().attached(true) > 1;
             if has_other {
-                client.leave(session);
+                client.leave(session).await;
                 session.offer_again(client.id());
             } else {
                 // Also those that would outlive it.
@@ -122,7 +122,7 @@ impl ServerCore {
         let _ = session.log().flush(session.log().epoch()).await;
         self.deliver(session).await;
         for attached in session.clients() {
-            attached.client.leave(session);
+            attached.client.leave(session).await;
         }
         let state = session.state().handler_state.take();
         if let Some(state) = state {

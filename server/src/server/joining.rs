@@ -100,7 +100,7 @@ async fn detach(client: Arc<Client>, subscription: Arc<Subscription>) {
             // What it was not asked because of the request.
             session.offer_left(&client, &subscription);
         } else if is_current {
-            client.leave(session);
+            client.leave(session).await;
             session.offer_again(client.id());
             core.unload_later(session);
         }
@@ -214,7 +214,7 @@ pub(super) fn attach(
         });
     }
     if !client.enter(&subscription) {
-        client.leave(&session);
+        client.remove_from(&session);
         session.core().unload_later(&session);
         return Err(HandlerError::cancelled());
     }

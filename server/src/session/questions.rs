@@ -53,7 +53,7 @@ pub(crate) struct Question {
 }
 
 struct QuestionState {
-    /// Taken by whoever ends the question.
+    /// Taken by whoever has [closed](Session::close_question) the question.
     end: Option<End>,
     /// The subscriptions of clients that were asked: one that has left and comes back has another.
     offered: Vec<Weak<Subscription>>,
@@ -270,22 +270,20 @@ impl Session {
         // A client that answers wrongly has failed.
         let answer = answer.map_err(Error::from);
         let answer = answer.and_then(|reply| question.ask.check(&reply).map(|()| reply));
-        let end = {
+        {
             let mut state = question.state();
             state.open -= 1;
             // A client that has gone or left may come back, and others may attach.
             if is_gone || (answer.is_err() && state.open > 0) {
                 return;
             }
-            state.end.take()
+        }
+        let answerer = client.answerer();
+        let ending = match &answer {
+            Ok(reply) => Ending::Answered(&answerer, reply),
+            Err(error) => Ending::Failed(&answerer, error),
         };
-        if let Some(end) = end {
-            let answerer = client.answerer();
-            let ending = match &answer {
-                Ok(reply) => Ending::Answered(&answerer, reply),
-                Err(error) => Ending::Failed(&answerer, error),
-            };
-            self.close_question(question, &ending);
+        if let Some(end) = self.close_question(question, &ending) {
             // The turn may have ended meanwhile.
             let _ = end.send(answer);
         }
@@ -304,9 +302,8 @@ impl Session {
         reply: Reply,
     ) -> Result<()> {
         question.ask.check(&reply)?;
-        let end = question.take_end();
+        let end = self.close_question(question, &Ending::Answered(answerer, &reply));
         let end = end.ok_or_else(|| Error::NotPending(self.id().clone(), question.id))?;
-        self.close_question(question, &Ending::Answered(answerer, &reply));
         // The turn may have ended meanwhile.
         let _ = end.send(Ok(reply));
         Ok(())
@@ -314,14 +311,16 @@ impl Session {
 
     /// Withdraws a question, if it is still open.
     pub(crate) fn withdraw(&self, question: &Question) {
-        if question.take_end().is_some() {
-            self.close_question(question, &Ending::Withdrawn);
+        if question.closed.is_cancelled() {
+            return;
         }
+        drop(self.close_question(question, &Ending::Withdrawn));
     }
 
-    fn close_question(&self, question: &Question, ending: &Ending<'_>) {
+    /// Ends a question, unless somebody else has. Its end is in the log then, whoever has ended it: what its
+    /// turn appends next follows it.
+    fn close_question(&self, question: &Question, ending: &Ending<'_>) -> Option<End> {
         let id = question.id;
-        audit::ended(self.id(), id, &question.ask, ending);
         let (reply, by) = match ending {
             Ending::Answered(answerer, reply) => (Some(*reply), answerer.in_place_of_person()),
             Ending::Failed(..) | Ending::Withdrawn => (None, None),
@@ -348,21 +347,33 @@ impl Session {
                 action: None,
             },
         };
-        // The answer counts for the turn even if the store does not take it: the turn fails then.
+        // The log's lock decides who ends it.
+        let mut ends = false;
         let _ = self.log().append_now(None, |appender| {
-            {
-                let questions = &mut self.state().questions;
-                let entered = questions.get(&id.0);
-                // A failed commit has removed it, and another question may have its number.
-                if !entered.is_some_and(|entered| std::ptr::eq(&**entered, question)) {
-                    return Ok(false);
-                }
-                questions.remove(&id.0);
-            }
-            let pushed = appender.push(&event);
-            Ok::<_, StoreError>(pushed.is_ok())
+            ends = self.remove_question(question);
+            let pushed = ends && appender.push(&event).is_ok();
+            Ok::<_, StoreError>(pushed)
         });
+        // The answer counts for the turn even if the store does not take it: the turn fails then.
+        if !ends && !self.remove_question(question) {
+            return None;
+        }
+        audit::ended(self.id(), id, &question.ask, ending);
+        let end = question.take_end();
         question.closed.cancel();
+        end
+    }
+
+    /// Removes a question from those that are open; `false` if it is not among them.
+    fn remove_question(&self, question: &Question) -> bool {
+        let questions = &mut self.state().questions;
+        let entered = questions.get(&question.id.0);
+        // A failed commit has removed it, and another question may have its number.
+        let is_open = entered.is_some_and(|entered| std::ptr::eq(&**entered, question));
+        if is_open {
+            questions.remove(&question.id.0);
+        }
+        is_open
     }
 
     /// A client has gone: questions that only it was asked are offered to the others.

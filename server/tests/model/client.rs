@@ -193,7 +193,7 @@ impl Client {
         self.inner.version == Version::V1
     }
 
-    fn is_busy(&self, session: &SessionId) -> bool {
+    pub fn is_busy(&self, session: &SessionId) -> bool {
         let state = self.state();
         let mut sent = state.sent.values();
         sent.any(|sent| match sent {
@@ -335,14 +335,10 @@ impl Client {
         true
     }
 
-    pub fn close_session(&self, session: &SessionId) -> bool {
-        if self.is_busy(session) {
-            return false;
-        }
+    pub fn close_session(&self, session: &SessionId) {
         self.view(session, View::doubt);
         let close = Sent::Close(session.clone());
         self.of_session(close, "session/close", session, json!({}));
-        true
     }
 
     pub fn delete_session(&self, session: &SessionId) {

@@ -102,13 +102,12 @@ fn every_client_is_sent_what_the_log_says() {
     assert!(failed.is_empty(), "{}", failed.concat());
 }
 
-/// What it finds is worth reading. It is no judgement yet: a client notes what it does beside the
-/// server that does it, so a schedule may be blamed for the order of the two. And an event is sent
-/// without a lock, so one can follow the answer to a request of the same connection that ended the
-/// client's part in the session, or that joined it again at a later event.
+/// A client notes what it does beside the server that does it, so a schedule may be blamed for the order of
+/// the two: about one of some thousands is.
 #[test]
 #[ignore = "what clients note is exact in paused time only; --include-ignored runs it"]
 fn every_client_is_sent_what_the_log_says_on_four_workers() {
+    let mut failed = Vec::new();
     for seed in 0..number("ACP_MODEL_SEEDS").unwrap_or(100) {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(4).enable_all().build().unwrap();
@@ -116,8 +115,10 @@ fn every_client_is_sent_what_the_log_says_on_four_workers() {
         let run = async { tokio::time::timeout(limit, Schedule::run(seed, false)).await };
         let ended = runtime.block_on(run);
         let ended = ended.unwrap_or_else(|_| panic!("the schedule of seed {seed} hangs"));
-        assert_eq!(report(seed, &ended), None);
+        failed.extend(report(seed, &ended));
+        assert!(failed.len() < MOST_REPORTS, "{}", failed.concat());
     }
+    assert!(failed.is_empty(), "{}", failed.concat());
 }
 
 #[test]

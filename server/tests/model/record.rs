@@ -35,8 +35,10 @@ impl Entry {
 #[derive(Default)]
 pub struct Recorder {
     inner: MemoryStore,
-    logs: Mutex<BTreeMap<SessionId, Arc<Vec<Arc<Entry>>>>>,
+    logs: Mutex<Logs>,
 }
+
+type Logs = BTreeMap<SessionId, Arc<Vec<Arc<Entry>>>>;
 
 impl Recorder {
     /// Returns the committed events of a session; the first has the number 1.
@@ -45,9 +47,8 @@ impl Recorder {
         logs.get(session).cloned().unwrap_or_default()
     }
 
-    fn committed(&self, lease: &Lease, commit: &Commit) {
+    fn committed(logs: &mut Logs, lease: &Lease, commit: &Commit) {
         let Some(batch) = &commit.events else { return };
-        let mut logs = self.logs.lock().unwrap();
         let log = Arc::make_mut(logs.entry(lease.session.clone()).or_default());
         for number in batch.first()..=batch.last() {
             assert_eq!(number, log.len() as u64 + 1, "numbers have no holes");
@@ -83,9 +84,11 @@ impl Store for Recorder {
     }
 
     fn commit_now(&self, lease: &Lease, commit: &Commit) -> Option<Result<(), StoreError>> {
+        // Another server may commit right after this one.
+        let mut logs = self.logs.lock().unwrap();
         let result = self.inner.commit_now(lease, commit)?;
         if result.is_ok() {
-            self.committed(lease, commit);
+            Self::committed(&mut logs, lease, commit);
         }
         Some(result)
     }

@@ -51,6 +51,8 @@ pub struct Schedule {
     world: Arc<World>,
     store: Arc<FaultyStore<Arc<crate::record::Recorder>>>,
     server: Server,
+    /// Those that have not ended although others have taken their sessions over, unless time stands still.
+    former: Vec<Server>,
     limits: Limits,
     policies: Policies,
     sessions: Vec<SessionId>,
@@ -98,6 +100,7 @@ impl Schedule {
             store,
             limits,
             policies,
+            former: Vec::new(),
             sessions: Vec::new(),
             created: 0,
             clients: Vec::new(),
@@ -287,7 +290,7 @@ impl Schedule {
 
     fn join(&mut self, at: usize, session: &SessionId) -> Option<Join> {
         let last = match self.trouble {
-            Trouble::None => self.world.recorder.log(session).len() as u64,
+            Trouble::None if self.is_paused => self.world.recorder.log(session).len() as u64,
             // Neither clients nor server may know yet that a commit has happened.
             _ => self.world.state().shown.get(session).copied().unwrap_or(0),
         };
@@ -329,7 +332,7 @@ impl Schedule {
 
     /// Ends a client's part in a session.
     fn close(&mut self, at: usize, session: &SessionId) -> bool {
-        if !self.clients[at].close_session(session) {
+        if self.clients[at].is_busy(session) {
             return false;
         }
         let others = self
@@ -343,6 +346,7 @@ impl Schedule {
             !state.closed && view.is_some_and(|view| view.is_certain())
         });
         self.lose(session, !stays);
+        self.clients[at].close_session(session);
         true
     }
 
@@ -401,6 +405,9 @@ impl Schedule {
         } else {
             // Turns of the old server may still run: their commits are refused from now on.
             self.stale.extend(self.sessions.iter().cloned());
+            if !self.is_paused {
+                self.former.push(self.server.clone());
+            }
         }
         for client in std::mem::take(&mut self.clients) {
             client.leave(Leaving::Dropped);

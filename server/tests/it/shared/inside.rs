@@ -1,5 +1,8 @@
 //! What the program itself does with sessions: answer, delete, count.
 
+use std::sync::Mutex;
+use std::time::Duration;
+
 use acp_reference_agent::Reference;
 use acp_server::Error;
 use acp_server::event::QuestionId;
@@ -67,6 +70,51 @@ async fn the_program_answers_a_permission_once() {
     assert_eq!(outcome.await, Some(chosen("allow")));
     let never = session.answer_permission(QuestionId(99), chosen("allow"));
     assert!(matches!(never, Err(Error::NotPending(..))), "{never:?}");
+}
+
+/// Whoever reads the log must not find a question that is open in a turn that has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_precedes_the_end_of_a_turn_that_is_cancelled_meanwhile() {
+    let server = Server::new(Reference);
+    let session = server.create_session("/w").await.unwrap();
+    let prompt = session.prompt(text("permission")).unwrap();
+    let question = asked(&session).await;
+    let (answered, mut answers) = tokio::sync::mpsc::channel(1);
+    let (ended, ends) = std::sync::mpsc::channel();
+    let (ends, answering) = (Mutex::new(ends), session.clone());
+    let answer = tokio::task::spawn_blocking(move || {
+        // Whoever writes that the question was answered takes until the turn has ended.
+        let written = move || {
+            answered.blocking_send(()).unwrap();
+            let ends = ends.lock().unwrap();
+            ends.recv_timeout(Duration::from_secs(10)).unwrap();
+            std::io::sink()
+        };
+        let log = tracing_subscriber::fmt().with_writer(written).finish();
+        let _log = tracing::subscriber::set_default(log);
+        answering.answer_permission(question, chosen("allow"))
+    });
+    answers.recv().await.unwrap();
+    prompt.cancel();
+    prompt.stop_reason().await.unwrap();
+    ended.send(()).unwrap();
+    answer.await.unwrap().unwrap();
+    let (mut history, mut open) = (session.history(), Vec::new());
+    while let Some(received) = history.next().await.unwrap() {
+        let Received::Event(event) = received else {
+            panic!("{received:?}");
+        };
+        match event.body {
+            EventBody::Turn(TurnEvent::PermissionAsked { question, .. }) => open.push(question),
+            EventBody::Turn(TurnEvent::PermissionAnswered { question, .. }) => {
+                assert_eq!(open.pop(), Some(question));
+            }
+            EventBody::Turn(TurnEvent::TurnEnded { turn, .. }) => {
+                assert_eq!(open, [], "{turn:?}");
+            }
+            _ => {}
+        }
+    }
 }
 
 #[tokio::test]

@@ -52,21 +52,33 @@ impl Schedule {
             tokio::time::sleep(Duration::from_secs(200)).await;
             self.check_questions();
         }
-        self.wait_for_answers().await;
-        for client in &self.clients {
-            let joined: Vec<_> = client.state().views.keys().cloned().collect();
-            for session in joined {
-                client.ask_state(&session);
+        let limit = tokio::time::Instant::now() + Duration::from_secs(10);
+        loop {
+            self.wait_for_answers().await;
+            for client in &self.clients {
+                let joined: Vec<_> = client.state().views.keys().cloned().collect();
+                for session in joined {
+                    client.ask_state(&session);
+                }
+            }
+            self.wait_for_answers().await;
+            // What a client sent before it went may arrive only now, unless time stands still.
+            let mut clients = self.clients.iter();
+            let agree = clients.all(|client| self.wrong_states(client).is_empty());
+            if self.is_paused || agree || tokio::time::Instant::now() > limit {
+                break;
             }
         }
-        self.wait_for_answers().await;
         for client in &self.clients {
             self.check_view(client).await;
         }
         for session in self.server.open_sessions() {
             if !self.stale.contains(session.id()) {
-                self.check_settings(&session);
+                self.check_settings(&session).await;
             }
+        }
+        for server in &self.former {
+            server.shutdown().await;
         }
         self.check_store().await;
         self.check_prompts();
@@ -100,6 +112,27 @@ impl Schedule {
                 .collect();
             self.fault(format!("not answered: {open:?}; {phases:?}"));
         }
+    }
+
+    /// Returns what is wrong about the last events that a client was told of.
+    fn wrong_states(&self, client: &Client) -> Vec<String> {
+        let state = client.state();
+        let wrong = state.states.iter().filter_map(|(session, last)| {
+            if !self.is_exact() || self.stale.contains(session) {
+                return None;
+            }
+            let committed = self.world.recorder.log(session).len() as u64;
+            match last {
+                None if state.views[session].is_certain() => {
+                    Some(format!("{} was detached from {session}", client.name()))
+                }
+                Some(last) if *last != committed => {
+                    Some(format!("{session} is at {last}, not at {committed}"))
+                }
+                _ => None,
+            }
+        });
+        wrong.collect()
     }
 
     /// Whoever can answer an open question has been asked.
@@ -141,21 +174,13 @@ impl Schedule {
 
     /// A client that is attached has been sent all.
     async fn check_view(&self, client: &Client) {
+        for wrong in self.wrong_states(client) {
+            self.fault(wrong);
+        }
         let states = client.state().states.clone();
         for (session, last) in states {
             let (name, recorder) = (client.name(), &self.world.recorder);
-            let knows_all = self.is_exact() && !self.stale.contains(&session);
-            let is_certain = client.state().views[&session].is_certain();
-            let Some(last) = last else {
-                if is_certain && knows_all {
-                    self.fault(format!("{name} was detached from {session}"));
-                }
-                continue;
-            };
-            let committed = recorder.log(&session).len() as u64;
-            if knows_all && last != committed {
-                self.fault(format!("{session} is at {last}, not at {committed}"));
-            }
+            let Some(last) = last else { continue };
             let has_all = || {
                 let log = recorder.log(&session);
                 client.state().views[&session].has_all(last, &log)
@@ -167,31 +192,52 @@ impl Schedule {
                 ));
             }
         }
-        let state = client.state();
-        for asked in &state.asked {
-            let log = self.world.recorder.log(&asked.session);
-            let is_open = judge::open_questions(&log).contains_key(&asked.question);
-            if !asked.answered && !is_open && !state.closed {
-                let (name, question) = (client.name(), asked.question);
-                self.fault(format!("{name} did not learn that {question} has ended"));
-            }
+        if !self.until(|| self.unlearnt(client).is_none()).await
+            && let Some(question) = self.unlearnt(client)
+        {
+            let name = client.name();
+            self.fault(format!("{name} did not learn that {question} has ended"));
         }
     }
 
+    /// Returns a question that has ended, and that a client takes for open.
+    fn unlearnt(&self, client: &Client) -> Option<u64> {
+        let state = client.state();
+        let is_open = |asked: &&Asked| {
+            let log = self.world.recorder.log(&asked.session);
+            judge::open_questions(&log).contains_key(&asked.question)
+        };
+        let mut asked = state.asked.iter().filter(|asked| !asked.answered);
+        let unlearnt = asked.find(|asked| !is_open(asked) && !state.closed);
+        unlearnt.map(|asked| asked.question)
+    }
+
     /// The settings are those of the log.
-    fn check_settings(&self, session: &Session) {
+    async fn check_settings(&self, session: &Session) {
+        let agree = || self.wrong_settings(session).is_none();
+        if !self.until(agree).await
+            && let Some(wrong) = self.wrong_settings(session)
+        {
+            self.fault(wrong);
+        }
+    }
+
+    fn wrong_settings(&self, session: &Session) -> Option<String> {
         let log = self.world.recorder.log(session.id());
         // After a commit that seems to have failed, the log may have more.
         let last = usize::try_from(session.last_event()).unwrap();
-        let (mode, title) = judge::settings(&log[..last]);
+        let Some(events) = log.get(..last) else {
+            return Some(format!(
+                "{} is at {last}, not at {}",
+                session.id(),
+                log.len()
+            ));
+        };
+        let (mode, title) = judge::settings(events);
         let settings = session.settings();
         let has = (settings.mode(), session.title());
-        if has != (Some(mode), title.map(str::to_owned)) {
-            self.fault(format!(
-                "{} has {has:?}, not {mode} and {title:?}",
-                session.id()
-            ));
-        }
+        (has != (Some(mode), title.map(str::to_owned)))
+            .then(|| format!("{} has {has:?}, not {mode} and {title:?}", session.id()))
     }
 
     /// The server ends, and another one finds the log as it was committed.
@@ -234,7 +280,7 @@ impl Schedule {
                     log.len()
                 ));
             }
-            self.check_settings(&session);
+            self.check_settings(&session).await;
         }
     }
 
