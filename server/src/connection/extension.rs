@@ -136,12 +136,10 @@ async fn resume(
     // Before, for a request that fails must leave nobody attached. What is removed later is announced
     // where the replay has the gap.
     let oldest = connection.core().oldest(&params.session_id).await?;
-    let session = connection.join(ctx, joining, Replay::After(since)).await?;
-    let after = connection.client.subscription(session.id());
-    let (sent, last) = after.map_or((0, 0), |subscription| {
-        (subscription.sent(), subscription.replayed_until())
-    });
-    let replayed = sent - before.min(sent);
+    // This one, whether or not the session is being closed again meanwhile.
+    let subscription = connection.join(ctx, joining, Replay::After(since)).await?;
+    let (session, last) = (subscription.session(), subscription.replayed_until());
+    let replayed = subscription.sent().saturating_sub(before);
     let truncated = oldest > since.saturating_add(1);
     Ok(ResumeEventsResponse::new(
         session.id(),
@@ -279,8 +277,9 @@ async fn fork(
         cwd: params.cwd,
         opening: connection.opening(params.meta),
     };
-    let session = connection.join(ctx, joining, Replay::Nothing).await?;
-    let (modes, options) = connection.settings(&session);
+    let joined = connection.join(ctx, joining, Replay::Nothing).await?;
+    let session = joined.session();
+    let (modes, options) = connection.settings(session);
     answer(&json!({
         "sessionId": session.id(),
         "modes": modes,

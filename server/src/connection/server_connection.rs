@@ -135,7 +135,7 @@ impl ServerConnection {
         ctx: &AgentContext,
         joining: Joining,
         replay: Replay,
-    ) -> HandlerResult<Session> {
+    ) -> HandlerResult<Arc<Subscription>> {
         let Joined {
             session,
             subscription,
@@ -171,7 +171,7 @@ impl ServerConnection {
         let unanswered = attachment.keep();
         let replayed = barrier.number().min(subscription.replayed_until());
         self.after_answer(ctx, &session, replayed, (unanswered, barrier));
-        Ok(session)
+        Ok(subscription)
     }
 
     /// Attaches the client to a session that there is, opening it if need be.
@@ -182,7 +182,7 @@ impl ServerConnection {
         place: (String, Environment),
         meta: Option<Meta>,
         replay: Replay,
-    ) -> HandlerResult<Session> {
+    ) -> HandlerResult<Arc<Subscription>> {
         let joining = Joining::Existing {
             id,
             place: Some(place),

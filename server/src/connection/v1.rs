@@ -104,10 +104,11 @@ impl Agent for ServerConnection {
             environment,
             opening: self.opening(req.meta),
         };
-        let session = self.join(ctx, joining, Replay::Nothing).await?;
+        let joined = self.join(ctx, joining, Replay::Nothing).await?;
+        let session = joined.session();
         let mut response = NewSessionResponse::new(session.id());
-        response.meta = extension::kept_cwd(&session, &cwd);
-        (response.modes, response.config_options) = self.settings(&session);
+        response.meta = extension::kept_cwd(session, &cwd);
+        (response.modes, response.config_options) = self.settings(session);
         Ok(response)
     }
 
@@ -124,10 +125,11 @@ impl Agent for ServerConnection {
         )?;
         let place = (req.cwd.clone(), environment);
         let joined = self.join_existing(ctx, req.session_id, place, req.meta, Replay::Load);
-        let session = joined.await?;
+        let joined = joined.await?;
+        let session = joined.session();
         let mut response = LoadSessionResponse::new();
-        response.meta = extension::kept_cwd(&session, &req.cwd);
-        (response.modes, response.config_options) = self.settings(&session);
+        response.meta = extension::kept_cwd(session, &req.cwd);
+        (response.modes, response.config_options) = self.settings(session);
         Ok(response)
     }
 
@@ -144,10 +146,11 @@ impl Agent for ServerConnection {
         )?;
         let place = (req.cwd.clone(), environment);
         let joined = self.join_existing(ctx, req.session_id, place, req.meta, Replay::Nothing);
-        let session = joined.await?;
+        let joined = joined.await?;
+        let session = joined.session();
         let mut response = ResumeSessionResponse::new();
-        response.meta = extension::kept_cwd(&session, &req.cwd);
-        (response.modes, response.config_options) = self.settings(&session);
+        response.meta = extension::kept_cwd(session, &req.cwd);
+        (response.modes, response.config_options) = self.settings(session);
         Ok(response)
     }
 
