@@ -2,16 +2,21 @@
 
 use std::sync::{Arc, Mutex};
 
-use acp_client::{Client, Policy};
+use acp_client::remote::RemoteAgent;
+use acp_client::{Client, ClientBuilder, Policy};
 use acp_proxy::{McpTools, ToolCall};
 use acp_sdk::v1::StopReason;
 use acp_sdk::{RunningConnection, channel};
 use acp_server::{AgentInfo, Handler, HandlerResult, Opening, Server, Session, Settings, Turn};
 use acp_server_mcp::{ServerState, Servers};
+use acp_server_remote::{AccessControl, Hosts, ServeSettings, Token, Tokens};
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
 use crate::support::{GUARD, options, ready, state};
+
+const TOKEN: &str = "a-token-for-the-tests-of-tools";
 
 /// An agent that calls the tool that a prompt names, and writes progress and result as text.
 struct Caller(mpsc::Sender<Servers>);
@@ -108,17 +113,22 @@ async fn passes(gate: &Semaphore) {
     passed.expect("in time").unwrap().forget();
 }
 
-/// Connects a client that has the tools to the server.
-async fn connect(server: &Server, is_v2: bool, gates: &Arc<Gates>) -> (Client, RunningConnection) {
-    let (near, far) = channel(64 << 10);
-    let running = server.attach(far);
+/// Returns a client that has the tools.
+fn client(is_v2: bool, gates: &Arc<Gates>) -> ClientBuilder {
     let tools = tools(gates);
     let mut client = Client::builder().permissions(Policy::DenyAll);
     if is_v2 {
         client = client.offer_v2();
     }
-    let client = client.through(|agent| tools.proxy().in_front_of(agent));
-    (client.connect(near).await.unwrap(), running)
+    client.through(|agent| tools.proxy().in_front_of(agent))
+}
+
+/// Connects a client that has the tools to the server.
+async fn connect(server: &Server, is_v2: bool, gates: &Arc<Gates>) -> (Client, RunningConnection) {
+    let (near, far) = channel(64 << 10);
+    let running = server.attach(far);
+    let client = client(is_v2, gates).connect(near);
+    (client.await.unwrap(), running)
 }
 
 async fn said(session: &acp_client::Session, prompt: &str) -> String {
@@ -195,5 +205,49 @@ fn a_client_of_each_version_provides_tools_on_each_runtime() {
         for is_v2 in [false, true] {
             runtime.block_on(tools_of_a_client_are_called_over_its_connection(is_v2));
         }
+    }
+}
+
+/// Calls the tools of a client that is connected over HTTP, or over WebSocket.
+async fn tools_are_called_at(address: &str, is_v2: bool, servers: &mut mpsc::Receiver<Servers>) {
+    let gates = gates();
+    let token = acp_client::remote::Token::new(TOKEN).unwrap();
+    let agent = RemoteAgent::new(address).unwrap().token(token);
+    let client = client(is_v2, &gates).connect_remote(agent).await.unwrap();
+    let session = client.new_session("/").await.unwrap();
+    let servers = servers.recv().await.unwrap();
+    ready(&servers).await;
+    let reports: String = (1..=20).map(|done| format!("{done} ")).collect();
+    let expected = format!("{reports}{} (false)", session.id());
+    assert_eq!(said(&session, "where").await, expected, "{address}");
+    let turn = session.prompt("wait").await.unwrap();
+    passes(&gates.begun).await;
+    turn.cancel();
+    passes(&gates.dropped).await;
+    turn.outcome().await.unwrap();
+    session.close().await.unwrap();
+    client.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_provides_tools_over_http_and_websocket() {
+    let (opened, mut servers) = mpsc::channel(1);
+    let token: Token = TOKEN.parse().unwrap();
+    let access = AccessControl::new(Hosts::loopback(), Tokens::new(&token));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = Server::new(Caller(opened));
+    let serving = acp_server_remote::serve(server, listener, ServeSettings::new(access));
+    let calling = async {
+        for scheme in ["http", "ws"] {
+            for is_v2 in [false, true] {
+                let address = format!("{scheme}://127.0.0.1:{port}/acp");
+                tools_are_called_at(&address, is_v2, &mut servers).await;
+            }
+        }
+    };
+    tokio::select! {
+        () = serving => panic!("the server has ended"),
+        () = calling => {}
     }
 }
