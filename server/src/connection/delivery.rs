@@ -118,16 +118,22 @@ impl Drop for Sending<'_> {
         // What a gate's client was sent may be lost on its way.
         let may_lose = self.client.gate().is_some();
         let step = std::mem::take(&mut self.step);
-        self.subscription.cursor().arrive(step);
-        // After the cursor has moved: a question that its client leaves meanwhile is offered either
-        // here, or to those whose cursor has passed it. Before the step ends: no question follows what
-        // others wait to answer.
-        for number in std::mem::take(&mut self.turn_events) {
-            self.subscription
-                .session
-                .offer_question_at(number, self.client);
+        let mut cursor = self.subscription.cursor();
+        cursor.arrive(step);
+        if !self.turn_events.is_empty() {
+            drop(cursor);
+            // After the cursor has moved: a question that its client leaves meanwhile is offered either
+            // here, or to those whose cursor has passed it. Before the step ends: no question follows what
+            // others wait to answer.
+            for number in std::mem::take(&mut self.turn_events) {
+                self.subscription
+                    .session
+                    .offer_question_at(number, self.client);
+            }
+            cursor = self.subscription.cursor();
         }
-        let (again, reached) = self.subscription.cursor().finish(may_lose);
+        let (again, reached) = cursor.finish(may_lose);
+        drop(cursor);
         for waiter in reached {
             // The receiver may have been dropped.
             let _ = waiter.send(Ok(()));
