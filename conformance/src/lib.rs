@@ -34,7 +34,7 @@ pub mod orphan_reaper;
 pub mod passive;
 mod pattern;
 #[cfg(unix)]
-mod process_group;
+pub mod process_group;
 #[cfg(unix)]
 pub mod proxy;
 #[cfg(all(unix, feature = "remote"))]

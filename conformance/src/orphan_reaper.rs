@@ -32,7 +32,7 @@ static STARTING: Mutex<()> = Mutex::new(());
 
 /// A guard that stands by.
 #[derive(Debug)]
-pub(crate) struct Guard {
+struct Guard {
     child: Child,
     pipe: Option<ChildStdin>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Guard {
 impl Guard {
     /// Starts `program guard SECONDS` in a group of its own, so that what is sent to
     /// our group does not reach it.
-    pub(crate) fn start(program: &Path, grace: Duration) -> io::Result<Self> {
+    fn start(program: &Path, grace: Duration) -> io::Result<Self> {
         let mut child = Command::new(program)
             .arg("guard")
             .arg(grace.as_secs_f64().to_string())
@@ -55,18 +55,18 @@ impl Guard {
     }
 
     /// A group was started.
-    pub(crate) fn watch(&mut self, group: Pid) {
+    fn watch(&mut self, group: Pid) {
         self.tell('+', group.as_raw_nonzero());
     }
 
     /// A group has ended. To be called before its leader is reaped: afterwards its
     /// number may be a stranger's.
-    pub(crate) fn forget(&mut self, group: Pid) {
+    fn forget(&mut self, group: Pid) {
         self.tell('-', group.as_raw_nonzero());
     }
 
     /// Sends the guard home; it ends what it still watches.
-    pub(crate) fn dismiss(mut self) {
+    fn dismiss(mut self) {
         self.pipe = None;
         let _ = self.child.wait();
     }

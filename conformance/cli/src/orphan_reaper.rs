@@ -24,7 +24,10 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 /// From now on, agents that are tested do not outlive this process.
 pub(crate) fn protect() {
     // Without a guard, killing the suite leaves its agents to the end of their input.
-    let guarded =
-        std::env::current_exe().and_then(|program| orphan_reaper::protect(&program, GRACE));
-    drop(guarded);
+    drop(protect_for(GRACE));
+}
+
+/// The same, with how long agents may take to end after their input, and again after `SIGTERM`.
+pub(crate) fn protect_for(grace: Duration) -> io::Result<()> {
+    orphan_reaper::protect(&std::env::current_exe()?, grace)
 }

@@ -107,6 +107,14 @@ fn proxied(args: &Args) -> Result<u8> {
             Level::Warning
         },
     };
+    // Without a guard, a killed proxy leaves the agent to the end of its input.
+    if let Err(error) = crate::orphan_reaper::protect_for(args.grace) {
+        // Standard error may be closed; the wire is what matters.
+        let _ = writeln!(
+            io::stderr(),
+            "acp-conformance: the agent will outlive a kill: {error}"
+        );
+    }
     let outcome = proxy::run(Options {
         command: args.command.clone(),
         version: args.protocol,
@@ -115,8 +123,6 @@ fn proxied(args: &Args) -> Result<u8> {
         complete: args.strict,
         findings: report.into_sink(),
         grace: args.grace,
-        // Without a guard, a killed proxy leaves the agent to the end of its input.
-        guard: std::env::current_exe().ok(),
     })?;
     Ok(concluded(args, &outcome))
 }

@@ -9,14 +9,14 @@
 //!
 //! The ends of the connection are passed on as they happen: the end of either
 //! stream, a reader that went away, signals, and the exit code. The agent leads a
-//! process group of its own; once the editor is gone, or the proxy was killed, the
-//! group is ended: end of input, `SIGTERM`, `SIGKILL`.
+//! process group of its own; once the editor is gone, or the proxy was killed and a
+//! [reaper](crate::orphan_reaper::protect) stands by, the group is ended: end of
+//! input, `SIGTERM`, `SIGKILL`.
 //!
 //! Only for Unix.
 
-pub(crate) mod agent;
 mod judge;
-pub(crate) mod pump;
+mod pump;
 mod recorder;
 #[doc(hidden)]
 pub mod signals;
@@ -26,7 +26,6 @@ mod tap;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::Write;
-use std::path::PathBuf;
 use std::time::Duration;
 
 pub use self::recorder::Recorder;
@@ -53,9 +52,6 @@ pub struct Options {
     /// How long the agent may take to end after its input has, and again after
     /// `SIGTERM`, once the editor is gone.
     pub grace: Duration,
-    /// A program that, given `guard SECONDS`, calls [`crate::orphan_reaper::stand`]. It ends the
-    /// agent should the proxy be killed.
-    pub guard: Option<PathBuf>,
 }
 
 impl fmt::Debug for Options {
@@ -67,7 +63,6 @@ impl fmt::Debug for Options {
             .field("redact", &self.redact)
             .field("complete", &self.complete)
             .field("grace", &self.grace)
-            .field("guard", &self.guard)
             .finish_non_exhaustive()
     }
 }

@@ -7,7 +7,6 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, PipeReader, Read, Write};
-use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -144,16 +143,6 @@ fn wait(fds: &mut [PollFd<'_>]) -> io::Result<()> {
 
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
-}
-
-/// Takes standard input and output over, so that dropping them closes them.
-pub(crate) fn stdio() -> io::Result<(File, File)> {
-    let own = |fd: &dyn AsFd| fd.as_fd().try_clone_to_owned().map(File::from);
-    let (input, output) = (own(&io::stdin())?, own(&io::stdout())?);
-    let null = File::options().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::stdio::dup2_stdout(&null)?;
-    Ok((input, output))
 }
 
 #[cfg(test)]

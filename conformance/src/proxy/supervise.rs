@@ -11,14 +11,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::agent::Agent;
-use super::pump::{self, End, Pump};
+use super::pump::{End, Pump};
 use super::recorder::Recorder;
 use super::tap::Tap;
 use super::{Options, Outcome, judge, signals};
 use crate::judge::Summary;
-use crate::orphan_reaper::Guard;
-use crate::process_group;
+use crate::process_group::{self, Agent};
 use crate::wire::{Party, Schemas};
 use crate::{Error, Result};
 
@@ -69,17 +67,9 @@ pub fn run(options: Options) -> Result<Outcome> {
         drop(tell.try_send(Event::Signal(signal)))
     })
     .map_err(refused)?;
-    let (input, output) = pump::stdio().map_err(refused)?;
+    let (input, output) = process_group::take_stdio().map_err(refused)?;
     let (stop_client, stop_agent) = (io::pipe().map_err(refused)?, io::pipe().map_err(refused)?);
     let (agent, streams) = Agent::start(&options.command)?;
-    let guard = options.guard.as_ref().and_then(|program| {
-        let guard = Guard::start(program, options.grace);
-        let unguarded = |error| say(format_args!("the agent will outlive a kill: {error}"));
-        let mut guard = guard.map_err(unguarded).ok()?;
-        guard.watch(agent.group());
-        Some(guard)
-    });
-
     let tap = Arc::new(match options.complete {
         true => Tap::patient(PATIENT_LIMIT),
         false => Tap::new(TAP_LIMIT),
@@ -126,15 +116,10 @@ pub fn run(options: Options) -> Result<Outcome> {
     drop(stop_client.1);
     tap.close();
     let summary = connection.verdict();
-    let outcome = Outcome {
+    Ok(Outcome {
         code: connection.end(),
         summary,
-    };
-    if let Some(mut guard) = guard {
-        guard.forget(leader);
-        guard.dismiss();
-    }
-    Ok(outcome)
+    })
 }
 
 /// Does something in a thread and sends what came of it.

@@ -15,9 +15,8 @@ use rustix::process::Signal as Number;
 use serde::Deserialize;
 
 use crate::Result;
-use crate::proxy::agent::Agent;
+use crate::process_group::{self, Agent};
 use crate::transcript::{LINE_LIMIT, Line, Splitter};
-use crate::{orphan_reaper, process_group};
 
 /// How many lines wait to be read.
 const QUEUE: usize = 1024;
@@ -99,11 +98,8 @@ impl Wire {
     /// # Errors
     /// [`crate::Error::Start`] when it cannot be started.
     pub fn start(command: &[OsString]) -> Result<Self> {
-        let starting = orphan_reaper::starting();
         let (agent, streams) = Agent::start(command)?;
         let leader = agent.group();
-        orphan_reaper::watch(leader);
-        drop(starting);
         let (tell, exited) = sync_channel(1);
         thread::spawn(move || {
             process_group::wait_for(leader);
@@ -125,7 +121,7 @@ impl Wire {
     /// # Errors
     /// When a descriptor is closed.
     pub fn stdio() -> io::Result<Self> {
-        let (input, output) = crate::proxy::pump::stdio()?;
+        let (input, output) = process_group::take_stdio()?;
         Ok(Self::over(input, output))
     }
 
@@ -195,7 +191,6 @@ impl Wire {
     pub fn exit(&mut self, deadline: Instant) -> std::result::Result<Option<u8>, WireError> {
         let process = self.process.as_mut().ok_or(WireError::NoProcess)?;
         if process.code.is_none() && process.exited.recv_timeout(left(deadline)).is_ok() {
-            orphan_reaper::forget(process.agent.group());
             process.code = Some(process.agent.reap());
         }
         Ok(process.code)
@@ -224,7 +219,6 @@ impl Drop for Process {
         // looked for then.
         if self.code.is_none() {
             self.agent.signal(Number::KILL);
-            orphan_reaper::forget(self.agent.group());
             self.agent.reap();
         }
     }
