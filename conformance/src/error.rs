@@ -138,10 +138,6 @@ pub enum Error {
     /// The reference agent cannot be broken in such a way.
     #[error("no broken agent is called {0}")]
     NoBroken(String),
-    /// A file is no script.
-    #[cfg(unix)]
-    #[error(transparent)]
-    Script(#[from] crate::script::ScriptError),
     /// The sessions' working directory could not be made.
     #[error("cannot make a working directory for the agent: {0}")]
     Folder(std::io::Error),

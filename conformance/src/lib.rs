@@ -15,7 +15,6 @@
 //! - [`fuzz`]: messages made from the schema;
 //! - [`testing`]: all of it in one call of a `#[test]`: [`assert_conformant`];
 //! - `proxy`: live traffic between an editor and an agent;
-//! - `script`: a peer that says what a file tells it to;
 //! - [`mutants`]: agents that break the rules, which prove the checks.
 //!
 //! The suite speaks to its subjects in raw bytes. It uses the schema, never the
@@ -32,7 +31,7 @@ pub mod mutants;
 #[cfg(unix)]
 pub mod orphan_reaper;
 pub mod passive;
-mod pattern;
+pub mod pattern;
 #[cfg(unix)]
 pub mod process_group;
 #[cfg(unix)]
@@ -41,8 +40,6 @@ pub mod proxy;
 mod remote;
 pub mod report;
 pub mod requirements;
-#[cfg(unix)]
-pub mod script;
 pub mod specification;
 pub mod suite;
 pub mod target;

@@ -115,7 +115,8 @@ pub(crate) fn variables(value: &Value, names: &mut BTreeSet<String>) {
 }
 
 /// Replaces `{name}` in text for every variable that has a value.
-pub(crate) fn within_text(text: &str, bindings: &Bindings) -> String {
+#[must_use]
+pub fn within_text(text: &str, bindings: &Bindings) -> String {
     let mut text = text.to_owned();
     for (name, value) in bindings {
         let placeholder = format!("{{{name}}}");

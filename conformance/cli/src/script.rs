@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use crate::failed;
-use acp_conformance::script::{Failure, Played, Script, Wire, play};
 use acp_conformance::{Error, Result};
+use acp_conformance_script::{Failure, Played, Script, Wire, play};
 
 /// Play a scripted peer, which can say and do what no SDK would
 ///
@@ -98,11 +98,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             let _ = writeln!(io::stderr(), "{failure}");
             ExitCode::from(1)
         }
-        Err(error) => failed(&error),
+        Err(error) => failed(&*error),
     }
 }
 
-fn played(args: &Args) -> Result<std::result::Result<u8, Box<Failure>>> {
+fn played(args: &Args) -> Result<Result<u8, Box<Failure>>, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string(&args.file).map_err(|source| Error::Read {
         path: args.file.clone(),
         source,

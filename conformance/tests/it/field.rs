@@ -22,7 +22,7 @@ fn has_test(workspace: &Path, package: &str, module: &str, test: &str) -> bool {
     let rooms = match package {
         "files" => &["sdk/files"][..],
         "client" => &["client", "client/cli", "client/dialects", "client/proxy"],
-        "conformance" => &["conformance", "conformance/cli"],
+        "conformance" => &["conformance", "conformance/cli", "conformance/script"],
         "server" => &[
             "server",
             "server/agent",

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The crates of this project that this one may depend on: the protocol's documents, and the SDK for error
+/// The crates of this project that the judge may depend on: the protocol's documents, and the SDK for error
 /// codes, limits, safe text, and the connection of an agent within a test. Neither can depend on a client
 /// or a server, which depend on them.
 const ALLOWED: [&str; 2] = ["acp-schema", "acp-sdk"];
@@ -37,12 +37,22 @@ impl Dependencies {
     }
 }
 
+/// The manifest in a folder beside the one of this crate.
+fn manifest(folder: &str) -> Dependencies {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let text = fs::read_to_string(path.join("Cargo.toml")).unwrap();
+    basic_toml::from_str(&text).unwrap()
+}
+
 #[test]
 fn what_judges_depends_on_no_client_or_server() {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-    let manifest = fs::read_to_string(manifest).unwrap();
-    let found: Dependencies = basic_toml::from_str(&manifest).unwrap();
-    assert_eq!(found.own(), ALLOWED);
+    assert_eq!(manifest("").own(), ALLOWED);
+    for folder in ["script"] {
+        let manifest = manifest(folder);
+        let mut others = manifest.own();
+        others.retain(|name| !ALLOWED.contains(name));
+        assert_eq!(others, ["acp-conformance"], "{folder}");
+    }
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::thread;
 use std::time::Instant;
 
+use acp_conformance::pattern::{Bindings, Mismatch, matches, substitute, within_text};
+use acp_conformance::wire::shorten;
 use serde_json::Value;
 
 use super::failure::{Failure, Reason};
 use super::file::{Action, Bytes, Manner, Script, Step};
 use super::wire::{Event, Wire};
-use crate::pattern::{Bindings, Mismatch, matches, substitute, within_text};
-use crate::wire::shorten;
 
 /// How many of the messages that came are kept for a report.
 const KEPT: usize = 64;

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use acp_conformance::pattern::Mismatch;
+
 use super::wire::WireError;
-use crate::pattern::Mismatch;
 
 /// How many of the messages that came instead are repeated.
 const REPEATED: usize = 5;

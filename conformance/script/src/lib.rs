@@ -6,7 +6,7 @@
 //! once become cases without a line of Rust.
 //!
 //! ```
-//! use acp_conformance::script::Script;
+//! use acp_conformance_script::Script;
 //!
 //! let script = Script::parse("cancel.toml", r#"
 //!     [[step]]
@@ -15,15 +15,17 @@
 //!     expect = { id = 0, result = { protocolVersion = "{version}" } }
 //! "#)?;
 //! assert_eq!(script.steps().len(), 2);
-//! # Ok::<(), acp_conformance::script::ScriptError>(())
+//! # Ok::<(), acp_conformance_script::ScriptError>(())
 //! ```
 //!
 //! - [`Script`] is the file, read and checked as a whole before anything runs;
-//! - [`matches()`] decides whether a message is the one that is expected;
+//! - [`matches`](acp_conformance::pattern::matches) decides whether a message is the one that is expected;
 //! - [`Wire`] is the connection, on which nothing waits without a limit;
 //! - [`play`] goes through the steps.
 //!
-//! Only for Unix.
+//! Only for Unix: elsewhere the crate is empty.
+
+#![cfg(unix)]
 
 mod failure;
 mod file;
@@ -34,4 +36,3 @@ pub use self::failure::{Failure, Reason, ScriptError};
 pub use self::file::{Action, Bytes, Manner, Script, Step};
 pub use self::play::{Played, play};
 pub use self::wire::{Event, Signal, Wire, WireError};
-pub use crate::pattern::{Bindings, Mismatch, matches, substitute};

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use acp_conformance::pattern::Bindings;
+use acp_conformance::wire::excerpt;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::failure::ScriptError;
 use super::wire::Signal;
-use crate::pattern::Bindings;
-use crate::wire::excerpt;
 
 /// How long a step may wait, unless the file says otherwise.
 const PATIENCE: f64 = 5.0;

@@ -11,12 +11,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread;
 use std::time::{Duration, Instant};
 
+use acp_conformance::Result;
+use acp_conformance::process_group::{self, Agent};
+use acp_conformance::transcript::{LINE_LIMIT, Line, Splitter};
 use rustix::process::Signal as Number;
 use serde::Deserialize;
-
-use crate::Result;
-use crate::process_group::{self, Agent};
-use crate::transcript::{LINE_LIMIT, Line, Splitter};
 
 /// How many lines wait to be read.
 const QUEUE: usize = 1024;
@@ -96,7 +95,7 @@ impl Wire {
     /// Starts an agent; the script plays its client.
     ///
     /// # Errors
-    /// [`crate::Error::Start`] when it cannot be started.
+    /// [`acp_conformance::Error::Start`] when it cannot be started.
     pub fn start(command: &[OsString]) -> Result<Self> {
         let (agent, streams) = Agent::start(command)?;
         let leader = agent.group();
