@@ -14,7 +14,6 @@
 //! - [`clients`]: the same for clients, to which the suite plays the agent;
 //! - [`fuzz`]: messages made from the schema;
 //! - [`testing`]: all of it in one call of a `#[test]`: [`assert_conformant`];
-//! - `proxy`: live traffic between an editor and an agent;
 //! - [`mutants`]: agents that break the rules, which prove the checks.
 //!
 //! The suite speaks to its subjects in raw bytes. It uses the schema, never the
@@ -34,8 +33,6 @@ pub mod passive;
 pub mod pattern;
 #[cfg(unix)]
 pub mod process_group;
-#[cfg(unix)]
-pub mod proxy;
 #[cfg(all(unix, feature = "remote"))]
 mod remote;
 pub mod report;

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use acp_conformance::harness::Interruption;
 use acp_conformance::orphan_reaper::exit;
-use acp_conformance::proxy::signals::{THAT_END, watch};
+use acp_conformance_proxy::signals::{THAT_END, watch};
 
 /// What a shell adds to the number of the signal that has ended a process.
 const ENDED_BY_SIGNAL: i32 = 128;

@@ -11,9 +11,9 @@ use std::time::Duration;
 use crate::check::{Entry, findings, is_assumed, spoken};
 use crate::{failed, write_json};
 use acp_conformance::judge::{Diagnostic, Level};
-use acp_conformance::proxy::{self, Options, Outcome};
 use acp_conformance::wire::Version;
 use acp_conformance::{Error, Result};
+use acp_conformance_proxy::{Options, Outcome};
 
 /// How many findings are written to standard error, so that a stream of them does not
 /// fill an editor's log.
@@ -87,11 +87,11 @@ const EXIT_CODES: &str =
 pub(crate) fn run(args: &Args) -> ExitCode {
     match proxied(args) {
         Ok(code) => ExitCode::from(code),
-        Err(error) => failed(&error),
+        Err(error) => failed(&*error),
     }
 }
 
-fn proxied(args: &Args) -> Result<u8> {
+fn proxied(args: &Args) -> Result<u8, Box<dyn std::error::Error>> {
     let log = args.log.as_deref().map(numbered);
     let transcript = log.as_deref().map(create).transpose()?;
     let report = Report {
@@ -115,7 +115,7 @@ fn proxied(args: &Args) -> Result<u8> {
             "acp-conformance: the agent will outlive a kill: {error}"
         );
     }
-    let outcome = proxy::run(Options {
+    let outcome = acp_conformance_proxy::run(Options {
         command: args.command.clone(),
         version: args.protocol,
         log: transcript.map(|file| Box::new(BufWriter::new(file)) as _),

@@ -22,7 +22,12 @@ fn has_test(workspace: &Path, package: &str, module: &str, test: &str) -> bool {
     let rooms = match package {
         "files" => &["sdk/files"][..],
         "client" => &["client", "client/cli", "client/dialects", "client/proxy"],
-        "conformance" => &["conformance", "conformance/cli", "conformance/script"],
+        "conformance" => &[
+            "conformance",
+            "conformance/cli",
+            "conformance/proxy",
+            "conformance/script",
+        ],
         "server" => &[
             "server",
             "server/agent",

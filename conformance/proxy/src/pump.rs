@@ -8,11 +8,11 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, PipeReader, Read, Write};
 
+use acp_conformance::wire::Party;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::tap::Tap;
-use crate::wire::Party;
 
 /// Bytes asked for at once: what a pipe usually holds.
 const CHUNK: usize = 64 << 10;

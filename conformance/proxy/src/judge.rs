@@ -8,9 +8,10 @@ use std::io::{self, Write as _};
 use std::thread;
 use std::time::Duration;
 
+use acp_conformance::judge::Summary;
+
 use super::recorder::Recorder;
 use super::tap::{Entry, Tap};
-use crate::judge::Summary;
 
 /// How long it rests; findings come so much later.
 const REST: Duration = Duration::from_millis(2);

@@ -9,16 +9,15 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use acp_conformance::judge::Summary;
+use acp_conformance::process_group::{self, Agent};
+use acp_conformance::wire::{Party, Schemas};
 use rustix::process::Signal;
 
 use super::pump::{End, Pump};
 use super::recorder::Recorder;
 use super::tap::Tap;
-use super::{Options, Outcome, judge, signals};
-use crate::judge::Summary;
-use crate::process_group::{self, Agent};
-use crate::wire::{Party, Schemas};
-use crate::{Error, Result};
+use super::{Options, Outcome, ProxyError, judge, signals};
 
 /// Copies of so many bytes may wait for the judge.
 const TAP_LIMIT: usize = 16 << 20;
@@ -51,12 +50,8 @@ enum Event {
 /// the agent ends. Standard input and output are closed afterwards.
 ///
 /// # Errors
-/// [`Error::Start`] when the agent cannot be started, or what the system refuses.
-pub fn run(options: Options) -> Result<Outcome> {
-    let refused = |source| Error::Start {
-        command: "the proxy".into(),
-        source,
-    };
+/// Fails when the agent cannot be started, or when the system refuses signals, pipes or the standard streams.
+pub fn run(options: Options) -> Result<Outcome, ProxyError> {
     let schemas = Schemas::given(options.version)?;
     let recorder = Recorder::new(schemas, options.log, options.redact, options.findings);
     let (events, heard) = mpsc::sync_channel(EVENTS);
@@ -65,10 +60,9 @@ pub fn run(options: Options) -> Result<Outcome> {
     // as signals that come faster than they are handled are.
     signals::watch(signals::OF_EDITOR, move |signal| {
         drop(tell.try_send(Event::Signal(signal)))
-    })
-    .map_err(refused)?;
-    let (input, output) = process_group::take_stdio().map_err(refused)?;
-    let (stop_client, stop_agent) = (io::pipe().map_err(refused)?, io::pipe().map_err(refused)?);
+    })?;
+    let (input, output) = process_group::take_stdio()?;
+    let (stop_client, stop_agent) = (io::pipe()?, io::pipe()?);
     let (agent, streams) = Agent::start(&options.command)?;
     let tap = Arc::new(match options.complete {
         true => Tap::patient(PATIENT_LIMIT),
@@ -107,7 +101,7 @@ pub fn run(options: Options) -> Result<Outcome> {
         grace: options.grace,
         input: None,
         output: None,
-        stage: ScriptedAgent::Open,
+        stage: Stage::Open,
     };
     connection.until_exit();
     // The pump stops when it has forwarded what the agent left behind.
@@ -139,7 +133,7 @@ fn say(what: fmt::Arguments<'_>) {
 
 /// How far the agent has been asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ScriptedAgent {
+enum Stage {
     /// Not at all: the editor is there.
     Open,
     /// Its input has ended and nobody reads what it writes.
@@ -158,7 +152,7 @@ struct Connection {
     input: Option<End>,
     /// How the agent's stream ended.
     output: Option<End>,
-    stage: ScriptedAgent,
+    stage: Stage,
 }
 
 impl Connection {
@@ -204,7 +198,7 @@ impl Connection {
 
     /// The agent's exit code. Who is left of its group is ended if the editor is gone.
     fn end(&mut self) -> u8 {
-        if self.stage != ScriptedAgent::Open {
+        if self.stage != Stage::Open {
             self.agent.signal(Signal::KILL);
         }
         self.agent.reap()
@@ -227,20 +221,20 @@ impl Connection {
             (Some(_), Some(_)) => true,
             _ => false,
         };
-        if editor_is_gone && self.stage == ScriptedAgent::Open {
-            self.stage = ScriptedAgent::Alone(Instant::now() + self.grace);
+        if editor_is_gone && self.stage == Stage::Open {
+            self.stage = Stage::Alone(Instant::now() + self.grace);
         }
     }
 
     fn escalate(&mut self) {
         self.stage = match self.stage {
-            ScriptedAgent::Alone(_) => {
+            Stage::Alone(_) => {
                 self.agent.signal(Signal::TERM);
-                ScriptedAgent::Terminated(Instant::now() + self.grace)
+                Stage::Terminated(Instant::now() + self.grace)
             }
-            ScriptedAgent::Open | ScriptedAgent::Terminated(_) | ScriptedAgent::Killed => {
+            Stage::Open | Stage::Terminated(_) | Stage::Killed => {
                 self.agent.signal(Signal::KILL);
-                ScriptedAgent::Killed
+                Stage::Killed
             }
         };
     }
@@ -248,8 +242,8 @@ impl Connection {
     /// The next event; `None` when it is time to ask the agent harder.
     fn next(&self) -> Option<Event> {
         match self.stage {
-            ScriptedAgent::Open | ScriptedAgent::Killed => self.heard.recv().ok(),
-            ScriptedAgent::Alone(deadline) | ScriptedAgent::Terminated(deadline) => {
+            Stage::Open | Stage::Killed => self.heard.recv().ok(),
+            Stage::Alone(deadline) | Stage::Terminated(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());
                 self.heard.recv_timeout(left).ok()
             }

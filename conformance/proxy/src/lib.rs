@@ -10,15 +10,17 @@
 //! The ends of the connection are passed on as they happen: the end of either
 //! stream, a reader that went away, signals, and the exit code. The agent leads a
 //! process group of its own; once the editor is gone, or the proxy was killed and a
-//! [reaper](crate::orphan_reaper::protect) stands by, the group is ended: end of
+//! [reaper](acp_conformance::orphan_reaper::protect) stands by, the group is ended: end of
 //! input, `SIGTERM`, `SIGKILL`.
 //!
-//! Only for Unix.
+//! Only for Unix: elsewhere the crate is empty.
 
+#![cfg(unix)]
+
+mod error;
 mod judge;
 mod pump;
 mod recorder;
-#[doc(hidden)]
 pub mod signals;
 mod supervise;
 mod tap;
@@ -28,10 +30,12 @@ use std::fmt;
 use std::io::Write;
 use std::time::Duration;
 
+use acp_conformance::judge::{Diagnostic, Summary};
+use acp_conformance::wire::Version;
+
+pub use self::error::ProxyError;
 pub use self::recorder::Recorder;
 pub use self::supervise::run;
-use crate::judge::{Diagnostic, Summary};
-use crate::wire::Version;
 
 /// What the proxy does besides forwarding.
 pub struct Options {

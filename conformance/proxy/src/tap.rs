@@ -11,7 +11,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use crate::wire::Party;
+use acp_conformance::wire::Party;
 
 /// What an entry weighs besides its bytes.
 const OVERHEAD: usize = 96;

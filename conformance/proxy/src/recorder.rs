@@ -7,11 +7,12 @@
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use acp_conformance::judge::{Diagnostic, Judge, Summary};
+use acp_conformance::transcript::{
+    LINE_LIMIT, Line, Record, Splitter, Writer, redact, redact_text,
+};
+use acp_conformance::wire::{Party, Schemas};
 use serde_json::Value;
-
-use crate::judge::{Diagnostic, Judge, Summary};
-use crate::transcript::{LINE_LIMIT, Line, Record, Splitter, Writer, redact, redact_text};
-use crate::wire::{Party, Schemas};
 
 /// The longest message, so that its record stays within what `check` reads.
 const MESSAGE_LIMIT: usize = LINE_LIMIT - 256;

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use acp_conformance::judge::{CheckOptions, check};
+
 use super::*;
-use crate::judge::{CheckOptions, check};
 
 const NEW: &str = r#"{"jsonrpc":"2.0","id":0,"method":"session/new","params":{"cwd":"/w","mcpServers":[{"name":"m","command":"/m","args":[],"env":[{"name":"K","value":"s3cret"}]}]}}"#;
 const SESSION: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"sessionId":"s"}}"#;

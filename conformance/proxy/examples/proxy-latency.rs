@@ -1,6 +1,6 @@
 //! What the proxy adds to a message's way, and to a stream's CPU.
 //!
-//! `cargo run --release -p acp-conformance --example proxy-latency -- COMMAND`, with
+//! `cargo run --release -p acp-conformance-proxy --example proxy-latency -- COMMAND`, with
 //! the path of `acp-conformance` as the command, prints a Markdown table: round
 //! trips of a prompt and its answer, one at a time, with an agent that does nothing
 //! else, directly and through the proxy with a transcript; and a stream of updates

@@ -22,6 +22,9 @@ pub const THAT_END: &[(SignalKind, Signal)] = &[
 
 /// Calls `each` with every one of these signals from now on, from a thread that ends with the
 /// process. Signals that arrive after the return are not lost.
+///
+/// # Errors
+/// Fails when the system refuses a handler or a thread.
 pub fn watch(
     signals: &[(SignalKind, Signal)],
     each: impl Fn(Signal) + Clone + Send + 'static,

@@ -1,6 +1,6 @@
 //! CPU time of judging messages, beside that of parsing them.
 //!
-//! `cargo run --release -p acp-conformance --example wire-speed [SECONDS]` prints a
+//! `cargo run --release -p acp-conformance-proxy --example wire-speed [SECONDS]` prints a
 //! Markdown table: nanoseconds of CPU a message. Columns: the text into a
 //! `serde_json::Value`; into the SDK's types; the schema's verdict on a `Value`; text to
 //! that verdict; text to verdict with the rules over sequences, which is what `check` does;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use acp_conformance::judge::{Diagnostic, Judge};
-use acp_conformance::proxy::Recorder;
 use acp_conformance::transcript::Record;
 use acp_conformance::wire::{Party, Schema, Tracker};
+use acp_conformance_proxy::Recorder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
