@@ -12,7 +12,6 @@
 //! - [`suite`]: a run of them, and [`report`]: its result;
 //! - `remote`: the client that it plays towards a server's HTTP and WebSocket;
 //! - [`clients`]: the same for clients, to which the suite plays the agent;
-//! - [`fuzz`]: messages made from the schema;
 //! - [`testing`]: all of it in one call of a `#[test]`: [`assert_conformant`];
 //! - [`mutants`]: agents that break the rules, which prove the checks.
 //!
@@ -23,7 +22,6 @@
 pub mod clients;
 mod embedded;
 mod error;
-pub mod fuzz;
 pub mod harness;
 pub mod judge;
 pub mod mutants;

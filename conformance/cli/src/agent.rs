@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Verdict;
 use crate::outputs::{Chosen, Outputs};
 use crate::progress::Progress;
 use crate::remote::RemoteArgs;
-use acp_conformance::fuzz;
+use crate::{Failure, Verdict};
 use acp_conformance::harness::{Conditions, Env, Profile, Unresponsive};
 use acp_conformance::internal::Workdir;
 use acp_conformance::mutants;
@@ -19,6 +18,7 @@ use acp_conformance::suite::{self, Effort, Options, QuickLimits};
 use acp_conformance::target::Target;
 use acp_conformance::wire::{Party, Schema, Version};
 use acp_conformance::{Error, Result};
+use acp_conformance_fuzz as fuzz;
 
 /// How many agents run at once, unless they take long to start.
 const JOBS: u16 = 4;
@@ -142,7 +142,7 @@ fn variable(text: &str) -> Result<(OsString, OsString), String> {
     }
 }
 
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict, Failure> {
     #[cfg(unix)]
     crate::orphan_reaper::protect();
     args.outputs.probe()?;
@@ -204,10 +204,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     let mut report = Document::of_agent(&report, &setting);
     report.accept(&known);
     let transcripts = options.transcripts.as_deref();
-    args.outputs.write(report, transcripts, out)
+    Ok(args.outputs.write(report, transcripts, out)?)
 }
 
-fn fuzzed(args: &Args, env: &Arc<Env>, count: u64, out: &mut dyn Write) -> Result<Verdict> {
+fn fuzzed(
+    args: &Args,
+    env: &Arc<Env>,
+    count: u64,
+    out: &mut dyn Write,
+) -> Result<Verdict, Failure> {
     let mut progress = Progress::checks();
     let all = usize::try_from(count).unwrap_or(usize::MAX);
     let report = fuzz::run(env, count, args.seed, |done| {

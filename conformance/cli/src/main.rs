@@ -101,49 +101,57 @@ fn main() -> ExitCode {
         return acp_cli::main(arguments);
     }
     let mut out = io::stdout().lock();
-    let verdict = match &args.command {
-        Command::Agent(args) => agent::run(args, &mut out),
-        Command::Check(args) => check::run(args, &mut out),
-        Command::Client(args) => client::run(args, &mut out),
-        Command::Compare(args) => compare::run(args, &mut out),
-        Command::Act(args) => client::act(args),
-        Command::BrokenClient(args) => client::broken(args),
-        #[cfg(unix)]
-        Command::OnTerminal(args) => client::on_terminal(args),
-        Command::V2Client(args) => client::v2_client(args),
-        Command::ReferenceClient { .. } => Ok(Verdict::Conformant),
-        Command::List(args) => list::run(args, &mut out),
-        Command::Report(args) => report::run(args, &mut out),
-        Command::Specification(args) => specification::run(args, &mut out),
-        #[cfg(unix)]
-        Command::Proxy(args) => return proxy::run(args),
-        #[cfg(unix)]
-        Command::Guard(args) => return orphan_reaper::run(args),
-        #[cfg(unix)]
-        Command::Script(args) => return script::run(args),
-        Command::ReferenceAgent(args) => reference_agent::run(args),
-    };
+    let code = run(&args.command, &mut out);
     let flushed = out.flush().map_err(Error::Output);
-    match verdict.and_then(|verdict| flushed.map(|()| verdict)) {
-        Ok(Verdict::Conformant) => ExitCode::SUCCESS,
-        Ok(Verdict::NotConformant) => ExitCode::from(1),
-        Ok(Verdict::Incomplete) => ExitCode::from(3),
-        // Whoever read a part of the list, as `head` does, has what they want. A verdict that could not
-        // be written is not a good one, though.
-        Err(error) if error.is_broken_pipe() && matches!(args.command, Command::List(_)) => {
-            ExitCode::SUCCESS
-        }
-        Err(error) => failed(&error),
-    }
-}
-
-fn failed(error: &(dyn std::error::Error + 'static)) -> ExitCode {
-    // Nobody reads the output any more; there is nobody to tell either.
+    let error = match (code, flushed) {
+        (Ok(code), Ok(())) => return code,
+        (Ok(_), Err(error)) => error.into(),
+        (Err(error), _) => error,
+    };
     let is_unread = error.downcast_ref().is_some_and(Error::is_broken_pipe);
+    // Whoever read a part of the list, as `head` does, has what they want. A verdict that could not
+    // be written is not a good one, though.
+    if is_unread && matches!(args.command, Command::List(_)) {
+        return ExitCode::SUCCESS;
+    }
+    // Nobody reads the output any more; there is nobody to tell either.
     if !is_unread {
         let _ = writeln!(io::stderr(), "acp-conformance: {error}");
     }
     ExitCode::from(2)
+}
+
+/// Why a command could not do its work.
+type Failure = Box<dyn std::error::Error>;
+
+fn run(command: &Command, out: &mut dyn Write) -> Result<ExitCode, Failure> {
+    let verdict = match command {
+        Command::Agent(args) => agent::run(args, out)?,
+        Command::Check(args) => check::run(args, out)?,
+        Command::Client(args) => client::run(args, out)?,
+        Command::Compare(args) => compare::run(args, out)?,
+        Command::Act(args) => client::act(args)?,
+        Command::BrokenClient(args) => client::broken(args)?,
+        #[cfg(unix)]
+        Command::OnTerminal(args) => client::on_terminal(args)?,
+        Command::V2Client(args) => client::v2_client(args)?,
+        Command::ReferenceClient { .. } => Verdict::Conformant,
+        Command::List(args) => list::run(args, out)?,
+        Command::Report(args) => report::run(args, out)?,
+        Command::Specification(args) => specification::run(args, out)?,
+        #[cfg(unix)]
+        Command::Proxy(args) => return proxy::run(args),
+        #[cfg(unix)]
+        Command::Guard(args) => return Ok(orphan_reaper::run(args)),
+        #[cfg(unix)]
+        Command::Script(args) => return script::run(args),
+        Command::ReferenceAgent(args) => reference_agent::run(args)?,
+    };
+    Ok(match verdict {
+        Verdict::Conformant => ExitCode::SUCCESS,
+        Verdict::NotConformant => ExitCode::from(1),
+        Verdict::Incomplete => ExitCode::from(3),
+    })
 }
 
 impl Verdict {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::check::{Entry, findings, is_assumed, spoken};
-use crate::{failed, write_json};
+use crate::{Failure, write_json};
 use acp_conformance::judge::{Diagnostic, Level};
 use acp_conformance::wire::Version;
 use acp_conformance::{Error, Result};
@@ -84,14 +84,7 @@ pub(crate) struct Args {
 const EXIT_CODES: &str =
     "Exit codes: the agent's; 2 if it cannot be started; with --strict, 1 instead of 0";
 
-pub(crate) fn run(args: &Args) -> ExitCode {
-    match proxied(args) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => failed(&*error),
-    }
-}
-
-fn proxied(args: &Args) -> Result<u8, Box<dyn std::error::Error>> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let log = args.log.as_deref().map(numbered);
     let transcript = log.as_deref().map(create).transpose()?;
     let report = Report {
@@ -124,7 +117,7 @@ fn proxied(args: &Args) -> Result<u8, Box<dyn std::error::Error>> {
         findings: report.into_sink(),
         grace: args.grace,
     })?;
-    Ok(concluded(args, &outcome))
+    Ok(concluded(args, &outcome).into())
 }
 
 /// Says what was found, and decides the exit code.

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use crate::failed;
+use crate::Failure;
 use acp_conformance::{Error, Result};
-use acp_conformance_script::{Failure, Played, Script, Wire, play};
+use acp_conformance_script::{Played, Script, Wire, play};
 
 /// Play a scripted peer, which can say and do what no SDK would
 ///
@@ -89,20 +89,8 @@ const EXAMPLE: &str = r#"Example: a prompt that is cut in two, and an agent that
 
 Exit codes: 0 all steps done, 1 a step failed, 2 usage or failure; or that of `die`"#;
 
-pub(crate) fn run(args: &Args) -> ExitCode {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     crate::orphan_reaper::protect();
-    match played(args) {
-        Ok(Ok(code)) => ExitCode::from(code),
-        Ok(Err(failure)) => {
-            // Nobody may be reading; the exit code says it too.
-            let _ = writeln!(io::stderr(), "{failure}");
-            ExitCode::from(1)
-        }
-        Err(error) => failed(&*error),
-    }
-}
-
-fn played(args: &Args) -> Result<Result<u8, Box<Failure>>, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string(&args.file).map_err(|source| Error::Read {
         path: args.file.clone(),
         source,
@@ -123,16 +111,20 @@ fn played(args: &Args) -> Result<Result<u8, Box<Failure>>, Box<dyn std::error::E
     } else {
         Wire::start(&command(args)?)?
     };
-    let code = match play(&script, &mut wire) {
-        Ok(Played::Through) => 0,
-        Ok(Played::Die(code)) => return Ok(Ok(code)),
-        Err(failure) => return Ok(Err(failure)),
-    };
+    match play(&script, &mut wire) {
+        Ok(Played::Through) => {}
+        Ok(Played::Die(code)) => return Ok(code.into()),
+        Err(failure) => {
+            // Nobody may be reading; the exit code says it too.
+            let _ = writeln!(io::stderr(), "{failure}");
+            return Ok(ExitCode::from(1));
+        }
+    }
     if !args.as_agent {
         let steps = script.steps().len();
         writeln!(io::stdout(), "{name}: {steps} steps done").map_err(Error::Output)?;
     }
-    Ok(Ok(code))
+    Ok(ExitCode::SUCCESS)
 }
 
 fn command(args: &Args) -> Result<Vec<OsString>> {

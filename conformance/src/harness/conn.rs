@@ -404,7 +404,8 @@ impl Conn {
     }
 
     /// Whether the agent's output has ended.
-    pub(crate) fn has_ended(&self) -> bool {
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
         self.link.has_ended()
     }
 

@@ -25,6 +25,7 @@ fn has_test(workspace: &Path, package: &str, module: &str, test: &str) -> bool {
         "conformance" => &[
             "conformance",
             "conformance/cli",
+            "conformance/fuzz",
             "conformance/proxy",
             "conformance/script",
         ],

@@ -47,7 +47,7 @@ fn manifest(folder: &str) -> Dependencies {
 #[test]
 fn what_judges_depends_on_no_client_or_server() {
     assert_eq!(manifest("").own(), ALLOWED);
-    for folder in ["proxy", "script"] {
+    for folder in ["fuzz", "proxy", "script"] {
         let manifest = manifest(folder);
         let mut others = manifest.own();
         others.retain(|name| !ALLOWED.contains(name));

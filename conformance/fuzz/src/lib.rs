@@ -6,10 +6,12 @@
 //! prompt does. A failure is tried again on a connection of its own and shrunk.
 
 mod case;
+mod error;
 mod random;
 mod run;
 mod sample;
 
+pub use self::error::FuzzError;
 pub use self::run::run;
 
 /// The result of a run.

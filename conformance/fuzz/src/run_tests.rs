@@ -2,10 +2,18 @@
 
 use std::time::Duration;
 
+use acp_conformance::harness::{Conditions, Profile, Unresponsive};
+use acp_conformance::target::{Filter, Passing, Tap, Target};
+use acp_conformance::wire::{Schema, Version};
+use acp_reference_agent::Reference;
+use acp_server::Link;
+
 use super::*;
-use crate::harness::{Conditions, Profile, Unresponsive};
-use crate::target::{Filter, Passing, Tap, Target};
-use crate::wire::{Schema, Version};
+
+/// The reference agent in this process.
+fn reference() -> Target {
+    Target::within(|| Reference::server().build().connection(Link::Stdio))
+}
 
 fn reasons(report: &Report) -> Vec<&str> {
     let failures = report.failures.iter();
@@ -18,7 +26,7 @@ fn fuzzed(filter: Option<Filter>, count: u64) -> Report {
 
 fn fuzzed_as(version: Version, filter: Option<Filter>, count: u64) -> Report {
     let target = match version {
-        Version::V1 => Target::local(),
+        Version::V1 => reference(),
         Version::V2 => Target::local_v2(),
     };
     let target = match filter {
@@ -213,7 +221,7 @@ fn requests_that_are_never_answered_are_not_waited_for_again_and_again() {
             tap.forward();
         }
     };
-    let target = Target::local().behind(silent);
+    let target = reference().behind(silent);
     let (mut env, _folder) = env(Version::V1, target);
     env.timeout = Duration::from_millis(100);
     env.turn_timeout = Duration::from_secs(3);

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use acp_conformance::wire::{Message, Party, Schema, Verdict, excerpt, read_envelope};
 use acp_schema::{Document, Kind, Side};
 use serde_json::{Value, json};
 
 use super::random::Random;
 use super::sample::Sampler;
-use crate::wire::{Party, Schema, Verdict, read_envelope};
 
 /// How often a sample is drawn again when the schema refuses it.
 const TRIES: usize = 20;
@@ -136,7 +136,7 @@ impl Cases {
             random: &mut self.random,
         };
         let other = sampler.anything(2);
-        let done = format!("{place} is {}", crate::wire::excerpt(&other));
+        let done = format!("{place} is {}", excerpt(&other));
         if let Some(value) = message.pointer_mut(&place) {
             *value = other;
         }
@@ -177,7 +177,7 @@ pub(super) fn is_odd(message: &Value) -> bool {
 /// changed one may mean nothing to the agent all the same.
 pub(super) fn demand(schema: &Schema, message: &Value, whole: bool) -> Demand {
     let (read, defects) = read_envelope(message);
-    let Some(crate::wire::Message::Request { method, params, .. }) = read else {
+    let Some(Message::Request { method, params, .. }) = read else {
         return Demand::Survive;
     };
     if !defects.is_empty() {

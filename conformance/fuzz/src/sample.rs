@@ -179,8 +179,9 @@ fn merge(value: &mut Value, other: Value) {
 mod tests {
     use std::collections::HashSet;
 
+    use acp_conformance::wire::{Party, Schema, Verdict};
+
     use super::*;
-    use crate::wire::{Party, Schema, Verdict};
 
     #[test]
     fn most_samples_are_valid_and_hardly_any_two_are_alike() {

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use acp_conformance::harness::{Capability, Caps, Conn, Entry, Env, Outcome, Reply, Stop};
+use acp_conformance::judge::{Diagnostic, Level};
+use acp_conformance::wire::{Finding, FindingKind, Party};
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::case::{Case, Cases, Demand, Setting, demand, is_odd, smaller};
 use super::random::Random;
-use super::{Broken, Report};
-use crate::harness::{Capability, Caps, Conn, Entry, Env, Outcome, Reply, Stop};
-use crate::judge::{Diagnostic, Level};
-use crate::wire::{Finding, FindingKind, Party};
-use crate::{Error, Result};
+use super::{Broken, FuzzError, Report};
 
 /// How many agents are started to shrink one failure.
 const SHRINKING: usize = 60;
@@ -36,7 +35,12 @@ const REFUSALS: [ErrorCode; 2] = [ErrorCode::INVALID_PARAMS, ErrorCode::INVALID_
 ///
 /// # Errors
 /// When no session can be opened at all.
-pub fn run(env: &Arc<Env>, count: u64, seed: u64, mut tell: impl FnMut(u64)) -> Result<Report> {
+pub fn run(
+    env: &Arc<Env>,
+    count: u64,
+    seed: u64,
+    mut tell: impl FnMut(u64),
+) -> Result<Report, FuzzError> {
     let document = env.schema.version().document()?;
     let mut cases = Cases {
         document,
@@ -115,15 +119,8 @@ struct Fuzzed {
 }
 
 impl Fuzzed {
-    fn start(env: &Arc<Env>) -> Result<Self> {
-        Self::opened(env).map_err(|stop| Error::NoHandshake {
-            command: "the agent".into(),
-            reason: match stop {
-                Stop::Fail(failure) => failure.reason,
-                Stop::Skip(reason) | Stop::Inconclusive(reason) | Stop::Blocked(reason) => reason,
-            },
-            stderr: String::new(),
-        })
+    fn start(env: &Arc<Env>) -> Result<Self, FuzzError> {
+        Self::opened(env).map_err(|stop| FuzzError::NoSession(because(stop)))
     }
 
     fn opened(env: &Arc<Env>) -> Outcome<Self> {
@@ -148,7 +145,7 @@ impl Fuzzed {
     }
 
     /// Sends a case; the error says what is wrong with what came.
-    fn send(&mut self, case: &Case) -> std::result::Result<Came, String> {
+    fn send(&mut self, case: &Case) -> Result<Came, String> {
         let mark = self.conn.mark();
         if is_odd(&case.message)
             && let Some(id) = case.message.get("id")
@@ -215,7 +212,7 @@ impl Fuzzed {
         reply
     }
 
-    fn answered(&mut self, place: usize, demand: Demand) -> std::result::Result<Came, String> {
+    fn answered(&mut self, place: usize, demand: Demand) -> Result<Came, String> {
         let reply = self.reply(place, demand).map_err(because)?;
         let code = reply.code();
         match (&reply.answer, demand) {
@@ -246,10 +243,10 @@ fn because(stop: Stop) -> String {
 
 /// Makes a failing case as small as it can be while it fails for the same reason on
 /// a connection of its own.
-fn shrunk(env: &Arc<Env>, case: Case, reason: String, last: &Fuzzed) -> Result<Broken> {
+fn shrunk(env: &Arc<Env>, case: Case, reason: String, last: &Fuzzed) -> Result<Broken, FuzzError> {
     let mut tries = 0;
     let started = Instant::now();
-    let mut fails = |case: &Case| -> Result<Option<Fuzzed>> {
+    let mut fails = |case: &Case| -> Result<Option<Fuzzed>, FuzzError> {
         tries += 1;
         let interruption = &env.conditions.interruption;
         let is_late = tries > SHRINKING || started.elapsed() > SHRINKING_TIME;
