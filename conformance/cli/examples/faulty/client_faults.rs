@@ -1,10 +1,13 @@
 //! Clients of version 1 with one defect each.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 use crate::connection::Step::{Handle, Raw, Write};
 use crate::connection::{Fault, fault};
 use crate::hooks::{kind, refusal, success};
+
+const PICTURE: &[u8] = include_bytes!("../../../src/requirements/media/picture.png");
 
 pub(crate) static CLIENTS: &[Fault] = &[
     fault("base", "No defect."),
@@ -114,7 +117,8 @@ pub(crate) static CLIENTS: &[Fault] = &[
     }),
     fault("image-undeclared", "Sends an image in the prompt without the capability for it.").outgoing(|_, mut m| {
         if let Some(blocks) = m["params"]["prompt"].as_array_mut() {
-            blocks.push(json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}));
+            let data = BASE64_STANDARD.encode(PICTURE);
+            blocks.push(json!({"type": "image", "data": data, "mimeType": "image/png"}));
         }
         vec![Write(m)]
     }),
