@@ -209,7 +209,7 @@ impl Recording {
         let adapter = adapter::of(version);
         let end = move |request: usize| {
             let mut later = request + 1..self.entries.len();
-            later.find(|index| adapter.turn_end(self, request, *index).is_some())
+            later.find(|index| (adapter.turn_end)(self, request, *index).is_some())
         };
         let prompts = self.calls(Party::Client, "session/prompt");
         prompts.filter_map(move |(request, prompt)| {

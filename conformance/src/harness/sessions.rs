@@ -79,36 +79,36 @@ impl Conn {
         self.env.schema.version()
     }
 
-    pub(super) fn adapter(&self) -> &'static dyn Adapter {
+    pub(super) fn adapter(&self) -> &'static Adapter {
         adapter::of(self.version())
     }
 
     /// Returns the methods that log in and out.
     #[must_use]
     pub fn login_methods(&self) -> (&'static str, &'static str) {
-        self.adapter().login_methods()
+        self.adapter().login_methods
     }
 
     /// Returns the capabilities of a client that can do everything.
     #[must_use]
     pub fn client_capabilities(&self) -> Value {
-        self.adapter().all_capabilities()
+        (self.adapter().all_capabilities)()
     }
 
     /// Returns the agent's name and version, as far as it gives them.
     #[must_use]
     pub fn agent_info(&self) -> Option<&Value> {
-        self.agent.as_ref()?.get(self.adapter().agent_members().0)
+        self.agent.as_ref()?.get(self.adapter().agent_members.0)
     }
 
     /// Returns whether the agent declares a capability, or must have it in this version.
     #[must_use]
     pub fn can(&self, capability: Capability) -> bool {
-        let Place::At(pointer) = self.adapter().place(capability) else {
+        let Place::At(pointer) = (self.adapter().place)(capability) else {
             return true;
         };
         let declared = || {
-            let member = self.adapter().agent_members().1;
+            let member = self.adapter().agent_members.1;
             self.agent.as_ref()?.get(member)?.pointer(pointer)
         };
         declared().is_some_and(|value| !value.is_null() && value != &Value::Bool(false))
@@ -119,7 +119,7 @@ impl Conn {
     /// # Errors
     /// A skip when the agent does not declare it.
     pub fn needs(&self, capability: Capability) -> Outcome {
-        match self.adapter().place(capability) {
+        match (self.adapter().place)(capability) {
             Place::At(pointer) if !self.can(capability) => {
                 let name = pointer.trim_start_matches('/').replace('/', ".");
                 skip(format!("the agent does not declare `{name}`"))
@@ -153,12 +153,12 @@ impl Conn {
     /// # Errors
     /// When the agent does not answer.
     pub fn try_load(&mut self, session: &str) -> Outcome<(usize, Reply)> {
-        let (method, more) = self.adapter().load();
+        let adapter = self.adapter();
         let mut params = self.setup(Some(session));
-        if let Some((name, value)) = more {
+        if let Some((name, value)) = (adapter.load_params)() {
             params[name] = value;
         }
-        self.set_up_again(method, params)
+        self.set_up_again(adapter.load, params)
     }
 
     /// Opens a session again without its history. Yields the places of the request and of the
@@ -269,7 +269,7 @@ impl Conn {
         if self.can(Capability::LOAD) {
             let (_, reply) = self.try_load(session)?;
             match reply.answer {
-                Ok(state) => states.push((self.adapter().load().0, reply.index, state)),
+                Ok(state) => states.push((self.adapter().load, reply.index, state)),
                 Err(_) => return inconclusive("the agent does not load a session that had a turn"),
             }
         }

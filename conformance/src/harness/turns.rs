@@ -79,7 +79,7 @@ impl Conn {
     /// # Errors
     /// When it is refused or not answered.
     pub fn accepted(&mut self, request: usize) -> Outcome {
-        if !self.adapter().answers_early() {
+        if !self.adapter().answers_early {
             return Ok(());
         }
         let reply = self.reply(request)?;
@@ -96,11 +96,7 @@ impl Conn {
     #[must_use]
     pub fn turn_end(&self, request: usize) -> Option<usize> {
         let adapter = self.adapter();
-        let ends = |index: &usize| {
-            adapter
-                .turn_end(self.recording(), request, *index)
-                .is_some()
-        };
+        let ends = |index: &usize| (adapter.turn_end)(self.recording(), request, *index).is_some();
         (request..self.mark()).find(ends)
     }
 
@@ -121,12 +117,12 @@ impl Conn {
         let adapter = self.adapter();
         let started = Instant::now();
         let reply = self.reply_within(request, limit)?;
-        if !adapter.answers_early() || reply.answer.is_err() {
+        if !adapter.answers_early || reply.answer.is_err() {
             return Ok(reply);
         }
         let rest = limit.saturating_sub(started.elapsed());
         self.wait(request, "the end of the turn", rest, |recording, index| {
-            let answer = adapter.turn_end(recording, request, index)?;
+            let answer = (adapter.turn_end)(recording, request, index)?;
             Some(Reply { index, answer })
         })
     }
@@ -144,12 +140,12 @@ impl Conn {
         };
         let stop = result.get("stopReason").and_then(Value::as_str);
         match stop {
-            None if !self.adapter().answers_early() => Err(self.at(
+            None if !self.adapter().answers_early => Err(self.at(
                 reply.index,
                 "expected a stop reason at the end of the turn, got none",
             )),
             // Version 2 reports a failure by the reason.
-            Some("error") if self.adapter().answers_early() => Err(self.at(
+            Some("error") if self.adapter().answers_early => Err(self.at(
                 reply.index,
                 "expected a turn without an error, got the stop reason error",
             )),
@@ -185,7 +181,7 @@ impl Conn {
             let entry = recording.entries.get(index)?;
             let kind = entry.params().pointer("/update/sessionUpdate");
             let output = kind.and_then(Value::as_str).is_some_and(is_output);
-            let ended = adapter.turn_end(recording, request, index).is_some();
+            let ended = (adapter.turn_end)(recording, request, index).is_some();
             let ours = output && entry.session() == Some(session);
             (ended || ours).then_some(ours)
         });
@@ -221,7 +217,7 @@ impl Conn {
         let (adapter, limit) = (self.adapter(), self.env.turn_timeout);
         let found = self.wait_on(Some(request), request, method, limit, |recording, index| {
             let entry = recording.entries.get(index)?;
-            if adapter.turn_end(recording, request, index).is_some() {
+            if (adapter.turn_end)(recording, request, index).is_some() {
                 return Some(None);
             }
             entry.calls(Party::Agent, method).then_some(Some(index))

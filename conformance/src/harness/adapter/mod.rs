@@ -30,10 +30,10 @@ impl Caps {
     pub fn initialize(&self, version: Version) -> Value {
         let adapter = of(version);
         let mut params = json!({"protocolVersion": version.number()});
-        let (info, capabilities) = adapter.client_members();
+        let (info, capabilities) = adapter.client_members;
         params[info] = json!({"name": "acp-conformance", "version": env!("CARGO_PKG_VERSION")});
         match self {
-            Self::Full => params[capabilities] = adapter.all_capabilities(),
+            Self::Full => params[capabilities] = (adapter.all_capabilities)(),
             Self::None => {}
             Self::These(value) => params[capabilities] = value.clone(),
         }
@@ -119,44 +119,35 @@ impl Place {
     }
 }
 
+/// The outcome of the turn that the prompt at the first place began, if the message at the second place
+/// ends it: an object with the stop reason, or the error.
+type TurnEnd = fn(&Recording, usize, usize) -> Option<Result<Value, Value>>;
+
 /// A protocol version, as far as the steps of checks differ in it.
-pub(super) trait Adapter: Sync {
-    /// Returns the members of the params of `initialize` with the client's name and capabilities.
-    fn client_members(&self) -> (&'static str, &'static str);
-
-    /// Returns the members of the result of `initialize` with the agent's name and capabilities.
-    fn agent_members(&self) -> (&'static str, &'static str);
-
-    /// Returns the capabilities of a client that can do everything.
-    fn all_capabilities(&self) -> Value;
-
-    /// Returns where an agent declares a capability.
-    fn place(&self, capability: Capability) -> Place;
-
-    /// Returns the methods that log in and out.
-    fn login_methods(&self) -> (&'static str, &'static str);
-
-    /// Returns the method that opens a session again with its history, and what its params have
-    /// besides those of every setup.
-    fn load(&self) -> (&'static str, Option<(&'static str, Value)>);
-
-    /// Returns the outcome of the turn that the prompt at `request` began, if the message at
-    /// `index` ends it: an object with the stop reason, or the error.
-    fn turn_end(
-        &self,
-        recording: &Recording,
-        request: usize,
-        index: usize,
-    ) -> Option<Result<Value, Value>>;
-
-    /// Returns whether an answer to `session/prompt` means that the turn has begun only.
-    fn answers_early(&self) -> bool;
+pub(super) struct Adapter {
+    /// The members of the params of `initialize` with the client's name and capabilities.
+    client_members: (&'static str, &'static str),
+    /// The members of the result of `initialize` with the agent's name and capabilities.
+    pub(super) agent_members: (&'static str, &'static str),
+    /// The capabilities of a client that can do everything.
+    pub(super) all_capabilities: fn() -> Value,
+    /// Where an agent declares a capability.
+    pub(super) place: fn(Capability) -> Place,
+    /// The methods that log in and out.
+    pub(super) login_methods: (&'static str, &'static str),
+    /// The method that opens a session again with its history.
+    pub(super) load: &'static str,
+    /// What the params of that method have besides those of every setup.
+    pub(super) load_params: fn() -> Option<(&'static str, Value)>,
+    pub(super) turn_end: TurnEnd,
+    /// Whether an answer to `session/prompt` means that the turn has begun only.
+    pub(super) answers_early: bool,
 }
 
 /// Returns the adapter of a version.
-pub(super) fn of(version: Version) -> &'static dyn Adapter {
+pub(super) fn of(version: Version) -> &'static Adapter {
     match version {
-        Version::V1 => &v1::V1,
-        Version::V2 => &v2::V2,
+        Version::V1 => &v1::ADAPTER,
+        Version::V2 => &v2::ADAPTER,
     }
 }

@@ -6,75 +6,57 @@ use super::{Adapter, Capability, Place};
 use crate::harness::Recording;
 use crate::wire::Version;
 
-pub(super) struct V2;
+pub(super) static ADAPTER: Adapter = Adapter {
+    client_members: ("info", "capabilities"),
+    agent_members: ("info", "capabilities"),
+    all_capabilities,
+    place,
+    login_methods: ("auth/login", "auth/logout"),
+    load: "session/resume",
+    load_params: || Some(("replayFrom", json!({"type": "start"}))),
+    turn_end,
+    answers_early: true,
+};
 
-impl Adapter for V2 {
-    fn client_members(&self) -> (&'static str, &'static str) {
-        ("info", "capabilities")
-    }
+fn all_capabilities() -> Value {
+    json!({
+        "auth": {"terminal": {}},
+        "elicitation": {"form": {}, "url": {}},
+    })
+}
 
-    fn agent_members(&self) -> (&'static str, &'static str) {
-        ("info", "capabilities")
-    }
+fn place(capability: Capability) -> Place {
+    Place::At(match capability {
+        Capability::AdditionalDirectories => "/session/additionalDirectories",
+        Capability::Image => "/session/prompt/image",
+        Capability::Audio => "/session/prompt/audio",
+        Capability::EmbeddedContext => "/session/prompt/embeddedContext",
+        Capability::McpStdio => "/session/mcp/stdio",
+        Capability::McpHttp => "/session/mcp/http",
+        // Those that are not in the document of version 2 have another one in their place.
+        Capability::Method(method) => return Place::of_method(Version::V2, method),
+    })
+}
 
-    fn all_capabilities(&self) -> Value {
-        json!({
-            "auth": {"terminal": {}},
-            "elicitation": {"form": {}, "url": {}},
-        })
+fn turn_end(recording: &Recording, request: usize, index: usize) -> Option<Result<Value, Value>> {
+    let entry = recording.entries.get(index)?;
+    if entry.request == Some(request) {
+        return entry.answer().err().map(Err);
     }
-
-    fn place(&self, capability: Capability) -> Place {
-        match capability {
-            Capability::AdditionalDirectories => Place::At("/session/additionalDirectories"),
-            Capability::Image => Place::At("/session/prompt/image"),
-            Capability::Audio => Place::At("/session/prompt/audio"),
-            Capability::EmbeddedContext => Place::At("/session/prompt/embeddedContext"),
-            Capability::McpStdio => Place::At("/session/mcp/stdio"),
-            Capability::McpHttp => Place::At("/session/mcp/http"),
-            // Those that are not in the document of version 2 have another one in their place.
-            Capability::Method(method) => Place::of_method(Version::V2, method),
-        }
+    let update = entry.params().get("update")?;
+    let prompt = recording.entries.get(request)?;
+    let ours = index > request && entry.session() == prompt.session();
+    if !ours || state(update)? != "idle" {
+        return None;
     }
-
-    fn login_methods(&self) -> (&'static str, &'static str) {
-        ("auth/login", "auth/logout")
-    }
-
-    fn load(&self) -> (&'static str, Option<(&'static str, Value)>) {
-        let from = json!({"type": "start"});
-        ("session/resume", Some(("replayFrom", from)))
-    }
-
-    fn turn_end(
-        &self,
-        recording: &Recording,
-        request: usize,
-        index: usize,
-    ) -> Option<Result<Value, Value>> {
-        let entry = recording.entries.get(index)?;
-        if entry.request == Some(request) {
-            return entry.answer().err().map(Err);
-        }
-        let update = entry.params().get("update")?;
-        let prompt = recording.entries.get(request)?;
-        let ours = index > request && entry.session() == prompt.session();
-        if !ours || state(update)? != "idle" {
-            return None;
-        }
-        // An idle state that ends no work may be on its way when the prompt is sent.
-        let mut since = recording.entries.get(request + 1..index)?.iter();
-        let has_begun = update.get("stopReason").is_some_and(Value::is_string)
-            || since.any(|entry| {
-                let update = entry.params().get("update");
-                entry.session() == prompt.session() && update.is_some_and(is_work)
-            });
-        has_begun.then(|| Ok(update.clone()))
-    }
-
-    fn answers_early(&self) -> bool {
-        true
-    }
+    // An idle state that ends no work may be on its way when the prompt is sent.
+    let mut since = recording.entries.get(request + 1..index)?.iter();
+    let has_begun = update.get("stopReason").is_some_and(Value::is_string)
+        || since.any(|entry| {
+            let update = entry.params().get("update");
+            entry.session() == prompt.session() && update.is_some_and(is_work)
+        });
+    has_begun.then(|| Ok(update.clone()))
 }
 
 /// The state that an update reports.
