@@ -1,6 +1,7 @@
 //! Why the suite could not do its work. Findings about the target are not errors.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// The suite's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -15,7 +16,7 @@ pub enum Error {
         /// The path.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A file cannot be written.
     #[error("cannot write {path}: {source}")]
@@ -23,7 +24,7 @@ pub enum Error {
         /// The path.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A folder holds nothing to check.
     #[error("{0} holds no recording (*.jsonl, *.ndjson); name a file or another folder")]
@@ -37,7 +38,7 @@ pub enum Error {
         /// The command, as a shell would take it.
         command: String,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The URL of an agent, or an option for it, cannot be used.
     #[cfg(all(unix, feature = "remote"))]
@@ -140,16 +141,40 @@ pub enum Error {
     NoBroken(String),
     /// The sessions' working directory could not be made.
     #[error("cannot make a working directory for the agent: {0}")]
-    Folder(std::io::Error),
+    Folder(io::Error),
     /// The result could not be written.
     #[error("cannot write the result: {0}")]
-    Output(std::io::Error),
+    Output(io::Error),
 }
 
 impl Error {
+    /// Returns the conversion of the system's error for a file or folder that cannot be read.
+    pub fn reading(path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        |source| Self::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Returns the conversion of the system's error for a file or folder that cannot be written.
+    pub fn writing(path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        |source| Self::Write {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Returns the conversion of the system's error for a command that cannot be started.
+    pub fn starting(command: &str) -> impl Fn(io::Error) -> Self + Copy {
+        |source| Self::Start {
+            command: command.to_owned(),
+            source,
+        }
+    }
+
     /// Whether the reader of the result has gone away.
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 }

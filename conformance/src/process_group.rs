@@ -38,11 +38,9 @@ impl Agent {
     /// # Errors
     /// [`Error::Start`] when it cannot be started.
     pub fn start(words: &[OsString]) -> Result<(Self, Streams)> {
-        let line: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-        let failed = |source| Error::Start {
-            command: line.join(" "),
-            source,
-        };
+        let line = words.join(" ".as_ref());
+        let line = line.to_string_lossy();
+        let failed = Error::starting(&line);
         let Some((program, args)) = words.split_first() else {
             return Err(failed(io::ErrorKind::InvalidInput.into()));
         };

@@ -229,10 +229,8 @@ fn fuzzed(
 
 /// The reference agent as a child of this program, which keeps its sessions in a folder.
 fn reference(version: Version, sessions: &Path) -> Result<Target> {
-    let program = std::env::current_exe().map_err(|source| Error::Start {
-        command: "acp-conformance reference-agent".into(),
-        source,
-    })?;
+    let failed = Error::starting("acp-conformance reference-agent");
+    let program = std::env::current_exe().map_err(failed)?;
     let words = ["reference-agent", "--protocol", version.as_str()];
     let mut command = vec![program.into()];
     command.extend(words.map(OsString::from));

@@ -145,10 +145,7 @@ struct Run<'a> {
 impl Run<'_> {
     fn file(&mut self, path: &Path, schemas: &Schemas) -> Result<()> {
         let name = path.display().to_string();
-        let failed = |source| Error::Read {
-            path: path.to_owned(),
-            source,
-        };
+        let failed = Error::reading(path);
         let options = CheckOptions {
             line_limit: self.args.max_line,
             from: self.args.from.map(Party::from),

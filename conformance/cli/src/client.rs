@@ -112,10 +112,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     crate::orphan_reaper::protect();
     args.outputs.probe()?;
     let known = args.chosen.known()?;
-    let program = std::env::current_exe().map_err(|source| Error::Start {
-        command: "acp-conformance".into(),
-        source,
-    })?;
+    let program = std::env::current_exe().map_err(Error::starting("acp-conformance"))?;
     let command = if args.command.is_empty() {
         let v2 = V2.into_iter().filter(|_| args.protocol == Version::V2);
         let end = if args.remote { REMOTE } else { STARTED };

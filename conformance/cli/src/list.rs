@@ -29,10 +29,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Verdict> {
     if let Some(folder) = &args.pages {
-        std::fs::create_dir_all(folder).map_err(|source| Error::Write {
-            path: folder.clone(),
-            source,
-        })?;
+        std::fs::create_dir_all(folder).map_err(Error::writing(folder))?;
         for page in report::area_pages()? {
             save(&folder.join(&page.file), &page.text)?;
         }

@@ -115,10 +115,7 @@ impl Outputs {
                 continue;
             }
             let opened = OpenOptions::new().append(true).create(true).open(path);
-            opened.map_err(|source| Error::Write {
-                path: path.to_owned(),
-                source,
-            })?;
+            opened.map_err(Error::writing(path))?;
             if found.is_none() {
                 // Should the run fail, no empty report is left behind.
                 let _ = std::fs::remove_file(path);
@@ -247,10 +244,7 @@ pub(crate) fn print(out: &mut dyn Write, text: &str) -> Result<()> {
 }
 
 pub(crate) fn save(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).map_err(|source| Error::Write {
-        path: path.to_owned(),
-        source,
-    })
+    std::fs::write(path, text).map_err(Error::writing(path))
 }
 
 #[cfg(test)]

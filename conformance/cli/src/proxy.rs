@@ -208,10 +208,7 @@ fn create(path: &Path) -> Result<std::fs::File> {
         .truncate(true)
         .mode(0o600)
         .open(path)
-        .map_err(|source| Error::Write {
-            path: path.to_owned(),
-            source,
-        })
+        .map_err(Error::writing(path))
 }
 
 /// Editors start several agents; each needs a file of its own.

@@ -24,15 +24,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Verdict> {
-    let failed = |source: io::Error| Error::Start {
-        command: "the reference agent".into(),
-        source,
-    };
     let served = match args.protocol {
         Version::V1 => serve_v1(args),
         Version::V2 => serve_v2(args),
     };
-    served.map_err(failed)?;
+    served.map_err(Error::starting("the reference agent"))?;
     Ok(Verdict::Conformant)
 }
 

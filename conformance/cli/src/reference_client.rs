@@ -37,10 +37,7 @@ enum Event {
 /// # Errors
 /// When the agent cannot be started, or the folder is gone.
 pub(crate) fn run(prompt: &str, asking: bool, command: &[OsString]) -> Result<bool> {
-    let failed = |source| Error::Start {
-        command: "the agent".into(),
-        source,
-    };
+    let failed = Error::starting("the agent");
     let (sender, events) = sync_channel(QUEUE);
     listen_for_interrupts(sender.clone());
     let (program, arguments) = command

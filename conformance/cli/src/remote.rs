@@ -54,9 +54,8 @@ impl RemoteArgs {
         use acp_conformance::target::{Endpoint, EndpointError};
         let token = match &self.token_file {
             Some(path) => {
-                let path = path.clone();
-                let token = read_token(&path);
-                Some(token.map_err(|source| acp_conformance::Error::Read { path, source })?)
+                let token = read_token(path);
+                Some(token.map_err(acp_conformance::Error::reading(path))?)
             }
             None => std::env::var_os("ACP_TOKEN").map(|it| it.to_string_lossy().into_owned()),
         };

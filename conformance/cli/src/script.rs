@@ -91,10 +91,7 @@ Exit codes: 0 all steps done, 1 a step failed, 2 usage or failure; or that of `d
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     crate::orphan_reaper::protect();
-    let text = std::fs::read_to_string(&args.file).map_err(|source| Error::Read {
-        path: args.file.clone(),
-        source,
-    })?;
+    let text = std::fs::read_to_string(&args.file).map_err(Error::reading(&args.file))?;
     let name = args.file.display().to_string();
     let mut script = Script::parse(&name, &text)?;
     if let Ok(folder) = std::env::current_dir() {
@@ -104,10 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         script.set(name, value.clone());
     }
     let mut wire = if args.as_agent {
-        Wire::stdio().map_err(|source| Error::Start {
-            command: "the script".into(),
-            source,
-        })?
+        Wire::stdio().map_err(Error::starting("the script"))?
     } else {
         Wire::start(&command(args)?)?
     };
@@ -131,10 +125,7 @@ fn command(args: &Args) -> Result<Vec<OsString>> {
     if !args.command.is_empty() {
         return Ok(args.command.clone());
     }
-    let program = std::env::current_exe().map_err(|source| Error::Start {
-        command: "the reference agent".into(),
-        source,
-    })?;
+    let program = std::env::current_exe().map_err(Error::starting("the reference agent"))?;
     Ok(vec![program.into(), "reference-agent".into()])
 }
 

@@ -72,10 +72,9 @@ impl Terminal {
 ///
 /// When the terminal cannot be had, or the command cannot be started.
 pub fn on_terminal(name: &Path, command: &[OsString]) -> Result<()> {
-    let failed = |source| Error::Start {
-        command: command.join(" ".as_ref()).to_string_lossy().into_owned(),
-        source,
-    };
+    let line = command.join(" ".as_ref());
+    let line = line.to_string_lossy();
+    let failed = Error::starting(&line);
     take(name).map_err(failed)?;
     let (program, arguments) = command
         .split_first()

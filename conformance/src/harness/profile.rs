@@ -101,10 +101,7 @@ impl Profile {
     /// # Errors
     /// When the file cannot be read or says what no profile says.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        let text = std::fs::read_to_string(path).map_err(Error::reading(path))?;
         let read = Self::parse(path, &text)?;
         let mut profile = Self::unknown_agent();
         profile.auth_method = read.auth_method;

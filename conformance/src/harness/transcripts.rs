@@ -37,10 +37,7 @@ impl Transcripts {
     /// # Errors
     /// When it cannot be created, or has files: transcripts of another run would stay in it.
     pub fn create(folder: &Path) -> Result<Self> {
-        let failed = |source| Error::Write {
-            path: folder.to_owned(),
-            source,
-        };
+        let failed = Error::writing(folder);
         fs::create_dir_all(folder).map_err(failed)?;
         if fs::read_dir(folder).map_err(failed)?.next().is_some() {
             let reason = "the folder for transcripts is not empty; name a new or an empty one";

@@ -51,10 +51,7 @@ impl KnownFinding {
     /// # Errors
     /// When the file cannot be read, is no such table, gives no reason, or names an id twice.
     pub fn read(path: &Path) -> Result<Vec<Self>> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        let text = std::fs::read_to_string(path).map_err(Error::reading(path))?;
         parse(&text).map_err(|reason| Error::Known {
             path: path.to_owned(),
             reason,

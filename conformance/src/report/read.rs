@@ -12,10 +12,7 @@ use crate::{Error, Result};
 /// # Errors
 /// When the file cannot be read, or is no report of this version of the format.
 pub fn read(path: &Path) -> Result<Document> {
-    let text = std::fs::read(path).map_err(|source| Error::Read {
-        path: path.to_owned(),
-        source,
-    })?;
+    let text = std::fs::read(path).map_err(Error::reading(path))?;
     let unusable = |reason: String| Error::NoReport {
         path: path.to_owned(),
         reason,

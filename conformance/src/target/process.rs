@@ -79,10 +79,8 @@ impl Launch {
 /// Starts a command.
 pub(super) fn start(launch: &Launch, filter: Option<Behind>) -> Result<Link> {
     let words = &launch.words;
-    let failed = |source| Error::Start {
-        command: launch.command_line(),
-        source,
-    };
+    let line = launch.command_line();
+    let failed = Error::starting(&line);
     let Some((program, arguments)) = words.split_first() else {
         return Err(failed(std::io::ErrorKind::InvalidInput.into()));
     };

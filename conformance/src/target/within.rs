@@ -94,10 +94,7 @@ impl Within {
 
     /// Starts an agent.
     pub(super) fn start(&self, filter: Option<Behind>) -> Result<Link> {
-        let failed = |source| Error::Start {
-            command: "the agent within this process".into(),
-            source,
-        };
+        let failed = Error::starting("the agent within this process");
         let runtime = runtime().map_err(failed)?;
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         theirs.set_nonblocking(true).map_err(failed)?;

@@ -17,7 +17,8 @@ pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         let before = files.len();
-        if !metadata(path)?.is_dir() {
+        let metadata = fs::metadata(path).map_err(Error::reading(path))?;
+        if !metadata.is_dir() {
             files.push(path.clone());
             continue;
         }
@@ -30,10 +31,7 @@ pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let failed = |source| Error::Read {
-        path: folder.to_owned(),
-        source,
-    };
+    let failed = Error::reading(folder);
     let mut entries = fs::read_dir(folder)
         .map_err(failed)?
         .collect::<std::io::Result<Vec<_>>>()
@@ -51,13 +49,6 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn metadata(path: &Path) -> Result<fs::Metadata> {
-    fs::metadata(path).map_err(|source| Error::Read {
-        path: path.to_owned(),
-        source,
-    })
 }
 
 #[cfg(test)]

@@ -32,10 +32,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 /// Connects to an agent.
 pub(super) fn start(endpoint: &Endpoint, filter: Option<Behind>) -> Result<Link> {
-    let failed = |source| Error::Start {
-        command: endpoint.url().to_owned(),
-        source,
-    };
+    let failed = Error::starting(endpoint.url());
     let runtime = runtime().map_err(failed)?;
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
     theirs.set_nonblocking(true).map_err(failed)?;
