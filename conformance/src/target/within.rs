@@ -96,20 +96,27 @@ impl Within {
     pub(super) fn start(&self, filter: Option<Behind>) -> Result<Link> {
         let failed = Error::starting("the agent within this process");
         let runtime = runtime().map_err(failed)?;
-        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-        theirs.set_nonblocking(true).map_err(failed)?;
-        let output = ours.try_clone().map_err(failed)?;
-        let _context = runtime.enter();
-        let theirs = tokio::net::UnixStream::from_std(theirs).map_err(failed)?;
-        let (reader, writer) = theirs.into_split();
+        let (output, input, (reader, writer)) = sockets(runtime).map_err(failed)?;
         let layers = self.layers.iter().cloned();
         let connection = layers.fold(ConnectionBuilder::new(), |connection, layer| {
             connection.layer(layer)
         });
         let serve = self.serve.clone();
         runtime.spawn(async move { serve(connection, reader, writer).await });
-        Ok(Link::new(output, Input(ours), None, filter))
+        Ok(Link::new(output, input, None, filter))
     }
+}
+
+/// Makes a pair of sockets: the suite's output and input of an agent, and the end of an agent that runs here.
+pub(super) fn sockets(
+    runtime: &Runtime,
+) -> std::io::Result<(UnixStream, Input, (OwnedReadHalf, OwnedWriteHalf))> {
+    let (ours, theirs) = UnixStream::pair()?;
+    theirs.set_nonblocking(true)?;
+    let output = ours.try_clone()?;
+    let _context = runtime.enter();
+    let theirs = tokio::net::UnixStream::from_std(theirs)?;
+    Ok((output, Input(ours), theirs.into_split()))
 }
 
 async fn serve_v2(
@@ -131,7 +138,7 @@ impl fmt::Debug for Within {
 }
 
 /// Dropping one half of a socket pair does not end its stream; shutting it down does.
-pub(super) struct Input(pub(super) UnixStream);
+pub(super) struct Input(UnixStream);
 
 impl std::io::Write for Input {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

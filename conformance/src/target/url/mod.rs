@@ -7,7 +7,6 @@ mod http;
 mod stream;
 mod websocket;
 
-use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::Link;
 use super::running::Behind;
-use super::within::{Input, runtime};
+use super::within::{runtime, sockets};
 use crate::transport::Endpoint;
 use crate::{Error, Result};
 
@@ -34,17 +33,12 @@ const CLOSING: Duration = Duration::from_secs(2);
 pub(super) fn start(endpoint: &Endpoint, filter: Option<Behind>) -> Result<Link> {
     let failed = Error::starting(endpoint.url());
     let runtime = runtime().map_err(failed)?;
-    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-    theirs.set_nonblocking(true).map_err(failed)?;
-    let output = ours.try_clone().map_err(failed)?;
     let socket = match endpoint.is_websocket() {
         true => Some(runtime.block_on(websocket::connect(endpoint))),
         false => None,
     };
     let socket = socket.transpose().map_err(failed)?;
-    let _context = runtime.enter();
-    let theirs = tokio::net::UnixStream::from_std(theirs).map_err(failed)?;
-    let (reader, writer) = theirs.into_split();
+    let (output, input, (reader, writer)) = sockets(runtime).map_err(failed)?;
     let (sender, messages) = mpsc::channel(WAITING);
     let incoming = Incoming(sender);
     let outgoing = Outgoing(BufReader::new(reader));
@@ -61,7 +55,7 @@ pub(super) fn start(endpoint: &Endpoint, filter: Option<Behind>) -> Result<Link>
         }
     });
     runtime.spawn(write(messages, writer));
-    Ok(Link::new(output, Input(ours), None, filter).explained_by(ended))
+    Ok(Link::new(output, input, None, filter).explained_by(ended))
 }
 
 /// The messages of the suite.

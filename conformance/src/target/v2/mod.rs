@@ -84,7 +84,21 @@ struct Session {
     _servers: Vec<servers::Started>,
 }
 
-type Answer = Result<Value, (ErrorCode, String)>;
+/// Why a request is refused.
+type Refusal = (ErrorCode, String);
+
+type Answer = Result<Value, Refusal>;
+
+impl Session {
+    fn new(stored: Stored, servers: Vec<servers::Started>) -> Self {
+        Self {
+            work: Work::None,
+            background: Vec::new(),
+            stored,
+            _servers: servers,
+        }
+    }
+}
 
 impl Agent {
     /// Takes a message. Yields the answer if it is a request, or none at all.
@@ -95,9 +109,7 @@ impl Agent {
             id.is_string() || id.is_i64() || id.is_u64() || (id.is_null() && !is_request)
         };
         if message.is_array() || id.is_some_and(|id| !is_id(id)) {
-            return Some(refused(
-                &Value::Null,
-                ErrorCode::INVALID_REQUEST,
+            return Some(malformed(
                 "no object, or its id is neither a text nor a number",
             ));
         }
@@ -108,18 +120,10 @@ impl Agent {
                 self.answered(id, message.get("result"));
                 return None;
             }
-            return Some(refused(
-                &Value::Null,
-                ErrorCode::INVALID_REQUEST,
-                "neither a call nor an answer",
-            ));
+            return Some(malformed("neither a call nor an answer"));
         };
         let Some(method) = method.as_str() else {
-            return Some(refused(
-                &Value::Null,
-                ErrorCode::INVALID_REQUEST,
-                "a method is a text",
-            ));
+            return Some(malformed("a method is a text"));
         };
         let Some(id) = id else {
             if method == "session/cancel" {
@@ -153,7 +157,7 @@ impl Agent {
             let first = violations
                 .first()
                 .map(|violation| violation.message.clone());
-            return Err((ErrorCode::INVALID_PARAMS, first.unwrap_or_default()));
+            return Err(invalid(first.unwrap_or_default()));
         }
         if method == "initialize" {
             if self.has_served {
@@ -165,7 +169,7 @@ impl Agent {
         self.has_served |= self.initialized;
         if matches!(method, "tool_call/cancel" | "terminal/cancel") {
             let reason = format!("{method} names nothing that can be cancelled");
-            return Err((ErrorCode::INVALID_PARAMS, reason));
+            return Err(invalid(reason));
         }
         let known = [
             "session/new",
@@ -188,25 +192,19 @@ impl Agent {
             ));
         }
         match method {
-            "auth/login" if params["methodId"] != "none" => Err((
-                ErrorCode::INVALID_PARAMS,
-                "there is no such way to log in".to_owned(),
-            )),
+            "auth/login" if params["methodId"] != "none" => {
+                Err(invalid("there is no such way to log in"))
+            }
             "auth/login" | "auth/logout" => Ok(json!({})),
             "session/new" => {
                 let cwd = params.get("cwd").filter(|cwd| cwd.is_string());
-                let cwd = cwd
-                    .ok_or((ErrorCode::INVALID_PARAMS, "cwd is a text".to_owned()))?
-                    .clone();
+                let cwd = cwd.ok_or_else(|| invalid("cwd is a text"))?.clone();
                 let roots = params
                     .get("additionalDirectories")
                     .and_then(Value::as_array);
                 let relative = |root: &Value| !root.as_str().is_some_and(|it| it.starts_with('/'));
                 if roots.is_some_and(|roots| roots.iter().any(relative)) {
-                    return Err((
-                        ErrorCode::INVALID_PARAMS,
-                        "additional directories are absolute".to_owned(),
-                    ));
+                    return Err(invalid("additional directories are absolute"));
                 }
                 let servers = servers::connect(params)?;
                 let id = self.number("session");
@@ -217,22 +215,14 @@ impl Agent {
                 };
                 let options = stored.settings.listed();
                 self.store.put(&id, &stored).map_err(unkept)?;
-                let work = Work::None;
-                self.sessions.insert(
-                    id.clone(),
-                    Session {
-                        work,
-                        background: Vec::new(),
-                        stored,
-                        _servers: servers,
-                    },
-                );
+                let session = Session::new(stored, servers);
+                self.sessions.insert(id.clone(), session);
                 self.update(&id, &commands());
                 Ok(json!({"sessionId": id, "configOptions": options}))
             }
             // Every list is one page, so that no cursor is known.
             "session/list" if params.get("cursor").is_some_and(Value::is_string) => {
-                Err((ErrorCode::INVALID_PARAMS, "no such cursor".to_owned()))
+                Err(invalid("no such cursor"))
             }
             "session/delete" => {
                 let id = params.get("sessionId").and_then(Value::as_str);
@@ -249,18 +239,13 @@ impl Agent {
             }
             _ => {
                 let id = params.get("sessionId").and_then(Value::as_str);
-                let id = id.ok_or((ErrorCode::INVALID_PARAMS, "sessionId is a text".to_owned()))?;
-                if method == "session/resume" && !self.sessions.contains_key(id) {
-                    let work = Work::None;
-                    if let Some(stored) = self.store.get(id) {
-                        let session = Session {
-                            work,
-                            background: Vec::new(),
-                            stored,
-                            _servers: servers::connect(params)?,
-                        };
-                        self.sessions.insert(id.to_owned(), session);
-                    }
+                let id = id.ok_or_else(|| invalid("sessionId is a text"))?;
+                if method == "session/resume"
+                    && !self.sessions.contains_key(id)
+                    && let Some(stored) = self.store.get(id)
+                {
+                    let session = Session::new(stored, servers::connect(params)?);
+                    self.sessions.insert(id.to_owned(), session);
                 }
                 let Some(session) = self.sessions.get_mut(id) else {
                     if method == "session/close" {
@@ -274,12 +259,7 @@ impl Agent {
                         let replay = match from {
                             None => Vec::new(),
                             Some("start") => session.stored.history.clone(),
-                            Some(_) => {
-                                return Err((
-                                    ErrorCode::INVALID_PARAMS,
-                                    "replayFrom is not known".to_owned(),
-                                ));
-                            }
+                            Some(_) => return Err(invalid("replayFrom is not known")),
                         };
                         let state = match session.work {
                             Work::None => "idle",
@@ -294,7 +274,7 @@ impl Agent {
                     }
                     "session/set_config_option" => {
                         let set = session.stored.settings.set(params);
-                        set.map_err(|reason| (ErrorCode::INVALID_PARAMS, reason))?;
+                        set.map_err(invalid)?;
                         self.store.put(id, &session.stored).map_err(unkept)?;
                         Ok(json!({"configOptions": session.stored.settings.listed()}))
                     }
@@ -320,12 +300,7 @@ impl Agent {
                     "version 2 is all there is".to_owned(),
                 ));
             }
-            None => {
-                return Err((
-                    ErrorCode::INVALID_PARAMS,
-                    "protocolVersion is a number".to_owned(),
-                ));
-            }
+            None => return Err(invalid("protocolVersion is a number")),
         }
         self.initialized = true;
         self.client = params.get("capabilities").cloned().unwrap_or_default();
@@ -355,7 +330,7 @@ impl Agent {
     fn prompt(&mut self, id: &str, params: &Value) -> Answer {
         const TYPES: [&str; 5] = ["text", "image", "audio", "resource", "resource_link"];
         let Some(blocks) = params.get("prompt").filter(|blocks| blocks.is_array()) else {
-            return Err((ErrorCode::INVALID_PARAMS, "prompt is a list".to_owned()));
+            return Err(invalid("prompt is a list"));
         };
         let mut types = blocks.as_array().into_iter().flatten();
         let is_known = |block: &Value| {
@@ -364,7 +339,7 @@ impl Agent {
         };
         if !types.all(is_known) {
             let reason = format!("content blocks have one of the types {TYPES:?}");
-            return Err((ErrorCode::INVALID_PARAMS, reason));
+            return Err(invalid(reason));
         }
         let text = blocks.pointer("/0/text").and_then(Value::as_str);
         let text = text.unwrap_or_default().to_owned();
@@ -452,11 +427,20 @@ fn update_of(session: &str, update: &Value) -> Value {
     json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
 }
 
-fn unkept(error: std::io::Error) -> (ErrorCode, String) {
+fn invalid(reason: impl Into<String>) -> Refusal {
+    (ErrorCode::INVALID_PARAMS, reason.into())
+}
+
+fn unkept(error: std::io::Error) -> Refusal {
     (
         ErrorCode::INTERNAL_ERROR,
         format!("cannot keep the session: {error}"),
     )
+}
+
+/// The answer to what is no message.
+fn malformed(reason: &str) -> Value {
+    refused(&Value::Null, ErrorCode::INVALID_REQUEST, reason)
 }
 
 fn refused(id: &Value, code: ErrorCode, message: &str) -> Value {

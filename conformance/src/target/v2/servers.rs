@@ -7,8 +7,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
+
+use super::{Refusal, invalid};
 
 /// How long a server may take to connect, and again to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,13 +34,12 @@ impl Drop for Started {
 ///
 /// # Errors
 /// When one has another transport than stdio or HTTP.
-pub(super) fn connect(params: &Value) -> Result<Vec<Started>, (ErrorCode, String)> {
+pub(super) fn connect(params: &Value) -> Result<Vec<Started>, Refusal> {
     let servers = params.get("mcpServers").and_then(Value::as_array);
     let servers = servers.into_iter().flatten();
     let mut transports = servers.clone().map(|server| server["type"].as_str());
     if transports.any(|name| !matches!(name, Some("stdio" | "http"))) {
-        let reason = "an MCP server is reached over stdio or http".to_owned();
-        return Err((ErrorCode::INVALID_PARAMS, reason));
+        return Err(invalid("an MCP server is reached over stdio or http"));
     }
     let cwd = params["cwd"].as_str().unwrap_or_default();
     let mut started = Vec::new();
