@@ -61,15 +61,19 @@ pub struct ClientTest {
 
 #[derive(Clone)]
 enum Start {
-    Command {
-        words: Vec<OsString>,
-        without_terminals: Option<Vec<OsString>>,
-        asking: Option<Vec<OsString>>,
-        listing: Option<Vec<OsString>>,
-        program: PathBuf,
-    },
+    Command(Commands),
     #[cfg(unix)]
     Within(Arc<dyn Fn(Arc<Schema>) -> Within + Send + Sync>),
+}
+
+/// The commands of a client, and the one that plays the agent.
+#[derive(Clone)]
+struct Commands {
+    words: Vec<OsString>,
+    without_terminals: Option<Vec<OsString>>,
+    asking: Option<Vec<OsString>>,
+    listing: Option<Vec<OsString>>,
+    program: PathBuf,
 }
 
 impl ClientTest {
@@ -103,13 +107,13 @@ impl ClientTest {
     /// ```
     #[must_use]
     pub fn command<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Self {
-        Self::of(Start::Command {
-            words: words.into_iter().map(Into::into).collect(),
+        Self::of(Start::Command(Commands {
+            words: owned(words),
             without_terminals: None,
             asking: None,
             listing: None,
             program: "acp-conformance".into(),
-        })
+        }))
     }
 
     fn of(start: Start) -> Self {
@@ -124,61 +128,42 @@ impl ClientTest {
         }
     }
 
-    /// Where the command `acp-conformance` is, which plays the agent to a command.
-    #[must_use]
-    pub fn suite(mut self, path: impl Into<PathBuf>) -> Self {
+    /// Changes the commands; a client in Rust has none.
+    fn change(mut self, set: impl FnOnce(&mut Commands)) -> Self {
         match &mut self.start {
-            Start::Command { program, .. } => *program = path.into(),
+            Start::Command(commands) => set(commands),
             #[cfg(unix)]
             Start::Within(_) => {}
         }
         self
     }
 
+    /// Where the command `acp-conformance` is, which plays the agent to a command.
+    #[must_use]
+    pub fn suite(self, path: impl Into<PathBuf>) -> Self {
+        self.change(|commands| commands.program = path.into())
+    }
+
     /// The command that has the client declare no terminals, for the scenario about those that
     /// do without; a client in Rust reads [`Launched::without_terminals`].
     #[must_use]
-    pub fn without_terminals<S: Into<OsString>>(
-        mut self,
-        words: impl IntoIterator<Item = S>,
-    ) -> Self {
-        match &mut self.start {
-            Start::Command {
-                without_terminals, ..
-            } => *without_terminals = Some(words.into_iter().map(Into::into).collect()),
-            #[cfg(unix)]
-            Start::Within(_) => {}
-        }
-        self
+    pub fn without_terminals<S: Into<OsString>>(self, words: impl IntoIterator<Item = S>) -> Self {
+        self.change(|commands| commands.without_terminals = Some(owned(words)))
     }
 
     /// The command that has the client ask its user for permission, for the scenario in which the turn
     /// is cancelled meanwhile; a client in Rust reads [`Launched::asking`]. The client is started
     /// on a terminal there, whose user types nothing.
     #[must_use]
-    pub fn asking<S: Into<OsString>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
-        match &mut self.start {
-            Start::Command { asking, .. } => {
-                *asking = Some(words.into_iter().map(Into::into).collect());
-            }
-            #[cfg(unix)]
-            Start::Within(_) => {}
-        }
-        self
+    pub fn asking<S: Into<OsString>>(self, words: impl IntoIterator<Item = S>) -> Self {
+        self.change(|commands| commands.asking = Some(owned(words)))
     }
 
     /// The command that has the client list its agent's sessions, for the scenario about pages, where
     /// it does not list them in every conversation. A client in Rust is not asked.
     #[must_use]
-    pub fn listing<S: Into<OsString>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
-        match &mut self.start {
-            Start::Command { listing, .. } => {
-                *listing = Some(words.into_iter().map(Into::into).collect());
-            }
-            #[cfg(unix)]
-            Start::Within(_) => {}
-        }
-        self
+    pub fn listing<S: Into<OsString>>(self, words: impl IntoIterator<Item = S>) -> Self {
+        self.change(|commands| commands.listing = Some(owned(words)))
     }
 
     /// What the client is to say.
@@ -235,19 +220,13 @@ impl Test for ClientTest {
     fn run(self) -> Result<Document> {
         let schema = Schema::of(self.protocol)?;
         let report = match self.start {
-            Start::Command {
-                words,
-                without_terminals,
-                asking,
-                listing,
-                program,
-            } => {
+            Start::Command(commands) => {
                 let env = ClientEnv {
-                    command: words,
-                    without_terminals,
-                    asking,
-                    listing,
-                    program: installed(program)?,
+                    command: commands.words,
+                    without_terminals: commands.without_terminals,
+                    asking: commands.asking,
+                    listing: commands.listing,
+                    program: installed(commands.program)?,
                     prompt: self.prompt,
                     schema,
                     timeout: self.timeout,
@@ -278,11 +257,16 @@ impl Test for ClientTest {
 impl fmt::Debug for Start {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Command { words, .. } => f.debug_tuple("Command").field(words).finish(),
+            Self::Command(commands) => f.debug_tuple("Command").field(&commands.words).finish(),
             #[cfg(unix)]
             Self::Within(_) => f.write_str("Within"),
         }
     }
+}
+
+/// Owned words of a command.
+fn owned<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Vec<OsString> {
+    words.into_iter().map(Into::into).collect()
 }
 
 /// The command that plays the agent, when it is there and is as old as this library: the
