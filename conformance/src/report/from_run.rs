@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::document::{Conformity, Document, Entry, Messages, Outcome, VERSION};
+use super::list::Listed;
 use super::{date, table};
 use crate::clients;
-use crate::requirements::{Choice, Tier};
-use crate::specification::{self, PINNED};
-use crate::suite::{self, Verdict};
+use crate::requirements::Choice;
+use crate::specification::PINNED;
+use crate::suite::{self, Verdict, seconds};
 use crate::wire::Party;
 
 /// What a report has besides the result of the run.
@@ -62,21 +63,12 @@ impl Document {
     #[must_use]
     pub fn of_agent(report: &suite::Report, setting: &RunInfo<'_>) -> Self {
         let entries = report.rows.iter().map(|row| {
-            let requirement = row.requirement;
-            let source = Source {
-                id: requirement.id,
-                area: row.area.name,
-                tier: requirement.tier,
-                quote: requirement.quote,
-                cite: requirement.cite,
-                because: requirement.because,
-                test: requirement.test,
-            };
+            let listed = Listed::of_agents(row.area, row.requirement);
             Entry {
                 seconds: seconds(row.took),
                 prompts: row.prompts,
                 transcripts: row.transcripts.clone(),
-                ..source.entry(&row.verdict, setting)
+                ..listed.entry(&row.verdict, setting)
             }
         });
         let messages = Messages {
@@ -106,20 +98,11 @@ impl Document {
     #[must_use]
     pub fn of_client(report: &clients::Report, setting: &RunInfo<'_>) -> Self {
         let entries = report.rows.iter().map(|(row, verdict)| {
-            let source = Source {
-                id: row.id,
-                area: row.scenario,
-                tier: row.tier,
-                quote: row.quote,
-                cite: row.cite,
-                because: row.because,
-                test: row.test,
-            };
             let files = report.transcripts.iter();
             let files = files.filter(|(scenario, _)| *scenario == row.scenario);
             Entry {
                 transcripts: files.map(|(_, file)| file.clone()).collect(),
-                ..source.entry(verdict, setting)
+                ..Listed::of_clients(row).entry(verdict, setting)
             }
         });
         let messages = Messages {
@@ -173,20 +156,9 @@ impl Document {
     }
 }
 
-/// A row of the tables of agents or of clients.
-struct Source<'a> {
-    id: &'a str,
-    area: &'a str,
-    tier: Tier,
-    quote: &'a str,
-    cite: &'a str,
-    because: Option<&'a str>,
-    test: Option<&'a str>,
-}
-
-impl Source<'_> {
-    /// The row with its verdict.
-    fn entry(&self, verdict: &Verdict, setting: &RunInfo<'_>) -> Entry {
+impl Listed {
+    /// The requirement with its verdict.
+    fn entry(self, verdict: &Verdict, setting: &RunInfo<'_>) -> Entry {
         let (outcome, reason) = match verdict {
             Verdict::Pass => (Outcome::Pass, None),
             Verdict::Fail(failure) => (Outcome::Fail, Some(failure.reason.as_str())),
@@ -205,7 +177,7 @@ impl Source<'_> {
             area: self.area.to_owned(),
             tier: self.tier,
             quote: self.quote.to_owned(),
-            cite: specification::address(self.cite).unwrap_or_else(|| self.cite.to_owned()),
+            cite: self.cite,
             because: self.because.map(str::to_owned),
             test: self.test.map(str::to_owned),
             verdict: outcome,
@@ -219,11 +191,6 @@ impl Source<'_> {
             prompts: 0,
         }
     }
-}
-
-/// Rounded, so that a report is not read for more than was measured.
-fn seconds(took: Duration) -> f64 {
-    (took.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
 #[cfg(test)]

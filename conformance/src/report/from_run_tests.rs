@@ -7,6 +7,7 @@ use super::*;
 use crate::clients;
 use crate::harness::Failure;
 use crate::requirements;
+use crate::requirements::Tier;
 use crate::suite::Row;
 use crate::wire::Version;
 

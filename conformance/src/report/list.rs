@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::clients;
-use crate::requirements::{self, Check, Steps, Tier};
+use crate::clients::{self, ClientRequirement};
+use crate::requirements::{self, Area, Check, Requirement, Steps, Tier};
 use crate::specification;
 use crate::wire::{Party, Version};
 use crate::{Error, Result};
@@ -14,7 +14,7 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, Serialize)]
 pub struct Listed {
     pub(super) id: &'static str,
-    area: &'static str,
+    pub(super) area: &'static str,
     pub(super) tier: Tier,
     pub(super) side: Party,
     pub(super) quote: &'static str,
@@ -87,7 +87,14 @@ impl Listed {
     #[must_use]
     pub fn of(version: Version) -> Vec<Self> {
         let agents = requirements::of(version).chain(requirements::of_remote(version));
-        let agents = agents.map(|(area, row)| Self {
+        let agents = agents.map(|(area, row)| Self::of_agents(area, row));
+        let clients = clients::of(version).chain(clients::of_remote(version));
+        agents.chain(clients.map(Self::of_clients)).collect()
+    }
+
+    /// A requirement of the table that agents are tested by.
+    pub(super) fn of_agents(area: &Area, row: &Requirement) -> Self {
+        Self {
             id: row.id,
             area: area.name,
             tier: row.tier,
@@ -109,9 +116,12 @@ impl Listed {
                 Check::Steps(steps) => Some(steps),
                 _ => None,
             },
-        });
-        let clients = clients::of(version).chain(clients::of_remote(version));
-        let clients = clients.map(|row| Self {
+        }
+    }
+
+    /// A requirement of the table that clients are tested by.
+    pub(super) fn of_clients(row: &ClientRequirement) -> Self {
+        Self {
             id: row.id,
             area: row.scenario,
             tier: row.tier,
@@ -123,8 +133,7 @@ impl Listed {
             excluded: None,
             checked: Checked::After(row.scenario),
             steps: None,
-        });
-        agents.chain(clients).collect()
+        }
     }
 
     /// Returns one requirement for a person, with the steps of its check.

@@ -37,8 +37,8 @@ impl CancelTimes {
     }
 }
 
-/// Rounded to milliseconds.
-fn seconds(time: Duration) -> f64 {
+/// Rounded to milliseconds, so that a report is not read for more than was measured.
+pub(crate) fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1000.0).round() / 1000.0
 }
 

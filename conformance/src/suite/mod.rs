@@ -16,6 +16,7 @@ mod unusable;
 mod violations;
 
 pub use self::cancel_times::CancelTimes;
+pub(crate) use self::cancel_times::seconds;
 pub use self::coverage::{Coverage, KindUse, MethodUse, UnionUse};
 pub use self::fields::FieldUse;
 pub use self::plan::{Effort, Options, QuickLimits};
