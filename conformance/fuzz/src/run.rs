@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use acp_conformance::harness::{Capability, Caps, Conn, Entry, Env, Outcome, Reply, Stop};
+use acp_conformance::harness::{Capability, Caps, Conn, Entry, Env, Outcome, Reply};
 use acp_conformance::judge::{Diagnostic, Level};
 use acp_conformance::wire::{Finding, FindingKind, Party};
 use acp_sdk::ErrorCode;
@@ -120,7 +120,7 @@ struct Fuzzed {
 
 impl Fuzzed {
     fn start(env: &Arc<Env>) -> Result<Self, FuzzError> {
-        Self::opened(env).map_err(|stop| FuzzError::NoSession(because(stop)))
+        Self::opened(env).map_err(|stop| FuzzError::NoSession(stop.reason().to_owned()))
     }
 
     fn opened(env: &Arc<Env>) -> Outcome<Self> {
@@ -158,7 +158,7 @@ impl Fuzzed {
             Demand::Accept | Demand::RefuseParams => self.answered(place, case.demand)?,
         };
         let alive = self.conn.settle();
-        alive.map_err(|stop| format!("the agent does not live on: {}", because(stop)))?;
+        alive.map_err(|stop| format!("the agent does not live on: {}", stop.reason()))?;
         let findings = self.conn.since(mark).flat_map(|(_, entry)| {
             let findings = entry.findings.iter();
             findings.filter(|finding| !self.is_repetition(entry, finding))
@@ -213,7 +213,9 @@ impl Fuzzed {
     }
 
     fn answered(&mut self, place: usize, demand: Demand) -> Result<Came, String> {
-        let reply = self.reply(place, demand).map_err(because)?;
+        let reply = self
+            .reply(place, demand)
+            .map_err(|stop| stop.reason().to_owned())?;
         let code = reply.code();
         match (&reply.answer, demand) {
             (Ok(_), _) => Ok(Came::Result),
@@ -232,13 +234,6 @@ impl Fuzzed {
 
 fn written(code: Option<ErrorCode>) -> String {
     code.map_or_else(|| "no code".to_owned(), |code| code.to_string())
-}
-
-fn because(stop: Stop) -> String {
-    match stop {
-        Stop::Fail(failure) => failure.reason,
-        Stop::Skip(reason) | Stop::Inconclusive(reason) | Stop::Blocked(reason) => reason,
-    }
 }
 
 /// Makes a failing case as small as it can be while it fails for the same reason on

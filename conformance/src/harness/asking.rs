@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::names::plain;
 use super::{Conn, Outcome, Stop, inconclusive, is_privileged};
 use crate::wire::Version;
 
@@ -58,11 +59,6 @@ impl Selection {
             (false, place) => place.map(|place| place + 1),
         }
     }
-}
-
-fn plain(text: &str) -> String {
-    let letters = text.chars().filter(|c| c.is_alphanumeric());
-    letters.flat_map(char::to_lowercase).collect()
 }
 
 fn items<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use acp_schema::Attachment;
 use serde_json::{Value, json};
 
-use super::{Conn, Recording, Waiting};
+use super::{Conn, Recording, Waiting, adapter};
 use crate::wire::{Kind, Party, Version, attachment, capability};
 
 /// How many sessions of a connection are cleaned up.
@@ -55,10 +55,7 @@ fn remove_sessions(conn: &mut Conn) {
 fn method(recording: &Recording, version: Version) -> Option<&'static str> {
     let mut calls = recording.calls(Party::Client, "initialize");
     let agent = calls.find_map(|(index, _)| recording.result(index))?;
-    let declared = agent.get(match version {
-        Version::V1 => "agentCapabilities",
-        Version::V2 => "capabilities",
-    })?;
+    let declared = agent.get(adapter::of(version).agent_members.1)?;
     ["session/delete", "session/close"]
         .into_iter()
         .find(|method| {

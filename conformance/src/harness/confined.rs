@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
+use super::names::plain;
+
 /// Members whose text is a path.
 const PATHS: [&str; 18] = [
     "path",
@@ -77,12 +79,6 @@ fn search(value: &Value, name: &str, folder: &Path, depth: usize) -> Option<Stri
             .map(str::to_owned),
         _ => None,
     }
-}
-
-/// A member's name without case and underscores.
-fn plain(name: &str) -> String {
-    let letters = name.chars().filter(|c| c.is_alphanumeric());
-    letters.flat_map(char::to_lowercase).collect()
 }
 
 /// The words of a command line that may be paths.

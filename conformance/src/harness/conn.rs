@@ -613,15 +613,9 @@ impl Conn {
         let Some(id) = entry.and_then(|entry| entry.value.get("id")).cloned() else {
             return;
         };
-        match said {
-            Said::Result(result) => {
-                self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
-            }
-            Said::Error(code, message) => {
-                let error = json!({"code": code, "message": message});
-                self.send(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
-            }
-            Said::Later => self.held.push(request),
+        match said.message(&id) {
+            Some(answer) => drop(self.send(&answer)),
+            None => self.held.push(request),
         }
     }
 }

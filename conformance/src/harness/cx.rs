@@ -58,24 +58,22 @@ impl Cx {
     /// # Errors
     /// When the agent does not get that far.
     pub fn ready(&mut self) -> Outcome<&mut Conn> {
-        if self.shared.is_none() {
-            let mut conn = Conn::start(self.env.clone())?;
-            if let Err(stop) = conn.open(&Caps::Full) {
-                self.done.push(conn.into_recording());
-                return Err(stop);
+        let mut conn = match self.shared.take() {
+            Some(conn) => conn,
+            None => {
+                let mut conn = Conn::start(self.env.clone())?;
+                if let Err(stop) = conn.open(&Caps::Full) {
+                    self.done.push(conn.into_recording());
+                    return Err(stop);
+                }
+                conn
             }
-            self.shared = Some(conn);
-        }
-        match &mut self.shared {
-            Some(conn) => {
-                conn.script.consent = Consent::default();
-                conn.script.input = UserInput::default();
-                conn.script.terminals = Terminals::default();
-                conn.script.refused = None;
-                Ok(conn)
-            }
-            None => super::fail("there is no connection"),
-        }
+        };
+        conn.script.consent = Consent::default();
+        conn.script.input = UserInput::default();
+        conn.script.terminals = Terminals::default();
+        conn.script.refused = None;
+        Ok(self.shared.insert(conn))
     }
 
     /// A connection of the check's own on which nothing was said.

@@ -79,13 +79,14 @@ impl Entry {
     /// that could: an update is late after a cancelled turn only.
     pub(crate) fn could_have(&self, kinds: &[FindingKind]) -> bool {
         let is_about_cancellation = kinds == [FindingKind::LateUpdate];
-        self.from == Party::Agent && (!is_about_cancellation || self.ends_as_cancelled())
+        self.from == Party::Agent && (!is_about_cancellation || self.ends_turn_by("cancelled"))
     }
 
-    /// Whether it ends a turn as cancelled, in any version.
-    fn ends_as_cancelled(&self) -> bool {
-        let mut places = ["/result/stopReason", "/params/update/stopReason"].iter();
-        places.any(|place| self.value.pointer(place).and_then(Value::as_str) == Some("cancelled"))
+    /// Whether it ends a turn with this stop reason, in any version.
+    pub(crate) fn ends_turn_by(&self, reason: &str) -> bool {
+        let places = ["/result/stopReason", "/params/update/stopReason"];
+        let mut found = places.iter().filter_map(|place| self.value.pointer(place));
+        found.any(|found| found == reason)
     }
 
     /// The message as rules inspect it, at its place in the recording.

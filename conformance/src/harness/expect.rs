@@ -12,9 +12,6 @@ use crate::wire::{Kind, Party, error_code, sets_up};
 /// was read.
 pub(super) const BARRIER: &str = "_acp-conformance/barrier";
 
-/// The codes of errors about a session that does not exist.
-const UNKNOWN_SESSION: [ErrorCode; 2] = [ErrorCode::RESOURCE_NOT_FOUND, ErrorCode::INVALID_PARAMS];
-
 /// How much later than the answer to a later request an answer may come.
 const LATER: Duration = Duration::from_secs(5);
 
@@ -147,13 +144,13 @@ impl Conn {
     /// When it is refused or not answered.
     pub fn result(&mut self, method: &str, params: Value) -> Outcome<Value> {
         let reply = self.call(method, params)?;
-        match reply.answer {
-            Ok(result) => Ok(result),
-            Err(_) => Err(self.at(
-                reply.index,
-                format!("expected a result of {method}, got an error"),
-            )),
-        }
+        self.success(method, reply)
+    }
+
+    /// Returns the result of a reply, which must not be an error.
+    pub(super) fn success(&self, method: &str, reply: Reply) -> Outcome<Value> {
+        let reason = || format!("expected a result of {method}, got an error");
+        reply.answer.map_err(|_| self.at(reply.index, reason()))
     }
 
     /// Fails unless the result at this place of the recording has no members but `_meta`.
@@ -188,23 +185,6 @@ impl Conn {
             Some(found) if found == code => Ok(()),
             Some(found) => Err(self.at(reply.index, format!("expected error {code}, got {found}"))),
             None => Err(self.at(reply.index, format!("expected error {code}, got none"))),
-        }
-    }
-
-    /// The error of this reply about a session that does not exist must have one of the two codes
-    /// that fit: no page names one, and both "resource not found" and "invalid params" are true.
-    ///
-    /// # Errors
-    /// When it has another.
-    pub fn refuses_unknown_session(&self, reply: &Reply) -> Outcome {
-        let [not_found, invalid] = UNKNOWN_SESSION;
-        match reply.code() {
-            Some(code) if UNKNOWN_SESSION.contains(&code) => Ok(()),
-            code => {
-                let code = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
-                let reason = format!("expected error {not_found} or {invalid}, got {code}");
-                Err(self.at(reply.index, reason))
-            }
         }
     }
 

@@ -48,7 +48,29 @@ pub fn inconclusive<T>(reason: impl Into<String>) -> Outcome<T> {
     Err(Stop::Inconclusive(reason.into()))
 }
 
+/// The outcome of a check that a connection still serves after something: this request must succeed.
+pub(crate) fn serves<T>(after: &str, outcome: Outcome<T>) -> Outcome {
+    outcome.map(drop).map_err(|stop| match stop {
+        Stop::Fail(mut failure) => {
+            let reason = failure.reason;
+            failure.reason =
+                format!("expected the connection to serve {after}, got a failure: {reason}");
+            Stop::Fail(failure)
+        }
+        other => other,
+    })
+}
+
 impl Stop {
+    /// The reason, of whatever kind it is.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Fail(failure) => &failure.reason,
+            Self::Skip(reason) | Self::Inconclusive(reason) | Self::Blocked(reason) => reason,
+        }
+    }
+
     /// A failure without an excerpt of the traffic.
     pub fn failed(reason: impl Into<String>) -> Self {
         Self::Fail(Box::new(Failure {

@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use super::names::plain;
+
 /// Words in the id or the name of a mode that bypasses permissions, without case and separators.
 const WORDS: [&str; 8] = [
     "bypass",
@@ -19,11 +21,8 @@ const WORDS: [&str; 8] = [
 #[must_use]
 pub(crate) fn is_privileged(mode: &Value) -> bool {
     let texts = ["id", "value", "name"].map(|name| mode.get(name).and_then(Value::as_str));
-    texts.into_iter().flatten().any(|text| {
-        let letters = text.chars().filter(|c| c.is_alphanumeric());
-        let letters: String = letters.flat_map(char::to_lowercase).collect();
-        WORDS.iter().any(|word| letters.contains(word))
-    })
+    let mut names = texts.into_iter().flatten().map(plain);
+    names.any(|name| WORDS.iter().any(|word| name.contains(word)))
 }
 
 /// Returns whether an option chooses a model, by its category or its id.

@@ -75,6 +75,20 @@ pub(super) enum Said {
     Later,
 }
 
+impl Said {
+    /// Returns the message that answers the request with this id, if it is answered now.
+    pub(super) fn message(self, id: &Value) -> Option<Value> {
+        match self {
+            Self::Result(result) => Some(json!({"jsonrpc": "2.0", "id": id, "result": result})),
+            Self::Error(code, message) => {
+                let error = json!({"code": code, "message": message});
+                Some(json!({"jsonrpc": "2.0", "id": id, "error": error}))
+            }
+            Self::Later => None,
+        }
+    }
+}
+
 impl Script {
     /// Answers by the defaults, with the files of this folder.
     #[cfg(feature = "remote")]
@@ -88,15 +102,8 @@ impl Script {
     #[cfg(feature = "remote")]
     pub(crate) fn respond(&mut self, request: &Value) -> Option<Value> {
         let method = request["method"].as_str().unwrap_or_default();
-        let id = &request["id"];
-        match self.answer(method, &request["params"]) {
-            Said::Result(result) => Some(json!({"jsonrpc": "2.0", "id": id, "result": result})),
-            Said::Error(code, message) => {
-                let error = json!({"code": code, "message": message});
-                Some(json!({"jsonrpc": "2.0", "id": id, "error": error}))
-            }
-            Said::Later => None,
-        }
+        let said = self.answer(method, &request["params"]);
+        said.message(&request["id"])
     }
 
     /// Answers a request of the agent.

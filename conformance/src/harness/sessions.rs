@@ -4,7 +4,7 @@ use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
 use super::adapter::{self, Adapter, Place};
-use super::{Capability, Caps, Conn, Outcome, Reply, Stop, inconclusive, skip};
+use super::{Capability, Caps, Conn, Outcome, Reply, Stop, inconclusive, serves, skip};
 use crate::wire::Version;
 
 impl Conn {
@@ -64,13 +64,7 @@ impl Conn {
         let (name, _) = self.login_methods();
         let request = self.request(name, json!({"methodId": method}));
         let reply = self.reply_within(request, self.env.start_timeout())?;
-        match reply.answer {
-            Ok(_) => Ok(true),
-            Err(_) => Err(self.at(
-                reply.index,
-                format!("expected a result of {name}, got an error"),
-            )),
-        }
+        self.success(name, reply).map(|_| true)
     }
 
     /// Returns the version of the protocol that is spoken.
@@ -144,7 +138,9 @@ impl Conn {
     /// When the agent refuses or does not answer.
     pub fn load(&mut self, session: &str) -> Outcome<(usize, usize)> {
         let (request, reply) = self.try_load(session)?;
-        self.must_succeed(request, reply)
+        let index = reply.index;
+        self.success(self.adapter().load, reply)?;
+        Ok((request, index))
     }
 
     /// Opens a session again with its history, which may be refused. Yields the place of the
@@ -169,28 +165,15 @@ impl Conn {
     pub fn resume(&mut self, session: &str) -> Outcome<(usize, usize)> {
         let params = self.setup(Some(session));
         let (request, reply) = self.set_up_again("session/resume", params)?;
-        self.must_succeed(request, reply)
+        let index = reply.index;
+        self.success("session/resume", reply)?;
+        Ok((request, index))
     }
 
     fn set_up_again(&mut self, method: &str, params: Value) -> Outcome<(usize, Reply)> {
         let request = self.request(method, params);
         let reply = self.reply_within(request, self.env.start_timeout())?;
         Ok((request, reply))
-    }
-
-    fn must_succeed(&self, request: usize, reply: Reply) -> Outcome<(usize, usize)> {
-        match reply.answer {
-            Ok(_) => Ok((request, reply.index)),
-            Err(_) => {
-                let method = self.recording().entries.get(request);
-                let method = method.and_then(|entry| entry.method.as_deref());
-                let method = method.unwrap_or("the request");
-                Err(self.at(
-                    reply.index,
-                    format!("expected a result of {method}, got an error"),
-                ))
-            }
-        }
     }
 
     /// Opens a session. Yields its id and the whole result.
@@ -214,15 +197,8 @@ impl Conn {
         if reply.code() == Some(ErrorCode::AUTHENTICATION_REQUIRED) && self.login()? {
             reply = self.call("session/new", params)?;
         }
-        let result = match reply.answer {
-            Ok(result) => result,
-            Err(_) => {
-                return Err(self.at(
-                    reply.index,
-                    "expected a session, got an error for session/new",
-                ));
-            }
-        };
+        let reason = "expected a session, got an error for session/new";
+        let result = reply.answer.map_err(|_| self.at(reply.index, reason))?;
         match result.get("sessionId").and_then(Value::as_str) {
             Some(id) if !id.is_empty() => Ok((id.to_owned(), result)),
             _ => Err(self.at(
@@ -247,12 +223,9 @@ impl Conn {
     /// session; otherwise when it does not answer.
     pub fn resumed(&mut self, session: &str) -> Outcome<Value> {
         let params = self.setup(Some(session));
-        let request = self.request("session/resume", params);
-        let reply = self.reply_within(request, self.env.start_timeout())?;
-        match reply.answer {
-            Ok(state) => Ok(state),
-            Err(_) => skip("the agent does not resume a session that had no turn"),
-        }
+        let (_, reply) = self.set_up_again("session/resume", params)?;
+        let refused = |_| skip("the agent does not resume a session that had no turn");
+        reply.answer.or_else(refused)
     }
 
     /// Opens a session again in every way that the agent declares. Yields for each the method, the
@@ -284,16 +257,6 @@ impl Conn {
     /// # Errors
     /// When it does not.
     pub fn still_serves(&mut self) -> Outcome {
-        match self.session() {
-            Ok(_) => Ok(()),
-            Err(Stop::Fail(mut failure)) => {
-                failure.reason = format!(
-                    "expected the connection to serve afterwards, got a failure: {}",
-                    failure.reason
-                );
-                Err(Stop::Fail(failure))
-            }
-            Err(other) => Err(other),
-        }
+        serves("afterwards", self.session())
     }
 }

@@ -83,13 +83,9 @@ impl Conn {
             return Ok(());
         }
         let reply = self.reply(request)?;
-        match reply.answer {
-            Ok(_) => Ok(()),
-            Err(_) => Err(self.at(
-                reply.index,
-                "expected the prompt to be accepted, got an error",
-            )),
-        }
+        let reason = "expected the prompt to be accepted, got an error";
+        let accepted = reply.answer.map_err(|_| self.at(reply.index, reason));
+        accepted.map(drop)
     }
 
     /// Returns the place where the turn of the prompt at `request` has ended, if it has.
@@ -134,10 +130,8 @@ impl Conn {
     /// stop reason.
     pub fn finish(&mut self, request: usize) -> Outcome<Turn> {
         let reply = self.turn_reply(request)?;
-        let result = match reply.answer {
-            Ok(result) => result,
-            Err(_) => return Err(self.at(reply.index, "expected a turn without an error, got one")),
-        };
+        let reason = "expected a turn without an error, got one";
+        let result = reply.answer.map_err(|_| self.at(reply.index, reason))?;
         let stop = result.get("stopReason").and_then(Value::as_str);
         match stop {
             None if !self.adapter().answers_early => Err(self.at(

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::http::{Arrival, Reply, Request, Response, What, named, read, session_of, unanswered};
 use super::server::Server;
-use crate::harness::{Outcome, Script, Stop, fail};
+use crate::harness::{Outcome, Script, fail, serves};
 
 /// How many items wait to be read, and how many are kept.
 const WAITING: usize = 1024;
@@ -343,17 +343,7 @@ impl<'a> Connection<'a> {
     /// # Errors
     /// When it does not.
     pub(crate) async fn still_serves(&mut self) -> Outcome {
-        match self.new_session_without_stream().await {
-            Ok(_) => Ok(()),
-            Err(Stop::Fail(mut failure)) => {
-                failure.reason = format!(
-                    "expected the connection to serve afterwards, got a failure: {}",
-                    failure.reason
-                );
-                Err(Stop::Fail(failure))
-            }
-            Err(other) => Err(other),
-        }
+        serves("afterwards", self.new_session_without_stream().await)
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::http::{Request, Response, initialize, unanswered};
 use super::server::Server;
-use crate::harness::{Failure, Outcome, Script, Stop, fail};
+use crate::harness::{Failure, Outcome, Script, Stop, fail, serves};
 use crate::transport::{Frame, Opcode, accepts_websocket};
 use crate::wire::shorten;
 
@@ -261,17 +261,7 @@ impl<'a> WebSocket<'a> {
     /// # Errors
     /// When it does not.
     pub(crate) async fn still_serves(&mut self, after: &str) -> Outcome {
-        match self.new_session().await {
-            Ok(_) => Ok(()),
-            Err(Stop::Fail(mut failure)) => {
-                let reason = failure.reason;
-                failure.reason = format!(
-                    "expected the connection to serve after {after}, got a failure: {reason}"
-                );
-                Err(Stop::Fail(failure))
-            }
-            Err(other) => Err(other),
-        }
+        serves(&format!("after {after}"), self.new_session().await)
     }
 
     /// Whether the server has ended the connection.

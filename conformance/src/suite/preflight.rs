@@ -296,14 +296,15 @@ fn is_answer(value: &Value) -> bool {
 }
 
 fn why(stop: &Stop) -> String {
-    match stop {
-        Stop::Fail(failure) => match &failure.came {
-            // Its end is all that there is to say.
-            Some(came) if came.starts_with("the agent ended") => came.clone(),
-            Some(came) => format!("{}: {came}", failure.reason),
-            None => failure.reason.clone(),
-        },
-        Stop::Skip(reason) | Stop::Inconclusive(reason) | Stop::Blocked(reason) => reason.clone(),
+    let came = match stop {
+        Stop::Fail(failure) => failure.came.as_ref(),
+        _ => None,
+    };
+    match came {
+        // Its end is all that there is to say.
+        Some(came) if came.starts_with("the agent ended") => came.clone(),
+        Some(came) => format!("{}: {came}", stop.reason()),
+        None => stop.reason().to_owned(),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CancelTimes, Coverage};
 use crate::harness::{Failure, Stop};
-use crate::requirements::{Area, Requirement, Tier};
+use crate::requirements::{Area, Requirement};
 
 /// The verdict of one requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,14 +181,6 @@ impl Report {
         self.rows
             .iter()
             .filter(move |row| row.verdict.as_str() == verdict)
-    }
-
-    /// How many rows of a tier have this verdict.
-    #[must_use]
-    pub fn count(&self, tier: Tier, verdict: &str) -> usize {
-        self.with(verdict)
-            .filter(|row| row.requirement.tier == tier)
-            .count()
     }
 
     /// Whether no requirement that decides is broken.

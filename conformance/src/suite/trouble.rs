@@ -141,7 +141,8 @@ fn in_turns(recording: &Recording, from: usize, came: Option<&str>) -> Option<St
         // No model runs in a session that does not exist.
         let prompt = prompt.filter(|prompt| is_in_session(recording, *prompt))?;
         let is_cut = is_cancelled(recording, prompt, index);
-        let refuses = refusal(entry) && !is_cut && came == Some(entry.excerpt().as_str());
+        let refuses =
+            entry.ends_turn_by("refusal") && !is_cut && came == Some(entry.excerpt().as_str());
         refuses.then(|| "the model refused the prompt".to_owned())
     })
 }
@@ -179,13 +180,6 @@ fn reported_error(entry: &Entry) -> Option<&Value> {
     let update = entry.params().get("update")?;
     let failed = update.get("stopReason").is_some_and(|it| it == "error");
     update.get("error").filter(|_| failed)
-}
-
-/// Whether the message ends a turn with the stop reason `refusal`, in either version.
-fn refusal(entry: &Entry) -> bool {
-    let places = ["/result/stopReason", "/params/update/stopReason"];
-    let mut reasons = places.iter().filter_map(|place| entry.value.pointer(place));
-    reasons.any(|reason| reason == "refusal")
 }
 
 /// Whether the client has cancelled a turn between its prompt and its answer.

@@ -254,12 +254,6 @@ impl Tap<'_> {
         self.answer(passing, hit, "error", &error);
     }
 
-    /// Sends the client a request that the agent knows nothing of, nor learns what
-    /// came of it.
-    pub fn ask_client(&mut self, method: &str, params: &Value) {
-        self.ask(Party::Client, method, params);
-    }
-
     /// Sends one side a request that the other one knows nothing of, nor learns what came of it.
     pub fn ask(&mut self, to: Party, method: &str, params: &Value) {
         *self.injected += 1;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use self::http::HttpServer;
 pub(crate) use self::stdio::{Started, StdioServer};
-use super::{Conn, Outcome, Stop, inconclusive};
+use super::{Conn, Outcome, inconclusive};
 
 /// How often it is looked whether a server was connected to.
 const STEP: Duration = Duration::from_millis(25);
@@ -49,8 +49,5 @@ impl Conn {
 
 /// Returns what the suite could not set up on this machine.
 fn unavailable<T>(result: std::io::Result<T>) -> Outcome<T> {
-    result.map_err(|error| {
-        let stop: Outcome = inconclusive(format!("cannot offer an MCP server: {error}"));
-        stop.err().unwrap_or_else(|| Stop::failed(String::new()))
-    })
+    result.or_else(|error| inconclusive(format!("cannot offer an MCP server: {error}")))
 }
