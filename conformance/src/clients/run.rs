@@ -10,7 +10,7 @@ use super::played::Played;
 use super::table::{self, ClientRequirement, scenarios};
 use crate::harness::{INTERRUPTED, LOOK};
 use crate::requirements::Choice;
-use crate::suite::Verdict;
+use crate::suite::{Messages, Verdict};
 use crate::target::{Event, Link, Target};
 use crate::wire::{Judged, Party, Version};
 use crate::workdir::Workdir;
@@ -27,12 +27,8 @@ pub struct Report {
     pub rows: Vec<(&'static ClientRequirement, Verdict)>,
     /// Files of the scenarios that were kept, in the folder of the transcripts.
     pub transcripts: Vec<(&'static str, String)>,
-    /// Messages of the agent that the suite played.
-    pub from_agent: usize,
-    /// Messages of the client.
-    pub from_client: usize,
-    /// Those of them that the schema or the envelope forbids.
-    pub invalid: usize,
+    /// How much was said, by the agent that the suite played and by the client.
+    pub messages: Messages,
     /// The version of the protocol.
     pub protocol: Version,
     /// How long it took.
@@ -46,10 +42,10 @@ impl Report {
     fn add(&mut self, played: &Played) {
         for entry in &played.recording.entries {
             match entry.from {
-                Party::Agent => self.from_agent += 1,
+                Party::Agent => self.messages.agent += 1,
                 Party::Client => {
-                    self.from_client += 1;
-                    self.invalid += usize::from(entry.judged == Judged::Invalid);
+                    self.messages.client += 1;
+                    self.messages.invalid += usize::from(entry.judged == Judged::Invalid);
                 }
             }
         }
@@ -121,9 +117,7 @@ pub(super) fn run_rows(
         client: "a client without a name".to_owned(),
         rows: Vec::new(),
         transcripts: Vec::new(),
-        from_agent: 0,
-        from_client: 0,
-        invalid: 0,
+        messages: Messages::default(),
         protocol: version,
         took: Duration::ZERO,
         interrupted: false,

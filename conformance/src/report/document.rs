@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::requirements::Tier;
-use crate::suite::{CancelTimes, Coverage, RootCause};
+use crate::suite::{CancelTimes, Coverage, Messages, RootCause};
 use crate::wire::Party;
 
 /// The version of the format that [`Document`] is; it counts the changes.
@@ -100,17 +100,6 @@ pub struct Stale {
     pub id: String,
     /// Why the entry is stale.
     pub reason: String,
-}
-
-/// How many messages a run has seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Messages {
-    /// Those of the agent.
-    pub agent: usize,
-    /// Those of the client.
-    pub client: usize,
-    /// Those of who was tested that the schema or the envelope forbids.
-    pub invalid: usize,
 }
 
 /// A requirement and its verdict.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::document::{Conformity, Document, Entry, Messages, Outcome, VERSION};
+use super::document::{Conformity, Document, Entry, Outcome, VERSION};
 use super::list::Listed;
 use super::{date, table};
 use crate::clients;
 use crate::requirements::Choice;
 use crate::specification::PINNED;
-use crate::suite::{self, Verdict, seconds};
+use crate::suite::{self, Messages, Verdict, seconds};
 use crate::wire::Party;
 
 /// What a report has besides the result of the run.
@@ -71,16 +71,11 @@ impl Document {
                 ..listed.entry(&row.verdict, setting)
             }
         });
-        let messages = Messages {
-            agent: report.from_agent,
-            client: report.from_client,
-            invalid: report.invalid,
-        };
         let mut document = Self {
             command: report.command.clone(),
             name: report.agent.clone(),
             protocol: report.protocol,
-            messages,
+            messages: report.messages,
             coverage: report.coverage.clone(),
             prompts: report.prompts,
             cancel_times: report.cancel_times,
@@ -105,16 +100,11 @@ impl Document {
                 ..Listed::of_clients(row).entry(verdict, setting)
             }
         });
-        let messages = Messages {
-            agent: report.from_agent,
-            client: report.from_client,
-            invalid: report.invalid,
-        };
         let mut document = Self {
             command: report.command.clone(),
             name: report.client.clone(),
             protocol: report.protocol.number(),
-            messages,
+            messages: report.messages,
             interrupted: report.interrupted,
             ..Self::new(Party::Client, entries.collect(), report.took, setting)
         };

@@ -26,7 +26,7 @@ mod view;
 mod words;
 
 pub use self::badge::{badge_for, is_badge};
-pub use self::document::{Conformity, Document, Entry, Messages, Outcome, SCHEMA, Stale, VERSION};
+pub use self::document::{Conformity, Document, Entry, Outcome, SCHEMA, Stale, VERSION};
 pub use self::from_run::{Rerun, RunInfo};
 pub use self::known::KnownFinding;
 pub use self::list::{Listed, list};
@@ -36,3 +36,4 @@ pub use self::row_pages::RowPages;
 pub use self::tally::Tally;
 pub use self::verdict::MOST_UNDECIDED;
 pub use self::view::{failures_text, html_report, junit, markdown_report, text};
+pub use crate::suite::Messages;

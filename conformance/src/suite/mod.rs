@@ -20,5 +20,5 @@ pub(crate) use self::cancel_times::seconds;
 pub use self::coverage::{Coverage, KindUse, MethodUse, UnionUse};
 pub use self::fields::FieldUse;
 pub use self::plan::{Effort, Options, QuickLimits};
-pub use self::report::{Report, RootCause, Row, Verdict};
+pub use self::report::{Messages, Report, RootCause, Row, Verdict};
 pub use self::run::{estimate, run};

@@ -113,6 +113,17 @@ impl RootCause {
     }
 }
 
+/// How many messages a run has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Messages {
+    /// Those of the agent.
+    pub agent: usize,
+    /// Those of the client.
+    pub client: usize,
+    /// Those of who was tested that the schema or the envelope forbids.
+    pub invalid: usize,
+}
+
 /// A whole run.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -130,12 +141,8 @@ pub struct Report {
     pub cancel_times: Option<CancelTimes>,
     /// `None` when only some requirements were run.
     pub coverage: Option<Coverage>,
-    /// Messages of the agent.
-    pub from_agent: usize,
-    /// Those of them that the schema or the envelope forbids.
-    pub invalid: usize,
-    /// Messages of the client.
-    pub from_client: usize,
+    /// How much was said.
+    pub messages: Messages,
     /// The version of the protocol.
     pub protocol: u64,
     /// How long it took.

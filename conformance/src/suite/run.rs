@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::plan::{self, Budget, Chosen, Effort, Options, PREFLIGHT, chosen};
 use super::preflight::{self, Broken, Preflight};
-use super::report::{Report, RootCause, Row, Verdict};
+use super::report::{Messages, Report, RootCause, Row, Verdict};
 use super::setup::{self, Depth, Setup};
 use super::unusable::Unusable;
 use super::{CancelTimes, Coverage, exploration, passive, trouble};
@@ -102,9 +102,7 @@ pub fn run(
         prompts: 0,
         cancel_times: None,
         coverage: None,
-        from_agent: 0,
-        invalid: 0,
-        from_client: 0,
+        messages: Messages::default(),
         protocol: version.number(),
         took: Duration::ZERO,
         interrupted: false,
@@ -363,9 +361,9 @@ impl Report {
 
     pub(super) fn count_messages(&mut self, recordings: &[Recording]) {
         for recording in recordings {
-            self.from_agent += recording.of(Party::Agent).count();
-            self.from_client += recording.of(Party::Client).count();
-            self.invalid += recording.invalid();
+            self.messages.agent += recording.of(Party::Agent).count();
+            self.messages.client += recording.of(Party::Client).count();
+            self.messages.invalid += recording.invalid();
             self.prompts += harness::prompts(recording, 0);
         }
     }

@@ -328,10 +328,7 @@ impl Tap<'_> {
         let id = passing.value.get("id").cloned().unwrap_or_default();
         self.open.remove(&(passing.from, id.to_string()));
         let answer = json!({"jsonrpc": "2.0", "id": id, member: value});
-        match passing.from {
-            Party::Client => self.to_client(&answer),
-            Party::Agent => self.to_agent(&answer),
-        }
+        self.write_to(passing.from, &answer);
     }
 }
 
