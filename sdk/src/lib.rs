@@ -72,6 +72,8 @@ pub use crate::service::Context;
 pub use crate::transcript::{Recording, Transcript};
 #[cfg(feature = "stdio")]
 pub use crate::transport::FirstMessage;
+#[doc(hidden)]
+pub use crate::transport::push_line;
 pub use crate::transport::{
     ChannelTransport, Framing, MessageTransport, Transport, channel, duplex,
 };

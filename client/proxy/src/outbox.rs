@@ -1,16 +1,16 @@
 //! Messages on their way to one side.
 
-use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use acp_sdk::push_line;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
 /// Bytes from which on hooks wait, and the other side is not read.
-const FULL: usize = 256 << 10;
+const FULL: usize = 128 << 10;
 
-/// A queue whose senders wait while it is full. What the relay passes on is never refused: it reads
-/// nothing while the queue is full.
+/// A buffer whose senders wait while it is full. What the relay passes on is never refused: it reads
+/// nothing while the buffer is full.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     state: Mutex<State>,
@@ -19,8 +19,8 @@ pub(crate) struct Outbox {
 
 #[derive(Debug, Default)]
 struct State {
-    queue: VecDeque<Bytes>,
-    bytes: usize,
+    /// Each message with a line feed.
+    lines: Vec<u8>,
     is_closed: bool,
 }
 
@@ -35,7 +35,7 @@ impl Outbox {
             let room = self.room.notified();
             {
                 let state = self.lock();
-                if state.is_closed || state.bytes < FULL {
+                if state.is_closed || state.lines.len() < FULL {
                     return !state.is_closed;
                 }
             }
@@ -43,40 +43,43 @@ impl Outbox {
         }
     }
 
-    pub(crate) fn push(&self, message: Bytes) {
+    pub(crate) fn push(&self, message: &[u8]) {
         let mut state = self.lock();
         if !state.is_closed {
-            state.bytes += message.len();
-            state.queue.push_back(message);
+            push_line(&mut state.lines, message);
         }
     }
 
-    pub(crate) fn pop(&self) -> Option<Bytes> {
+    /// Appends messages that have their line feeds.
+    pub(crate) fn push_lines(&self, lines: &[u8]) {
         let mut state = self.lock();
-        let message = state.queue.pop_front()?;
-        let was_full = state.bytes >= FULL;
-        state.bytes -= message.len();
-        let has_room = was_full && state.bytes < FULL;
-        drop(state);
-        if has_room {
+        if !state.is_closed {
+            state.lines.extend_from_slice(lines);
+        }
+    }
+
+    /// Takes all messages.
+    pub(crate) fn take(&self) -> Bytes {
+        let lines = std::mem::take(&mut self.lock().lines);
+        if lines.len() >= FULL {
             self.room.notify_waiters();
         }
-        Some(message)
+        lines.into()
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.lock().bytes >= FULL
+        self.lock().lines.len() >= FULL
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().queue.is_empty()
+        self.lock().lines.is_empty()
     }
 
     /// Discards what waits, and refuses what comes.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
-        (state.queue, state.bytes) = (VecDeque::new(), 0);
+        state.lines = Vec::new();
         drop(state);
         self.room.notify_waiters();
     }
@@ -89,15 +92,15 @@ mod tests {
     #[tokio::test]
     async fn senders_wait_for_room_and_for_the_end() {
         let outbox = Outbox::default();
-        outbox.push(vec![b' '; FULL].into());
+        outbox.push(&[b' '; FULL]);
         assert!(outbox.is_full());
-        let freed = async { assert!(outbox.pop().is_some()) };
+        let freed = async { assert_eq!(outbox.take().len(), FULL + 1) };
         let (has_room, ()) = tokio::join!(outbox.wait_for_room(), freed);
         assert!(has_room && outbox.is_empty());
-        outbox.push(vec![b' '; FULL].into());
+        outbox.push(&[b' '; FULL]);
         let (has_room, ()) = tokio::join!(outbox.wait_for_room(), async { outbox.close() });
         assert!(!has_room);
-        outbox.push("late".into());
+        outbox.push(b"late");
         assert!(outbox.is_empty());
     }
 }

@@ -69,7 +69,7 @@ impl Shared {
         if !self.outbox(to).wait_for_room().await {
             return Err(self.ended(to));
         }
-        self.outbox(to).push(message());
+        self.outbox(to).push(&message());
         self.release(gate);
         Ok(())
     }
@@ -108,7 +108,7 @@ impl Shared {
         }
         let id = self.id(number);
         self.outbox(to)
-            .push(message::call(Some(&id), method, params));
+            .push(&message::call(Some(&id), method, params));
         self.release(gate);
         let answer = receiver.await;
         drop(pending);
@@ -141,7 +141,7 @@ impl Shared {
         gate.cancelled.cancel();
         for (to, number) in lock(&gate.calls).iter() {
             self.outbox(*to)
-                .push(message::cancel_request(&self.id(*number)));
+                .push(&message::cancel_request(&self.id(*number)));
         }
         self.waker.wake();
     }
@@ -222,7 +222,7 @@ impl Drop for PendingCall<'_> {
         if lock(&self.shared.calls).remove(&self.number).is_some() {
             let id = self.shared.id(self.number);
             let cancellation = message::cancel_request(&id);
-            self.shared.outbox(self.to).push(cancellation);
+            self.shared.outbox(self.to).push(&cancellation);
             self.shared.waker.wake();
         }
     }

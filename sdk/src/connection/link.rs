@@ -269,16 +269,9 @@ impl Messages {
             }
             self.batch = batch.into();
         }
-        ready!(self.transport.as_mut().poll_ready(cx))?;
-        let end = memchr::memchr(b'\n', &self.batch).unwrap_or(self.batch.len());
-        let message = self.batch.split_to(end);
-        if !self.batch.is_empty() {
-            // The line feed.
-            drop(self.batch.split_to(1));
-        }
-        self.transport.as_mut().start_send(message)?;
         self.state = State::Dirty;
-        Poll::Ready(Ok(()))
+        let transport = self.transport.as_mut();
+        transport.poll_send_lines(cx, &mut self.batch)
     }
 
     fn poll_idle(&mut self, cx: &mut Context<'_>, taken: Taken) -> Poll<io::Result<()>> {

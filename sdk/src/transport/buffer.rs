@@ -78,6 +78,11 @@ impl Buffer {
         self.bytes[range.clone()].trim_ascii_start().is_empty()
     }
 
+    /// Returns a consumed range.
+    pub(super) fn range(&self, range: Range<usize>) -> &[u8] {
+        &self.bytes[range]
+    }
+
     /// Returns a consumed range without the white space that JSON allows around a value. CRLF
     /// needs no special case that way.
     #[inline]

@@ -102,6 +102,15 @@ impl FrameDecoder {
         }
     }
 
+    /// Returns all complete messages, each with a line feed, if they are lines that need no change.
+    pub(crate) fn block(&mut self) -> Option<&[u8]> {
+        if self.framing != Framing::Lines {
+            return None;
+        }
+        let lines = self.lines.block(&mut self.buffer)?;
+        Some(self.buffer.range(lines))
+    }
+
     /// Returns what is left at the end of the input, a frame a call.
     pub(crate) fn rest(&mut self) -> Option<Frame<'_>> {
         let found = loop {

@@ -4,6 +4,8 @@
 //!
 //! Spec: <https://agentclientprotocol.com/protocol/v1/transports>
 
+use std::ops::Range;
+
 use super::buffer::{Buffer, Found};
 use super::oversized::Oversized;
 
@@ -49,6 +51,25 @@ impl LineDecoder {
             return Some(Found::TooLong(oversized));
         }
         Some(Found::Text(buffer.consume(length + 1)))
+    }
+
+    /// Returns all complete lines with their line feeds, if each is a message as it is: it begins an
+    /// object, has no carriage return, and is not above the limit.
+    pub(super) fn block(&mut self, buffer: &mut Buffer) -> Option<Range<usize>> {
+        let held = buffer.held();
+        let last = memchr::memrchr(b'\n', &held[self.seen..])? + self.seen;
+        let lines = &held[..last];
+        let mut starts = memchr::memchr_iter(b'\n', lines).map(|end| end + 1);
+        let are_messages = self.skipping.is_none()
+            && last <= self.max
+            && held[0] == b'{'
+            && starts.all(|start| held[start] == b'{')
+            && memchr::memchr(b'\r', lines).is_none();
+        if !are_messages {
+            return None;
+        }
+        self.seen = held.len() - last - 1;
+        Some(buffer.consume(last + 1))
     }
 
     /// Returns a line above the limit, whose last bytes are `rest`.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -57,6 +57,68 @@ pub trait MessageTransport: Send {
     ///
     /// As [`poll_ready`](Self::poll_ready).
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Receives one message or more, and appends each to `lines` with a line feed; `false` when the
+    /// peer has closed its side. Line feeds and carriage returns within a message become spaces.
+    ///
+    /// Default: [`poll_receive`](Self::poll_receive). A transport that has read several messages at
+    /// once may append them all, up to a number of bytes of its choice.
+    ///
+    /// # Errors
+    ///
+    /// As [`poll_receive`](Self::poll_receive); nothing is appended then.
+    fn poll_receive_lines(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        lines: &mut Vec<u8>,
+    ) -> Poll<io::Result<bool>> {
+        let message = ready!(self.poll_receive(cx))?;
+        if let Some(message) = &message {
+            push_line(lines, message);
+        }
+        Poll::Ready(Ok(message.is_some()))
+    }
+
+    /// Takes messages from the front of `lines`, each with a line feed, and sends them; ready when
+    /// none is left. It waits as [`poll_ready`](Self::poll_ready), which is not to be called before.
+    ///
+    /// Default: [`start_send`](Self::start_send) for each message.
+    ///
+    /// # Errors
+    ///
+    /// As [`poll_ready`](Self::poll_ready).
+    fn poll_send_lines(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        lines: &mut Bytes,
+    ) -> Poll<io::Result<()>> {
+        while !lines.is_empty() {
+            ready!(self.as_mut().poll_ready(cx))?;
+            let end = memchr::memchr(b'\n', lines).unwrap_or(lines.len());
+            let message = lines.split_to(end);
+            // The line feed.
+            drop(lines.split_to(lines.len().min(1)));
+            self.as_mut().start_send(message)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Appends a message and a line feed.
+pub fn push_line(lines: &mut Vec<u8>, message: &[u8]) {
+    let has_breaks = memchr::memchr2(b'\n', b'\r', message).is_some();
+    let start = lines.len();
+    lines.reserve(message.len() + 1);
+    lines.extend_from_slice(message);
+    if has_breaks {
+        // Between the values of a message, where any white space will do.
+        for byte in &mut lines[start..] {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+    }
+    lines.push(b'\n');
 }
 
 /// What a connection is opened on: a pair of byte streams, or a [`MessageTransport`].

@@ -24,7 +24,7 @@ pub use channel::{ChannelTransport, channel};
 pub use duplex::duplex;
 pub use framing::Framing;
 pub(crate) use framing::{Frame, FrameDecoder, with_headers};
-pub use message::{MessageTransport, Transport};
+pub use message::{MessageTransport, Transport, push_line};
 pub(crate) use message::{Reader, TransportKind, Writer};
 pub(crate) use oversized::Oversized;
 #[cfg(feature = "stdio")]

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use tokio::io::ReadBuf;
 
-use super::message::{MessageTransport, Reader, Transport, TransportKind, Writer};
+use super::message::{MessageTransport, Reader, Transport, TransportKind, Writer, push_line};
 use super::{Frame, FrameDecoder, Framing, Oversized, with_headers};
 use crate::json::Encode;
 use crate::jsonrpc::{ErrorCode, OversizedKind, Response, RpcError, read_ends};
@@ -51,27 +51,58 @@ struct StreamMessages {
     written: usize,
 }
 
-/// What a frame is for the receiver.
-enum Received {
-    Message(Bytes),
-    Skipped,
-    Oversized(Box<Oversized>),
-}
-
-impl Received {
-    fn of(frame: Frame<'_>) -> Self {
-        match frame {
-            Frame::Text(text) => Self::Message(Bytes::copy_from_slice(text)),
-            Frame::TooLong(oversized) => Self::Oversized(oversized),
-            Frame::Bad(reason) => {
-                tracing::warn!(reason, "skipped invalid input");
-                Self::Skipped
+impl StreamMessages {
+    /// Gives the next message that was read to `take`.
+    fn decode<T>(&mut self, take: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        loop {
+            let frame = match self.is_ended {
+                true => self.frames.rest(),
+                false => self.frames.next(),
+            };
+            match frame? {
+                Frame::Text(text) => return Some(take(text)),
+                Frame::TooLong(oversized) => {
+                    if let Some(message) = self.oversized(&oversized) {
+                        return Some(take(&message));
+                    }
+                }
+                Frame::Bad(reason) => tracing::warn!(reason, "skipped invalid input"),
             }
         }
     }
-}
 
-impl StreamMessages {
+    /// Gives the next message to `take`, and reads if there is none; `None` at the end.
+    fn poll_decode<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut take: impl FnMut(&[u8]) -> T,
+    ) -> Poll<io::Result<Option<T>>> {
+        loop {
+            let taken = self.decode(&mut take);
+            if taken.is_some() || self.is_ended {
+                return Poll::Ready(Ok(taken));
+            }
+            let mut chunk = ReadBuf::new(self.frames.room());
+            let result = ready!(self.reader.as_mut().poll_read(cx, &mut chunk));
+            let bytes = chunk.filled().len();
+            match result {
+                Ok(()) if bytes == 0 => self.is_ended = true,
+                Ok(()) => self.frames.filled(bytes),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // A peer that dies with unread data resets its socket: an end like any other.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+                    ) =>
+                {
+                    self.is_ended = true;
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
     /// Returns a message in the place of one above the limit, if something waits for it.
     fn oversized(&mut self, oversized: &Oversized) -> Option<Bytes> {
         let (bytes, max) = (oversized.bytes, self.max_message_bytes);
@@ -96,14 +127,7 @@ impl StreamMessages {
 
     fn put(&mut self, message: &[u8]) {
         let start = self.unwritten.len();
-        self.unwritten.extend_from_slice(message);
-        // Between the values of a message, where any white space will do.
-        let mut rest = &mut self.unwritten[start..];
-        while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
-            rest[at] = b' ';
-            rest = &mut rest[at..];
-        }
-        self.unwritten.push(b'\n');
+        push_line(&mut self.unwritten, message);
         if self.frames.framing() == Framing::ContentLength {
             let framed = with_headers(&self.unwritten[start..]);
             self.unwritten.truncate(start);
@@ -135,43 +159,37 @@ impl MessageTransport for StreamMessages {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<Option<Bytes>>> {
-        loop {
-            let frame = match self.is_ended {
-                true => self.frames.rest(),
-                false => self.frames.next(),
-            };
-            let message = match frame.map(Received::of) {
-                Some(Received::Message(message)) => Some(message),
-                Some(Received::Oversized(oversized)) => match self.oversized(&oversized) {
-                    Some(message) => Some(message),
-                    None => continue,
-                },
-                Some(Received::Skipped) => continue,
-                None => None,
-            };
-            if message.is_some() || self.is_ended {
-                return Poll::Ready(Ok(message));
-            }
-            let this = &mut *self;
-            let mut chunk = ReadBuf::new(this.frames.room());
-            let result = ready!(this.reader.as_mut().poll_read(cx, &mut chunk));
-            let bytes = chunk.filled().len();
-            match result {
-                Ok(()) if bytes == 0 => this.is_ended = true,
-                Ok(()) => this.frames.filled(bytes),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A peer that dies with unread data resets its socket: an end like any other.
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
-                    ) =>
-                {
-                    this.is_ended = true;
-                }
-                Err(error) => return Poll::Ready(Err(error)),
-            }
+        self.poll_decode(cx, Bytes::copy_from_slice)
+    }
+
+    fn poll_receive_lines(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        lines: &mut Vec<u8>,
+    ) -> Poll<io::Result<bool>> {
+        let received = ready!(self.poll_decode(cx, |message| push_line(lines, message)))?;
+        // The other messages of the read are copied at once if they can be.
+        lines.extend_from_slice(self.frames.block().unwrap_or_default());
+        while lines.len() < FULL && self.decode(|message| push_line(lines, message)).is_some() {}
+        Poll::Ready(Ok(received.is_some()))
+    }
+
+    fn poll_send_lines(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        lines: &mut Bytes,
+    ) -> Poll<io::Result<()>> {
+        ready!(self.as_mut().poll_ready(cx))?;
+        let lines = std::mem::take(lines);
+        if self.frames.framing() == Framing::ContentLength {
+            self.unwritten.extend(with_headers(&lines));
+        } else if self.unwritten.is_empty() {
+            // Without a copy.
+            self.unwritten = lines.into();
+        } else {
+            self.unwritten.extend_from_slice(&lines);
         }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -231,6 +249,95 @@ mod tests {
         assert_eq!(receive(&mut near).await.unwrap(), "last");
         assert_eq!(receive(&mut near).await, None);
         assert_eq!(receive(&mut near).await, None);
+    }
+
+    async fn receive_lines(messages: &mut Messages) -> Option<String> {
+        let mut lines = Vec::new();
+        let received = poll_fn(|cx| messages.as_mut().poll_receive_lines(cx, &mut lines)).await;
+        received.unwrap().then(|| String::from_utf8(lines).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_is_read_at_once_is_received_at_once_a_line_each() {
+        let long = format!("{{\"a\":\"{}\"}}", "x".repeat(100));
+        for (sent, received) in [
+            ("{\"a\":1}\n{\"b\":2}\n{}\n", "{\"a\":1}\n{\"b\":2}\n{}\n"),
+            ("{}\r\n{\"a\":\r1}\r\n\r\n{}\r\n", "{}\n{\"a\": 1}\n{}\n"),
+            ("{}\n\n \n [1] \n{}\n", "{}\n[1]\n{}\n"),
+            (&format!("{{}}\n{long}\n{{}}\n"), "{}\n{}\n"),
+            (
+                "Content-Length: 2\r\n\r\n{}Content-Length: 8\r\n\r\n{\"a\":\n1}",
+                "{}\n{\"a\": 1}\n",
+            ),
+        ] {
+            let (mut near, mut far) = messages(100);
+            far.write_all(sent.as_bytes()).await.unwrap();
+            assert_eq!(receive_lines(&mut near).await.unwrap(), received, "{sent}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_that_is_read_in_parts_is_received_when_it_is_complete() {
+        let (mut near, mut far) = messages(100);
+        far.write_all(b"{\"a\":1}\n{\"b\":2}\n{\"c\"")
+            .await
+            .unwrap();
+        assert_eq!(
+            receive_lines(&mut near).await.unwrap(),
+            "{\"a\":1}\n{\"b\":2}\n"
+        );
+        far.write_all(b":3}\n{\"d\":4}\n{").await.unwrap();
+        assert_eq!(
+            receive_lines(&mut near).await.unwrap(),
+            "{\"c\":3}\n{\"d\":4}\n"
+        );
+        far.write_all(b"}").await.unwrap();
+        far.shutdown().await.unwrap();
+        assert_eq!(receive_lines(&mut near).await.unwrap(), "{}\n");
+        assert_eq!(receive_lines(&mut near).await, None);
+    }
+
+    #[tokio::test]
+    async fn lines_are_sent_in_the_framing_of_the_peer_and_wait_for_room() {
+        for (first, sent) in [
+            ("{}\n", "{\"a\":1}\n{}\n{}\n"),
+            (
+                "Content-Length: 2\r\n\r\n{}",
+                "Content-Length: 7\r\n\r\n{\"a\":1}Content-Length: 2\r\n\r\n{}Content-Length: 2\r\n\r\n{}",
+            ),
+        ] {
+            let (mut near, mut far) = messages(100);
+            far.write_all(first.as_bytes()).await.unwrap();
+            receive(&mut near).await.unwrap();
+            for lines in ["{\"a\":1}\n{}\n", "{}\n"] {
+                let mut lines = Bytes::from(lines);
+                poll_fn(|cx| near.as_mut().poll_send_lines(cx, &mut lines))
+                    .await
+                    .unwrap();
+                assert!(lines.is_empty());
+            }
+            poll_fn(|cx| near.as_mut().poll_close(cx)).await.unwrap();
+            let mut text = String::new();
+            far.read_to_string(&mut text).await.unwrap();
+            assert_eq!(text, sent);
+        }
+        let (mut near, _far) = messages(100);
+        let mut lines = Bytes::from("{}\n".repeat(FULL));
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let sends = (0..20).take_while(|_| {
+            let mut lines = lines.clone();
+            near.as_mut()
+                .poll_send_lines(&mut cx, &mut lines)
+                .is_ready()
+        });
+        let accepted = sends.count();
+        assert!(accepted < 20, "nobody reads");
+        assert!(
+            near.as_mut()
+                .poll_send_lines(&mut cx, &mut lines)
+                .is_pending()
+        );
+        assert_eq!(lines.len(), 3 * FULL);
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use acp_sdk::{ErrorCode, RpcError};
@@ -75,12 +75,13 @@ impl Relay {
             (side, _, None) => format!("the {} has ended", side.name()),
         };
         self.shared.close(side, &reason);
+        self.outgoing[side.index()].clear();
         self.drain(side, Duration::ZERO).await;
         self.answer_all(&reason);
         // Whoever is still there reads the end.
         let rest = async {
             for side in Side::BOTH {
-                while self.write_one(side).await {}
+                poll_fn(|cx| self.poll_write_all(side, cx)).await;
                 let end = &mut self.ends[side.index()];
                 let _ = poll_fn(|cx| end.as_mut().poll_close(cx)).await;
             }
@@ -134,7 +135,8 @@ impl Relay {
 
     /// Returns whether a side has been sent all there is for it.
     fn is_sent(&self, to: Side) -> bool {
-        self.shared.outbox(to).is_empty() && !self.has_unflushed[to.index()]
+        let is_taken = self.shared.outbox(to).is_empty() && self.outgoing[to.index()].is_empty();
+        is_taken && !self.has_unflushed[to.index()]
     }
 
     /// Answers what nobody answers any more.
@@ -145,17 +147,18 @@ impl Relay {
             let hooked = std::mem::take(&mut self.hooked[side.index()]).into_keys();
             for id in passed.chain(hooked) {
                 let answer = message::answer(&id, Err(&error));
-                self.shared.outbox(side).push(answer);
+                self.shared.outbox(side).push(&answer);
             }
         }
     }
-
-    async fn write_one(&mut self, to: Side) -> bool {
-        let Some(message) = self.shared.outbox(to).pop() else {
-            return false;
-        };
-        let end = &mut self.ends[to.index()];
-        let ready = poll_fn(|cx| end.as_mut().poll_ready(cx)).await;
-        ready.is_ok() && end.as_mut().start_send(message).is_ok()
+    /// Ready when a side has taken all there is for it, or takes nothing any more.
+    fn poll_write_all(&mut self, to: Side, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match self.poll_write(to, cx) {
+                Ok(true) => {}
+                Ok(false) if !self.outgoing[to.index()].is_empty() => return Poll::Pending,
+                Ok(false) | Err(_) => return Poll::Ready(()),
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use acp_client::internal::{Envelope, Kind};
 use acp_sdk::{ErrorCode, HandlerError, RpcError};
 use bytes::Bytes;
+use memchr::{memchr, memrchr};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -22,32 +23,57 @@ use crate::side::Side;
 const MOST_REQUESTS: usize = 10_000;
 
 impl Relay {
-    /// Takes a message of a side: it is handled, or waits behind a message of its session.
-    pub(super) fn take(&mut self, from: Side, message: Bytes) {
-        for observer in &self.observers {
-            observer.0(from, &message);
+    /// Takes messages of a side, each with a line feed, as many as need no reading or one that does.
+    /// Returns their length.
+    pub(super) fn take(&mut self, from: Side, lines: &[u8]) -> usize {
+        let unread = self.unread(lines);
+        let taken = match unread {
+            0 => memchr(b'\n', lines).map_or(lines.len(), |end| end + 1),
+            _ => unread,
+        };
+        let lines = &lines[..taken];
+        if !self.observers.is_empty() {
+            for line in lines.split_inclusive(|byte| *byte == b'\n') {
+                for observer in &self.observers {
+                    observer.0(from, message_of(line));
+                }
+            }
         }
-        // Most messages are updates, which need not be read.
-        if self.hooks.is_empty() && self.id.find(&message).is_none() {
-            return self.shared.outbox(from.other()).push(message);
+        match unread {
+            0 => self.take_one(from, message_of(lines)),
+            _ => self.shared.outbox(from.other()).push_lines(lines),
         }
-        let envelope = Envelope::read(&message);
+        taken
+    }
+
+    /// Returns the length of the messages up to the first that has to be read. Without hooks that is
+    /// one that may have an id, and most messages are updates, which have none.
+    fn unread(&self, lines: &[u8]) -> usize {
+        if !self.hooks.is_empty() {
+            return 0;
+        }
+        let id = self.id.find(lines);
+        id.map_or(lines.len(), |at| {
+            memrchr(b'\n', &lines[..at]).map_or(0, |end| end + 1)
+        })
+    }
+
+    /// Takes a message: it is handled, or waits behind a message of its session.
+    fn take_one(&mut self, from: Side, message: &[u8]) {
+        let envelope = Envelope::read(message);
         let kind = envelope.kind();
         if kind == Kind::Other {
-            return self.take_other(from, &envelope, message.clone());
+            return self.take_other(from, &envelope, message);
         }
         if let Some(id) = envelope.cancelled_request() {
-            return self.cancel(from, id, message.clone());
+            return self.cancel(from, id, message);
         }
-        let message = match self.order[from.index()].is_empty() {
-            true => message.clone(),
-            false => {
-                let session = self.session(from, &envelope);
-                let waits = self.order[from.index()].wait(&session, message.clone());
-                let Some(message) = waits else { return };
-                message
+        if !self.order[from.index()].is_empty() {
+            let session = self.session(from, &envelope);
+            if self.order[from.index()].wait(&session, message) {
+                return;
             }
-        };
+        }
         self.handle(from, message, &envelope);
     }
 
@@ -66,12 +92,12 @@ impl Relay {
     }
 
     /// Takes what is no message: a peer that knows more than this one may read something into it.
-    fn take_other(&mut self, from: Side, envelope: &Envelope<'_>, message: Bytes) {
+    fn take_other(&mut self, from: Side, envelope: &Envelope<'_>, message: &[u8]) {
         let is_answer = envelope.error.is_some() || envelope.result.is_some();
         if self.hooks.is_empty() || is_answer {
             return self.shared.outbox(from.other()).push(message);
         }
-        let code = match serde_json::from_slice::<IgnoredAny>(&message) {
+        let code = match serde_json::from_slice::<IgnoredAny>(message) {
             Ok(_) => ErrorCode::INVALID_REQUEST,
             Err(_) => ErrorCode::PARSE_ERROR,
         };
@@ -80,11 +106,11 @@ impl Relay {
             format!("the proxy `{name}` does not pass this on: it is not a single message");
         let error = RpcError::new(code, reason);
         let answer = message::answer("null", Err(&error));
-        self.shared.outbox(from).push(answer);
+        self.shared.outbox(from).push(&answer);
     }
 
     /// Handles the cancellation of a request.
-    fn cancel(&mut self, from: Side, id: &str, message: Bytes) {
+    fn cancel(&mut self, from: Side, id: &str, message: &[u8]) {
         if let Some(gate) = self.hooked[from.index()].get(id) {
             return self.shared.cancel(gate);
         }
@@ -93,23 +119,22 @@ impl Relay {
             let envelope = Envelope::read(waiting);
             envelope.kind() == Kind::Request && envelope.id() == Some(id)
         };
-        let message = match order.find(is_request) {
-            Some(session) => order.wait(&session, message),
-            None => Some(message),
-        };
-        if let Some(message) = message {
+        let waits = order
+            .find(is_request)
+            .is_some_and(|session| order.wait(&session, message));
+        if !waits {
             self.shared.outbox(from.other()).push(message);
         }
     }
 
     /// Handles a message whose turn it is.
-    fn handle(&mut self, from: Side, message: Bytes, envelope: &Envelope<'_>) {
+    fn handle(&mut self, from: Side, message: &[u8], envelope: &Envelope<'_>) {
         let id = envelope.id();
         let Some(method) = envelope.method.as_deref() else {
             return self.handle_answer(from, message, envelope, id.unwrap_or_default());
         };
         if let Some(id) = envelope.cancelled_request() {
-            return self.cancel(from, id, message.clone());
+            return self.cancel(from, id, message);
         }
         let found = Message {
             method,
@@ -145,7 +170,7 @@ impl Relay {
         self.shared.outbox(from.other()).push(message);
     }
 
-    fn handle_answer(&mut self, from: Side, message: Bytes, envelope: &Envelope<'_>, id: &str) {
+    fn handle_answer(&mut self, from: Side, message: &[u8], envelope: &Envelope<'_>, id: &str) {
         if let Some(number) = self.shared.number(id) {
             return self.shared.answered(number, result(envelope));
         }
@@ -157,7 +182,7 @@ impl Relay {
             self.initialize = None;
             if let Err(error) = self.settle(result) {
                 let answer = message::answer(id, Err(error.as_response()));
-                return self.shared.outbox(Side::Client).push(answer);
+                return self.shared.outbox(Side::Client).push(&answer);
             }
         }
         self.shared.outbox(from.other()).push(message);
@@ -220,7 +245,7 @@ impl Relay {
     fn refuse(&self, from: Side, id: &str, code: ErrorCode, reason: String) {
         tracing::warn!(proxy = &*self.name, reason, "refused a message");
         let answer = message::answer(id, Err(&RpcError::new(code, reason)));
-        self.shared.outbox(from).push(answer);
+        self.shared.outbox(from).push(&answer);
     }
 
     pub(super) fn finish(&mut self, finished: Finished) {
@@ -234,7 +259,7 @@ impl Relay {
             }
             let result = result.as_deref().map_err(HandlerError::as_response);
             let answer = message::answer(&id, result);
-            self.shared.outbox(finished.from).push(answer);
+            self.shared.outbox(finished.from).push(&answer);
         }
         self.release(finished.hook);
     }
@@ -247,10 +272,15 @@ impl Relay {
             };
             while let Some(message) = self.order[from.index()].next(&session) {
                 let envelope = Envelope::read(&message);
-                self.handle(from, message.clone(), &envelope);
+                self.handle(from, &message, &envelope);
             }
         }
     }
+}
+
+/// Returns a message without its line feed.
+fn message_of(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\n").unwrap_or(line)
 }
 
 /// Returns the result of an answer, as it is written.

@@ -20,6 +20,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use acp_sdk::MessageTransport;
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -36,6 +37,9 @@ use crate::side::Side;
 /// Messages that are read of one side before the other has its turn.
 const BATCH: usize = 64;
 
+/// The buffer of a large message is freed after use.
+const KEPT: usize = 1 << 20;
+
 /// Says why a side has ended, which may take a moment.
 pub(crate) type Explain = Box<dyn FnOnce(Option<io::Error>) -> BoxFuture<'static, String> + Send>;
 
@@ -45,7 +49,11 @@ pub(crate) struct Relay {
     observers: Vec<Observer>,
     hook_limit: Duration,
     ends: [Pin<Box<dyn MessageTransport>>; 2],
+    /// What was read, and not yet handled.
+    incoming: [Incoming; 2],
     shared: Arc<Shared>,
+    /// What was taken from the outbox of each side, and not yet by the side.
+    outgoing: [Bytes; 2],
     running: FuturesUnordered<BoxFuture<'static, Finished>>,
     last_hook: u64,
     /// Requests in hooks, by sender and id.
@@ -89,7 +97,9 @@ impl Relay {
             observers,
             hook_limit,
             ends,
+            incoming: Default::default(),
             shared: Shared::new(),
+            outgoing: Default::default(),
             running: FuturesUnordered::new(),
             last_hook: 0,
             hooked: Default::default(),
@@ -181,21 +191,35 @@ impl Relay {
         has_passed
     }
 
+    /// Sends what is in the outbox of a side; returns whether the side has taken anything.
     fn poll_write(&mut self, to: Side, cx: &mut Context<'_>) -> io::Result<bool> {
-        let outbox = self.shared.outbox(to);
-        let end = &mut self.ends[to.index()];
-        let mut has_written = false;
-        while !outbox.is_empty() && end.as_mut().poll_ready(cx)?.is_ready() {
-            if let Some(message) = outbox.pop() {
-                end.as_mut().start_send(message)?;
-                has_written = true;
-            }
+        let outgoing = &mut self.outgoing[to.index()];
+        if outgoing.is_empty() {
+            *outgoing = self.shared.outbox(to).take();
         }
+        let before = outgoing.len();
+        if before > 0 {
+            let end = self.ends[to.index()].as_mut();
+            let _ = end.poll_send_lines(cx, outgoing)?;
+        }
+        let has_written = outgoing.len() < before;
         self.has_unflushed[to.index()] |= has_written;
         Ok(has_written)
     }
 
     fn poll_read(&mut self, from: Side, cx: &mut Context<'_>) -> Result<bool, Event> {
+        let mut incoming = std::mem::take(&mut self.incoming[from.index()]);
+        let read = self.receive(from, &mut incoming, cx);
+        self.incoming[from.index()] = incoming;
+        read
+    }
+
+    fn receive(
+        &mut self,
+        from: Side,
+        incoming: &mut Incoming,
+        cx: &mut Context<'_>,
+    ) -> Result<bool, Event> {
         let mut has_read = false;
         for _ in 0..BATCH {
             let is_full =
@@ -203,12 +227,19 @@ impl Relay {
             if self.is_ended[from.index()] || is_full {
                 break;
             }
-            match self.ends[from.index()].as_mut().poll_receive(cx) {
-                Poll::Ready(Ok(Some(message))) => self.take(from, message),
-                Poll::Ready(Ok(None)) => return Err(Event::Ended(from)),
-                Poll::Ready(Err(error)) => return Err(Event::Failed(from, error)),
-                Poll::Pending => break,
+            if incoming.rest().is_empty() {
+                let lines = incoming.cleared();
+                match self.ends[from.index()]
+                    .as_mut()
+                    .poll_receive_lines(cx, lines)
+                {
+                    Poll::Ready(Ok(true)) => {}
+                    Poll::Ready(Ok(false)) => return Err(Event::Ended(from)),
+                    Poll::Ready(Err(error)) => return Err(Event::Failed(from, error)),
+                    Poll::Pending => break,
+                }
             }
+            incoming.taken += self.take(from, incoming.rest());
             has_read = true;
             // A hook runs before its sender is read again.
             if !self.running.is_empty() {
@@ -216,5 +247,29 @@ impl Relay {
             }
         }
         Ok(has_read)
+    }
+}
+
+/// Messages that were read at once, each with a line feed.
+#[derive(Debug, Default)]
+struct Incoming {
+    lines: Vec<u8>,
+    /// The length of those that were handled.
+    taken: usize,
+}
+
+impl Incoming {
+    fn rest(&self) -> &[u8] {
+        &self.lines[self.taken..]
+    }
+
+    /// Returns the empty buffer for the next messages.
+    fn cleared(&mut self) -> &mut Vec<u8> {
+        self.taken = 0;
+        self.lines.clear();
+        if self.lines.capacity() > KEPT {
+            self.lines = Vec::new();
+        }
+        &mut self.lines
     }
 }

@@ -36,14 +36,14 @@ impl Order {
         }
     }
 
-    /// Lets a message wait if its session's do; returns it otherwise.
-    pub(super) fn wait(&mut self, session: &str, message: Bytes) -> Option<Bytes> {
+    /// Lets a message wait if its session's do; returns whether it does.
+    pub(super) fn wait(&mut self, session: &str, message: &[u8]) -> bool {
         let Some(held) = self.held.get_mut(session) else {
-            return Some(message);
+            return false;
         };
         self.bytes += message.len();
-        held.queue.push_back(message);
-        None
+        held.queue.push_back(Bytes::copy_from_slice(message));
+        true
     }
 
     /// Ends what a hook holds back, and returns its session.
@@ -91,11 +91,11 @@ mod tests {
     #[test]
     fn a_session_waits_for_its_hook_alone() {
         let mut order = Order::default();
-        assert!(order.wait("a", "1".into()).is_some());
+        assert!(!order.wait("a", b"1"));
         order.hold("a", 1);
-        assert!(order.wait("b", "1".into()).is_some());
-        assert!(order.wait("a", "1".into()).is_none());
-        assert!(order.wait("a", "2".into()).is_none());
+        assert!(!order.wait("b", b"1"));
+        assert!(order.wait("a", b"1"));
+        assert!(order.wait("a", b"2"));
         assert_eq!(order.find(|message| message == "2").as_deref(), Some("a"));
         assert_eq!(order.next("a"), None);
         assert_eq!(order.release(2), None);
@@ -113,7 +113,7 @@ mod tests {
     fn what_waits_is_bounded() {
         let mut order = Order::default();
         order.hold("", 1);
-        assert!(order.wait("", vec![b' '; FULL].into()).is_none());
+        assert!(order.wait("", &[b' '; FULL]));
         assert!(order.is_full());
     }
 }
