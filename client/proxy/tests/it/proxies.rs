@@ -272,8 +272,10 @@ both_runtimes! {
                 "status": "completed", "rawInput": {"command": command}});
             // A history is no work of a turn.
             announce(&mut wired, version, done("old", "rm x")).await;
-            wired.client.send(&prompt(1, "s", "go")).await;
-            wired.agent.json().await;
+            // Other members of the prompt are not read, whatever they are.
+            let prompt = prompt(1, "s", "go").replace(r#""prompt":"#, r#""later":1e400,"prompt":"#);
+            wired.client.send(&prompt).await;
+            wired.agent.text().await;
             // No rule is about the one, and a rule allows the other.
             announce(&mut wired, version, done("1", "ls")).await;
             announce(&mut wired, version, done("1", "cargo test --all")).await;

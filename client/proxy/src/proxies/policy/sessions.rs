@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use acp_client::PermissionRequest;
 use acp_client::internal::{Calls, Converter, Ended};
-use acp_sdk::json;
 use acp_sdk::v1::{RequestPermissionRequest, SessionNotification, SessionUpdate, ToolCallId};
+use acp_sdk::{envelope, json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -65,11 +65,8 @@ impl Sessions {
         }
         let of_prompts = self.clone();
         let proxy = proxy.on_raw_request(Some("session/prompt"), move |next, params| {
-            let request = value(params.as_deref());
-            if let Some(session) = of_prompts
-                .lock()
-                .get_mut(request["sessionId"].as_str().unwrap_or_default())
-            {
+            let id = params.as_deref().and_then(envelope::session);
+            if let Some(session) = of_prompts.lock().get_mut(&*id.unwrap_or_default()) {
                 session.is_prompted = true;
             }
             next.call(params)
