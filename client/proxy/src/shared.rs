@@ -85,7 +85,8 @@ impl Shared {
         if gate.cancelled.is_cancelled() {
             return Err(HandlerError::cancelled());
         }
-        if !self.outbox(to).wait_for_room().await {
+        let has_room = self.outbox(to).wait_for_room().await;
+        if !has_room || self.ends[to.index()].get().is_some() {
             return Err(self.ended(to));
         }
         let number = self.last_call.fetch_add(1, Ordering::Relaxed) + 1;
@@ -158,11 +159,16 @@ impl Shared {
         std::mem::take(&mut *lock(&self.released))
     }
 
-    /// Fails all calls to a side, now and later.
+    /// Fails all calls to a side, now and later, and discards what it has not been sent.
     pub(crate) fn close(&self, to: Side, reason: &str) {
+        self.fail_calls(to, reason);
+        self.outbox(to).close();
+    }
+
+    /// Fails all calls to a side, now and later: it answers nothing any more.
+    pub(crate) fn fail_calls(&self, to: Side, reason: &str) {
         // The first reason counts.
         let _ = self.ends[to.index()].set(reason.to_owned());
-        self.outbox(to).close();
         let ended: Vec<_> = {
             let mut calls = lock(&self.calls);
             calls.extract_if(|_, call| call.to == to).collect()

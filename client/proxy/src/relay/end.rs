@@ -52,8 +52,13 @@ impl Relay {
                 Event::Ended(Side::Client) => {
                     has_client = false;
                     self.is_ended[Side::Client.index()] = true;
+                    self.shared.fail_calls(Side::Client, "the client has ended");
                     // It may still read the answers to what it has sent at last.
                     self.drain(Side::Client, ANSWERS).await;
+                    if self.missed.is_some() {
+                        // The agent is sent the rest at the end.
+                        continue;
+                    }
                     self.client_ended.cancel();
                     let agent = &mut self.ends[Side::Agent.index()];
                     let closing = poll_fn(|cx| agent.as_mut().poll_close(cx));
@@ -121,6 +126,11 @@ impl Relay {
                 () = passing => {}
                 () = sleep_until(deadline) => {}
             }
+            // Nobody waits any more for what hooks do for a client that has ended.
+            if self.is_ended[Side::Client.index()] {
+                let gates = self.hooked[Side::Client.index()].values();
+                gates.for_each(|gate| gate.cancelled.cancel());
+            }
         }
     }
 
@@ -129,7 +139,7 @@ impl Relay {
         let is_unanswered = !requests.0.is_empty() || !requests.1.is_empty();
         !self.order[from.index()].is_empty()
             || !self.is_sent(from.other())
-            || (from == Side::Agent && !self.running.is_empty())
+            || ((from == Side::Agent || with_answers) && !self.running.is_empty())
             || (with_answers && (is_unanswered || !self.is_sent(from)))
     }
 

@@ -1,7 +1,11 @@
 //! The end of either side.
 
+use std::time::{Duration, Instant};
+
 use acp_proxy::{Next, Proxy, Side};
 use acp_sdk::v1::methods::Prompt;
+use serde_json::json;
+use tokio::time::timeout;
 
 use crate::wire::{both_runtimes, prompt, update, wired};
 
@@ -42,6 +46,31 @@ both_runtimes! {
         }
     }
 
+    async fn a_hook_that_waits_for_a_client_that_is_gone_ends_at_once() {
+        let (sender, mut ended) = tokio::sync::mpsc::unbounded_channel();
+        let proxy = Proxy::new("asks").on_raw_request(None, move |next, params| {
+            let sender = sender.clone();
+            async move {
+                let client = next.client();
+                let answer = next.call(params).await;
+                // A later call fails, too.
+                client.call_raw("_again", None).await.unwrap_err();
+                sender.send(Instant::now()).unwrap();
+                answer
+            }
+        });
+        let mut wired = wired(proxy);
+        wired.agent.send(r#"{"jsonrpc":"2.0","id":7,"method":"_ask"}"#).await;
+        wired.client.text().await;
+        let gone = Instant::now();
+        drop(wired.client);
+        let ended = timeout(Duration::from_secs(10), ended.recv()).await.unwrap();
+        assert!(ended.unwrap() - gone < Duration::from_secs(1));
+        let answer = wired.agent.json().await;
+        assert_eq!((&answer["id"], &answer["error"]["message"]), (&json!(7), &json!("the client has ended")));
+        assert_eq!(wired.agent.next().await, None);
+    }
+
     async fn a_client_that_is_gone_ends_the_agent() {
         let mut wired = wired(hooked());
         wired.client.send(&prompt(1, "s", "hello")).await;
@@ -51,4 +80,25 @@ both_runtimes! {
         wired.agent.send(&update("s", "to nobody")).await;
         assert_eq!(wired.proxy.await.unwrap().side, Side::Client);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_of_a_client_that_is_gone_is_cancelled_when_answers_are_no_longer_waited_for() {
+    let (sender, mut cancelled) = tokio::sync::mpsc::unbounded_channel();
+    let proxy = Proxy::new("waits").on_request(move |next: Next<Prompt>, _| {
+        let sender = sender.clone();
+        async move {
+            next.cancelled().await;
+            sender.send(tokio::time::Instant::now()).unwrap();
+            Err(acp_sdk::HandlerError::cancelled())
+        }
+    });
+    let mut wired = wired(proxy);
+    wired.client.send(&prompt(1, "s", "hello")).await;
+    let gone = tokio::time::Instant::now();
+    drop(wired.client);
+    let after = cancelled.recv().await.unwrap() - gone;
+    assert!((1..3).contains(&after.as_secs()), "{after:?}");
+    assert_eq!(wired.agent.next().await, None);
+    assert!(gone.elapsed() < Duration::from_secs(3));
 }
