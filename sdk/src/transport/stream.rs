@@ -263,7 +263,7 @@ mod tests {
         for (sent, received) in [
             ("{\"a\":1}\n{\"b\":2}\n{}\n", "{\"a\":1}\n{\"b\":2}\n{}\n"),
             ("{}\r\n{\"a\":\r1}\r\n\r\n{}\r\n", "{}\n{\"a\": 1}\n{}\n"),
-            ("{}\n\n \n [1] \n{}\n", "{}\n[1]\n{}\n"),
+            ("{}\n{}\n\n \n [1] \n{}\n", "{}\n{}\n[1]\n{}\n"),
             (&format!("{{}}\n{long}\n{{}}\n"), "{}\n{}\n"),
             (
                 "Content-Length: 2\r\n\r\n{}Content-Length: 8\r\n\r\n{\"a\":\n1}",
