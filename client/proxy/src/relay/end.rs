@@ -161,6 +161,7 @@ impl Relay {
             }
         }
     }
+
     /// Ready when a side has taken all there is for it, or takes nothing any more.
     fn poll_write_all(&mut self, to: Side, cx: &mut Context<'_>) -> Poll<()> {
         loop {
