@@ -303,8 +303,9 @@ async function create(cwd) {
   select({ id: made.sessionId, cwd, last: 0, newest: 0, loaded: true });
   settings(made);
   await upToDate();
-  await sessions.load();
+  // Before the user can have gone elsewhere.
   $("prompt").focus();
+  await sessions.load();
 }
 $("sign-in").onsubmit = () => { sessionStorage.setItem("token", $("token").value.trim()); $("token").value = ""; link.open(); };
 $("sign-in").oncancel = (event) => event.preventDefault();
