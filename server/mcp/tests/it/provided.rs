@@ -218,8 +218,17 @@ async fn tools_are_called_at(address: &str, is_v2: bool, servers: &mut mpsc::Rec
     let servers = servers.recv().await.unwrap();
     ready(&servers).await;
     let reports: String = (1..=20).map(|done| format!("{done} ")).collect();
-    let expected = format!("{reports}{} (false)", session.id());
-    assert_eq!(said(&session, "where").await, expected, "{address}");
+    let (said, answer) = (
+        said(&session, "where").await,
+        format!("{} (false)", session.id()),
+    );
+    let reported = said.strip_suffix(&answer);
+    // Over HTTP the answer may overtake the last posts, and progress after it counts no more.
+    let arrives = |reported: &str| match address.starts_with("http") {
+        true => reports.starts_with(reported),
+        false => reports == reported,
+    };
+    assert!(reported.is_some_and(arrives), "{address}: {said}");
     let turn = session.prompt("wait").await.unwrap();
     passes(&gates.begun).await;
     turn.cancel();
