@@ -17,9 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from failover_audit import psql
 from failover_clients import Client, Socket
-from nodes import TOKEN, free_port, rest, started, wait_for
+from nodes import TOKEN, free_port, psql, rest, started, wait_for
 
 CLIENTS = 12
 

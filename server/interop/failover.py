@@ -16,9 +16,9 @@ import sys
 import time
 from pathlib import Path
 
-from failover_audit import TRIGGER, audit, psql
+from failover_audit import TRIGGER, audit
 from failover_clients import Client, Lost, Stream, Wrong, request, rest_accept, rest_prompt
-from nodes import rest, started, wait_for
+from nodes import psql, rest, started, wait_for
 
 NODES = 3
 SESSIONS = 4

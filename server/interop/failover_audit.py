@@ -1,9 +1,8 @@
 """What the database and the clients must agree on after each round of failures."""
 
 import json
-import subprocess
 
-from nodes import binaries
+from nodes import psql
 
 # Each batch with the token under which it was committed.
 TRIGGER = """
@@ -21,15 +20,6 @@ SELECT json_build_object('session', s.id, 'running', s.running_turn, 'last_event
      FROM acp_batches b JOIN audit a ON a.session = b.session AND a.last = b.last WHERE b.session = s.key))
 FROM acp_sessions s WHERE s.id IN (%s)
 """
-
-
-def psql(database, sql):
-    schema = "public"
-    command = [binaries() / "psql", database.url(), "-qAtX", "-v", "ON_ERROR_STOP=1"]
-    done = subprocess.run(command, input=f"SET search_path TO {schema};\n{sql};", capture_output=True, text=True)
-    if done.returncode != 0:
-        raise SystemExit(f"wrong: the database refused the audit: {done.stderr}")
-    return [line for line in done.stdout.splitlines() if line]
 
 
 class Log:

@@ -61,12 +61,20 @@ class Database:
     def owner(self, session, nodes):
         """Returns the node that has a session: after one has ended, any of the others may have taken it over."""
         query = f"SELECT n.address FROM acp_sessions s JOIN acp_nodes n ON n.key = s.owner WHERE s.id = '{session}'"
-        command = [binaries() / "psql", "--no-psqlrc", "--tuples-only", "--no-align", "-c", query, self.url()]
-        address = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-        owners = [node for node in nodes if node.address == address]
+        addresses = psql(self, query)
+        owners = [node for node in nodes if node.address in addresses]
         if len(owners) != 1:
-            sys.exit(f"no node has {session}; the address in the database: {address!r}")
+            sys.exit(f"no node has {session}; the addresses in the database: {addresses}")
         return owners[0]
+
+
+def psql(database, sql):
+    """Returns the lines of a query's result."""
+    command = [binaries() / "psql", database.url(), "-qAtX", "-v", "ON_ERROR_STOP=1"]
+    done = subprocess.run(command, input=f"SET search_path TO public;\n{sql};", capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"wrong: the database refused a query: {done.stderr}")
+    return [line for line in done.stdout.splitlines() if line]
 
 
 def wait_for(attempt, what, limit):
