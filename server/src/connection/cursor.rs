@@ -274,14 +274,10 @@ impl Cursor {
         self.replay_until
     }
 
-    /// Returns whether the client was sent an event, or never will be.
+    /// Returns whether the client was sent an event, or never will be, and what follows is not
+    /// [overtaken](Self::is_overtaken).
     pub(super) fn has_reached(&self, number: u64) -> bool {
-        self.ended || self.delivered >= number
-    }
-
-    /// Returns whether the client may be told that it [was sent](Self::has_reached) an event.
-    pub(super) fn has_settled(&self, number: u64) -> bool {
-        self.has_reached(number) && !self.is_overtaken()
+        (self.ended || self.delivered >= number) && !self.is_overtaken()
     }
 
     /// Returns whether everything up to an event was sent, and nobody waits for anything.
@@ -321,11 +317,16 @@ impl Cursor {
 
     /// A step may send after it has read; `false` if the cursor was moved or has ended meanwhile.
     pub(super) fn goes_on(&mut self, step: &Step) -> bool {
-        let is_current = !self.ended && self.generation == step.generation;
+        let is_current = self.is_current(step);
         if is_current {
             self.stepping = Some(Stepping::Sends(self.generation));
         }
         is_current
+    }
+
+    /// Returns whether the cursor has neither been moved nor ended since a step began.
+    fn is_current(&self, step: &Step) -> bool {
+        !self.ended && self.generation == step.generation
     }
 
     /// Returns what must be sent before the events of a step. It counts as sent.
@@ -380,7 +381,7 @@ impl Cursor {
     /// Returns how an event of a step is sent; `None` if the cursor was moved or has ended meanwhile, or
     /// a barrier is before the event. Only events of the user can be known.
     pub(super) fn phase(&self, step: &Step, number: u64, kind: EventKind) -> Option<SendPhase> {
-        if self.ended || self.generation != step.generation || number > self.limit() {
+        if !self.is_current(step) || number > self.limit() {
             return None;
         }
         if kind.is_plain_update() {
@@ -432,16 +433,16 @@ mod tests {
         for end in ends {
             let mut cursor = Cursor::new(0, false);
             let step = cursor.begin().unwrap();
-            assert!(cursor.has_settled(0));
+            assert!(cursor.has_reached(0));
             end(&mut cursor);
-            assert!(cursor.has_reached(0) && !cursor.has_settled(0));
+            assert!(!cursor.has_reached(0));
             let (waiter, mut waiting) = oneshot::channel();
             cursor.wait(0, waiter);
             cursor.arrive(step);
             assert!(waiting.try_recv().is_err());
             let (_, reached) = cursor.finish(false);
             assert_eq!(reached.len(), 1);
-            assert!(cursor.has_settled(0));
+            assert!(cursor.has_reached(0));
         }
     }
 
@@ -452,9 +453,9 @@ mod tests {
         let step = cursor.begin().unwrap();
         cursor.reads();
         let _ = cursor.end();
-        assert!(cursor.has_settled(0));
+        assert!(cursor.has_reached(0));
         assert!(!cursor.goes_on(&step));
-        assert!(cursor.has_settled(0));
+        assert!(cursor.has_reached(0));
     }
 
     /// The step has begun with the barrier where it was before the failure.

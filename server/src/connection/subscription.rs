@@ -232,7 +232,7 @@ impl Subscription {
             let mut cursor = self.cursor();
             // An event that a failure removed is not waited for.
             let number = number(&cursor).min(last);
-            if cursor.has_settled(number) {
+            if cursor.has_reached(number) {
                 return None;
             }
             let (sender, waiting) = oneshot::channel();

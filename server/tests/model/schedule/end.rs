@@ -38,6 +38,14 @@ impl Schedule {
         true
     }
 
+    /// Waits until nothing is found, and returns what still is.
+    async fn stays<T>(&self, find: impl Fn() -> Option<T>) -> Option<T> {
+        match self.until(|| find().is_none()).await {
+            true => None,
+            false => find(),
+        }
+    }
+
     /// Lets everything end, and compares.
     pub(super) async fn end(&mut self) {
         self.store.heal();
@@ -114,7 +122,7 @@ impl Schedule {
         }
     }
 
-    /// Returns what is wrong about the last events that a client was told of.
+    /// Returns what is wrong about the last events that a client has from the server.
     fn wrong_states(&self, client: &Client) -> Vec<String> {
         let state = client.state();
         let wrong = state.states.iter().filter_map(|(session, last)| {
@@ -192,9 +200,7 @@ impl Schedule {
                 ));
             }
         }
-        if !self.until(|| self.unlearnt(client).is_none()).await
-            && let Some(question) = self.unlearnt(client)
-        {
+        if let Some(question) = self.stays(|| self.unlearnt(client)).await {
             let name = client.name();
             self.fault(format!("{name} did not learn that {question} has ended"));
         }
@@ -214,10 +220,7 @@ impl Schedule {
 
     /// The settings are those of the log.
     async fn check_settings(&self, session: &Session) {
-        let agree = || self.wrong_settings(session).is_none();
-        if !self.until(agree).await
-            && let Some(wrong) = self.wrong_settings(session)
-        {
+        if let Some(wrong) = self.stays(|| self.wrong_settings(session)).await {
             self.fault(wrong);
         }
     }
