@@ -63,7 +63,7 @@ pub fn run(
         }
         started => started?,
     };
-    let mut in_vain = 0;
+    let mut timeouts = 0;
     for done in 0..count {
         if report.failures.len() >= ENOUGH {
             break;
@@ -82,7 +82,7 @@ pub fn run(
             Ok(Came::Refusal) => report.refused += 1,
             Ok(Came::Nothing) => {}
             Err(reason) => {
-                in_vain += usize::from(fuzzed.has_waited_in_vain);
+                timeouts += usize::from(fuzzed.has_timed_out);
                 if report.failures.iter().any(|known| known.reason == reason) {
                     report.repeated += 1;
                 } else {
@@ -93,7 +93,7 @@ pub fn run(
                     break;
                 }
                 fuzzed = Fuzzed::start(env)?;
-                fuzzed.is_impatient = in_vain >= WAITS;
+                fuzzed.is_impatient = timeouts >= WAITS;
             }
         }
     }
@@ -113,7 +113,7 @@ struct Fuzzed {
     setting: Setting,
     /// The ids of requests whose envelope is wrong; what repeats one of them is no violation.
     odd_ids: Vec<Value>,
-    has_waited_in_vain: bool,
+    has_timed_out: bool,
     /// Whether waits on other connections have timed out often enough.
     is_impatient: bool,
 }
@@ -139,7 +139,7 @@ impl Fuzzed {
             conn,
             setting,
             odd_ids: Vec::new(),
-            has_waited_in_vain: false,
+            has_timed_out: false,
             is_impatient: false,
         })
     }
@@ -208,7 +208,7 @@ impl Fuzzed {
             }
             reply => reply,
         };
-        self.has_waited_in_vain = reply.is_err() && !self.conn.has_ended();
+        self.has_timed_out = reply.is_err() && !self.conn.has_ended();
         reply
     }
 
@@ -253,7 +253,7 @@ fn shrunk(env: &Arc<Env>, case: Case, reason: String, last: &Fuzzed) -> Result<B
             started => started?,
         };
         // What was waited for once is not waited for as long again.
-        fuzzed.is_impatient = last.has_waited_in_vain;
+        fuzzed.is_impatient = last.has_timed_out;
         // A session's id is new for each agent.
         let mut case = case.clone();
         rename(
