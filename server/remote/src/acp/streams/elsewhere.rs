@@ -16,9 +16,13 @@ impl Streams {
             return true;
         };
         let state = self.state();
-        let session = state.sessions.get(id);
-        session
-            .is_none_or(|session| !session.is_elsewhere || session.stream.has_after(cursor.event))
+        let Some(session) = state.sessions.get(id) else {
+            return true;
+        };
+        // Its replay is sent before the answer that the client has joined it there.
+        let joins_elsewhere = || state.is_relayed && !session.is_used() && state.joins(id);
+        let is_elsewhere = session.is_elsewhere || joins_elsewhere();
+        !is_elsewhere || session.stream.has_after(cursor.event)
     }
 }
 

@@ -121,6 +121,19 @@ fn what_a_reader_of_another_nodes_session_was_sent_cannot_be_sent_again() {
     assert!(streams.can_continue(&Name::Connection, "6".parse().ok()));
 }
 
+#[test]
+fn what_a_reader_was_sent_of_a_replay_of_another_node_cannot_be_sent_again() {
+    let streams = Streams::new(EndpointSettings::default(), true);
+    let own = Name::Session("s".into());
+    let reader = streams.open(&own, None).unwrap();
+    assert!(streams.expect("1", "session/load", Some("s")));
+    assert!(streams.can_continue(&own, "0".parse().ok()));
+    streams.route(update(1)).unwrap();
+    assert!(streams.can_continue(&own, "0".parse().ok()), "it waits");
+    drain(&streams, &own, reader);
+    assert!(!streams.can_continue(&own, "0".parse().ok()));
+}
+
 /// Its client may open the stream only then.
 #[test]
 fn a_replay_of_another_node_precedes_the_answer_where_nobody_reads_the_session() {
