@@ -130,7 +130,7 @@ fn work_that_cannot_be_done_fails_alone() {
 fn while_another_process_writes_all_fail_after_the_same_wait() {
     let folder = TempDir::new().unwrap();
     let mut writer = writer(&folder);
-    let wait = Duration::from_millis(50);
+    let wait = Duration::from_millis(200);
     writer.tables.connection.busy_timeout(wait).unwrap();
     let other = Connection::open(&writer.path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
