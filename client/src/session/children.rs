@@ -185,25 +185,27 @@ fn push<T>(list: &mut VecDeque<T>, item: T) {
 }
 
 /// Returns the parent that the `_meta` of a message names, by itself or in the object of an agent.
-pub(super) fn named_parent(meta: &Meta) -> Option<SessionId> {
+pub fn named_parent(meta: &Meta) -> Option<SessionId> {
     let meta: Value = serde_json::from_str(meta.as_str()).ok()?;
     let named = |value: &Value| Some(SessionId::from(value.get("parentSessionId")?.as_str()?));
     named(&meta).or_else(|| meta.as_object()?.values().find_map(named))
 }
 
 /// The kind of the update that announces a child session.
-const ANNOUNCEMENT: &str = "subagent_update";
+pub const ANNOUNCEMENT: &str = "subagent_update";
 
 /// What an update of a parent says about its child. What is absent is unchanged.
 #[derive(Debug)]
-pub(crate) struct Announced {
-    pub(crate) session: SessionId,
+pub struct Announced {
+    /// The id of the child session.
+    pub session: SessionId,
     title: Patch<Arc<str>>,
-    can_cancel: Option<bool>,
+    /// Whether the client may send it `session/cancel`.
+    pub can_cancel: Option<bool>,
 }
 
 /// Returns the child session that an update of its parent announces or changes.
-pub(crate) fn announced_child(update: &SessionUpdate) -> Option<Announced> {
+pub fn announced_child(update: &SessionUpdate) -> Option<Announced> {
     use SessionUpdate as V1;
     match update {
         // The frequent kinds.

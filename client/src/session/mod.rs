@@ -16,8 +16,9 @@ mod turn_state;
 mod weight;
 
 pub use self::calls::Calls;
-pub(crate) use self::children::announced_child;
-pub use self::children::{ChildInfo, ChildUpdate};
+pub use self::children::{
+    ANNOUNCEMENT, Announced, ChildInfo, ChildUpdate, announced_child, named_parent,
+};
 pub(crate) use self::event::Origin;
 pub use self::event::{Answered, Event, Gap, Phase, SessionEvent};
 pub use self::events::Events;

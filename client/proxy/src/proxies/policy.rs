@@ -40,7 +40,8 @@ impl Permissions for Undecided {
 ///
 /// An agent may do something without asking, such as in a mode in which it never asks. When it reports that a
 /// tool call has completed that changed, ran or sent something and that a rule denies, the turn is cancelled, and
-/// the client is sent the reason as text of the agent.
+/// the client is sent the reason as text of the agent. A session that the agent has announced as the child of another,
+/// such as that of a subagent, belongs to the turn of its parent.
 ///
 /// In protocol version 2 clients serve neither files nor commands.
 pub fn policy(rules: Rules) -> Proxy {
@@ -174,16 +175,17 @@ impl PolicyState {
         let Some((question, why)) = denied else {
             return Ok(());
         };
-        let session = question.request.session_id.as_str();
+        let mut cancelled = self
+            .sessions
+            .cancelled_with(question.request.session_id.as_str());
         let title = question.title.as_deref().unwrap_or_default();
         let text = format!("The proxy `policy` ends the turn. {title}, and it is denied{why}");
+        for session in &cancelled {
+            let session = raw(&json!({"sessionId": session}))?;
+            agent.notify_raw("session/cancel", Some(&session)).await?;
+        }
+        let session = cancelled.pop();
         tracing::warn!(session, "{text}");
-        agent
-            .notify_raw(
-                "session/cancel",
-                Some(&raw(&json!({"sessionId": session}))?),
-            )
-            .await?;
         let mut update = json!({
             "sessionUpdate": "agent_message_chunk",
             "content": {"type": "text", "text": text},

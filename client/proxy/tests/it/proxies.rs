@@ -89,13 +89,23 @@ async fn initialize(wired: &mut Wired, version: u16) {
 }
 
 /// Has the agent report a tool call, which reaches the client.
-async fn announce(wired: &mut Wired, version: u16, mut call: Value) {
+async fn announce(wired: &mut Wired, version: u16, call: Value) {
+    announce_in(wired, version, json!({"sessionId": "s"}), call).await;
+}
+
+/// Has the agent report a tool call of the session that `params` names.
+async fn announce_in(wired: &mut Wired, version: u16, params: Value, mut call: Value) {
     let kind = match version {
         1 => "tool_call",
         _ => "tool_call_update",
     };
     call["sessionUpdate"] = kind.into();
-    let params = json!({"sessionId": "s", "update": call});
+    updates(wired, params, call).await;
+}
+
+/// Has the agent send an update, which reaches the client.
+async fn updates(wired: &mut Wired, mut params: Value, update: Value) {
+    params["update"] = update;
     let update = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
     wired.agent.send(&update.to_string()).await;
     assert_eq!(wired.client.json().await, update);
@@ -292,6 +302,49 @@ both_runtimes! {
             let text = update["content"]["text"].as_str().unwrap();
             assert!(text.contains("Run it: it is done, nobody was asked before, and it is denied: rule 2"), "{text}");
             assert_eq!(update["messageId"].is_string(), version == 2, "{update}");
+        }
+    }
+
+    /// The rules are about what the agent does in the turn, in whatever session of its own.
+    async fn a_denied_call_of_a_child_session_ends_the_turn_of_its_parent() {
+        for version in VERSIONS {
+            let mut wired = wired(proxies::policy(rules()));
+            initialize(&mut wired, version).await;
+            new_session(&mut wired, json!({"cwd": "/project", "mcpServers": []})).await;
+            let child = |id: &str, capabilities: Value| json!({"sessionUpdate": "subagent_update",
+                "sessionId": id, "capabilities": capabilities});
+            let of = |id: &str| json!({"sessionId": id});
+            let denied = json!({"toolCallId": "1", "title": "Run it", "kind": "execute",
+                "status": "completed", "rawInput": {"command": "rm x"}});
+            // The history has children, too.
+            updates(&mut wired, of("s"), child("old", json!({}))).await;
+            announce_in(&mut wired, version, of("old"), denied.clone()).await;
+            wired.client.send(&prompt(1, "s", "go")).await;
+            wired.agent.text().await;
+            updates(&mut wired, of("s"), child("child", json!({"cancel": {}}))).await;
+            updates(&mut wired, of("child"), child("grandchild", json!({}))).await;
+            // Of a session that is nobody's, and of one that says that it is its own parent.
+            announce_in(&mut wired, version, of("other"), denied.clone()).await;
+            updates(&mut wired, of("s"), child("s", json!({"cancel": {}}))).await;
+            let by_meta = json!({"sessionId": "named", "_meta": {"_vendor": {"parentSessionId": "child"}, "later": 7}});
+            for (params, cancelled) in [
+                (of("child"), vec!["child", "s"]),
+                (of("grandchild"), vec!["s"]),
+                (by_meta, vec!["s"]),
+                (of("old"), vec!["s"]),
+            ] {
+                let mut call = denied.clone();
+                call["toolCallId"] = "2".into();
+                announce_in(&mut wired, version, params.clone(), call).await;
+                for id in cancelled {
+                    let cancel = wired.agent.json().await;
+                    assert_eq!(cancel["method"], "session/cancel", "{params}");
+                    assert_eq!(cancel["params"]["sessionId"], id, "{params}");
+                }
+                let text = wired.client.json().await["params"].clone();
+                assert_eq!(text["sessionId"], "s", "{params}");
+                assert!(text["update"]["content"]["text"].as_str().unwrap().contains("denied"), "{text}");
+            }
         }
     }
 
