@@ -66,16 +66,15 @@ impl Sessions {
                 let (known, request) = (known.clone(), value(params.as_deref()));
                 let cwd = request["cwd"].as_str().map(PathBuf::from);
                 async move {
-                    let own = request["sessionId"].as_str();
+                    let named = request["sessionId"].as_str();
                     // The agent may ask something before it answers. A fork has another id.
-                    let own = own.filter(|_| method != "session/fork");
-                    if let Some(id) = own {
+                    let named = named.filter(|_| method != "session/fork");
+                    if let Some(id) = named {
                         known.opened(id, cwd.clone());
                     }
                     let response = next.call(params).await?;
-                    if own.is_none()
-                        && let Some(id) = sessions::opened(&request, &value(Some(&response)))
-                    {
+                    let answered = value(Some(&response));
+                    if let (None, Some(id)) = (named, answered["sessionId"].as_str()) {
                         known.opened(id, cwd);
                     }
                     Ok(response)
