@@ -253,7 +253,8 @@ fn secret_parameter(url: &str) -> Option<&str> {
     let mut parameters = url.split(['?', '#', '&']).skip(1);
     parameters.find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
-        (!value.is_empty() && (is_secret(name) || name == "token")).then_some(name)
+        (!value.is_empty() && (is_secret(name) || name.eq_ignore_ascii_case("token")))
+            .then_some(name)
     })
 }
 

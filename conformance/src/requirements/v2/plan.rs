@@ -1,8 +1,10 @@
 //! Plans.
 
+use serde_json::Value;
+
 use crate::harness::{Cx, Outcome, skip};
 use crate::passive::{RuleResult, View, violation};
-use crate::requirements::passive::{items, text, watch};
+use crate::requirements::passive::{items, repeated, text, watch};
 use crate::requirements::{Check, NamedCheck};
 
 use Check::Run;
@@ -40,19 +42,58 @@ fn same_plan(cx: &mut Cx) -> Outcome {
     let turn = conn.prompt(&session, "plan")?;
     let updates = conn.recording().updates();
     let within = turn.request..turn.end;
-    let plans =
-        updates.filter(|update| update.kind == "plan_update" && within.contains(&update.index));
-    let plans: Vec<_> = plans
-        .map(|update| (update.index, text(update.body, "/plan/planId")))
-        .collect();
-    match plans.as_slice() {
-        [] | [_] => skip("the agent did not update a plan"),
-        [(_, first), rest @ ..] => match rest.last() {
-            Some((index, _)) if rest.iter().all(|(_, id)| id != first) => Err(conn.at(
-                *index,
-                "expected updates of one plan, got a plan of its own in each",
-            )),
-            _ => Ok(()),
-        },
+    let plans = updates.filter(|update| {
+        let is_ours = update.session == session && within.contains(&update.index);
+        update.kind == "plan_update" && is_ours
+    });
+    let plans: Vec<_> = plans.map(|update| (update.index, update.body)).collect();
+    let ids = plans.iter().filter_map(|(_, body)| plan_of(body));
+    if repeated(ids).is_some() {
+        return Ok(());
+    }
+    match stated_again(&plans) {
+        Some(index) => Err(conn.at(
+            index,
+            "expected an update of the plan with this entry, got a plan of its own",
+        )),
+        None => skip("the agent did not update a plan"),
+    }
+}
+
+fn plan_of(body: &Value) -> Option<&str> {
+    text(body, "/plan/planId")
+}
+
+/// The place of a plan that has an entry of an earlier one with another id. Plans that have none in common may be
+/// two plans.
+fn stated_again(plans: &[(usize, &Value)]) -> Option<usize> {
+    let entries = |body| items(body, "/plan/entries").filter_map(|entry| text(entry, "/content"));
+    let mut later = plans.iter().enumerate();
+    later.find_map(|(place, (index, body))| {
+        let mut earlier = plans.iter().take(place);
+        let has_entry = |entry: &str| entries(body).any(|own| own == entry);
+        earlier
+            .any(|(_, other)| plan_of(other) != plan_of(body) && entries(other).any(has_entry))
+            .then_some(*index)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn plan(id: &str, content: &str) -> Value {
+        json!({"plan": {"planId": id, "entries": [{"content": content}]}})
+    }
+
+    #[test]
+    fn only_a_plan_with_an_entry_of_another_is_that_plan_again() {
+        let (one, again) = (plan("1", "Look around"), plan("2", "Look around"));
+        let other = plan("2", "Go home");
+        assert_eq!(stated_again(&[(3, &one), (5, &again)]), Some(5));
+        assert_eq!(stated_again(&[(3, &one), (5, &other)]), None);
+        assert_eq!(stated_again(&[(3, &one), (5, &one)]), None);
     }
 }
