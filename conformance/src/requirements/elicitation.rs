@@ -423,6 +423,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_parameter_is_a_secret_by_its_name_and_value() {
+        for name in ["token", "Token", "api_key"] {
+            let url = format!("https://h.example/x?a=b&{name}=c");
+            assert_eq!(secret_parameter(&url), Some(name));
+        }
+        assert_eq!(secret_parameter("https://h.example/token?tokens=1"), None);
+        assert_eq!(secret_parameter("https://h.example/x?token="), None);
+    }
+
+    #[test]
     fn the_authority_of_a_url_ends_at_its_path() {
         assert_eq!(authority("https://u:p@h.example/x@y"), "u:p@h.example");
         assert_eq!(authority("https://h.example?x=a@b"), "h.example");

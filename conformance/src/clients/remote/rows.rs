@@ -44,6 +44,11 @@ fn wrong<T>(asked: &Asked, reason: impl Into<String>) -> Outcome<T> {
     })))
 }
 
+/// The requests that belong to a connection: a client may open another one.
+fn on_a_connection(played: &Played) -> Outcome<impl Iterator<Item = &Asked>> {
+    Ok(later(played)?.filter(|asked| asked.calls() != Some("initialize")))
+}
+
 /// The requests after `initialize`.
 fn later(played: &Played) -> Outcome<impl Iterator<Item = &Asked>> {
     let mut requests = played.remote.requests.iter();
@@ -76,7 +81,7 @@ fn initialize(played: &Played) -> Outcome {
 }
 
 fn connection_id(played: &Played) -> Outcome {
-    for asked in later(played)? {
+    for asked in on_a_connection(played)? {
         if asked.header("acp-connection-id") != Some(CONNECTION) {
             return wrong(
                 asked,
@@ -208,7 +213,7 @@ fn answers(played: &Played) -> Outcome {
 }
 
 fn cookies(played: &Played) -> Outcome {
-    for asked in later(played)? {
+    for asked in on_a_connection(played)? {
         let cookies = asked.header("cookie").unwrap_or_default();
         if !cookies.split(';').any(|cookie| cookie.trim() == COOKIE) {
             return wrong(asked, "expected the cookie that initialize has set");

@@ -169,7 +169,20 @@ async fn reserved_opcode(server: &Server) -> Outcome {
 
 async fn continuation(server: &Server) -> Outcome {
     let what = "a continuation without a beginning";
-    refused(server, what, |frame| frame.opcode = Opcode::CONTINUATION).await
+    let mut socket = WebSocket::open(server).await?;
+    let (id, message) = socket.request("session/new", socket.setup());
+    let frame = Frame::new(Opcode::CONTINUATION, message.to_string());
+    socket.frame(&frame).await;
+    let served = socket.still_serves(what).await;
+    let mut messages = socket.messages.iter().flatten();
+    if let Some(answer) = messages.find(|message| is_answer(message, id)) {
+        return fail(format!("expected no answer to {what}, got {answer}"));
+    }
+    // The standard does not say what a server does then: it may end the connection or go on.
+    if !socket.has_ended() {
+        served?;
+    }
+    WebSocket::open(server).await?.still_serves(what).await
 }
 
 /// The standard does not say what a server does then: it may end the connection or go on.
