@@ -167,43 +167,49 @@ async fn reserved_opcode(server: &Server) -> Outcome {
     .await
 }
 
-async fn continuation(server: &Server) -> Outcome {
-    let what = "a continuation without a beginning";
-    let mut socket = WebSocket::open(server).await?;
-    let (id, message) = socket.request("session/new", socket.setup());
-    let frame = Frame::new(Opcode::CONTINUATION, message.to_string());
-    socket.frame(&frame).await;
+/// Sends a frame that must not be answered. The standard does not say what a server does then: it may end the
+/// connection or go on.
+async fn unanswered(
+    server: &Server,
+    mut socket: WebSocket<'_>,
+    what: &str,
+    frame: &Frame,
+    answer: impl FnOnce(&WebSocket<'_>) -> Option<String>,
+) -> Outcome {
+    socket.frame(frame).await;
     let served = socket.still_serves(what).await;
-    let mut messages = socket.messages.iter().flatten();
-    if let Some(answer) = messages.find(|message| is_answer(message, id)) {
+    if let Some(answer) = answer(&socket) {
         return fail(format!("expected no answer to {what}, got {answer}"));
     }
-    // The standard does not say what a server does then: it may end the connection or go on.
     if !socket.has_ended() {
         served?;
     }
     WebSocket::open(server).await?.still_serves(what).await
 }
 
-/// The standard does not say what a server does then: it may end the connection or go on.
+async fn continuation(server: &Server) -> Outcome {
+    let what = "a continuation without a beginning";
+    let mut socket = WebSocket::open(server).await?;
+    let (id, message) = socket.request("session/new", socket.setup());
+    let frame = Frame::new(Opcode::CONTINUATION, message.to_string());
+    let answer = |socket: &WebSocket<'_>| {
+        let mut messages = socket.messages.iter().flatten();
+        let answer = messages.find(|message| is_answer(message, id));
+        answer.map(ToString::to_string)
+    };
+    unanswered(server, socket, what, &frame, answer).await
+}
+
 async fn long_ping(server: &Server) -> Outcome {
     let what = "a ping of 126 bytes";
-    let mut socket = WebSocket::open(server).await?;
-    socket
-        .frame(&Frame::new(Opcode::PING, vec![b'x'; 126]))
-        .await;
-    let served = socket.still_serves(what).await;
-    if socket
-        .frames
-        .iter()
-        .any(|frame| frame.opcode == Opcode::PONG)
-    {
-        return fail(format!("expected no answer to {what}, got a pong"));
-    }
-    if !socket.has_ended() {
-        served?;
-    }
-    WebSocket::open(server).await?.still_serves(what).await
+    let socket = WebSocket::open(server).await?;
+    let frame = Frame::new(Opcode::PING, vec![b'x'; 126]);
+    let answer = |socket: &WebSocket<'_>| {
+        let mut frames = socket.frames.iter();
+        let is_answered = frames.any(|frame| frame.opcode == Opcode::PONG);
+        is_answered.then(|| "a pong".to_owned())
+    };
+    unanswered(server, socket, what, &frame, answer).await
 }
 
 /// The bytes that a frame announces, and how many of them are sent at most.
