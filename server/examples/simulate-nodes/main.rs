@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use database::{Database, lock};
-use node::NodeStore;
+use node::StoreOfNode;
 
 /// The time of a case from its fault on.
 const WATCHED: Duration = Duration::from_secs(300);
@@ -67,7 +67,7 @@ impl Nodes {
         };
         for node in 0..count {
             let database = nodes.database.clone();
-            let store = NodeStore {
+            let store = StoreOfNode {
                 database: database.clone(),
                 node,
             };

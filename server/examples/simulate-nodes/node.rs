@@ -11,24 +11,24 @@ use acp_server::store::{
 
 use super::database::{Database, lock};
 
-pub(super) struct NodeStore {
+pub(super) struct StoreOfNode {
     pub(super) database: Arc<Database>,
     pub(super) node: usize,
 }
 
-impl NodeStore {
+impl StoreOfNode {
     async fn query(&self, count: u32) {
         self.database.query(self.node, count).await;
     }
 }
 
-impl std::fmt::Debug for NodeStore {
+impl std::fmt::Debug for StoreOfNode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "the store of node {}", self.node)
     }
 }
 
-impl Store for NodeStore {
+impl Store for StoreOfNode {
     fn create<'a>(&'a self, record: &'a SessionRecord) -> StoreFuture<'a, Lease> {
         Box::pin(async move {
             self.query(1).await;
