@@ -101,6 +101,22 @@ impl Database {
         owner.is_some_and(|node| !lock(&self.nodes)[node].is_dead)
     }
 
+    /// A node gives a session back, whose turn has ended.
+    pub(super) fn free(&self, session: &SessionId, node: usize) {
+        if self.owner(session) == Some(node) {
+            lock(&self.owners).remove(session);
+            lock(&self.begun).retain(|begun| begun != session);
+        }
+    }
+
+    /// A node gives all sessions back, and asks nothing more.
+    pub(super) async fn end(&self, node: usize) {
+        self.query(node, 1).await;
+        let standing = &mut lock(&self.nodes)[node];
+        standing.losses += 1;
+        standing.is_dead = true;
+    }
+
     pub(super) fn kill(&self, node: usize) {
         lock(&self.nodes)[node].is_dead = true;
     }
@@ -181,7 +197,7 @@ impl Database {
 }
 
 impl Load {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let now = Instant::now();
         Self {
             began: now,

@@ -66,6 +66,7 @@ impl Store for StoreOfNode {
     fn release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             self.query(1).await;
+            self.database.free(&lease.session, self.node);
             self.database.store.release(lease).await
         })
     }

@@ -37,6 +37,7 @@ mod retention;
 mod sessions;
 mod settings;
 mod shared;
+mod simulated;
 mod spoken;
 mod stress;
 mod words;
