@@ -25,6 +25,8 @@ pub(crate) struct Caller {
     pub(crate) issued: Option<u64>,
     /// Another node has passed the request on: it is answered here.
     pub(crate) is_passed_on: bool,
+    /// The client has logged in at the node that has passed the request on.
+    pub(crate) is_logged_in: bool,
 }
 
 impl Caller {
@@ -39,6 +41,7 @@ impl Caller {
                 holder: identity.holder(),
                 issued: identity.issued,
                 is_passed_on: identity.is_passed_on,
+                is_logged_in: identity.is_logged_in,
             },
             None => Self {
                 access: Access::Full,
@@ -47,6 +50,7 @@ impl Caller {
                 holder: Holder::Master,
                 issued: None,
                 is_passed_on: false,
+                is_logged_in: false,
             },
         }
     }

@@ -150,6 +150,7 @@ impl NodeCaller {
                 Owner::Named(name) => Holder::Named(name.to_string()),
             },
             issued: self.caller.issued,
+            logged_in: self.caller.is_logged_in,
         };
         // Neither member can fail.
         STANDARD.encode(serde_json::to_vec(&sender).unwrap_or_default())
@@ -162,6 +163,8 @@ struct Sender {
     access: Right,
     owner: Holder,
     issued: Option<u64>,
+    #[serde(default)]
+    logged_in: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -229,6 +232,7 @@ fn identify(secret: &Token, headers: &HeaderMap) -> Result<Identity, Failure> {
         access,
         owner,
         issued,
+        logged_in,
     }) = sender
     else {
         let message = format!(
@@ -255,6 +259,7 @@ fn identify(secret: &Token, headers: &HeaderMap) -> Result<Identity, Failure> {
         ended: CancellationToken::new(),
         issued,
         is_passed_on: true,
+        is_logged_in: logged_in,
     })
 }
 
@@ -273,6 +278,7 @@ mod tests {
             holder: Counted::Master,
             issued: Some(7),
             is_passed_on: false,
+            is_logged_in: true,
         };
         NodeCaller::new(caller, "acp/websocket")
     }
@@ -299,6 +305,7 @@ mod tests {
             let identity = identify(&secret, &headers(SECRET, Some(&told))).unwrap();
             assert_eq!((identity.access, identity.owner), (access, owner));
             assert_eq!(identity.issued, Some(7));
+            assert!(identity.is_logged_in);
         }
     }
 

@@ -8,6 +8,12 @@ use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
+use acp_sdk::HandlerResult;
+use acp_sdk::v1::{AuthMethod, AuthMethodAgent, StopReason};
+use acp_server::{AgentInfo, Handler, Turn};
+use tokio::net::TcpStream;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
 use crate::shared::{MASTER, Node, SharedStore, say};
 
 async fn call(node: &Node, method: &str, params: Value) -> Value {
@@ -17,6 +23,69 @@ async fn call(node: &Node, method: &str, params: Value) -> Value {
     let answer: Value = serde_json::from_str(&answer).unwrap();
     assert_eq!(answer["id"], 7, "{answer}");
     answer
+}
+
+async fn socket(node: &Node) -> WebSocketStream<MaybeTlsStream<TcpStream>> {
+    let url = format!("ws://{}/rpc", node.address());
+    let mut request = url.into_client_request().unwrap();
+    let bearer = format!("Bearer {MASTER}").parse().unwrap();
+    request.headers_mut().insert("authorization", bearer);
+    connect_async(request).await.unwrap().0
+}
+
+/// Ends its turns at once, for clients that have logged in.
+struct Locked;
+
+impl Handler for Locked {
+    type State = ();
+
+    async fn prompt(&self, (): &mut (), _: Turn) -> HandlerResult<StopReason> {
+        Ok(StopReason::EndTurn)
+    }
+
+    fn info(&self) -> AgentInfo {
+        let method = AuthMethod::Agent(AuthMethodAgent::new("key", "A key"));
+        AgentInfo::new("locked", "1")
+            .auth_method(method)
+            .require_auth()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_login_holds_for_calls_that_are_made_at_another_node() {
+    let shared = Arc::<SharedStore>::default();
+    let first = Node::of(Locked, &shared).await;
+    let second = Node::of(Locked, &shared).await;
+    let mut id = Value::Null;
+    for node in [&first, &second] {
+        let mut socket = socket(node).await;
+        let mut call = async |method: &str, params: Value| {
+            let call = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+            let call = Message::Text(call.to_string().into());
+            socket.send(call).await.unwrap();
+            loop {
+                if let Message::Text(text) = socket.next().await.unwrap().unwrap() {
+                    return serde_json::from_str::<Value>(&text).unwrap();
+                }
+            }
+        };
+        let prompt = json!([{ "type": "text", "text": "hello" }]);
+        let new = json!({ "cwd": "/work", "mcpServers": [] });
+        // The session is the first node's.
+        if !id.is_null() {
+            let prompt = json!({ "sessionId": id, "prompt": prompt });
+            let refused = call("session_prompt", prompt).await;
+            assert_eq!(refused["error"]["code"], -32000, "{refused}");
+        }
+        let login = call("authenticate", json!({ "methodId": "key" })).await;
+        assert!(login["error"].is_null(), "{login}");
+        if id.is_null() {
+            id = call("session_new", new).await["result"]["sessionId"].clone();
+        }
+        let prompt = json!({ "sessionId": id, "prompt": prompt });
+        let answer = call("session_prompt", prompt).await;
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -73,11 +142,7 @@ async fn a_subscription_has_the_events_of_a_session_of_another_node() {
     let session = here.new_session("/work").await.unwrap();
     say(&session, "before").await;
 
-    let url = format!("ws://{}/rpc", second.address());
-    let mut request = url.into_client_request().unwrap();
-    let bearer = format!("Bearer {MASTER}").parse().unwrap();
-    request.headers_mut().insert("authorization", bearer);
-    let (mut socket, _) = connect_async(request).await.unwrap();
+    let mut socket = socket(&second).await;
     let subscribe = json!({
         "jsonrpc": "2.0", "id": 1, "method": "session_subscribe",
         "params": { "sessionId": session.id() },

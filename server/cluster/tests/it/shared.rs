@@ -13,7 +13,7 @@ use acp_server::store::{
     Commit, EventPage, Lease, ListQuery, MemoryStore, NodeStatistics, NodesSeen, SessionOwner,
     SessionRecord, Store, StoreError, StoreEvent, StoreFuture, StoreUsage, StoredPrompt,
 };
-use acp_server::{Limits, Server};
+use acp_server::{Handler, Limits, Server};
 use acp_server_cluster::Cluster;
 use acp_server_remote::{
     AccessControl, EndpointSettings, Hosts, NodeEndpoint, ServeSettings, Token, Tokens, serve,
@@ -352,7 +352,12 @@ impl Node {
 
     /// Starts a node with limits.
     pub(crate) async fn start_with(shared: &Arc<SharedStore>, limits: Limits) -> Self {
-        Self::with_all(shared, SECRET, limits, |_| {}).await
+        Self::with_all(Reference, shared, SECRET, limits, |_| {}).await
+    }
+
+    /// Starts a node with an agent.
+    pub(crate) async fn of(agent: impl Handler, shared: &Arc<SharedStore>) -> Self {
+        Self::with_all(agent, shared, SECRET, Limits::default(), |_| {}).await
     }
 
     /// Starts a node with a secret, and settings of its own, that opens no session by itself.
@@ -363,10 +368,11 @@ impl Node {
     ) -> Self {
         let mut limits = Limits::default();
         limits.adoption.per_second = 0;
-        Self::with_all(shared, secret, limits, edit).await
+        Self::with_all(Reference, shared, secret, limits, edit).await
     }
 
     async fn with_all(
+        agent: impl Handler,
         shared: &Arc<SharedStore>,
         secret: &str,
         limits: Limits,
@@ -392,10 +398,7 @@ impl Node {
             shared: shared.clone(),
             node: number,
         };
-        let server = Server::builder(Reference)
-            .store(store)
-            .limits(limits)
-            .build();
+        let server = Server::builder(agent).store(store).limits(limits).build();
         let master: Token = MASTER.parse().unwrap();
         let secret: Token = secret.parse().unwrap();
         let access = AccessControl::new(Hosts::loopback(), Tokens::new(&master));

@@ -57,6 +57,8 @@ pub(crate) struct Identity {
     pub(crate) issued: Option<u64>,
     /// Another node has passed the request on: it is answered here.
     pub(crate) is_passed_on: bool,
+    /// The client has logged in at the node that has passed the request on.
+    pub(crate) is_logged_in: bool,
 }
 
 impl Identity {

@@ -391,6 +391,7 @@ impl Tokens {
             token: Some(hash),
             issued,
             is_passed_on: false,
+            is_logged_in: false,
         })
     }
 
@@ -403,6 +404,7 @@ impl Tokens {
             ended: self.0.valid.clone(),
             issued: None,
             is_passed_on: false,
+            is_logged_in: false,
         }
     }
 

@@ -48,7 +48,8 @@ impl Context {
         caller: Caller,
     ) -> Self {
         let nodes = settings.nodes_for(&caller).cloned();
-        let authenticated = !server.info().requires_login(&caller.access);
+        let needs_login = server.info().requires_login(&caller.access);
+        let authenticated = caller.is_logged_in || !needs_login;
         Self {
             server,
             path,
@@ -69,6 +70,14 @@ impl Context {
     pub(super) fn of(extensions: &Extensions) -> Answer<Arc<Self>> {
         let context = extensions.get::<Arc<Self>>().cloned();
         context.ok_or_else(|| refusal(&HandlerError::internal("the call has no context")))
+    }
+
+    /// Returns the caller, as other nodes are told of it.
+    pub(super) fn caller(&self) -> Caller {
+        Caller {
+            is_logged_in: self.authenticated.load(Ordering::Acquire),
+            ..self.caller.clone()
+        }
     }
 
     /// Takes the place of one call.

@@ -50,7 +50,7 @@ pub(super) async fn call(context: &Context, method: &str, params: &Json) -> Opti
     let request = Request::post(&*context.path)
         .header(header::CONTENT_TYPE, "application/json")
         .body(Body::from(serde_json::to_vec(&call).ok()?));
-    let caller = NodeCaller::new(context.caller.clone(), "rpc");
+    let caller = NodeCaller::new(context.caller(), "rpc");
     let server = context.server.clone();
     let answer = nodes.forward(server, session.clone(), request.ok()?, caller);
     Some(read(context, &session, answer.await.ok()?).await)
