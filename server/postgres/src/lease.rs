@@ -1,8 +1,8 @@
 //! Who may write: creating, acquiring, releasing, deleting and forking sessions.
 //!
-//! What changes the owner of a session locks its row first (`SELECT … FOR UPDATE`), and judges the
-//! owner in a further statement, which sees what was committed before it began: also a node that
-//! registered while this one waited for the row.
+//! Deleting locks the row of the session first (`SELECT … FOR UPDATE`), and judges the owner in a further
+//! statement, which sees what was committed before it began: also a node that registered while this one
+//! waited for the row. Leasing needs one statement, for tokens never come twice.
 
 use acp_sdk::v1::SessionId;
 use acp_server::store::{Lease, SessionOwner, SessionRecord, StoreError};
@@ -12,6 +12,9 @@ use tokio_postgres::types::Type;
 use crate::database::{Connection, Database, Param};
 use crate::failure::Failure;
 use crate::rows::{self, COLUMNS};
+
+/// How often a session is asked for that others lease at the same time.
+const ATTEMPTS: u32 = 3;
 
 /// A session whose row is locked.
 struct Locked {
@@ -49,49 +52,64 @@ pub(crate) struct Acquired {
     pub(crate) is_takeover: bool,
 }
 
-/// Leases a session. `unused`: also this node must not have it.
+/// Leases a session in one statement. `unused`: also this node must not have it.
+///
+/// The statement judges the owner as it was when it began, and takes the session if its token is still the
+/// same once the row is locked: nobody has leased it meanwhile. An owner that had expired stays so.
 pub(crate) async fn acquire(
     database: &Database,
     session: &SessionId,
     node: i64,
     unused: bool,
 ) -> Result<Acquired, Failure> {
-    let mut transaction = database.begin().await?;
-    let result = acquire_in(&mut transaction, session, node, unused).await;
-    finish(transaction, result).await
-}
-
-async fn acquire_in(
-    transaction: &mut Connection<'_>,
-    session: &SessionId,
-    node: i64,
-    unused: bool,
-) -> Result<Acquired, Failure> {
-    let locked = lock(transaction, session).await?;
-    let locked = locked.ok_or_else(|| StoreError::no_session(session))?;
-    if unused && locked.owner == Some(node) {
-        return Err(StoreError::in_use(session).into());
-    }
-    let is_takeover = check_not_in_use(transaction, session, &locked, node).await?;
+    let no_session = || StoreError::no_session(session);
+    let id = rows::id(session).ok_or_else(no_session)?;
     let sql = format!(
-        "UPDATE @acp_sessions AS s
-         SET owner = $2, token = nextval('@acp_tokens'), attempt = 0
-         WHERE s.key = $1 RETURNING {COLUMNS}, s.token"
+        "WITH old AS (
+             SELECT s.key, s.owner, s.token, n.address,
+                 (extract(epoch FROM clock_timestamp() - n.heartbeat) * 1000)::bigint AS age,
+                 n.expires > clock_timestamp() AS is_valid
+             FROM @acp_sessions s LEFT JOIN @acp_nodes n ON n.key = s.owner WHERE s.id = $1
+         ), taken AS (
+             UPDATE @acp_sessions s
+             SET owner = $2, token = nextval('@acp_tokens'), attempt = 0
+             FROM old WHERE s.key = old.key AND s.token = old.token
+                 AND CASE WHEN old.owner = $2 THEN NOT $3 ELSE old.is_valid IS NOT TRUE END
+             RETURNING {COLUMNS}, s.token AS lease
+         )
+         SELECT taken.*, old.owner, old.address, old.age, old.is_valid
+         FROM old LEFT JOIN taken ON true"
     );
-    let rows = transaction
-        .query(&sql, &[(&locked.key, Type::INT8), (&node, Type::INT8)])
-        .await;
-    let rows = rows?;
-    let row = rows
-        .first()
-        .ok_or_else(|| StoreError::no_session(session))?;
-    let token: i64 = row.try_get("token")?;
-    let lease = Lease::new(session.clone(), rows::unsigned(token)?);
-    Ok(Acquired {
-        record: rows::record(row)?,
-        lease,
-        is_takeover,
-    })
+    let params: [Param<'_>; 3] = [
+        (&id, Type::TEXT),
+        (&node, Type::INT8),
+        (&unused, Type::BOOL),
+    ];
+    for _ in 0..ATTEMPTS {
+        let rows = database.query(&sql, &params).await?;
+        let row = rows.first().ok_or_else(no_session)?;
+        let owner: Option<i64> = row.try_get("owner")?;
+        let is_own = owner == Some(node);
+        // No row of a node: it has ended, or registered again.
+        let is_valid: Option<bool> = row.try_get("is_valid")?;
+        if let Some(token) = row.try_get("lease")? {
+            return Ok(Acquired {
+                record: rows::record(row)?,
+                lease: Lease::new(session.clone(), rows::unsigned(token)?),
+                is_takeover: !is_own && is_valid == Some(false),
+            });
+        }
+        if is_own && unused {
+            break;
+        }
+        if is_valid == Some(true) {
+            let last_seen = rows::milliseconds(row.try_get("age")?);
+            let owner = SessionOwner::new(row.try_get("address")?, false, last_seen);
+            return Err(StoreError::in_use_by(session, &owner).into());
+        }
+        // Another one was faster: who is it?
+    }
+    Err(StoreError::in_use(session).into())
 }
 
 pub(crate) async fn release(database: &Database, lease: &Lease, node: i64) -> Result<(), Failure> {
@@ -225,15 +243,15 @@ async fn lock(
     Ok(Some(Locked { key, owner }))
 }
 
-/// Fails if another node has the lease. Returns whether one had it that has stopped renewing.
+/// Fails if another node has the lease.
 async fn check_not_in_use(
     transaction: &mut Connection<'_>,
     session: &SessionId,
     locked: &Locked,
     node: i64,
-) -> Result<bool, Failure> {
+) -> Result<(), Failure> {
     let Some(owner) = locked.owner.filter(|owner| *owner != node) else {
-        return Ok(false);
+        return Ok(());
     };
     let rows = transaction
         .query(
@@ -246,10 +264,10 @@ async fn check_not_in_use(
     let rows = rows?;
     let Some(row) = rows.first() else {
         // It has ended, or registered again.
-        return Ok(false);
+        return Ok(());
     };
     if !row.try_get::<_, bool>(2)? {
-        return Ok(true);
+        return Ok(());
     }
     let last_seen = rows::milliseconds(row.try_get(1)?);
     let owner = SessionOwner::new(row.try_get(0)?, false, last_seen);

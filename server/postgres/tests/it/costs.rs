@@ -32,6 +32,23 @@ async fn a_commit_is_one_statement() {
     assert_eq!(store.statements() - before, 2, "two commits");
 }
 
+#[tokio::test]
+async fn a_lease_is_one_statement() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = options();
+    let (store, other) = (server.open(&options).await, server.open(&options).await);
+    let id = "s".into();
+    let lease = store.create(&SessionRecord::new("s", "/work")).await;
+    let before = (store.statements(), other.statements());
+    other.acquire(&id).await.unwrap_err();
+    store.release(&lease.unwrap()).await.unwrap();
+    other.acquire(&id).await.unwrap();
+    let after = (store.statements(), other.statements());
+    assert_eq!((after.0 - before.0, after.1 - before.1), (1, 2));
+}
+
 /// Repeats what it is told, in pieces.
 struct Echo;
 

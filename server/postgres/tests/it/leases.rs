@@ -141,6 +141,42 @@ async fn no_commit_comes_after_a_takeover() {
     }
 }
 
+/// A node that has judged the owner, and waits for the row, is not faster than one that has leased it meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_was_leased_meanwhile_is_in_use() {
+    let Some(server) = server::shared() else {
+        return;
+    };
+    let options = options();
+    let schema = schema_of(&options);
+    let (gone, here) = (server.open(&options).await, server.open(&options).await);
+    let lease = gone.create(&SessionRecord::new("s", "/")).await.unwrap();
+    expire(server, &schema, &gone).await;
+    let mut client = server.client().await;
+    let lock = client.transaction().await.unwrap();
+    let sql = format!("SELECT 1 FROM {schema}.acp_sessions WHERE id = 's' FOR UPDATE");
+    lock.batch_execute(&sql).await.unwrap();
+    // A node that registers while the other one waits.
+    let lease_it = async {
+        blocked(server, &schema).await;
+        let sql = format!(
+            "WITH node AS (
+                 INSERT INTO {schema}.acp_nodes (address, started_at, heartbeat, expires)
+                 VALUES ('http://faster', now(), now(), now() + interval '1 day') RETURNING key
+             )
+             UPDATE {schema}.acp_sessions SET token = nextval('{schema}.acp_tokens'),
+                 owner = (SELECT key FROM node)"
+        );
+        lock.batch_execute(&sql).await.unwrap();
+        lock.commit().await.unwrap();
+    };
+    let id = lease.session.clone();
+    let (acquired, ()) = tokio::join!(here.acquire(&id), lease_it);
+    let error = acquired.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::InUse, "{error}");
+    assert!(error.to_string().contains("http://faster"), "{error}");
+}
+
 /// Two nodes want a session of a third one that has ended: one of them gets it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_of_several_takes_a_session_over() {
