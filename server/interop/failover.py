@@ -1,4 +1,4 @@
-"""Nodes of one database that are killed, stopped, ended and cut off at random, while clients use their sessions.
+"""Nodes of one database that are killed, stopped, ended and parted from others at random, while clients use their sessions.
 
 After each round, an audit compares the database with what every client was sent: each event once and in order, each
 prompt with one turn and one end, batches without a gap, and no lease that commits after a later one.
@@ -109,7 +109,7 @@ class Cluster:
         """Does something bad; returns what, and how to bring all nodes back."""
         await asyncio.sleep(0.2 + self.dice.random())
         node = self.dice.choice(self.nodes)
-        kind = self.dice.choice(["kill", "kill", "stop", "end", "cut", "none"])
+        kind = self.dice.choice(["kill", "kill", "stop", "end", "cut", "part", "none"])
         pause = self.dice.random() * 2 * takeover
         if kind in ("kill", "end"):
             node.end(signal.SIGKILL if kind == "kill" else signal.SIGTERM)
@@ -120,6 +120,14 @@ class Cluster:
             node.end(signal.SIGSTOP)
             await asyncio.sleep(pause)
             node.end(signal.SIGCONT)
+        elif kind == "part":
+            # From the database, from the other nodes, or from both.
+            links = self.dice.choice([[node.to_database], [node.from_nodes], [node.to_database, node.from_nodes]])
+            for link in links:
+                link.cut()
+            await asyncio.sleep(pause)
+            for link in links:
+                link.mend()
         elif kind == "cut":
             for client in self.clients():
                 if self.dice.random() < 0.5:
@@ -197,7 +205,7 @@ def main():
     parser.add_argument("--takeover", type=int, default=3)
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    with started(NODES, options.binaries.resolve(), options.takeover) as (_, nodes):
+    with started(NODES, options.binaries.resolve(), options.takeover, links=True) as (_, nodes):
         psql(nodes[0].database, TRIGGER)
         problem = asyncio.run(rounds(nodes, options))
         if problem is not None:

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -55,8 +56,8 @@ class Database:
         self.process = subprocess.Popen([*self.prefix, *command], stderr=subprocess.DEVNULL, cwd="/")
         wait_for(lambda: socket.create_connection(("127.0.0.1", self.port), 1).close(), "the database", 30)
 
-    def url(self):
-        return f"postgres://acp@127.0.0.1:{self.port}/postgres"
+    def url(self, port=None):
+        return f"postgres://acp@127.0.0.1:{port or self.port}/postgres"
 
     def owner(self, session, nodes):
         """Returns the node that has a session: after one has ended, any of the others may have taken it over."""
@@ -89,15 +90,45 @@ def wait_for(attempt, what, limit):
             time.sleep(0.05)
 
 
-class Node:
-    """A node. `words` end its command: options, and `--` with the command of a hosted agent."""
+class Link:
+    """A way to a port. While it is cut, nothing passes and no connection ends, as in a network that loses all packets."""
 
-    def __init__(self, number, folder, bin, database, takeover, words=(), environment=None):
+    def __init__(self, to):
+        self.to, self.port = to, free_port()
+        self.loop, self.passes = asyncio.new_event_loop(), asyncio.Event()
+        self.passes.set()
+        threading.Thread(target=self.loop.run_until_complete, args=[listen(self.port, self.connected)], daemon=True).start()
+        wait_for(lambda: socket.create_connection(("127.0.0.1", self.port), 1).close(), "a link", 10)
+
+    async def connected(self, reader, writer):
+        await self.passes.wait()
+        try:
+            there = await asyncio.open_connection("127.0.0.1", self.to)
+        except OSError:
+            writer.close()
+            return
+        await asyncio.gather(pipe(reader, there[1], self.passes), pipe(there[0], writer, self.passes))
+
+    def cut(self):
+        self.loop.call_soon_threadsafe(self.passes.clear)
+
+    def mend(self):
+        self.loop.call_soon_threadsafe(self.passes.set)
+
+
+class Node:
+    """A node. `words` end its command: options, and `--` with the command of a hosted agent. `links`: its ways to the
+    database and from the other nodes can be cut."""
+
+    def __init__(self, number, folder, bin, database, takeover, words=(), environment=None, links=False):
         self.number, self.bin, self.database = number, bin, database
         self.takeover, self.words, self.environment = takeover, words, environment or os.environ
         self.folder = folder / f"node-{number}"
         self.folder.mkdir(mode=0o700)
-        self.port, self.address = free_port(), f"http://127.0.0.1:{free_port()}"
+        self.port, self.listens = free_port(), free_port()
+        self.to_database = Link(database.port) if links else None
+        self.from_nodes = Link(self.listens) if links else None
+        self.address = f"http://127.0.0.1:{self.from_nodes.port if links else self.listens}"
         for name, text in [("token", TOKEN), ("secret", "a-secret-of-all-nodes")]:
             path = self.folder / name
             path.write_text(text)
@@ -106,9 +137,9 @@ class Node:
 
     def start(self):
         environment = {**self.environment, "XDG_RUNTIME_DIR": str(self.folder), "XDG_STATE_HOME": str(self.folder)}
-        environment["ACP_STORE"] = self.database.url()
+        environment["ACP_STORE"] = self.database.url(self.to_database and self.to_database.port)
         command = [self.bin / "acp-server", "serve", "--port", str(self.port), "--token-file", self.folder / "token"]
-        command += ["--node-address", self.address, "--node-secret-file", self.folder / "secret"]
+        command += ["--node-address", self.address, "--node-listen", f"127.0.0.1:{self.listens}", "--node-secret-file", self.folder / "secret"]
         command += ["--node-takeover", str(self.takeover), *self.words]
         log = open(self.folder / "log", "ab")
         self.process = subprocess.Popen(command, stderr=log, env=environment)
@@ -131,9 +162,11 @@ def rest(node, path, body=None):
         return json.load(answer)
 
 
-async def pipe(reader, writer):
+async def pipe(reader, writer, passes=None):
     try:
         while data := await reader.read(65536):
+            if passes is not None:
+                await passes.wait()
             writer.write(data)
             await writer.drain()
     except OSError:
@@ -208,7 +241,7 @@ def check(condition, what, detail=""):
 
 
 @contextlib.contextmanager
-def started(count, bin, takeover, words=(), environment=None):
+def started(count, bin, takeover, words=(), environment=None, links=False):
     """Starts a database and nodes; shows the ends of the nodes' logs if the scenes end the program."""
     folder = Path(tempfile.mkdtemp())
     os.chmod(folder, 0o755)
@@ -216,7 +249,7 @@ def started(count, bin, takeover, words=(), environment=None):
     try:
         database = Database(folder)
         for number in range(count):
-            nodes.append(Node(number, folder, bin, database, takeover, words, environment))
+            nodes.append(Node(number, folder, bin, database, takeover, words, environment, links))
         yield folder, nodes
     except SystemExit:
         for node in nodes:
