@@ -246,6 +246,8 @@ def started(count, bin, takeover, words=(), environment=None, links=False):
     folder = Path(tempfile.mkdtemp())
     os.chmod(folder, 0o755)
     database, nodes = None, []
+    # What was started ends with this program.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     try:
         database = Database(folder)
         for number in range(count):

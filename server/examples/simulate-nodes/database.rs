@@ -6,14 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use acp_sdk::v1::SessionId;
-use acp_server::store::MemoryStore;
-use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use acp_server::store::{MemoryStore, StoreError, StoreErrorKind};
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// As the defaults of the store in PostgreSQL.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 const FENCE: Duration = Duration::from_secs(20);
 const TAKEOVER: Duration = Duration::from_secs(30);
+
+/// Connections of a node besides the one for its leases, and how long a query waits for one.
+const POOL: usize = 10;
+const POOL_WAIT: Duration = Duration::from_secs(5);
 
 pub(super) struct Database {
     pub(super) store: MemoryStore,
@@ -47,6 +51,7 @@ struct Standing {
     /// How many times its leases ended.
     losses: u32,
     lost: Arc<Notify>,
+    pool: Arc<Semaphore>,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -60,6 +65,7 @@ impl Database {
             is_dead: false,
             losses: 0,
             lost: Arc::default(),
+            pool: Arc::new(Semaphore::new(POOL)),
         };
         Self {
             store: MemoryStore::new(),
@@ -111,7 +117,7 @@ impl Database {
 
     /// A node gives all sessions back, and asks nothing more.
     pub(super) async fn end(&self, node: usize) {
-        self.query(node, 1).await;
+        self.answer(node).await;
         let standing = &mut lock(&self.nodes)[node];
         standing.losses += 1;
         standing.is_dead = true;
@@ -136,13 +142,21 @@ impl Database {
         lost.notified().await;
     }
 
-    /// Waits for the answer to some queries of a node, one after the other. A dead node gets none.
-    pub(super) async fn query(&self, node: usize, count: u32) {
+    /// Waits for the answer to a query of a node over one of the connections of its pool. A dead node gets none.
+    pub(super) async fn query(&self, node: usize) -> Result<(), StoreError> {
+        let pool = lock(&self.nodes)[node].pool.clone();
+        let Ok(Ok(_connection)) = timeout(POOL_WAIT, pool.acquire()).await else {
+            let message = "no free connection";
+            return Err(StoreError::new(StoreErrorKind::Unavailable, message));
+        };
+        self.answer(node).await;
+        Ok(())
+    }
+
+    /// Waits for the answer to a query over a connection that is free.
+    async fn answer(&self, node: usize) {
         let cost = *lock(&self.cost);
-        for _ in 0..count {
-            if cost.is_zero() {
-                break;
-            }
+        if !cost.is_zero() {
             let done = {
                 let (mut load, now) = (lock(&self.load), Instant::now());
                 load.free_at = load.free_at.max(now) + cost;
@@ -168,7 +182,7 @@ impl Database {
         loop {
             sleep_until(next).await;
             let mut begun = Instant::now();
-            let mut answer = pin!(self.query(node, 1));
+            let mut answer = pin!(self.answer(node));
             tokio::select! {
                 () = &mut answer => {}
                 () = sleep_until(renewed + FENCE) => {
@@ -176,7 +190,7 @@ impl Database {
                     answer.await;
                     // It registers anew, without the sessions that it had.
                     begun = Instant::now();
-                    self.query(node, 1).await;
+                    self.answer(node).await;
                 }
             }
             lock(&self.nodes)[node].expires = Instant::now() + TAKEOVER;

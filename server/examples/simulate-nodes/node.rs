@@ -17,8 +17,8 @@ pub(super) struct StoreOfNode {
 }
 
 impl StoreOfNode {
-    async fn query(&self, count: u32) {
-        self.database.query(self.node, count).await;
+    async fn query(&self) -> Result<(), StoreError> {
+        self.database.query(self.node).await
     }
 }
 
@@ -31,7 +31,7 @@ impl std::fmt::Debug for StoreOfNode {
 impl Store for StoreOfNode {
     fn create<'a>(&'a self, record: &'a SessionRecord) -> StoreFuture<'a, Lease> {
         Box::pin(async move {
-            self.query(1).await;
+            self.query().await?;
             let lease = self.database.store.create(record).await?;
             self.database.own(&record.id, self.node);
             Ok(lease)
@@ -40,18 +40,15 @@ impl Store for StoreOfNode {
 
     fn acquire<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, (SessionRecord, Lease)> {
         Box::pin(async move {
-            // It begins, locks the row, looks at its owner, changes it and commits.
-            self.query(3).await;
+            self.query().await?;
             if let Some(owner) = self.database.owner(session)
                 && owner != self.node
             {
                 lock(&self.database.load).late += 1;
-                self.query(1).await;
                 let owner = SessionOwner::new(None, false, Duration::ZERO);
                 return Err(StoreError::in_use_by(session, &owner));
             }
             self.database.own(session, self.node);
-            self.query(2).await;
             self.database.store.acquire(session).await
         })
     }
@@ -65,7 +62,7 @@ impl Store for StoreOfNode {
 
     fn release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, ()> {
         Box::pin(async move {
-            self.query(1).await;
+            self.query().await?;
             self.database.free(&lease.session, self.node);
             self.database.store.release(lease).await
         })
@@ -73,7 +70,7 @@ impl Store for StoreOfNode {
 
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreFuture<'a, ()> {
         Box::pin(async move {
-            self.query(1).await;
+            self.query().await?;
             match self.database.owner(&lease.session) {
                 Some(owner) if owner == self.node => {}
                 _ => return Err(StoreError::lost_lease(&lease.session)),
@@ -84,14 +81,14 @@ impl Store for StoreOfNode {
 
     fn find<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionRecord>> {
         Box::pin(async move {
-            self.query(1).await;
+            self.query().await?;
             self.database.store.find(session).await
         })
     }
 
     fn list<'a>(&'a self, query: &'a ListQuery) -> StoreFuture<'a, Vec<SessionRecord>> {
         Box::pin(async move {
-            self.query(1).await;
+            self.query().await?;
             self.database.store.list(query).await
         })
     }
@@ -103,14 +100,14 @@ impl Store for StoreOfNode {
         max_bytes: usize,
     ) -> StoreFuture<'a, EventPage> {
         Box::pin(async move {
-            self.query(1).await;
+            self.query().await?;
             self.database.store.read(session, after, max_bytes).await
         })
     }
 
     fn prompts<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<StoredPrompt>> {
         Box::pin(async move {
-            self.query(1).await;
+            self.query().await?;
             self.database.store.prompts(session).await
         })
     }
@@ -134,7 +131,7 @@ impl Store for StoreOfNode {
 
     fn owner<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
         Box::pin(async move {
-            self.query(1).await;
+            self.query().await?;
             let owner = self.database.owner(session);
             let owner =
                 owner.map(|node| SessionOwner::new(None, node == self.node, Duration::ZERO));
@@ -144,7 +141,7 @@ impl Store for StoreOfNode {
 
     fn abandoned(&self, limit: usize) -> StoreFuture<'_, Option<Vec<SessionId>>> {
         Box::pin(async move {
-            self.query(1).await;
+            self.query().await?;
             let mut abandoned = lock(&self.database.begun).clone();
             abandoned.retain(|session| self.database.owner(session).is_none());
             // In no order, as in the database.
