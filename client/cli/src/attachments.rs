@@ -13,12 +13,14 @@ use base64::engine::general_purpose::STANDARD;
 use url::Url;
 
 /// Maximum size of an image, in bytes. Models take less.
-const LARGEST_IMAGE: u64 = 10 << 20;
+pub(super) const LARGEST_IMAGE: u64 = 10 << 20;
 
 /// Maximum size of a file whose contents are sent, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
 
 pub(super) const NOT_AN_IMAGE: &str = "expected a PNG, JPEG, GIF or WebP image";
+
+const TOO_LARGE: &str = "it is larger than 10 MiB";
 
 const NO_IMAGES: &str = "the agent takes no images: it lacks promptCapabilities.image";
 
@@ -214,12 +216,29 @@ fn beginning(path: &Path) -> std::io::Result<Vec<u8>> {
 fn image(path: &Path) -> Result<Attachment, String> {
     let failed = |reason: &str| format!("cannot attach {}: {reason}", path.display());
     let bytes = limited(path, LARGEST_IMAGE).map_err(|error| failed(&error.to_string()))?;
-    let bytes = bytes.ok_or_else(|| failed("it is larger than 10 MiB"))?;
-    let kind = image_kind(&bytes).ok_or_else(|| failed(NOT_AN_IMAGE))?;
-    Ok(Attachment::Image {
-        data: STANDARD.encode(bytes),
-        kind,
-    })
+    let bytes = bytes.ok_or_else(|| failed(TOO_LARGE))?;
+    image_of(&bytes).map_err(failed)
+}
+
+fn image_of(bytes: &[u8]) -> Result<Attachment, &'static str> {
+    if bytes.len() as u64 > LARGEST_IMAGE {
+        return Err(TOO_LARGE);
+    }
+    let kind = image_kind(bytes).ok_or(NOT_AN_IMAGE)?;
+    let data = STANDARD.encode(bytes);
+    Ok(Attachment::Image { data, kind })
+}
+
+/// Returns the block for an image.
+///
+/// # Errors
+///
+/// Fails when it is none that agents take, or this one takes none.
+pub(super) fn image_block(
+    bytes: &[u8],
+    capabilities: &PromptCapabilities,
+) -> Result<ContentBlock, String> {
+    image_of(bytes)?.block(capabilities, true)
 }
 
 fn image_kind(bytes: &[u8]) -> Option<&'static str> {

@@ -14,7 +14,7 @@ use tokio::io::{
 use tokio::sync::Notify;
 
 /// A timeout against hanging tests; passing tests never reach it.
-const GUARD: Duration = Duration::from_secs(30);
+pub const GUARD: Duration = Duration::from_secs(30);
 
 /// Fails a test that would hang.
 pub async fn within<T>(future: impl IntoFuture<Output = T>) -> T {

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use acp_sdk::v1::{ContentBlock, PromptCapabilities};
 
+use super::clipboard;
 use super::style::clean;
 use super::talk::Talk;
-use crate::attachments::{Attached, NOT_AN_IMAGE, attach};
+use crate::attachments::{Attached, NOT_AN_IMAGE, attach, image_block};
 
 /// Maximum number of files that a prompt attaches.
 const MOST_ATTACHED: usize = 20;
@@ -87,15 +88,23 @@ impl Talk<'_> {
         content
     }
 
-    /// Executes `/image`.
+    /// Executes `/image`: of a file, or without one of the clipboard.
     pub(super) async fn image(&mut self, file: &str) -> String {
-        if file.is_empty() {
-            return "/image FILE attaches an image to the next prompt.\n".to_owned();
-        }
         if self.images.len() >= MOST_ATTACHED {
             return format!("A prompt has at most {MOST_ATTACHED} images.\n");
         }
         let (capabilities, local) = self.takes();
+        if file.is_empty() {
+            let image = clipboard::image().await;
+            let image = image.and_then(|bytes| image_block(&bytes, &capabilities));
+            return match image {
+                Ok(block) => {
+                    self.images.push(block);
+                    "Attached to the next prompt: the image in the clipboard.\n".to_owned()
+                }
+                Err(reason) => format!("Not attached: {reason}.\n"),
+            };
+        }
         let path = self.cwd.join(file);
         let read = move || attach(&path, &capabilities, local);
         let read = tokio::task::spawn_blocking(read).await;

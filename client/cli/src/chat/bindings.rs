@@ -16,6 +16,7 @@ pub(super) const MENU: &str = "commands";
 pub(super) mod host {
     pub(in crate::chat) const NEXT_MODE: &str = "next mode";
     pub(in crate::chat) const OUTPUT: &str = "output";
+    pub(in crate::chat) const IMAGE: &str = "image";
     pub(in crate::chat) const EDIT: &str = "edit";
 }
 
@@ -59,6 +60,11 @@ impl Bindings {
                 KeyModifiers::CONTROL,
                 KeyCode::Char('o'),
                 command(host::OUTPUT),
+            ),
+            (
+                KeyModifiers::CONTROL,
+                KeyCode::Char('v'),
+                command(host::IMAGE),
             ),
             (KeyModifiers::ALT, KeyCode::Enter, new_line.clone()),
             (KeyModifiers::SHIFT, KeyCode::Enter, new_line.clone()),

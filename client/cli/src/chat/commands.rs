@@ -33,7 +33,11 @@ const OWN: [(&str, &str, &str); 22] = [
         "[TEXT]",
         "writes the prompt in $VISUAL or $EDITOR, as Ctrl-X Ctrl-E does",
     ),
-    ("image", "FILE", "attaches an image to the next prompt"),
+    (
+        "image",
+        "[FILE]",
+        "attaches an image to the next prompt: that in the clipboard, as Ctrl-V does, or a file",
+    ),
     ("plan", "", "shows the plan"),
     ("usage", "", "shows tokens and cost"),
     (
@@ -226,6 +230,7 @@ pub(super) fn help(settings: &SessionSettings, width: usize, paint: Paint) -> St
         ),
         ("@, then Tab", "attaches a file, completed by Tab"),
         ("Ctrl-O", "shows the whole output of the last cut tool call"),
+        ("Ctrl-V", "attaches the image in the clipboard"),
         ("Ctrl-X Ctrl-E", "writes the prompt in $VISUAL or $EDITOR"),
         ("Shift-Tab", "changes to the next mode of the agent"),
         ("Esc, Ctrl-C", "cancel the turn; a second Ctrl-C ends acp"),

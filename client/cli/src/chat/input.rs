@@ -53,6 +53,8 @@ pub(super) enum Input {
     NextMode,
     /// Ctrl-O in the editor.
     Output,
+    /// Ctrl-V in the editor.
+    Image,
     /// Ctrl-X Ctrl-E in the editor, with the text of the line.
     Edit(String),
     /// The editor was [interrupted](Keyboard::interrupt), with the text of the line.
@@ -205,20 +207,23 @@ fn read(
                 match read_line(&mut editor, sign) {
                     Ok(Signal::Success(line)) => Input::Line(line),
                     Ok(Signal::CtrlC) => {
-                        // The next line is read immediately; input until then must not be echoed.
-                        let _ = terminal::enable_raw_mode();
+                        typed_ahead();
                         Input::Abandoned
                     }
                     Ok(Signal::CtrlD) => Input::End,
-                    Ok(Signal::HostCommand(command)) => match command.as_str() {
-                        host::NEXT_MODE => Input::NextMode,
-                        host::OUTPUT => Input::Output,
-                        _ => {
-                            let text = editor.current_buffer_contents().to_owned();
-                            editor.run_edit_commands(&[EditCommand::Clear]);
-                            Input::Edit(text)
+                    Ok(Signal::HostCommand(command)) => {
+                        typed_ahead();
+                        match command.as_str() {
+                            host::NEXT_MODE => Input::NextMode,
+                            host::OUTPUT => Input::Output,
+                            host::IMAGE => Input::Image,
+                            _ => {
+                                let text = editor.current_buffer_contents().to_owned();
+                                editor.run_edit_commands(&[EditCommand::Clear]);
+                                Input::Edit(text)
+                            }
                         }
-                    },
+                    }
                     Ok(Signal::ExternalBreak(text)) => {
                         editor.run_edit_commands(&[EditCommand::Clear]);
                         // Paints an empty line in place of the typed ones, and ends. The next line would be
@@ -244,6 +249,11 @@ fn read(
             return;
         }
     }
+}
+
+/// The next line is read soon. What is typed until then must not be echoed, nor Enter become another key.
+fn typed_ahead() {
+    let _ = terminal::enable_raw_mode();
 }
 
 /// Reads a line. The editor requests the position of the cursor and waits two seconds. A terminal

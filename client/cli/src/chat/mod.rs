@@ -8,6 +8,7 @@ mod attach;
 mod background;
 mod bindings;
 mod browse;
+mod clipboard;
 mod commands;
 mod completions;
 pub(crate) mod demo;

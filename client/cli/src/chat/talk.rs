@@ -231,6 +231,11 @@ impl<'a> Talk<'a> {
                     self.last_output();
                     continue;
                 }
+                Input::Image => {
+                    let shown = self.image("").await;
+                    self.screen.print(&format!("\n{shown}"));
+                    continue;
+                }
                 Input::Edit(text) => {
                     self.edit(text, &mut keyboard).await?;
                     continue;

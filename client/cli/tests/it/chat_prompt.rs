@@ -131,6 +131,47 @@ async fn files_are_attached_as_the_agent_takes_them() {
 }
 
 #[tokio::test]
+async fn an_image_in_the_clipboard_is_attached() {
+    let agent = super::script::script(
+        r#"answer '{"protocolVersion":1,"agentCapabilities":{"promptCapabilities":{"image":true}}}'
+        answer '{"sessionId":"s"}'; prompt; say "$(quoted)"; end end_turn; message"#,
+    );
+    let mut terminal = Terminal::acp(&["chat", "--", "sh", "-c", &agent]);
+    let bin = terminal.data().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let program = |name: &str, script: &str| {
+        // A process that is being started may have a file that is open for writing.
+        let (file, ready) = (bin.join("new"), bin.join(name));
+        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&file, everybody).unwrap();
+        std::fs::rename(file, ready).unwrap();
+    };
+    for name in ["wl-paste", "xclip", "pngpaste"] {
+        program(name, "exit 1");
+    }
+    terminal.shows("› ").await;
+    terminal.types("\u{16}");
+    terminal
+        .shows("Not attached: no image is in the clipboard (wl-paste, xclip")
+        .await;
+    program("wl-paste", "echo no image");
+    terminal.types("/image\r");
+    terminal.shows("Not attached: expected a PNG").await;
+    terminal.shows("› ").await;
+    program("wl-paste", "exit 1");
+    program("xclip", r"printf '\211PNG'");
+    terminal.types("see \u{16}");
+    terminal.shows("the image in the clipboard").await;
+    terminal.types("it\r");
+    // The line has stayed.
+    terminal.shows("'text':'see").await;
+    terminal.shows("'type':'image'").await;
+    terminal.shows(" s\r\n").await;
+    leave(terminal).await;
+}
+
+#[tokio::test]
 async fn the_line_is_edited_with_the_keys_of_vi() {
     let agent = super::script::script("start; prompt; say \"$(quoted)\"; end end_turn; message");
     let args = ["chat", "--editing-mode", "vi", "--", "sh", "-c", &agent];

@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
 use super::script::script;
-use crate::agent::within;
+use crate::agent::{GUARD, within};
 
 /// A terminal and the command that runs in it.
 pub struct Terminal {
@@ -53,11 +53,15 @@ impl Terminal {
         let side = side.open(name.to_str().unwrap()).unwrap();
         tcsetwinsize(&side, size).unwrap();
         let data = tempfile::tempdir().unwrap();
+        // Programs of the test come first.
+        let path = std::env::var("PATH").unwrap();
+        let path = format!("{}:{path}", data.path().join("bin").display());
         let child = Command::new(env!("CARGO_BIN_EXE_acp"))
             .args(args)
             .env("TERM", "xterm")
             .env("NO_COLOR", if colours { "" } else { "1" })
             .env("HOME", data.path())
+            .env("PATH", path)
             .env("VISUAL", r#"sh -c 'printf -- -there >>"$0"'"#)
             .env("XDG_DATA_HOME", data.path())
             .stdin(Stdio::from(side.try_clone().unwrap()))
@@ -127,7 +131,8 @@ impl Terminal {
             if let Some(at) = self.seen.find(text) {
                 return self.seen.drain(..at + text.len()).collect();
             }
-            let piece = within(self.shown.recv()).await;
+            let piece = tokio::time::timeout(GUARD, self.shown.recv()).await;
+            let piece = piece.ok().flatten();
             let piece = piece.unwrap_or_else(|| panic!("{text:?} is not in {:?}", self.seen));
             self.seen.push_str(&String::from_utf8_lossy(&piece));
         }
