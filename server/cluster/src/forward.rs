@@ -12,7 +12,6 @@ use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
-use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::Settings;
@@ -65,7 +64,6 @@ pub(crate) async fn forward(
         }
     };
     match passed {
-        Ok(answer) if answer.status() == StatusCode::CONFLICT => Ok(settled(answer).await),
         Ok(answer) => Ok(response(answer, caller)),
         Err(error) => {
             settings.metrics.node_failure();
@@ -144,21 +142,6 @@ async fn pass_on(
         .body(reqwest::Body::wrap_stream(body.into_data_stream()))
         .send()
         .await
-}
-
-/// Returns the answer of a node that refused. The session may have left it while the request was on its way:
-/// then the next attempt finds it.
-async fn settled(answer: reqwest::Response) -> Response {
-    let (status, mut headers) = (answer.status(), answer.headers().clone());
-    let Ok(Ok(body)) = tokio::time::timeout(ANSWER_LIMIT, answer.bytes()).await else {
-        return again("node_unreachable", "the node with the session has ended");
-    };
-    let refusal: Option<Value> = serde_json::from_slice(&body).ok();
-    if refusal.is_some_and(|refusal| refusal["error"] == "session_in_use") {
-        return again("session_moved", "the session has moved to another node");
-    }
-    remove_of_a_hop(&mut headers);
-    (status, headers, body).into_response()
 }
 
 fn again(error: &str, message: &str) -> Response {

@@ -10,6 +10,9 @@ use axum::http::StatusCode;
 
 pub(super) use crate::failure::{ErrorBody, Failure};
 
+/// Seconds after which the node of a session is looked for again.
+const MOVED: u64 = 2;
+
 impl Failure {
     pub(super) fn bad_request(error: &'static str) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
@@ -75,6 +78,11 @@ impl Failure {
     pub(super) fn store(operation: &'static str, error: &StoreError) -> Self {
         match error.kind() {
             StoreErrorKind::NotFound => Self::session_not_found(),
+            // Each node passes requests on to it: the session has moved since this one looked.
+            StoreErrorKind::InUse if error.owner().is_some() => {
+                let failure = Self::new(StatusCode::SERVICE_UNAVAILABLE, "session_moved");
+                failure.message(error.to_string()).retry_after(MOVED)
+            }
             StoreErrorKind::InUse => {
                 Self::new(StatusCode::CONFLICT, "session_in_use").message(error.to_string())
             }
@@ -117,5 +125,25 @@ pub(super) fn unless_deleted<T>(found: Result<T, Failure>) -> Result<Option<T>, 
         Ok(found) => Ok(Some(found)),
         Err(failure) if failure.status() == StatusCode::NOT_FOUND => Ok(None),
         Err(failure) => Err(failure),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use acp_server::store::SessionOwner;
+
+    use super::*;
+
+    #[test]
+    fn a_session_of_a_node_that_can_be_reached_has_moved() {
+        let refused = |address: Option<&str>| {
+            let address = address.map(str::to_owned);
+            let owner = SessionOwner::new(address, false, Duration::ZERO);
+            Failure::store("open", &StoreError::in_use_by(&"s".into(), &owner)).status()
+        };
+        assert_eq!(refused(Some("http://a:1")), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused(None), StatusCode::CONFLICT);
     }
 }
