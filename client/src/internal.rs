@@ -20,8 +20,6 @@ pub use crate::reconnect::{
 };
 #[cfg(feature = "remote")]
 pub use crate::remote::{PersistentConnection, download_client, http_client};
-pub use crate::session::{
-    ANNOUNCEMENT, Announced, Calls, announced_child, named_parent, separator,
-};
+pub use crate::session::{ANNOUNCEMENT, Announced, Calls, SessionTree, announced_child, separator};
 pub use crate::steering::{SteeringMethod, is_steered};
 pub use crate::v2::{Converter, End, Usage, Work, requests};

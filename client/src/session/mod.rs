@@ -17,7 +17,7 @@ mod weight;
 
 pub use self::calls::Calls;
 pub use self::children::{
-    ANNOUNCEMENT, Announced, ChildInfo, ChildUpdate, announced_child, named_parent,
+    ANNOUNCEMENT, Announced, ChildInfo, ChildUpdate, SessionTree, announced_child,
 };
 pub(crate) use self::event::Origin;
 pub use self::event::{Answered, Event, Gap, Phase, SessionEvent};

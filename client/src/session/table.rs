@@ -11,14 +11,14 @@ use acp_sdk::Meta;
 use acp_sdk::v1::SessionId;
 
 use super::Inbox;
-use super::children::{Announced, ChildInfo, Children, named_parent};
+use super::children::{Announced, ChildInfo, SessionTree, named_parent};
 use crate::hooks::{ConnectionId, Directories, SessionContext};
 
 /// Maximum number of unknown sessions whose updates are kept.
 const UNCLAIMED: usize = 16;
 
-/// Maximum number of sessions from a child session to that of the client.
-const DEEPEST: usize = 16;
+/// Maximum number of remembered child sessions, and of released ones.
+const MOST_CHILDREN: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct Sessions {
@@ -47,14 +47,29 @@ impl Drop for Creating<'_> {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Table {
     /// The directories of sessions whose ids are not known yet.
     creating: Vec<Arc<Directories>>,
-    claimed: HashMap<SessionId, Arc<Inbox>>,
+    /// The registered sessions. A child has an inbox, which knows its tool calls and messages, once it has sent
+    /// an update.
+    tree: SessionTree<Arc<Inbox>>,
     unclaimed: VecDeque<(SessionId, Arc<Inbox>)>,
-    children: Children,
+    /// Sessions that this client has released, with their children. They are nobody's.
+    released: VecDeque<SessionId>,
     ended: bool,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self {
+            creating: Vec::new(),
+            tree: SessionTree::new(MOST_CHILDREN),
+            unclaimed: VecDeque::new(),
+            released: VecDeque::new(),
+            ended: false,
+        }
+    }
 }
 
 /// The inbox of a session that has sent an update.
@@ -93,63 +108,63 @@ impl Sessions {
     /// named one. The parent is never guessed, unlike that of a [request](Self::owner).
     pub(crate) fn receiver(&self, id: &SessionId, meta: Option<&Meta>) -> Receiver {
         let mut table = self.lock();
-        if let Some(inbox) = table.claimed.get(id) {
+        if let Some(inbox) = table.claimed().get(id) {
             return Receiver {
                 inbox: inbox.clone(),
                 parent: None,
                 title: None,
             };
         }
-        if let Some(named) = meta.and_then(named_parent) {
-            table.children.adopt(id, &named);
-        }
-        let parent = table.ancestor(id);
+        table.tree.adopt_named(id, meta);
+        let parent = table.tree.root(id.as_str());
         Receiver {
-            title: table.children.get(id).and_then(|child| child.title.clone()),
-            parent: parent.map(|parent| table.inbox(&parent)),
+            title: table
+                .tree
+                .child(id.as_str())
+                .and_then(|child| child.title.clone()),
+            parent: parent
+                .and_then(|parent| table.claimed().get(parent))
+                .cloned(),
             inbox: table.inbox(id),
         }
     }
 
     /// Records what a session has said about its child session.
     pub(crate) fn announce(&self, announced: Announced, parent: &SessionId) {
-        self.lock().children.announce(announced, parent);
+        self.lock().tree.announce(announced, parent);
     }
 
     /// Returns what is known of a child session.
     pub(crate) fn child(&self, id: &SessionId) -> Option<ChildInfo> {
-        self.lock().children.get(id).cloned()
+        self.lock().tree.child(id.as_str()).cloned()
     }
 
     /// Returns the child sessions of an open session, and theirs.
     pub(crate) fn children(&self, parent: &SessionId) -> Vec<ChildInfo> {
-        let table = self.lock();
-        let all = table.children.all();
-        let of_parent = all.filter(|child| table.ancestor(&child.session).as_ref() == Some(parent));
-        of_parent.cloned().collect()
+        self.lock().tree.below(parent)
     }
 
     /// Forgets the child sessions of a session, whose history the agent sends again.
     pub(crate) fn restart_children(&self, parent: &SessionId) {
-        self.lock().children.restart(parent);
+        self.lock().tree.remove_below(parent.as_str());
     }
 
     /// Registers a session with the updates received so far; `None` if it is registered already.
     pub(crate) fn claim(&self, id: &SessionId) -> Option<Arc<Inbox>> {
         let mut table = self.lock();
-        if table.claimed.contains_key(id) {
+        if table.claimed().contains_key(id) {
             return None;
         }
+        table.released.retain(|released| released != id);
         let early = table.unclaimed.iter().position(|(known, _)| known == id);
         let early = early.and_then(|index| table.unclaimed.remove(index));
-        let as_child = table.children.claim(id);
-        let inbox = early.map(|(_, inbox)| inbox).or(as_child);
-        let inbox = inbox.unwrap_or_default();
+        let early = early.map(|(_, inbox)| inbox);
+        let new = |as_child| early.or(as_child).unwrap_or_default();
+        let inbox = table.tree.open(id.clone(), new).clone();
         inbox.claim();
         if table.ended {
             inbox.end();
         }
-        table.claimed.insert(id.clone(), inbox.clone());
         Some(inbox)
     }
 
@@ -166,8 +181,11 @@ impl Sessions {
     pub(crate) fn release(&self, id: &SessionId) {
         let inbox = {
             let mut table = self.lock();
-            table.children.release(id);
-            table.claimed.remove(id)
+            let (released, inbox) = table.tree.close(id.as_str());
+            table.released.extend(released);
+            let surplus = table.released.len().saturating_sub(MOST_CHILDREN);
+            table.released.drain(..surplus);
+            inbox
         };
         if let Some(inbox) = inbox {
             inbox.end();
@@ -179,7 +197,7 @@ impl Sessions {
         let inboxes: Vec<_> = {
             let mut table = self.lock();
             table.ended = true;
-            table.claimed.values().cloned().collect()
+            table.claimed().values().cloned().collect()
         };
         inboxes.iter().for_each(|inbox| inbox.end());
     }
@@ -199,7 +217,7 @@ impl Sessions {
     pub(crate) fn context(&self, id: &SessionId) -> Option<SessionContext> {
         let table = self.lock();
         let unclaimed = || table.unclaimed.iter().find(|(known, _)| known == id);
-        let directories = match (table.claimed.get(id), &table.creating[..]) {
+        let directories = match (table.claimed().get(id), &table.creating[..]) {
             (Some(inbox), _) => inbox.directories(),
             (None, creating) => {
                 let answered = unclaimed().and_then(|(_, inbox)| inbox.directories());
@@ -220,7 +238,7 @@ impl Sessions {
         let owner = self.owner(id, meta).unwrap_or_else(|| id.clone());
         let context = self.context(&owner)?;
         if owner != *id {
-            self.lock().children.adopt(id, &owner);
+            self.lock().tree.adopt(id, &owner);
         }
         Some(context)
     }
@@ -231,24 +249,26 @@ impl Sessions {
     /// several, or none, or for a session that this client has released.
     pub(crate) fn owner(&self, id: &SessionId, meta: Option<&Meta>) -> Option<SessionId> {
         let table = self.lock();
-        if table.claimed.contains_key(id) {
+        if table.claimed().contains_key(id) {
             return Some(id.clone());
         }
         let named = meta.and_then(named_parent);
-        let named = named.and_then(|named| table.claimed_or_ancestor(named));
-        if let Some(parent) = named.or_else(|| table.ancestor(id)) {
-            return Some(parent);
+        let named = named
+            .as_ref()
+            .and_then(|named| table.tree.root(named.as_str()));
+        if let Some(parent) = named.or_else(|| table.tree.root(id.as_str())) {
+            return Some(parent.clone());
         }
         // The session may be the one that is being created, or was created for a caller that is gone.
         if !table.creating.is_empty() || table.is_answered(id) {
             return Some(id.clone());
         }
-        if table.children.is_released(id) {
+        if table.released.contains(id) {
             return None;
         }
-        let running = table.claimed.iter();
+        let running = table.claimed().iter();
         let running = running.filter(|(_, inbox)| inbox.turn().is_some());
-        only(running.map(|(id, _)| id)).or_else(|| only(table.claimed.keys()))
+        only(running.map(|(id, _)| id)).or_else(|| only(table.claimed().keys()))
     }
 
     /// Counts a call in flight, until the result is dropped.
@@ -259,7 +279,7 @@ impl Sessions {
 
     /// Returns whether more than the turn of one session needs the connection.
     pub(crate) fn is_shared(&self) -> bool {
-        self.calls.load(Ordering::Relaxed) > 0 || self.lock().claimed.len() > 1
+        self.calls.load(Ordering::Relaxed) > 0 || self.lock().claimed().len() > 1
     }
 
     /// A std mutex suffices: it is held for a few instructions and never across an await.
@@ -271,17 +291,16 @@ impl Sessions {
 impl Table {
     /// Returns the inbox of a session, known or not.
     fn inbox(&mut self, id: &SessionId) -> Arc<Inbox> {
-        if let Some(inbox) = self.claimed.get(id) {
+        let early = self.unclaimed.iter().position(|(known, _)| known == id);
+        let unclaimed = &mut self.unclaimed;
+        let new = || {
+            let early = early.and_then(|index| unclaimed.remove(index));
+            early.map(|(_, inbox)| inbox).unwrap_or_default()
+        };
+        if let Some(inbox) = self.tree.state(id.as_str(), new) {
             return inbox.clone();
         }
-        let early = self.unclaimed.iter().position(|(known, _)| known == id);
-        if self.ancestor(id).is_some() {
-            let early = early.and_then(|index| self.unclaimed.remove(index));
-            let new = || early.map(|(_, inbox)| inbox).unwrap_or_default();
-            if let Some(inbox) = self.children.inbox(id, new) {
-                return inbox;
-            }
-        } else if let Some((_, inbox)) = early.and_then(|index| self.unclaimed.get(index)) {
+        if let Some((_, inbox)) = early.and_then(|index| self.unclaimed.get(index)) {
             return inbox.clone();
         }
         if self.unclaimed.len() == UNCLAIMED {
@@ -292,20 +311,9 @@ impl Table {
         inbox
     }
 
-    /// Returns the open session that a child session is known to belong to.
-    fn ancestor(&self, child: &SessionId) -> Option<SessionId> {
-        self.claimed_or_ancestor(self.children.get(child)?.parent.clone())
-    }
-
-    fn claimed_or_ancestor(&self, mut id: SessionId) -> Option<SessionId> {
-        // An agent may name parents in a circle.
-        for _ in 0..DEEPEST {
-            if self.claimed.contains_key(&id) {
-                return Some(id);
-            }
-            id = self.children.get(&id)?.parent.clone();
-        }
-        None
+    /// Returns the registered sessions.
+    fn claimed(&self) -> &HashMap<SessionId, Arc<Inbox>> {
+        self.tree.all_open()
     }
 
     /// Returns whether the agent has answered the request that creates a session.

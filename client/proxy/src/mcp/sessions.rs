@@ -1,11 +1,12 @@
 //! Which sessions there are, by the requests that open and close them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::Value;
+use acp_sdk::envelope;
+use serde_json::value::RawValue;
 
 use crate::Proxy;
-use crate::message::value;
 
 /// The requests that open a session, and give it servers.
 pub(crate) const OPENING: [&str; 4] = [
@@ -15,11 +16,15 @@ pub(crate) const OPENING: [&str; 4] = [
     "session/fork",
 ];
 
-/// Returns the session that a request has opened.
-pub(crate) fn opened<'a>(request: &'a Value, response: &'a Value) -> Option<&'a str> {
+/// Returns the session that a request with this `sessionId` has opened.
+pub(crate) fn opened(named: Option<String>, response: &RawValue) -> Option<String> {
     // Only a new session has its id in the response.
-    let id = |from: &'a Value| from["sessionId"].as_str();
-    id(response).or_else(|| id(request))
+    envelope::session(response).map(Cow::into_owned).or(named)
+}
+
+/// Returns the `sessionId` of a request.
+pub(crate) fn named(params: Option<&RawValue>) -> Option<String> {
+    params.and_then(envelope::session).map(Cow::into_owned)
 }
 
 /// Calls `ended` with each session that was closed or deleted.
@@ -28,12 +33,12 @@ pub(crate) fn on_end(mut proxy: Proxy, ended: impl Fn(&str) + Send + Sync + 'sta
     for method in ["session/close", "session/delete"] {
         let ended = ended.clone();
         proxy = proxy.on_raw_request(Some(method), move |next, params| {
-            let request = value(params.as_deref());
+            let session = named(params.as_deref());
             let ended = ended.clone();
             async move {
                 let response = next.call(params).await?;
-                if let Some(session) = request["sessionId"].as_str() {
-                    ended(session);
+                if let Some(session) = session {
+                    ended(&session);
                 }
                 Ok(response)
             }

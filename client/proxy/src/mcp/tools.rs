@@ -225,6 +225,10 @@ impl<S: Service<RoleServer>> Provider<S> {
         next: RawNext,
         params: Option<Box<RawValue>>,
     ) -> HandlerResult<Box<RawValue>> {
+        let is_taken = self.is_taken.load(Ordering::Relaxed);
+        if self.declared.is_none() && !is_taken {
+            return next.call(params).await;
+        }
         let mut request = value(params.as_deref());
         let mut params = params;
         if let Some(declared) = &self.declared {
@@ -233,7 +237,7 @@ impl<S: Service<RoleServer>> Provider<S> {
             }
             params = Some(raw(&request)?);
         }
-        if !self.is_taken.load(Ordering::Relaxed) {
+        if !is_taken {
             return next.call(params).await;
         }
         let id = random()?;
@@ -247,12 +251,12 @@ impl<S: Service<RoleServer>> Provider<S> {
             tracing::warn!(server = %self.name, "a session has no tools: {MOST_SESSIONS} have them");
             return next.call(params).await;
         }
+        let named = sessions::named(params.as_deref());
         let opened = next.call(Some(raw(&request)?)).await;
         match &opened {
             Ok(response) => {
-                let response = value(Some(response));
-                if let Some(id) = sessions::opened(&request, &response) {
-                    session.set(id.to_owned());
+                if let Some(id) = sessions::opened(named, response) {
+                    session.set(id);
                 }
             }
             Err(_) => drop(self.sessions().remove(&id)),

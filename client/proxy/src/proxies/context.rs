@@ -9,6 +9,7 @@ use acp_sdk::HandlerError;
 use serde_json::{Value, json};
 
 use crate::Proxy;
+use crate::mcp::sessions;
 use crate::message::{raw, value};
 
 /// The maximum size of a file, in bytes.
@@ -33,37 +34,34 @@ pub fn context(files: impl IntoIterator<Item = PathBuf>) -> io::Result<Proxy> {
     for method in ["session/load", "session/resume", "session/fork"] {
         let given = given.clone();
         proxy = proxy.on_raw_request(Some(method), move |next, params| {
-            let session = session(&value(params.as_deref()));
+            let named = sessions::named(params.as_deref());
             let given = given.clone();
             async move {
                 let result = next.call(params).await?;
                 // That of a fork is a new one.
-                is_first(&given, self::session(&value(Some(&result))).or(session));
+                is_first(&given, sessions::opened(named, &result));
                 Ok(result)
             }
         });
     }
     Ok(
         proxy.on_raw_request(Some("session/prompt"), move |next, params| {
-            let mut request = value(params.as_deref());
-            let is_first = is_first(&given, session(&request));
+            let is_first = is_first(&given, sessions::named(params.as_deref()));
             let files = files.clone();
             async move {
                 let mut params = params;
-                if let (true, Some(prompt)) = (is_first, request["prompt"].as_array_mut()) {
-                    let texts = texts(&files).map_err(HandlerError::internal)?;
-                    prompt.splice(0..0, texts);
-                    params = Some(raw(&request)?);
+                if is_first {
+                    let mut request = value(params.as_deref());
+                    if let Some(prompt) = request["prompt"].as_array_mut() {
+                        let texts = texts(&files).map_err(HandlerError::internal)?;
+                        prompt.splice(0..0, texts);
+                        params = Some(raw(&request)?);
+                    }
                 }
                 next.call(params).await
             }
         }),
     )
-}
-
-/// Returns the session that params or a result name.
-fn session(value: &Value) -> Option<String> {
-    Some(value["sessionId"].as_str()?.to_owned())
 }
 
 fn is_first(given: &Mutex<HashSet<String>>, session: Option<String>) -> bool {

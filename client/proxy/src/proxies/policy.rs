@@ -1,6 +1,7 @@
 //! Decides by rules.
 
 mod sessions;
+mod unasked;
 
 use std::sync::Arc;
 
@@ -8,15 +9,11 @@ use acp_client::internal::{Effect, tool_question};
 use acp_client::{Decision, PermissionRequest, Permissions, Reason, Rules};
 use acp_sdk::v1::methods::{CreateTerminal, ReadTextFile, RequestPermission, WriteTextFile};
 use acp_sdk::v1::{RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse};
-use acp_sdk::{ErrorCode, HandlerError, HandlerResult};
-use acp_sdk::{convert::convert_logged, v2};
-use serde_json::json;
-use serde_json::value::RawValue;
+use acp_sdk::{ErrorCode, HandlerError, HandlerResult, convert::convert_logged, v2};
 
 use self::sessions::Sessions;
 use crate::mcp::{MESSAGE, ToolCallOf};
-use crate::message::raw;
-use crate::{Next, Proxy, RawForward, Side};
+use crate::{Next, Proxy, Side};
 
 /// Decides nothing, so that the client does.
 struct Undecided;
@@ -69,8 +66,7 @@ pub fn policy(rules: Rules) -> Proxy {
     let proxy = proxy.on_raw_request(Some(MESSAGE), move |next, params| {
         let policy = of_tools.clone();
         async move {
-            let call = ToolCallOf::read(params.as_deref());
-            if let (Some(call), Side::Agent) = (call, next.from()) {
+            if let (Some(call), Side::Agent) = (ToolCallOf::read(params.as_deref()), next.from()) {
                 let question = tool_question("", &call.server, &call.tool, call.arguments);
                 let what = format!("calling the tool {}", call.tool);
                 policy.refuse_denied(&question, what).await?;
@@ -78,11 +74,7 @@ pub fn policy(rules: Rules) -> Proxy {
             next.call(params).await
         }
     });
-    let of_updates = policy.clone();
-    let proxy = proxy.on_raw_notification(Some("session/update"), move |forward, params| {
-        let policy = of_updates.clone();
-        async move { policy.update(forward, params).await }
-    });
+    let proxy = unasked::follow(&policy, proxy);
     let of_v2 = policy.clone();
     let proxy = proxy.on_request_v2(
         move |next: Next<v2::methods::RequestPermission>, request: v2::RequestPermissionRequest| {
@@ -154,47 +146,5 @@ impl PolicyState {
         let (decision, reason) = self.rules.decide_with_reason(question).await;
         let why = |reason: Reason| format!(": {reason}");
         (decision == Decision::Reject).then(|| reason.map_or_else(String::new, why))
-    }
-
-    /// Passes an update on. Cancels the turn if it reports a call that nobody was asked about and that a rule
-    /// denies.
-    async fn update(
-        &self,
-        forward: RawForward,
-        params: Option<Box<RawValue>>,
-    ) -> HandlerResult<()> {
-        let mut denied = None;
-        for ended in self.sessions.update(&forward, params.as_deref()) {
-            let question = ended.into_question();
-            if let Some(why) = self.denies(&question).await {
-                denied = Some((question, why));
-            }
-        }
-        let (client, agent, version) = (forward.client(), forward.agent(), forward.version());
-        forward.send(params).await?;
-        let Some((question, why)) = denied else {
-            return Ok(());
-        };
-        let mut cancelled = self
-            .sessions
-            .cancelled_with(question.request.session_id.as_str());
-        let title = question.title.as_deref().unwrap_or_default();
-        let text = format!("The proxy `policy` ends the turn. {title}, and it is denied{why}");
-        for session in &cancelled {
-            let session = raw(&json!({"sessionId": session}))?;
-            agent.notify_raw("session/cancel", Some(&session)).await?;
-        }
-        let session = cancelled.pop();
-        tracing::warn!(session, "{text}");
-        let mut update = json!({
-            "sessionUpdate": "agent_message_chunk",
-            "content": {"type": "text", "text": text},
-        });
-        if version == Some(2) {
-            update["messageId"] =
-                format!("policy-{}", question.request.tool_call.tool_call_id).into();
-        }
-        let update = raw(&json!({"sessionId": session, "update": update}))?;
-        client.notify_raw("session/update", Some(&update)).await
     }
 }

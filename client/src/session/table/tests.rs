@@ -99,14 +99,15 @@ fn a_session_of_the_agent_belongs_to_its_parent() {
     assert_eq!(owner(Some(named("b"))), Some(b.clone()));
     of_a.end_turn(&turn, None);
     assert_eq!(owner(None), None);
-    sessions.lock().children.adopt(&child, &b);
+    sessions.lock().tree.adopt(&child, &b);
     assert_eq!(owner(None), Some(b.clone()));
     let grandchild = SessionId::from("grandchild");
-    sessions.lock().children.adopt(&grandchild, &child);
+    sessions.lock().tree.adopt(&grandchild, &child);
     assert_eq!(sessions.owner(&grandchild, None), Some(b.clone()));
-    sessions.lock().children.adopt(&child, &grandchild);
-    assert_eq!(owner(None), None, "parents in a circle");
-    sessions.lock().children.adopt(&child, &b);
+    sessions.lock().tree.adopt(&child, &grandchild);
+    assert_eq!(owner(None), Some(b.clone()), "no parents in a circle");
+    sessions.lock().tree.adopt(&child, &"other".into());
+    assert_eq!(owner(None), Some(b.clone()), "no parent that is nobody's");
     sessions.release(&b);
     for id in [&b, &child, &grandchild] {
         assert_eq!(

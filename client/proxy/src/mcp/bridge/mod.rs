@@ -124,11 +124,11 @@ impl Bridge {
             return next.call(params).await;
         }
         // What follows must not wait until the agent has connected to the servers, which may take long.
+        let named = sessions::named(params.as_deref());
         let opened = next.call(Some(raw(&request)?)).await?;
-        let response = value(Some(&opened));
-        if let Some(session) = sessions::opened(&request, &response) {
+        if let Some(session) = sessions::opened(named, &opened) {
             for binding in bindings {
-                binding.keep_for(session);
+                binding.keep_for(&session);
             }
         }
         Ok(opened)
