@@ -171,6 +171,12 @@ impl RawNext {
         let gate = self.passage.gate.clone();
         async move { gate.cancelled.cancelled().await }
     }
+
+    /// Waits until the client or the agent has ended.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn side_ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.passage.shared.has_end.clone().cancelled_owned()
+    }
 }
 
 /// Passes a notification on whose types the hook does not need.

@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) waker: AtomicWaker,
     /// Why a side takes nothing any more.
     ends: [OnceLock<String>; 2],
+    /// Cancelled when either side has ended.
+    pub(crate) has_end: CancellationToken,
 }
 
 impl Shared {
@@ -52,6 +54,7 @@ impl Shared {
             released: Mutex::default(),
             waker: AtomicWaker::new(),
             ends: Default::default(),
+            has_end: CancellationToken::new(),
         })
     }
 
@@ -169,6 +172,7 @@ impl Shared {
     pub(crate) fn fail_calls(&self, to: Side, reason: &str) {
         // The first reason counts.
         let _ = self.ends[to.index()].set(reason.to_owned());
+        self.has_end.cancel();
         let ended: Vec<_> = {
             let mut calls = lock(&self.calls);
             calls.extract_if(|_, call| call.to == to).collect()

@@ -302,6 +302,10 @@ impl<S: Service<RoleServer>> Provider<S> {
         tokio::select! {
             biased;
             () = next.cancelled() => Err(HandlerError::cancelled()),
+            // Either the agent is gone, or whoever the tool works for.
+            () = next.side_ended() => Err(HandlerError::internal(format!(
+                "the MCP server `{}` is provided by a client that is not connected", self.name
+            ))),
             outcome = running => Ok(to_raw_value(&outcome?)?),
         }
     }

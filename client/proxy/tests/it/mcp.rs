@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acp_client::{Rule, Rules};
-use acp_proxy::{BridgeCommand, McpTools, ToolCall, ToolError, bridge, proxies};
+use acp_proxy::{BridgeCommand, McpTools, Side, ToolCall, ToolError, bridge, proxies};
 use acp_sdk::{ChannelTransport, channel};
 use rmcp::model::CallToolRequestParams;
 use rmcp::service::{RoleClient, RunningService, serve_client};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::wire::{Peer, Wired, both_runtimes, wired};
 
@@ -297,6 +297,49 @@ both_runtimes! {
         assert!(error.as_str().unwrap().contains("calling the tool count is refused"), "{error}");
         wired.agent.send(&message(3, &server, "tools/list", &json!({}))).await;
         assert_eq!(wired.client.json().await["params"]["method"], "tools/list");
+    }
+}
+
+/// Ends one side while a tool runs. Returns how long the proxy ran after it.
+async fn proxy_after_the_end_of(side: Side) -> Duration {
+    let gates = Gates::default();
+    let (wired, server) = with_tools(tools(&gates)).await;
+    let Wired {
+        client,
+        mut agent,
+        proxy,
+    } = wired;
+    agent.send(&call(2, &server, "wait", &json!({}))).await;
+    gates.begun.pass().await;
+    let gone = Instant::now();
+    match side {
+        Side::Agent => drop(agent),
+        Side::Client => {
+            drop(client);
+            let answer = agent.json().await;
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(message.ends_with("is not connected"), "{message}");
+            assert_eq!(agent.next().await, None);
+            drop(agent);
+        }
+    }
+    gates.dropped.pass().await;
+    proxy.await.unwrap();
+    gone.elapsed()
+}
+
+both_runtimes! {
+    async fn a_tool_is_dropped_when_either_side_ends() {
+        proxy_after_the_end_of(Side::Client).await;
+        proxy_after_the_end_of(Side::Agent).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_is_not_waited_for_when_either_side_has_ended() {
+    for side in [Side::Client, Side::Agent] {
+        let after = proxy_after_the_end_of(side).await;
+        assert!(after < Duration::from_millis(100), "{side:?}: {after:?}");
     }
 }
 
