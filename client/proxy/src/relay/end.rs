@@ -137,9 +137,15 @@ impl Relay {
     fn is_waiting(&self, from: Side, with_answers: bool) -> bool {
         let requests = (&self.passed[from.index()], &self.hooked[from.index()]);
         let is_unanswered = !requests.0.is_empty() || !requests.1.is_empty();
+        // What a hook of the agent's request still does after its first message is for the answer.
+        let for_answers = requests.1.values().filter(|gate| gate.is_released());
+        let is_running = match from {
+            Side::Agent => self.running.len() > for_answers.count(),
+            Side::Client => with_answers && !self.running.is_empty(),
+        };
         !self.order[from.index()].is_empty()
             || !self.is_sent(from.other())
-            || ((from == Side::Agent || with_answers) && !self.running.is_empty())
+            || is_running
             || (with_answers && (is_unanswered || !self.is_sent(from)))
     }
 

@@ -97,6 +97,26 @@ async fn a_hook_that_waits_for_a_client_that_is_gone_ends_at_once() {
     assert!(after < Duration::from_millis(100), "{after:?}");
 }
 
+/// Its answer would be for nobody.
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_waits_for_the_client_is_not_waited_for_when_the_agent_has_ended() {
+    let proxy = Proxy::new("passes").on_raw_request(None, |next, params| next.call(params));
+    let mut wired = wired(proxy);
+    let request = r#"{"jsonrpc":"2.0","id":7,"method":"_ask"}"#;
+    wired.agent.send(request).await;
+    wired.client.text().await;
+    let gone = Instant::now();
+    wired.agent.send(&update("s", "last words")).await;
+    drop(wired.agent);
+    assert_eq!(wired.client.text().await, update("s", "last words"));
+    assert_eq!(wired.client.next().await, None);
+    assert!(
+        gone.elapsed() < Duration::from_millis(100),
+        "{:?}",
+        gone.elapsed()
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_hook_of_a_client_that_is_gone_is_cancelled_when_answers_are_no_longer_waited_for() {
     let (sender, mut cancelled) = mpsc::channel(1);
