@@ -30,7 +30,7 @@ pub use crate::conductor::{Conductor, ConductorError};
 pub use crate::endpoint::Endpoint;
 pub use crate::mcp::{BridgeCommand, bridge, run_bridge};
 #[cfg(feature = "mcp")]
-pub use crate::mcp::{Functions, McpTools, ToolCall, ToolError, ToolOutput, ToolSession};
+pub use crate::mcp::{Functions, McpTools, ToolCall, ToolError, ToolList, ToolOutput, ToolSession};
 pub use crate::next::{Forward, Next};
 pub use crate::passage::{RawForward, RawNext};
 pub use crate::proxy::Proxy;

@@ -1,5 +1,6 @@
 //! One connection to a server: its process or URL, the handshake, the list of its tools, and its end.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use acp_sdk::v1::McpServer;
 use acp_server::internal::session::WeakSession;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ClientRequest, Implementation, ListToolsRequest,
-    PaginatedRequestParams, ServerResult,
+    PaginatedRequestParams, ServerResult, SubscriptionFilter, SubscriptionsListenRequest,
+    SubscriptionsListenRequestParams,
 };
 use rmcp::service::{ClientInitializeError, Peer, RunningService, ServiceError};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -64,6 +66,8 @@ impl OpenError {
 pub(crate) struct Connection<'a> {
     options: &'a Options,
     wire: Arc<Wire>,
+    /// Whether the server begins with `server/discover`, as of MCP 2026-07-28.
+    discovers: bool,
     service: Option<RunningService<RoleClient, ClientConfig>>,
     process: Option<AgentProcess>,
 }
@@ -73,6 +77,7 @@ impl<'a> Connection<'a> {
         Self {
             options,
             wire: Arc::default(),
+            discovers: false,
             service: None,
             process: None,
         }
@@ -110,6 +115,7 @@ impl<'a> Connection<'a> {
             }
             #[cfg(feature = "unstable")]
             McpServer::Acp(server) => {
+                self.discovers = true;
                 let provided = Provided::new(&server.name, origin, &wire)?;
                 let transport = Watched::new(provided, wire, None);
                 let lifecycle = ClientLifecycleMode::Auto {
@@ -153,7 +159,12 @@ impl<'a> Connection<'a> {
     pub(crate) fn live(&self) -> Option<Live> {
         let peer = self.service.as_ref()?.peer().clone();
         let wire = self.wire.clone();
-        Some(Live { peer, wire })
+        let discovers = self.discovers;
+        Some(Live {
+            peer,
+            wire,
+            discovers,
+        })
     }
 
     /// Waits for the end of the connection and returns the reason.
@@ -208,9 +219,45 @@ impl<'a> Connection<'a> {
 pub(crate) struct Live {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) wire: Arc<Wire>,
+    discovers: bool,
 }
 
 impl Live {
+    /// Returns whether the server reports changes of its tools only to those who subscribe.
+    fn needs_subscription(&self) -> bool {
+        let info = self.peer.peer_info().filter(|_| self.discovers);
+        info.is_some_and(|info| {
+            let tools = info.capabilities.tools.as_ref();
+            let can_change = tools.and_then(|tools| tools.list_changed) == Some(true);
+            // It may have answered only `initialize`.
+            can_change && !info.protocol_version.has_initialize()
+        })
+    }
+
+    /// Keeps a subscription to changes of the tools, where the server needs one.
+    pub(crate) async fn subscription(&self, server: &str) -> Infallible {
+        if self.needs_subscription() {
+            let filter = SubscriptionFilter::builder().tools_list_changed();
+            let params = SubscriptionsListenRequestParams::new(filter.build());
+            let request = SubscriptionsListenRequest::new(params);
+            let request = ClientRequest::SubscriptionsListenRequest(request);
+            // Not by `listen`: notifications do not reach `rmcp`.
+            let ended = self.peer.send_request(request).await;
+            tracing::debug!(server, ?ended, "MCP server reports no more changes");
+            self.wire.subscribed.notify_one();
+        }
+        std::future::pending().await
+    }
+
+    /// Waits until the server has begun to report changes, up to `list_timeout`: a change after the first list is
+    /// not missed.
+    pub(crate) async fn subscribed(&self, options: &Options) {
+        if self.needs_subscription() {
+            // Without a subscription the tools are those of the first list.
+            let _ = timeout(options.list_timeout, self.wire.subscribed.notified()).await;
+        }
+    }
+
     /// Lists the tools of the server, up to the limit.
     pub(crate) async fn tools(
         &self,

@@ -1,5 +1,7 @@
 //! The task of one server: it connects, connects again, and ends the server with the session.
 
+use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -193,10 +195,16 @@ async fn serve(
     let Some(live) = connection.live() else {
         return OpenError::is_final("is not connected");
     };
+    let mut subscription = pin!(live.subscription(&entry.name));
+    let listing = async {
+        live.subscribed(options).await;
+        live.tools(&entry.name, options).await
+    };
     let tools = tokio::select! {
         biased;
-        tools = live.tools(&entry.name, options) => tools,
+        tools = listing => tools,
         reason = connection.ended() => Err(reason),
+        never = &mut subscription => match never {},
     };
     match tools {
         Ok(tools) => entry.ready(&live, tools),
@@ -207,6 +215,7 @@ async fn serve(
         biased;
         reason = connection.ended() => reason,
         never = follow(&live, entry, options) => match never {},
+        never = subscription => match never {},
     };
     OpenError {
         reason,
@@ -215,7 +224,7 @@ async fn serve(
 }
 
 /// Reads the list of tools again when it has changed.
-async fn follow(live: &Live, entry: &Entry, options: &Options) -> std::convert::Infallible {
+async fn follow(live: &Live, entry: &Entry, options: &Options) -> Infallible {
     let mut next = Instant::now();
     loop {
         live.wire.tools_changed.notified().await;

@@ -55,6 +55,8 @@ pub(crate) struct Wire {
     pub(crate) ended: CancellationToken,
     /// Notified when the server's list of tools has changed.
     pub(crate) tools_changed: Notify,
+    /// Notified when the server has begun to report changes to a subscriber, or has refused it.
+    pub(crate) subscribed: Notify,
     /// Why this side has ended the connection.
     fault: Mutex<Option<String>>,
     reported: Mutex<Vec<Reported>>,
@@ -138,6 +140,9 @@ impl Wire {
                         ServerNotification::ProgressNotification(it) => self.progress(it.params),
                         ServerNotification::ToolListChangedNotification(_) => {
                             self.tools_changed.notify_one();
+                        }
+                        ServerNotification::SubscriptionsAcknowledgedNotification(_) => {
+                            self.subscribed.notify_one();
                         }
                         other => tracing::debug!(?other, "notification of an MCP server"),
                     }

@@ -7,25 +7,27 @@ use futures_util::future::BoxFuture;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
     ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    ServerCapabilities, ServerConfig, Tool,
+    ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
-use rmcp::service::{Peer, RequestContext};
+use rmcp::service::{Peer, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::operation::ToolSession;
+use super::operation::{Begun, ToolSession};
+use super::tool_list::ToolList;
 
 /// An MCP server whose tools are functions of this process.
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
     name: Arc<str>,
-    tools: Vec<Arc<Function>>,
+    list: ToolList,
+    can_change: bool,
 }
 
-struct Function {
-    tool: Tool,
+pub(super) struct Function {
+    pub(super) tool: Tool,
     call: Box<Run>,
 }
 
@@ -113,16 +115,8 @@ impl ToolCall {
     }
 }
 
-impl Functions {
-    pub(super) fn new(name: Arc<str>) -> Self {
-        Self {
-            name,
-            tools: Vec::new(),
-        }
-    }
-
-    /// Adds a function. Of two with the same name, the first is called.
-    pub(super) fn add<T, F, Fut, O>(&mut self, name: &str, description: &str, function: F)
+impl Function {
+    pub(super) fn new<T, F, Fut, O>(name: &str, description: &str, function: F) -> Self
     where
         T: DeserializeOwned + JsonSchema,
         F: Fn(T, ToolCall) -> Fut + Send + Sync + 'static,
@@ -148,25 +142,46 @@ impl Functions {
             }
         };
         let call = Box::new(call);
-        self.tools.push(Arc::new(Function { tool, call }));
+        Self { tool, call }
+    }
+}
+
+impl Functions {
+    pub(super) fn new(name: Arc<str>) -> Self {
+        Self {
+            name,
+            ..Self::default()
+        }
     }
 
-    fn find(&self, name: &str) -> Option<&Arc<Function>> {
-        self.tools
-            .iter()
-            .find(|function| function.tool.name == name)
+    /// Adds a function. Of two with the same name, the first is called.
+    pub(super) fn add(&mut self, function: Function) {
+        if !self.can_change {
+            // That of a clone stays as it is.
+            self.list = self.list.copy();
+        }
+        self.list.add(function);
+    }
+
+    /// Announces that the list may change, and returns it.
+    pub(super) fn changeable(&mut self) -> ToolList {
+        self.can_change = true;
+        self.list.clone()
     }
 }
 
 impl ServerHandler for Functions {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let mut capabilities = ServerCapabilities::builder().enable_tools();
+        if self.can_change {
+            capabilities = capabilities.enable_tool_list_changed();
+        }
         let info = Implementation::new(&*self.name, env!("CARGO_PKG_VERSION"));
-        ServerConfig::new(capabilities).with_server_info(info)
+        ServerConfig::new(capabilities.build()).with_server_info(info)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.find(name).map(|function| function.tool.clone())
+        self.list.find(name).map(|function| function.tool.clone())
     }
 
     async fn list_tools(
@@ -174,8 +189,27 @@ impl ServerHandler for Functions {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.tools.iter().map(|function| function.tool.clone());
-        Ok(ListToolsResult::with_all_items(tools.collect()))
+        Ok(ListToolsResult::with_all_items(self.list.tools()))
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        // `rmcp` leaves out what is not announced.
+        self.can_change.then(|| requested.clone())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let begun = subscription.request_context().extensions.get::<Begun>();
+        let mut changes = self.list.changes_since(begun.map(|begun| begun.0));
+        while subscription.accepted().tools_list_changed == Some(true) {
+            changes.next().await;
+            let sent = subscription.sink().notify_tool_list_changed().await;
+            sent.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        }
+        subscription.cancelled().await;
+        Ok(())
     }
 
     async fn call_tool(
@@ -183,7 +217,7 @@ impl ServerHandler for Functions {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(function) = self.find(&request.name) else {
+        let Some(function) = self.list.find(&request.name) else {
             let message = format!("unknown tool: {}", request.name);
             return Err(ErrorData::invalid_params(message, None));
         };

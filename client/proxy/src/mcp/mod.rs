@@ -17,6 +17,8 @@ mod operation;
 mod permit;
 pub(crate) mod sessions;
 #[cfg(feature = "mcp")]
+mod tool_list;
+#[cfg(feature = "mcp")]
 mod tools;
 mod wire;
 
@@ -25,6 +27,8 @@ pub use self::bridge::{BridgeCommand, bridge, run_bridge};
 pub use self::function::{Functions, ToolCall, ToolError, ToolOutput};
 #[cfg(feature = "mcp")]
 pub use self::operation::ToolSession;
+#[cfg(feature = "mcp")]
+pub use self::tool_list::ToolList;
 #[cfg(feature = "mcp")]
 pub use self::tools::McpTools;
 pub(crate) use self::wire::{MESSAGE, ToolCallOf};

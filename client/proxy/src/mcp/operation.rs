@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use acp_sdk::{HandlerError, HandlerResult};
 use rmcp::RoleServer;
@@ -35,6 +36,10 @@ impl ToolSession {
     }
 }
 
+/// When a request began, among the extensions of its context: what it lists is at least of this moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun(pub(super) Instant);
+
 /// Runs a request, and returns its outcome. Dropped, it drops the handler. `notify` sends what the server
 /// notifies meanwhile.
 pub(super) async fn run<S, N, F>(
@@ -51,7 +56,9 @@ where
     let request = json!({"jsonrpc": "2.0", "id": inner.request_id, "method": inner.method, "params": inner.params});
     let request = match serde_json::from_value(request) {
         Ok(ClientJsonRpcMessage::Request(mut request)) => {
-            request.request.extensions_mut().insert(session);
+            let extensions = request.request.extensions_mut();
+            extensions.insert(session);
+            extensions.insert(Begun(Instant::now()));
             ClientJsonRpcMessage::Request(request)
         }
         Ok(_) => return Err(HandlerError::invalid_params("/method", "it is no request")),

@@ -15,9 +15,10 @@ use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::function::{Functions, ToolCall, ToolError, ToolOutput};
+use super::function::{Function, Functions, ToolCall, ToolError, ToolOutput};
 use super::operation::{self, ToolSession};
 use super::permit::Permit;
+use super::tool_list::ToolList;
 use super::wire::{Inner, MESSAGE, ToolCallOf, random};
 use super::{BridgeCommand, bridge, capability, sessions};
 use crate::message::{raw, value};
@@ -80,8 +81,31 @@ impl McpTools {
         Fut: Future<Output = Result<O, ToolError>> + Send + 'static,
         O: Into<ToolOutput>,
     {
-        self.service.add(name, description, function);
+        self.service.add(Function::new(name, description, function));
         self
+    }
+
+    /// Lets the tools change while sessions use them, and returns what changes them. Agents that follow changes
+    /// then list the tools again (`notifications/tools/list_changed`). Clones of the server have the same tools.
+    ///
+    /// ```
+    /// use acp_proxy::{McpTools, ToolCall};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Nothing {}
+    ///
+    /// let (tools, list) = McpTools::new("editor").changeable();
+    /// # let _ = tools.proxy();
+    /// // The user has opened a file.
+    /// list.set("selection", "Returns the selected text.", |_: Nothing, _: ToolCall| async {
+    ///     Ok("let x = 1;")
+    /// });
+    /// // The user has closed it.
+    /// list.remove("selection");
+    /// ```
+    pub fn changeable(mut self) -> (Self, ToolList) {
+        let list = self.service.changeable();
+        (self, list)
     }
 }
 

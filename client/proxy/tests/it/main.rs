@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[cfg(feature = "mcp")]
+mod bridge;
 mod chain;
 mod component;
 mod ends;

@@ -1,23 +1,19 @@
-//! MCP servers inside of the connection: tools, and the bridge to agents that only know programs.
+//! MCP servers inside of the connection: tools.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use acp_client::{Rule, Rules};
-use acp_proxy::{BridgeCommand, McpTools, Side, ToolCall, ToolError, bridge, proxies};
-use acp_sdk::{ChannelTransport, channel};
-use rmcp::model::CallToolRequestParams;
-use rmcp::service::{RoleClient, RunningService, serve_client};
+use acp_proxy::{McpTools, Side, ToolCall, ToolError, proxies};
+use acp_sdk::channel;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::wire::{Peer, Wired, both_runtimes, wired};
 
 /// Longer than anything takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Text {
@@ -25,20 +21,20 @@ struct Text {
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
+pub(crate) struct Nothing {}
 
 /// What the tools of [`tools`] wait for, and what they show.
 #[derive(Clone, Default)]
-struct Gates {
+pub(crate) struct Gates {
     /// A permit lets a call of `wait` complete.
-    open: Arc<Gate>,
+    pub(crate) open: Arc<Gate>,
     /// Has a permit for each call of `wait` that was begun.
-    begun: Arc<Gate>,
+    pub(crate) begun: Arc<Gate>,
     /// Has a permit for each call of `wait` that was dropped before its end.
-    dropped: Arc<Gate>,
+    pub(crate) dropped: Arc<Gate>,
 }
 
-struct Gate(Semaphore);
+pub(crate) struct Gate(pub(crate) Semaphore);
 
 impl Default for Gate {
     fn default() -> Self {
@@ -47,7 +43,7 @@ impl Default for Gate {
 }
 
 impl Gate {
-    async fn pass(&self) {
+    pub(crate) async fn pass(&self) {
         let passed = timeout(LIMIT, self.0.acquire()).await;
         passed.expect("in time").unwrap().forget();
     }
@@ -63,7 +59,7 @@ impl Drop for Dropped {
     }
 }
 
-fn tools(gates: &Gates) -> McpTools {
+pub(crate) fn tools(gates: &Gates) -> McpTools {
     let gates = gates.clone();
     McpTools::new("editor")
         .tool(
@@ -91,7 +87,12 @@ fn tools(gates: &Gates) -> McpTools {
 }
 
 /// Has client and agent agree on a version; `mcp` is what the agent announces. Returns what the client reads.
-async fn initialized(client: &mut Peer, agent: &mut Peer, version: u16, mcp: Value) -> Value {
+pub(crate) async fn initialized(
+    client: &mut Peer,
+    agent: &mut Peer,
+    version: u16,
+    mcp: Value,
+) -> Value {
     let params = json!({"protocolVersion": version});
     let request = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
     client.send(&request.to_string()).await;
@@ -106,7 +107,7 @@ async fn initialized(client: &mut Peer, agent: &mut Peer, version: u16, mcp: Val
 }
 
 /// Opens the session `s`, and returns the servers that reach the agent.
-async fn opened(client: &mut Peer, agent: &mut Peer, servers: Value) -> Value {
+pub(crate) async fn opened(client: &mut Peer, agent: &mut Peer, servers: Value) -> Value {
     let params = json!({"cwd": "/project", "mcpServers": servers});
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params});
     client.send(&request.to_string()).await;
@@ -117,7 +118,7 @@ async fn opened(client: &mut Peer, agent: &mut Peer, servers: Value) -> Value {
     request["params"]["mcpServers"].clone()
 }
 
-fn message(id: u32, server: &Value, method: &str, params: &Value) -> String {
+pub(crate) fn message(id: u32, server: &Value, method: &str, params: &Value) -> String {
     let mut params = params.clone();
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
@@ -206,6 +207,58 @@ both_runtimes! {
         let answer = agent.json().await;
         assert_eq!(answer["id"], 3);
         assert_eq!(answer["result"]["result"]["content"][0]["text"], "done");
+    }
+
+    async fn changes_of_the_tools_are_for_those_who_subscribe() {
+        let listen = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true}});
+        let (mut wired, server) = with_tools(tools(&Gates::default())).await;
+        wired.agent.send(&message(2, &server, "server/discover", &json!({}))).await;
+        let discovered = wired.agent.json().await["result"]["result"].clone();
+        assert_eq!(discovered["capabilities"]["tools"], json!({}));
+        wired.agent.send(&message(3, &server, "subscriptions/listen", &listen)).await;
+        assert_eq!(wired.agent.json().await["result"]["error"]["code"], -32601, "they never change");
+
+        let (tools, list) = tools(&Gates::default()).changeable();
+        let other = tools.clone();
+        let (mut wired, server) = with_tools(tools).await;
+        let agent = &mut wired.agent;
+        agent.send(&message(2, &server, "server/discover", &json!({}))).await;
+        let discovered = agent.json().await["result"]["result"].clone();
+        assert_eq!(discovered["capabilities"]["tools"], json!({"listChanged": true}));
+        agent.send(&message(3, &server, "subscriptions/listen", &listen)).await;
+        let notified = async |agent: &mut Peer, method: &str| {
+            let notification = agent.json().await["params"].clone();
+            assert_eq!(notification["method"], method);
+            assert_eq!(notification["requestId"], "r3");
+            notification["params"].clone()
+        };
+        let accepted = notified(agent, "notifications/subscriptions/acknowledged").await;
+        assert_eq!(accepted["notifications"], json!({"toolsListChanged": true}));
+        list.set("later", "Added", |_: Nothing, _| async { Ok("added") });
+        let changed = notified(agent, "notifications/tools/list_changed").await;
+        assert_eq!(changed["_meta"]["io.modelcontextprotocol/subscriptionId"], "r3");
+        agent.send(&call(4, &server, "later", &json!({}))).await;
+        assert_eq!(agent.json().await["result"]["result"]["content"][0]["text"], "added");
+        list.set("later", "Replaced", |_: Nothing, _| async { Ok("replaced") });
+        notified(agent, "notifications/tools/list_changed").await;
+        agent.send(&call(5, &server, "later", &json!({}))).await;
+        assert_eq!(agent.json().await["result"]["result"]["content"][0]["text"], "replaced");
+
+        // A tool that is added by a clone is there, too.
+        let _ = other.tool("cloned", "", |_: Nothing, _| async { Ok("") });
+        notified(agent, "notifications/tools/list_changed").await;
+        assert!(list.remove("later") && !list.remove("later"));
+        notified(agent, "notifications/tools/list_changed").await;
+        agent.send(&call(6, &server, "later", &json!({}))).await;
+        assert_eq!(agent.json().await["result"]["error"]["code"], -32602);
+        let cancel = json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 3}});
+        agent.send(&cancel.to_string()).await;
+        assert_eq!(agent.json().await["error"]["code"], -32800);
+        list.set("later", "", |_: Nothing, _| async { Ok("") });
+        agent.send(&message(7, &server, "tools/list", &json!({}))).await;
+        let listed = agent.json().await["result"]["result"]["tools"].clone();
+        let names: Vec<_> = listed.as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+        assert_eq!(names, ["count", "fail", "wait", "cloned", "later"]);
     }
 
     async fn servers_of_others_are_left_to_them() {
@@ -340,197 +393,5 @@ async fn a_tool_is_not_waited_for_when_either_side_has_ended() {
     for side in [Side::Client, Side::Agent] {
         let after = proxy_after_the_end_of(side).await;
         assert!(after < Duration::from_millis(100), "{side:?}: {after:?}");
-    }
-}
-
-/// Client and agent with the tools, and the bridge.
-fn bridged(tools: McpTools) -> (Peer, Peer) {
-    let (far, agent) = channel(64 << 10);
-    let (client, near): (ChannelTransport, _) = channel(64 << 10);
-    let command = BridgeCommand::new("/bin/bridge", ["to"]);
-    let front = tools.proxy();
-    let behind = bridge(command).in_front_of(far);
-    tokio::spawn(front.run(near, behind));
-    (Peer(client), Peer(agent))
-}
-
-/// Connects as the program that is declared.
-async fn program(server: &Value) -> TcpStream {
-    let address = server["args"][1].as_str().unwrap();
-    let secret = server["env"][0]["value"].as_str().unwrap();
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    stream
-        .write_all(format!("{secret}\n").as_bytes())
-        .await
-        .unwrap();
-    stream
-}
-
-async fn mcp(server: &Value) -> RunningService<RoleClient, ()> {
-    let (input, output) = program(server).await.into_split();
-    let serving = serve_client((), (input, output));
-    timeout(LIMIT, serving).await.expect("in time").unwrap()
-}
-
-/// Waits until the other side closes the connection.
-async fn closed(mut stream: TcpStream) {
-    let mut rest = Vec::new();
-    // Closed with unread bytes, it is reset.
-    let _ = timeout(LIMIT, stream.read_to_end(&mut rest))
-        .await
-        .expect("in time");
-    assert!(rest.is_empty());
-}
-
-both_runtimes! {
-    async fn agents_that_know_programs_reach_the_tools_through_one() {
-        for version in [1, 2] {
-            let gates = Gates::default();
-            let (mut client, mut agent) = bridged(tools(&gates));
-            initialized(&mut client, &mut agent, version, json!({})).await;
-            let servers = opened(&mut client, &mut agent, json!([])).await;
-            let server = &servers[0];
-            assert_eq!(server["command"], "/bin/bridge");
-            assert_eq!(server["args"][0], "to");
-            assert_eq!(server.get("type").is_some(), version == 2, "{server}");
-
-            let mcp = mcp(server).await;
-            let tools = mcp.list_all_tools().await.unwrap();
-            assert_eq!(tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["count", "fail", "wait"]);
-            let params = CallToolRequestParams::new("count").with_arguments(
-                serde_json::Map::from_iter([("text".to_owned(), json!("four"))]),
-            );
-            let result = mcp.call_tool(params).await.unwrap();
-            assert_eq!(result.structured_content, Some(json!({"bytes": 4, "session": "s"})));
-            // The session goes on meanwhile.
-            let calling = mcp.call_tool(CallToolRequestParams::new("wait").with_arguments(Default::default()));
-            let prompting = async {
-                gates.begun.pass().await;
-                agent.send(&crate::wire::update("s", "meanwhile")).await;
-                assert_eq!(client.json().await["params"]["update"]["content"]["text"], "meanwhile");
-                gates.open.0.add_permits(1);
-            };
-            let (result, ()) = tokio::join!(calling, prompting);
-            assert_eq!(serde_json::to_value(result.unwrap()).unwrap()["content"][0]["text"], "done");
-        }
-    }
-
-    async fn lines_of_older_clients_are_answered_and_cancelled() {
-        let gates = Gates::default();
-        let (mut client, mut agent) = bridged(tools(&gates));
-        initialized(&mut client, &mut agent, 1, json!({})).await;
-        let servers = opened(&mut client, &mut agent, json!([])).await;
-        let mut stream = program(&servers[0]).await;
-        let mut lines = Lines(Vec::new());
-        let initialize = json!({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": {
-            "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}}});
-        lines.send(&mut stream, &initialize).await;
-        let answer = lines.next(&mut stream).await;
-        assert_eq!(answer["result"]["protocolVersion"], "2024-11-05");
-        assert_eq!(answer["result"]["serverInfo"]["name"], "editor");
-        assert_eq!(answer["result"]["capabilities"], json!({"tools": {}}));
-        lines.send(&mut stream, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-        lines.send(&mut stream, &json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
-        assert_eq!(lines.next(&mut stream).await["result"], json!({}));
-        let wait = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "wait", "arguments": {}}});
-        lines.send(&mut stream, &wait).await;
-        gates.begun.pass().await;
-        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}});
-        lines.send(&mut stream, &cancel).await;
-        gates.dropped.pass().await;
-        assert_eq!(lines.next(&mut stream).await["id"], 2);
-        let count = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {
-            "name": "count", "arguments": {"text": "ab"}, "_meta": {"progressToken": "p"}}});
-        lines.send(&mut stream, &count).await;
-        let progress = lines.next(&mut stream).await;
-        assert_eq!(progress["method"], "notifications/progress");
-        assert_eq!(progress["params"]["progressToken"], "p");
-        assert_eq!(lines.next(&mut stream).await["result"]["structuredContent"]["bytes"], 2);
-    }
-
-    async fn only_who_knows_the_secret_is_served_and_only_once_at_a_time() {
-        let (mut client, mut agent) = bridged(tools(&Gates::default()));
-        initialized(&mut client, &mut agent, 1, json!({})).await;
-        let servers = opened(&mut client, &mut agent, json!([])).await;
-        let mut other = servers[0].clone();
-        for secret in ["0".repeat(32), "x".repeat(1000), String::new()] {
-            other["env"][0]["value"] = secret.into();
-            let mut stream = program(&other).await;
-            // One that is too short waits for the limit otherwise.
-            let _ = stream.shutdown().await;
-            closed(stream).await;
-        }
-        let first = mcp(&servers[0]).await;
-        closed(program(&servers[0]).await).await;
-        assert_eq!(first.list_all_tools().await.unwrap().len(), 3);
-        // The agent may start its program again.
-        first.cancel().await.unwrap();
-        loop {
-            let (input, output) = program(&servers[0]).await.into_split();
-            let again = timeout(LIMIT, serve_client((), (input, output))).await.expect("in time");
-            if again.is_ok() {
-                break;
-            }
-        }
-    }
-
-    async fn programs_end_with_their_session_and_with_the_connection() {
-        let (mut client, mut agent) = bridged(tools(&Gates::default()));
-        initialized(&mut client, &mut agent, 1, json!({})).await;
-        let [first, second] = [
-            opened(&mut client, &mut agent, json!([])).await,
-            {
-                let params = json!({"cwd": "/project", "sessionId": "t", "mcpServers": []});
-                let request = json!({"jsonrpc": "2.0", "id": 1, "method": "session/load", "params": params});
-                client.send(&request.to_string()).await;
-                let request = agent.json().await;
-                agent.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": {}}).to_string()).await;
-                client.json().await;
-                request["params"]["mcpServers"].clone()
-            },
-        ];
-        let (of_first, of_second) = (mcp(&first[0]).await, mcp(&second[0]).await);
-        let close = json!({"jsonrpc": "2.0", "id": 9, "method": "session/close", "params": {"sessionId": "s"}});
-        client.send(&close.to_string()).await;
-        let request = agent.json().await;
-        agent.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": {}}).to_string()).await;
-        client.json().await;
-        timeout(LIMIT, of_first.waiting()).await.expect("the program ends").unwrap();
-        assert_eq!(of_second.list_all_tools().await.unwrap().len(), 3);
-        agent.close().await;
-        drop(agent);
-        timeout(LIMIT, of_second.waiting()).await.expect("the program ends").unwrap();
-    }
-
-    async fn agents_that_take_servers_get_them_unchanged() {
-        let (mut client, mut agent) = bridged(tools(&Gates::default()));
-        initialized(&mut client, &mut agent, 2, json!({"acp": {}})).await;
-        let servers = opened(&mut client, &mut agent, json!([])).await;
-        assert_eq!(servers[0]["type"], "acp");
-        agent.send(&message(2, &servers[0], "tools/list", &json!({}))).await;
-        let answer = agent.json().await;
-        assert_eq!(answer["result"]["result"]["tools"][2]["name"], "wait", "{answer}");
-    }
-}
-
-/// JSON in lines.
-struct Lines(Vec<u8>);
-
-impl Lines {
-    async fn send(&self, stream: &mut TcpStream, message: &Value) {
-        let line = format!("{message}\n");
-        stream.write_all(line.as_bytes()).await.unwrap();
-    }
-
-    async fn next(&mut self, stream: &mut TcpStream) -> Value {
-        loop {
-            if let Some(end) = self.0.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<_> = self.0.drain(..=end).collect();
-                return serde_json::from_slice(&line).unwrap();
-            }
-            let read = stream.read_buf(&mut self.0);
-            let read = timeout(LIMIT, read).await.expect("in time").unwrap();
-            assert_ne!(read, 0, "a line and no end");
-        }
     }
 }

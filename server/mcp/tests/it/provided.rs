@@ -114,8 +114,7 @@ async fn passes(gate: &Semaphore) {
 }
 
 /// Returns a client that has the tools.
-fn client(is_v2: bool, gates: &Arc<Gates>) -> ClientBuilder {
-    let tools = tools(gates);
+fn client(is_v2: bool, tools: McpTools) -> ClientBuilder {
     let mut client = Client::builder().permissions(Policy::DenyAll);
     if is_v2 {
         client = client.offer_v2();
@@ -124,10 +123,10 @@ fn client(is_v2: bool, gates: &Arc<Gates>) -> ClientBuilder {
 }
 
 /// Connects a client that has the tools to the server.
-async fn connect(server: &Server, is_v2: bool, gates: &Arc<Gates>) -> (Client, RunningConnection) {
+async fn connect(server: &Server, is_v2: bool, tools: McpTools) -> (Client, RunningConnection) {
     let (near, far) = channel(64 << 10);
     let running = server.attach(far);
-    let client = client(is_v2, gates).connect(near);
+    let client = client(is_v2, tools).connect(near);
     (client.await.unwrap(), running)
 }
 
@@ -140,7 +139,7 @@ async fn tools_of_a_client_are_called_over_its_connection(is_v2: bool) {
     let (opened, mut all) = mpsc::channel(1);
     let server = Server::new(Caller(opened));
     let gates = gates();
-    let (client, _running) = connect(&server, is_v2, &gates).await;
+    let (client, _running) = connect(&server, is_v2, tools(&gates)).await;
     let cwd = tempfile::tempdir().unwrap();
     let session = client
         .new_session(cwd.path().to_str().unwrap())
@@ -183,7 +182,7 @@ async fn tools_of_a_client_are_called_over_its_connection(is_v2: bool) {
     .await;
 
     // Another client opens the session again and provides the server anew.
-    let (client, _running) = connect(&server, is_v2, &gates).await;
+    let (client, _running) = connect(&server, is_v2, tools(&gates)).await;
     let cwd = cwd.path().to_str().unwrap();
     let session = client
         .load_session(session.id().clone(), cwd)
@@ -197,16 +196,49 @@ async fn tools_of_a_client_are_called_over_its_connection(is_v2: bool) {
     server.shutdown().await;
 }
 
-#[test]
-fn a_client_of_each_version_provides_tools_on_each_runtime() {
+/// The session has a tool that its client adds while the session runs, and no other afterwards.
+async fn changes_of_the_tools_of_a_client_are_followed(is_v2: bool) {
+    let (opened, mut all) = mpsc::channel(1);
+    let server = Server::new(Caller(opened));
+    let (tools, list) = McpTools::new("editor").changeable();
+    let (client, _running) = connect(&server, is_v2, tools).await;
+    let session = client.new_session("/").await.unwrap();
+    let servers = all.recv().await.unwrap();
+    let have = |tools| {
+        state(&servers, move |state| {
+            *state == ServerState::Ready { tools }
+        })
+    };
+    have(0).await;
+    // What follows the first list is not missed.
+    list.set("later", "Added.", |_: Nothing, _: ToolCall| async {
+        Ok("added")
+    });
+    have(1).await;
+    assert_eq!(said(&session, "later").await, "added (false)");
+    client.shutdown().await;
+    server.shutdown().await;
+}
+
+fn on_each_runtime<F: Future<Output = ()>>(test: impl Fn(bool) -> F) {
     let mut one = tokio::runtime::Builder::new_current_thread();
     let mut several = tokio::runtime::Builder::new_multi_thread();
     for runtime in [&mut one, several.worker_threads(3)] {
         let runtime = runtime.enable_all().build().unwrap();
         for is_v2 in [false, true] {
-            runtime.block_on(tools_of_a_client_are_called_over_its_connection(is_v2));
+            runtime.block_on(test(is_v2));
         }
     }
+}
+
+#[test]
+fn a_client_of_each_version_provides_tools_on_each_runtime() {
+    on_each_runtime(tools_of_a_client_are_called_over_its_connection);
+}
+
+#[test]
+fn a_client_of_each_version_changes_its_tools_on_each_runtime() {
+    on_each_runtime(changes_of_the_tools_of_a_client_are_followed);
 }
 
 /// Calls the tools of a client that is connected over HTTP, or over WebSocket.
@@ -214,7 +246,8 @@ async fn tools_are_called_at(address: &str, is_v2: bool, servers: &mut mpsc::Rec
     let gates = gates();
     let token = acp_client::remote::Token::new(TOKEN).unwrap();
     let agent = RemoteAgent::new(address).unwrap().token(token);
-    let client = client(is_v2, &gates).connect_remote(agent).await.unwrap();
+    let (tools, list) = tools(&gates).changeable();
+    let client = client(is_v2, tools).connect_remote(agent).await.unwrap();
     let session = client.new_session("/").await.unwrap();
     let servers = servers.recv().await.unwrap();
     ready(&servers).await;
@@ -235,6 +268,10 @@ async fn tools_are_called_at(address: &str, is_v2: bool, servers: &mut mpsc::Rec
     turn.cancel();
     passes(&gates.dropped).await;
     turn.outcome().await.unwrap();
+    list.set("later", "Added.", |_: Nothing, _: ToolCall| async {
+        Ok("")
+    });
+    state(&servers, |state| *state == ServerState::Ready { tools: 4 }).await;
     session.close().await.unwrap();
     client.shutdown().await;
 }

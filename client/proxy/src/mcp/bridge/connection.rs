@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use acp_sdk::service::{
-    Cancellation, Context, HandlerFuture, IncomingNotification, IncomingRequest, Service,
+    Cancellation, HandlerFuture, IncomingNotification, IncomingRequest, Service,
 };
 use acp_sdk::{ConnectionBuilder, HandlerError, HandlerResult, Json, RpcError};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::bindings::{Binding, Bindings};
-use super::lifecycle::{self, Lifecycle};
+use super::lifecycle::Lifecycle;
+use super::recipient::{LISTEN, Recipient};
 use crate::Endpoint;
 use crate::mcp::wire::{Inner, MESSAGE, Outcome, random};
 
@@ -42,7 +44,9 @@ pub(super) async fn serve(stream: TcpStream, binding: &Binding, bindings: &Arc<B
         prefix,
         last: AtomicU64::new(0),
         lifecycle: Lifecycle::default(),
+        ended: CancellationToken::new(),
     });
+    let _ended = server.ended.clone().drop_guard();
     let connection = ConnectionBuilder::new()
         .max_requests(MOST_REQUESTS)
         .open(Programs(server), stream.into_split());
@@ -53,14 +57,16 @@ pub(super) async fn serve(stream: TcpStream, binding: &Binding, bindings: &Arc<B
 }
 
 /// A server inside of the connection, as a program sees it.
-struct Server {
+pub(super) struct Server {
     id: String,
     client: Endpoint,
     bindings: Arc<Bindings>,
     /// The start of the ids of requests.
     prefix: String,
     last: AtomicU64,
-    lifecycle: Lifecycle,
+    pub(super) lifecycle: Lifecycle,
+    /// Cancelled when the program has disconnected.
+    pub(super) ended: CancellationToken,
 }
 
 struct Programs(Arc<Server>);
@@ -84,7 +90,11 @@ impl Service for Programs {
                             server.lifecycle.complete(params).map(Json::from)
                         }
                     };
-                    server.call(Some(&context), &method, params).await
+                    let recipient = match method.as_str() {
+                        LISTEN => Recipient::Subscriber(&context),
+                        _ => Recipient::Caller(&context),
+                    };
+                    server.call(recipient, &method, params).await
                 }
             }
         })
@@ -92,7 +102,13 @@ impl Service for Programs {
 
     fn notification(&self, notification: IncomingNotification<'_>) -> HandlerFuture {
         // A server inside of the connection knows neither sessions nor their start.
-        notification.handle_ext(|_, _, _| async { Ok(()) })
+        let server = self.0.clone();
+        notification.handle_ext(|context, method, _| async move {
+            if method == "notifications/initialized" {
+                server.follow_changes(context.peer().clone());
+            }
+            Ok(())
+        })
     }
 
     fn cancellation(&self) -> &'static Cancellation {
@@ -105,14 +121,16 @@ impl Server {
     async fn initialize(&self, params: Option<Value>) -> HandlerResult<Json> {
         let version = self.lifecycle.begin(params);
         let params = self.lifecycle.complete(None).map(Json::from);
-        let discovered = self.call(None, "server/discover", params).await;
-        lifecycle::answer(version, discovered)
+        let discovered = self
+            .call(Recipient::Nobody, "server/discover", params)
+            .await;
+        self.lifecycle.answer(version, discovered)
     }
 
-    /// Sends a request to who has declared the server. What the server notifies goes to `context`.
-    async fn call(
+    /// Sends a request to who has declared the server. What the server notifies goes to `recipient`.
+    pub(super) async fn call(
         &self,
-        context: Option<&Context>,
+        recipient: Recipient<'_>,
         method: &str,
         params: Option<Json>,
     ) -> HandlerResult<Json> {
@@ -130,14 +148,14 @@ impl Server {
         let answer = loop {
             tokio::select! {
                 biased;
-                Some(inner) = notifications.recv() => notify(context, inner).await,
+                Some(inner) = notifications.recv() => recipient.notify(inner).await,
                 answer = &mut calling => break answer?,
-                () = cancelled(context) => return Err(HandlerError::cancelled()),
+                () = recipient.cancelled() => return Err(HandlerError::cancelled()),
             }
         };
         // Those that came before the answer.
         while let Ok(inner) = notifications.try_recv() {
-            notify(context, inner).await;
+            recipient.notify(inner).await;
         }
         let outcome: Outcome = serde_json::from_str(answer.get()).map_err(|error| {
             HandlerError::internal(format!(
@@ -148,7 +166,7 @@ impl Server {
             Outcome {
                 result: Some(result),
                 ..
-            } => Ok(result.into()),
+            } => Ok(recipient.receives(result)),
             Outcome {
                 error: Some(error), ..
             } => {
@@ -161,22 +179,5 @@ impl Server {
                 "the MCP server's answer to {method} has neither result nor error"
             ))),
         }
-    }
-}
-
-async fn notify(context: Option<&Context>, inner: Inner) {
-    let Some(context) = context else { return };
-    let params = inner.params.map(Json::from);
-    let peer = context.peer();
-    let sent = peer.notify_ext(&inner.method, params.as_ref()).await;
-    if let Err(error) = sent {
-        tracing::debug!(%error, "a notification of an MCP server is not sent");
-    }
-}
-
-async fn cancelled(context: Option<&Context>) {
-    match context {
-        Some(context) => context.cancelled().await,
-        None => std::future::pending().await,
     }
 }

@@ -1,9 +1,11 @@
 //! The start of MCP before 2026-07-28, which servers inside of the connection do not know.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use acp_sdk::{ErrorCode, HandlerResult, Json};
 use serde_json::{Map, Value, json};
+
+use crate::shared::lock;
 
 /// The version whose requests are complete in themselves.
 const COMPLETE: &str = "2026-07-28";
@@ -16,9 +18,17 @@ const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
-/// What a program has said of itself in `initialize`.
+/// The lists that may change.
+const LISTS: [&str; 3] = ["tools", "prompts", "resources"];
+
+/// The start of a program that begins with `initialize`.
 #[derive(Debug, Default)]
-pub(super) struct Lifecycle(OnceLock<Value>);
+pub(super) struct Lifecycle {
+    /// What the program has said of itself.
+    client: OnceLock<Value>,
+    /// What the server can report, as a subscription asks for it. It is taken once.
+    changes: OnceLock<Mutex<Option<Value>>>,
+}
 
 impl Lifecycle {
     /// Begins with the params of `initialize`, and returns the version of the connection.
@@ -27,19 +37,19 @@ impl Lifecycle {
         let asked = params["protocolVersion"].as_str().unwrap_or_default();
         let version = WITH_INITIALIZE.into_iter().find(|known| *known == asked);
         // The first one counts.
-        let _ = self.0.set(params["clientInfo"].clone());
+        let _ = self.client.set(params["clientInfo"].clone());
         version.unwrap_or(WITH_INITIALIZE[0])
     }
 
     /// Returns whether the program has begun with `initialize`.
     pub(super) fn is_begun(&self) -> bool {
-        self.0.get().is_some()
+        self.client.get().is_some()
     }
 
     /// Returns the params of a request with what requests of the newest version have, if the program has
     /// begun with `initialize`.
     pub(super) fn complete(&self, params: Option<Value>) -> Option<Value> {
-        let Some(client) = self.0.get() else {
+        let Some(client) = self.client.get() else {
             return params;
         };
         let mut params = match params {
@@ -59,25 +69,44 @@ impl Lifecycle {
         }
         Some(params.into())
     }
-}
 
-/// Returns the answer to `initialize`, from that of the server to `server/discover`.
-pub(super) fn answer(version: &str, discovered: HandlerResult<Json>) -> HandlerResult<Json> {
-    let discovered = match discovered {
-        Ok(discovered) => discovered.to_value().unwrap_or_default(),
-        Err(error) if error.code() == ErrorCode::METHOD_NOT_FOUND => json!({}),
-        Err(error) => return Err(error),
-    };
-    let mut capabilities = discovered["capabilities"].clone();
-    let Some(kinds) = capabilities.as_object_mut() else {
-        return Ok(response(version, json!({"tools": {}}), &discovered).into());
-    };
-    for kind in kinds.values_mut().filter_map(Value::as_object_mut) {
-        // Changes are for those who subscribe, which these versions cannot.
-        kind.remove("listChanged");
-        kind.remove("subscribe");
+    /// Returns the answer to `initialize`, from that of the server to `server/discover`.
+    pub(super) fn answer(
+        &self,
+        version: &str,
+        discovered: HandlerResult<Json>,
+    ) -> HandlerResult<Json> {
+        let discovered = match discovered {
+            Ok(discovered) => discovered.to_value().unwrap_or_default(),
+            Err(error) if error.code() == ErrorCode::METHOD_NOT_FOUND => json!({}),
+            Err(error) => return Err(error),
+        };
+        let mut capabilities = discovered["capabilities"].clone();
+        let Some(kinds) = capabilities.as_object_mut() else {
+            return Ok(response(version, json!({"tools": {}}), &discovered).into());
+        };
+        let mut changes = Map::new();
+        for (kind, members) in kinds {
+            let Some(members) = members.as_object_mut() else {
+                continue;
+            };
+            // These versions cannot subscribe to a resource.
+            members.remove("subscribe");
+            if !LISTS.contains(&kind.as_str()) {
+                members.remove("listChanged");
+            } else if members.get("listChanged") == Some(&Value::Bool(true)) {
+                changes.insert(format!("{kind}ListChanged"), true.into());
+            }
+        }
+        let changes = (!changes.is_empty()).then(|| changes.into());
+        let _ = self.changes.set(Mutex::new(changes));
+        Ok(response(version, capabilities, &discovered).into())
     }
-    Ok(response(version, capabilities, &discovered).into())
+
+    /// Returns what a subscription to all changes of lists asks for, once; `None` if no list changes.
+    pub(super) fn take_changes(&self) -> Option<Value> {
+        lock(self.changes.get()?).take()
+    }
 }
 
 fn response(version: &str, capabilities: Value, discovered: &Value) -> Value {
@@ -102,7 +131,7 @@ mod tests {
     fn requests_are_completed_only_after_initialize() {
         let lifecycle = Lifecycle::default();
         assert_eq!(lifecycle.complete(None), None);
-        lifecycle.0.set(json!({"name": "c"})).unwrap();
+        lifecycle.client.set(json!({"name": "c"})).unwrap();
         let params = lifecycle.complete(Some(json!({"name": "t", "_meta": {"progressToken": 7}})));
         let meta = &params.as_ref().unwrap()["_meta"];
         assert_eq!(params.as_ref().unwrap()["name"], "t");

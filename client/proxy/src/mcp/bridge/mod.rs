@@ -9,6 +9,7 @@ mod command;
 mod connection;
 mod lifecycle;
 mod listener;
+mod recipient;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
