@@ -646,3 +646,75 @@ fn the_directory_of_a_command_is_absolute_and_that_of_an_extension_its_own() {
     assert_eq!(rows("command"), ["tool-calls.absolute-cwd"]);
     assert_eq!(rows("_deploy"), [""; 0]);
 }
+
+/// Lists are kept up to date by updates of sessions that the client has not opened.
+#[test]
+fn a_session_that_was_listed_may_have_news_and_nothing_else() {
+    let rows = |method: &str, session: &str, update: &str| {
+        let mut talk = Talk::new(Version::V1);
+        talk.client(json!({"id": 1, "method": "session/list", "params": {}}));
+        let listed = json!([{"sessionId": "listed", "cwd": "/"}]);
+        talk.agent(json!({"id": 1, "result": {"sessions": listed}}));
+        let content = json!({"type": "text", "text": "x"});
+        let update = json!({"sessionUpdate": update, "content": content});
+        let params = json!({"sessionId": session, "update": update});
+        talk.agent(json!({"method": method, "params": params}));
+        let found = talk.found(&[Level::Warning]).into_iter();
+        let rows = found.map(|(row, _)| row);
+        rows.filter(|row| row.starts_with("session-setup."))
+            .collect::<Vec<_>>()
+    };
+    let news = "session_info_update";
+    assert_eq!(rows("session/update", "listed", news), [""; 0]);
+    let known = ["session-setup.known-session"];
+    assert_eq!(rows("session/update", "another", news), known);
+    assert_eq!(
+        rows("session/update", "listed", "agent_message_chunk"),
+        known
+    );
+    // The method of an extension has members of its own.
+    assert_eq!(rows("_trace/update", "another", news), [""; 0]);
+}
+
+/// A client takes the tool call of a question for an update of it.
+#[test]
+fn a_tool_call_is_reported_by_the_question_about_it() {
+    let rows = |kind: &str, call: Value| {
+        let mut talk = Talk::new(Version::V2);
+        talk.client(json!({"id": 1, "method": "session/new", "params": {"cwd": "/"}}));
+        let result = json!({"sessionId": "s", "configOptions": [], "availableCommands": []});
+        talk.agent(json!({"id": 1, "result": result}));
+        let options = json!([{"optionId": "o", "name": "O", "kind": "allow_once"}]);
+        let mut call = call;
+        call["toolCallId"] = json!("c");
+        let subject = json!({"type": kind, "toolCall": call});
+        let params =
+            json!({"sessionId": "s", "title": "T", "options": options, "subject": subject});
+        talk.agent(json!({"id": 1, "method": "session/request_permission", "params": params}));
+        let update = json!({"sessionUpdate": "tool_call_update", "toolCallId": "c",
+            "status": "in_progress"});
+        let params = json!({"sessionId": "s", "update": update});
+        talk.agent(json!({"method": "session/update", "params": params}));
+        let found = talk.found(&[Level::Error, Level::Warning]).into_iter();
+        let rows = found.map(|(row, _)| row);
+        rows.filter(|row| row.starts_with("tool-calls."))
+            .collect::<Vec<_>>()
+    };
+    let with = |member: &str, value: Value| {
+        let mut call = json!({"title": "Look"});
+        call[member] = value;
+        call
+    };
+    assert_eq!(rows("tool_call", json!({"title": "Look"})), [""; 0]);
+    assert_eq!(rows("tool_call", json!({})), ["tool-calls.title"]);
+    let places = with("locations", json!([{"path": "notes.txt"}]));
+    assert_eq!(
+        rows("tool_call", places.clone()),
+        ["tool-calls.absolute-paths"]
+    );
+    let change = json!({"operation": "modify", "path": "notes.txt"});
+    let diff = with("content", json!([{"type": "diff", "changes": [change]}]));
+    assert_eq!(rows("tool_call", diff), ["tool-calls.absolute-paths"]);
+    // What a subject of an extension has is its own; so the update is the first report.
+    assert_eq!(rows("_deploy", places), ["tool-calls.title"]);
+}

@@ -5,7 +5,7 @@
 //! connection whose beginning was not seen or of which messages were lost; a rule that
 //! something was never said must ask [`State::is_whole`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use acp_schema::Attachment;
 use serde_json::{Map, Value};
@@ -35,6 +35,8 @@ pub struct State {
     pub has_requested: bool,
     /// Sessions that either side has named as theirs, by id.
     pub sessions: HashMap<String, Session>,
+    /// Ids of sessions that the agent has listed.
+    listed: HashSet<String>,
     /// Terminals that the agent was given, by id.
     pub terminals: BTreeMap<String, Terminal>,
     /// Interactions by URL, by id.
@@ -161,6 +163,11 @@ impl State {
         self.open.get(&(of, message.get("id")?.to_string()))
     }
 
+    /// Whether the agent has listed a session.
+    pub(crate) fn lists(&self, session: &str) -> bool {
+        self.listed.contains(session)
+    }
+
     /// The extension by which the agent has shown a terminal of its own with this id.
     pub(crate) fn displays(&self, id: &str) -> Option<&'static Extension> {
         self.displayed.get(id).copied()
@@ -182,6 +189,7 @@ impl State {
         let full = [
             self.open.len(),
             self.sessions.len(),
+            self.listed.len(),
             self.terminals.len(),
             self.elicitations.len(),
             self.displayed.len(),
@@ -203,6 +211,15 @@ impl State {
         } else {
             match method {
                 "session/update" => self.update(said, session, params.get("update")),
+                // A client takes it for an update of the call.
+                "session/request_permission" if self.version == Version::V2 => {
+                    let subject = params.get("subject");
+                    let call = subject.filter(|it| it["type"] == "tool_call");
+                    if let Some((name, call)) = session.zip(call.and_then(|it| it.get("toolCall")))
+                    {
+                        self.tool_call(said, name, call, self.is_new_call(name, call));
+                    }
+                }
                 "terminal/kill" | "terminal/release" => {
                     let terminal = text("terminalId").and_then(|id| self.terminals.get_mut(id));
                     if let Some(terminal) = terminal {
@@ -290,14 +307,21 @@ impl State {
             (Version::V1, Some("tool_call_update")) => false,
             (Version::V2, Some("state_update")) => return self.reported(name, body),
             (Version::V2, Some("terminal_update")) => return self.terminal(name, body),
-            // The first one of an id announces the call.
-            (Version::V2, Some("tool_call_update")) => {
-                let id = body.get("toolCallId").and_then(Value::as_str);
-                let known = self.sessions.get(name).zip(id);
-                !known.is_some_and(|(session, id)| session.tools.contains_key(id))
-            }
+            (Version::V2, Some("tool_call_update")) => self.is_new_call(name, body),
             _ => return,
         };
+        self.tool_call(said, name, body, created);
+    }
+
+    /// In v2, the first report of an id announces the call.
+    fn is_new_call(&self, session: &str, call: &Value) -> bool {
+        let id = call.get("toolCallId").and_then(Value::as_str);
+        let known = self.sessions.get(session).zip(id);
+        !known.is_some_and(|(session, id)| session.tools.contains_key(id))
+    }
+
+    /// Takes in what the agent reports of a tool call.
+    fn tool_call(&mut self, said: Said<'_>, name: &str, body: &Value, created: bool) {
         let Some(id) = body.get("toolCallId").and_then(Value::as_str) else {
             return;
         };
@@ -416,6 +440,12 @@ impl State {
                 for child in children.filter(|it| it.parent.as_deref() == Some(name)) {
                     child.replays = child.replays.saturating_sub(1);
                 }
+            }
+            (Party::Client, "session/list") => {
+                let sessions = result.and_then(|result| result.get("sessions")?.as_array());
+                let ids = sessions.into_iter().flatten();
+                let ids = ids.filter_map(|it| it.get("sessionId")?.as_str());
+                self.listed.extend(ids.map(str::to_owned));
             }
             (Party::Client, "session/close") => {
                 let name = asked.session.as_deref().unwrap_or_default();

@@ -34,11 +34,22 @@ fn unique_id(cx: &mut Cx) -> Outcome {
 }
 
 fn known_session(view: &View<'_>) -> RuleResult {
-    let session = view.session().filter(|_| view.is_call(Party::Agent));
+    // What a method of an extension calls `sessionId` is the extension's.
+    let is_ours = view.is_call(Party::Agent) && !view.method.starts_with('_');
+    let session = view.session().filter(|_| is_ours);
     let Some(session) = session.filter(|_| view.state.is_whole()) else {
         return Ok(0);
     };
+    if is_news_of_a_list(view) {
+        return Ok(1);
+    }
     is_known(view, session)
+}
+
+/// The agent keeps a list of sessions up to date, which the client need not have opened.
+fn is_news_of_a_list(view: &View<'_>) -> bool {
+    let news = view.update_of("session_info_update");
+    news.is_some_and(|news| view.state.lists(news.session))
 }
 
 /// The client knows this session, or may be about to: the answer that names it may be on its way.
@@ -61,6 +72,7 @@ fn announced_first(view: &View<'_>) -> RuleResult {
     let update = view.update().filter(|_| view.state.is_whole());
     match update.map(|update| view.known(update.session)) {
         None => Ok(0),
+        Some(None) if is_news_of_a_list(view) => Ok(1),
         Some(None) => violation(
             "expected updates of sessions that the client knows, got one before its session was named",
         ),

@@ -175,9 +175,20 @@ fn final_is_final(view: &View<'_>) -> RuleResult {
 
 /// The tool call that an update or a request for permission shows.
 fn shown<'a>(view: &View<'a>) -> Option<&'a Value> {
-    let asked = view.calls(Party::Agent, ASKS).then(|| view.params());
-    let asked = asked.and_then(|params| params.get("toolCall"));
-    asked.or_else(|| Some(step(view)?.body))
+    asked_about(view).or_else(|| Some(step(view)?.body))
+}
+
+/// The tool call for which permission is asked. What a subject of an extension has is the extension's.
+pub(super) fn asked_about<'a>(view: &View<'a>) -> Option<&'a Value> {
+    let params = Some(view.params()).filter(|_| view.calls(Party::Agent, ASKS))?;
+    let subject = || {
+        params
+            .get("subject")
+            .filter(|it| text(it, "/type") == Some("tool_call"))
+    };
+    params
+        .get("toolCall")
+        .or_else(|| subject()?.get("toolCall"))
 }
 
 /// Everything that tool calls of the agent show.

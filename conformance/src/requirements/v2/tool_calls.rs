@@ -7,7 +7,7 @@ use crate::harness::{Consent, Cx, Outcome};
 use crate::passive::{RuleResult, View, violation};
 use crate::requirements::media;
 use crate::requirements::passive::{absolute, is_absolute, items, text, watch};
-use crate::requirements::tool_calls::did_not_run;
+use crate::requirements::tool_calls::{asked_about, did_not_run};
 use crate::requirements::{Check, NamedCheck};
 use crate::wire::Party;
 
@@ -63,17 +63,17 @@ fn cancels_known(cx: &mut Cx, method: &str, member: &str) -> Outcome {
     conn.has_code(&reply, ErrorCode::INVALID_PARAMS)
 }
 
-/// The update of a tool call that it is: its id, and whether it was unknown before.
+/// The report of a tool call that it is, and whether it was unknown before.
 fn step<'a>(view: &View<'a>) -> Option<(&'a Value, Option<crate::passive::Tool>)> {
-    let update = view.update_of("tool_call_update")?;
-    let session = view.known(update.session);
+    let body = call(view)?;
+    let session = view.known(view.session()?);
     // What is replayed, or went on elsewhere before, did not begin here.
     if session.is_some_and(|session| session.continued) || !view.state.is_whole() {
         return None;
     }
-    let id = text(update.body, "/toolCallId")?;
+    let id = text(body, "/toolCallId")?;
     let known = session.and_then(|session| session.tools.get(id)).copied();
-    Some((update.body, known))
+    Some((body, known))
 }
 
 fn title(view: &View<'_>) -> RuleResult {
@@ -98,13 +98,17 @@ fn in_progress(view: &View<'_>) -> RuleResult {
     }
 }
 
-/// What an update of a tool call shows.
+/// The tool call that an update or a request for permission shows.
+fn call<'a>(view: &View<'a>) -> Option<&'a Value> {
+    let update = view.update_of("tool_call_update").map(|it| it.body);
+    update.or_else(|| asked_about(view))
+}
+
+/// What an update or a request for permission shows of a tool call.
 fn shown<'a>(view: &View<'a>, kind: &'static str) -> impl Iterator<Item = &'a Value> {
-    let whole = view.update_of("tool_call_update");
+    let whole = call(view);
     let chunk = view.update_of("tool_call_content_chunk");
-    let whole = whole
-        .into_iter()
-        .flat_map(|update| items(update.body, "/content"));
+    let whole = whole.into_iter().flat_map(|call| items(call, "/content"));
     let chunk = chunk
         .into_iter()
         .filter_map(|update| update.body.get("content"));
@@ -119,8 +123,8 @@ fn absolute_paths(view: &View<'_>) -> RuleResult {
             .into_iter()
             .filter_map(|name| text(change, name))
     });
-    let update = view.update_of("tool_call_update").into_iter();
-    let places = update.flat_map(|update| items(update.body, "/locations"));
+    let places = call(view).into_iter();
+    let places = places.flat_map(|call| items(call, "/locations"));
     let places = places.filter_map(|place| text(place, "/path"));
     absolute(changed.chain(places))
 }
