@@ -79,15 +79,15 @@ fn run(cx: &mut Cx) -> Outcome {
     }
     // An agent may look for its commands after the session is open.
     let limit = conn.env.timeout;
-    let reported = conn.wait(
-        0,
-        "an available_commands_update",
-        limit,
-        |recording, index| {
-            let update = recording.entries.get(index)?.params().get("update")?;
-            (text(update, "/sessionUpdate") == Some("available_commands_update")).then_some(())
-        },
-    );
+    let reported = conn.wait(0, "a list of commands", limit, |recording, index| {
+        let said = &recording.entries.get(index)?.value;
+        let update = said.pointer("/params/update");
+        let update =
+            update.filter(|it| text(it, "/sessionUpdate") == Some("available_commands_update"));
+        // Version 2 has them in the result that opens a session, too.
+        let list = update.or_else(|| said.get("result"))?;
+        items(list, "/availableCommands").next().map(drop)
+    });
     if reported.is_err() && !conn.has_ended() {
         return skip(NONE);
     }

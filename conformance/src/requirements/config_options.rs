@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
 use crate::harness::{
-    Caps, Conn, Cx, Entry, Outcome, chooses_model, is_privileged, option_set_to, skip,
+    Caps, Conn, Cx, Entry, Outcome, chooses_model, inconclusive, is_privileged, option_set_to, skip,
 };
 use crate::passive::{RuleResult, View, Violation, violation};
 use crate::wire::{Party, Version, extensions};
@@ -134,7 +134,8 @@ fn no_undeclared_boolean(cx: &mut Cx) -> Outcome {
     }
     if let Some((id, value)) = select(&state, conn.env.conditions.allow_privileged) {
         let params = set_to(conn.version(), &session, &id, &value);
-        conn.result(SET, params)?;
+        // A refusal has no options, and other rows judge it.
+        conn.call(SET, params)?;
         conn.settle()?;
     }
     let found = conn.recording().entries.iter().position(|entry| {
@@ -235,6 +236,15 @@ fn must_be_set(conn: &mut Conn, params: Value) -> Outcome {
     Err(conn.at(conn.mark() - 1, reason))
 }
 
+/// Sets an option. Yields the options that the answer lists.
+///
+/// # Errors
+/// Inconclusive when the agent refuses the value, which other rows judge.
+pub(super) fn set(conn: &mut Conn, params: Value) -> Outcome<Value> {
+    let refused = |_| inconclusive("the agent refuses a value that the option has");
+    conn.call(SET, params)?.answer.or_else(refused)
+}
+
 fn set_select(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (_, _, params) = with_select(conn)?;
@@ -298,7 +308,7 @@ fn kept(cx: &mut Cx) -> Outcome {
     let (session, _, params) = with_select(conn)?;
     let id = text(&params, "/configId").unwrap_or_default().to_owned();
     let wanted = params.get("value").cloned();
-    conn.result(SET, params)?;
+    set(conn, params)?;
     // Nothing obliges an agent to keep a session in which nothing was said.
     conn.prompt(&session, "hello")?;
     for (method, index, state) in conn.reopened(&session)? {

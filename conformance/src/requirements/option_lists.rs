@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::config_options::{SET, id_of, named, offered, set_to, value_of, with_select};
+use super::config_options::{SET, id_of, named, offered, set, set_to, value_of, with_select};
 use super::passive::{items, text, watch};
 use super::{Check, NamedCheck, modes};
 use crate::harness::{Conn, Cx, Outcome, skip};
@@ -54,7 +54,7 @@ fn complete(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (session, before, params) = with_select(conn)?;
     is_reported_as_before(conn, &session, &before, &params)?;
-    let after = conn.result(SET, params.clone())?;
+    let after = set(conn, params.clone())?;
     let (place, id) = (
         conn.mark() - 1,
         text(&params, "/configId").unwrap_or_default(),
@@ -150,7 +150,7 @@ fn complete_update(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     let (session, _, params) = with_select(conn)?;
     let mark = conn.mark();
-    conn.result(SET, params.clone())?;
+    set(conn, params.clone())?;
     if conn.word(&["config"]).is_ok() {
         conn.prompt(&session, "config")?;
     }

@@ -207,6 +207,8 @@ fn is_no_permission(cx: &mut Cx, outcome: Value) -> Outcome {
     let word = conn.word(&["permission", "tool"])?;
     let request = conn.begin(&session, word)?;
     let asked = conn.asked(request, ASKS)?;
+    // Without a permission the agent may try something else, and ask for that.
+    conn.script.consent = Consent::Reject;
     let id = conn.id_of(asked);
     let result = json!({"outcome": outcome});
     conn.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
