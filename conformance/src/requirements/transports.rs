@@ -26,6 +26,7 @@ pub(crate) fn is_about_stdio(id: &str) -> bool {
         "transports.split-writes"
             | "transports.joined-writes"
             | "transports.blank-lines"
+            | "transports.large-message"
             | "transports.crlf"
             | "transports.ends-with-its-input"
     )

@@ -49,6 +49,7 @@ async fn all_that_passes_locally_passes_at_a_url() {
             [
                 "transports.split-writes",
                 "transports.joined-writes",
+                "transports.large-message",
                 "transports.blank-lines",
                 "transports.crlf",
                 "transports.ends-with-its-input",

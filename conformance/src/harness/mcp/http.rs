@@ -23,6 +23,9 @@ const MAX_BODY: usize = 1 << 20;
 const CONNECTIONS: usize = 16;
 const REQUESTS: usize = 1000;
 
+/// The path of its address.
+const PATH: &str = "/mcp";
+
 /// The header that requests must have, and its value.
 const HEADER: (&str, &str) = ("X-ACP-Conformance", "as it was given");
 
@@ -40,10 +43,10 @@ struct Shared {
     received: Mutex<Vec<Received>>,
 }
 
-/// A request that it was sent.
+/// A request to its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
-    /// The method of the message.
+    /// The method of the message; that of HTTP, if there is none.
     pub(crate) method: String,
     /// Whether it has the header that was given.
     pub(crate) has_header: bool,
@@ -75,7 +78,7 @@ impl HttpServer {
         json!({
             "type": "http",
             "name": "over-http",
-            "url": format!("http://{}/mcp", self.address),
+            "url": format!("http://{}{PATH}", self.address),
             "headers": [{"name": name, "value": value}],
         })
     }
@@ -122,7 +125,7 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let mut input = BufReader::new(stream.try_clone()?);
-    let (mut verb, mut length, mut has_header) = (None, 0, false);
+    let (mut verb, mut is_ours, mut length, mut has_header) = (None, false, 0, false);
     let mut head = (&mut input).take(MAX_HEAD);
     loop {
         let mut line = String::new();
@@ -131,7 +134,10 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         }
         let line = line.trim_end();
         if verb.is_none() {
-            verb = line.split(' ').next().map(str::to_owned);
+            let mut words = line.split(' ');
+            verb = words.next().map(str::to_owned);
+            // A client may look elsewhere for what the server knows of logins.
+            is_ours = words.next() == Some(PATH);
         } else if line.is_empty() {
             break;
         } else if let Some((name, value)) = line.split_once(':') {
@@ -146,20 +152,19 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     input.read_exact(&mut body)?;
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let method = message.get("method").and_then(Value::as_str);
-    let (status, answer) = match (verb.as_deref(), method) {
-        (Some("POST"), Some(method)) => {
-            let mut received = shared
-                .received
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            if received.len() < REQUESTS {
-                received.push(Received {
-                    method: method.to_owned(),
-                    has_header,
-                });
-            }
-            answered(&message, method)
+    if let Some(method) = method.or(verb.as_deref()).filter(|_| is_ours) {
+        let received = shared.received.lock();
+        let mut received = received.unwrap_or_else(PoisonError::into_inner);
+        if received.len() < REQUESTS {
+            received.push(Received {
+                method: method.to_owned(),
+                has_header,
+            });
         }
+    }
+    let (status, answer) = match (verb.as_deref(), method) {
+        _ if !is_ours => ("404 Not Found", None),
+        (Some("POST"), Some(method)) => answered(&message, method),
         (Some("POST"), None) => ("202 Accepted", None),
         (Some("DELETE"), _) => ("200 OK", None),
         _ => ("405 Method Not Allowed", None),
@@ -206,12 +211,11 @@ mod tests {
     #[test]
     fn requests_are_answered_and_kept() {
         let server = HttpServer::new().unwrap();
-        let post = |headers: &str, message: &Value| {
-            let body = message.to_string();
+        let send = |line: &str, headers: &str, body: &str| {
             let mut stream = TcpStream::connect(server.address).unwrap();
             write!(
                 stream,
-                "POST /mcp HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+                "{line} HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {}\r\n\r\n{body}",
                 body.len()
             )
             .unwrap();
@@ -219,11 +223,17 @@ mod tests {
             stream.read_to_string(&mut answer).unwrap();
             answer
         };
+        let post =
+            |headers: &str, message: &Value| send("POST /mcp", headers, &message.to_string());
         let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}});
         let answer = post("x-acp-conformance: as it was given\r\n", &initialize);
         assert!(answer.contains(r#""serverInfo""#), "{answer}");
         let answer = post("", &json!({"jsonrpc": "2.0", "method": "notifications/x"}));
         assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
+        let answer = send("GET /mcp", "", "");
+        assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+        let answer = send("GET /.well-known/oauth-protected-resource", "", "");
+        assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
         let received = |method: &str, has_header| Received {
             method: method.to_owned(),
             has_header,
@@ -232,7 +242,8 @@ mod tests {
             server.received(),
             [
                 received("initialize", true),
-                received("notifications/x", false)
+                received("notifications/x", false),
+                received("GET", false),
             ]
         );
     }
