@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::assertions::first;
 use super::played::{ClientCheck, Played};
+use super::robustness::stray_answer;
 use super::scripted_agent::ScriptedAgent;
 use crate::harness::{Entry, Outcome, Stop, inconclusive};
 use crate::wire::{Kind, Party};
@@ -56,7 +57,9 @@ fn echoes_ids(played: &Played) -> Outcome {
     let unanswered: Vec<_> = requests.iter().filter(missing).collect();
     match unanswered.first() {
         _ if requests.is_empty() => inconclusive("the scenario did not get to these requests"),
-        Some(_) if unanswered.len() == requests.len() => {
+        Some((index, _))
+            if unanswered.len() == requests.len() && stray_answer(played, *index).is_none() =>
+        {
             inconclusive("the client answers no request whose method it does not know")
         }
         Some((index, request)) => {
@@ -65,5 +68,24 @@ fn echoes_ids(played: &Played) -> Outcome {
             Err(Stop::after(&played.recording, *index, reason))
         }
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_with_other_ids_are_not_taken_for_none() {
+        let outcome = |answer: Option<Value>| {
+            let prompt = json!({"id": 1, "method": "session/prompt", "params": {}});
+            let asked = ids().map(|id| ("agent", json!({"id": id, "method": METHOD})));
+            let all = [("client", prompt)].into_iter().chain(asked);
+            let answers = answer.map(|id| ("client", json!({"id": id, "result": {}})));
+            echoes_ids(&Played::of(all.chain(answers)))
+        };
+        assert!(matches!(outcome(None), Err(Stop::Inconclusive(_))));
+        assert!(matches!(outcome(Some(Value::Null)), Err(Stop::Fail(_))));
+        assert!(matches!(outcome(Some(json!("0"))), Err(Stop::Fail(_))));
     }
 }

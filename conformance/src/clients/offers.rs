@@ -4,7 +4,7 @@
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
-use super::scripted_agent::{SESSION, ScriptedAgent};
+use super::scripted_agent::{SESSION, STILL_THERE, ScriptedAgent};
 use crate::wire::Version;
 
 /// What an agent declares in its answer to `initialize`, with its login methods.
@@ -272,9 +272,11 @@ pub(super) fn changes(stage: &mut ScriptedAgent) {
             "plan": {"type": "items", "planId": "plan-1", "entries": entries}}),
     };
     stage.update(&plan);
-    // Unknown ids are ignored.
-    stage.notify(
-        "$/cancel_request",
-        &json!({"requestId": format!("{SESSION}-none")}),
-    );
+    // Ids that are unknown or answered are ignored. What is asked shows whether the client is there.
+    let answered = stage.begin(STILL_THERE, json!({}));
+    stage.is_answered(&answered);
+    for id in [json!(format!("{SESSION}-none")), answered] {
+        stage.notify("$/cancel_request", &json!({"requestId": id}));
+    }
+    stage.ask(STILL_THERE, json!({}));
 }

@@ -70,6 +70,24 @@ impl Played {
         }
     }
 
+    /// What these messages say of a client of version 1 that failed.
+    #[cfg(test)]
+    pub(super) fn of(messages: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
+        let lines = messages.into_iter().map(|(from, mut value)| {
+            value["jsonrpc"] = "2.0".into();
+            serde_json::json!({"from": from, "at": 0, "value": value}).to_string() + "\n"
+        });
+        #[allow(clippy::unwrap_used, reason = "tests")]
+        let schema = Schema::v1().unwrap();
+        Self::new(
+            &schema,
+            lines.collect(),
+            Some(Some(1)),
+            String::new(),
+            PathBuf::new(),
+        )
+    }
+
     /// Keeps the working directory as long as this.
     pub(super) fn keep(&mut self, folder: Folder) {
         self.kept = Some(Arc::new(folder));

@@ -64,17 +64,48 @@ fn form_conforms(played: &Played) -> Outcome {
 }
 
 fn no_prefetch(played: &Played) -> Outcome {
-    let Some((_, result)) = answered(played, "url") else {
-        return inconclusive("the client did not answer the question with a URL");
-    };
+    let answer = answered(played, "url").map(|(_, result)| result);
+    let accepts = answer.is_some_and(|result| result.get("action") == Some(&json!("accept")));
     let mut fetched = played.recording.calls(Party::Agent, FETCHED);
-    match fetched.next() {
-        Some((index, _)) if result.get("action") != Some(&json!("accept")) => Err(Stop::at(
+    match (fetched.next(), answer) {
+        // Nobody has consented while the question is open either.
+        (Some((index, _)), _) if !accepts => Err(Stop::at(
             &played.recording,
             index,
             "expected no connection to a URL to which the user did not consent, got one",
         )),
-        Some(_) => inconclusive("the client accepts, and may open the URL"),
-        None => Ok(()),
+        (Some(_), _) => inconclusive("the client accepts, and may open the URL"),
+        (None, None) => inconclusive("the client did not answer the question with a URL"),
+        (None, Some(_)) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_consents_to_a_url_while_the_question_is_open() {
+        let outcome = |answer: Option<Value>, is_fetched: bool| {
+            let asked =
+                json!({"id": "a", "method": "elicitation/create", "params": {"mode": "url"}});
+            let answer = answer.map(|result| ("client", json!({"id": "a", "result": result})));
+            let fetched = ("agent", json!({"method": FETCHED}));
+            let all = [("agent", asked)].into_iter().chain(answer);
+            no_prefetch(&Played::of(all.chain(is_fetched.then_some(fetched))))
+        };
+        let (accept, cancel) = (json!({"action": "accept"}), json!({"action": "cancel"}));
+        assert!(matches!(outcome(None, true), Err(Stop::Fail(_))));
+        assert!(matches!(outcome(None, false), Err(Stop::Inconclusive(_))));
+        assert!(matches!(
+            outcome(Some(cancel.clone()), true),
+            Err(Stop::Fail(_))
+        ));
+        assert!(outcome(Some(cancel), false).is_ok());
+        let accepted = outcome(Some(accept), true);
+        assert!(
+            matches!(accepted, Err(Stop::Inconclusive(_))),
+            "{accepted:?}"
+        );
     }
 }

@@ -17,7 +17,7 @@ pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.survives-the-future", survives),
     ("client.survives-noise", survives),
     ("client.no-undeclared-answers", questions),
-    ("client.ignores-completions", survives),
+    ("client.ignores-completions", ignores_completions),
     (
         "client.cancels-pending-permission",
         cancels_pending_permission,
@@ -52,31 +52,71 @@ pub(super) fn ignores_the_unknown(played: &Played) -> Outcome {
     let outcome = ignores_notifications(played);
     let went_on = answer(played, "_acp-conformance/unknown", 0).is_ok();
     match outcome {
-        Err(Stop::Fail(_)) if went_on && stray_answer(played).is_none() => inconclusive(
+        Err(Stop::Fail(_)) if went_on && stray_answer(played, 0).is_none() => inconclusive(
             "the client went on after the notification, and ended before the scenario did",
         ),
         outcome => outcome,
     }
 }
 
-pub(super) fn ignores_notifications(played: &Played) -> Outcome {
+fn ignores_notifications(played: &Played) -> Outcome {
     first(played, "session/prompt")?;
-    match stray_answer(played) {
-        Some(index) => Err(Stop::at(
-            &played.recording,
-            index,
-            "expected no answer to a notification, got one",
-        )),
+    match stray_answer(played, 0) {
+        Some(index) => Err(answers_notification(played, index)),
         None => survives(played),
     }
 }
 
-/// The place of an answer to no request.
-fn stray_answer(played: &Played) -> Option<usize> {
-    played.recording.entries.iter().position(|entry| {
+fn answers_notification(played: &Played, index: usize) -> Stop {
+    let reason = "expected no answer to a notification, got one";
+    Stop::at(&played.recording, index, reason)
+}
+
+/// The place of an answer to no request, from a place on.
+pub(super) fn stray_answer(played: &Played, from: usize) -> Option<usize> {
+    let mut entries = played.recording.entries.iter().enumerate().skip(from);
+    let stray = entries.find(|(_, entry)| {
         let answer = matches!(entry.kind, Kind::Result | Kind::Error);
         entry.from == Party::Client && answer && entry.request.is_none()
-    })
+    });
+    stray.map(|(index, _)| index)
+}
+
+pub(super) fn ignores_completions(played: &Played) -> Outcome {
+    ignores(played, "elicitation/complete")
+}
+
+pub(super) fn ignores_cancellations(played: &Played) -> Outcome {
+    ignores(played, "$/cancel_request")
+}
+
+/// The client gives no answer to a notification, and goes on: a request after the last one of them is
+/// answered. What it does at something else in the scenario is no concern of it.
+fn ignores(played: &Played, method: &str) -> Outcome {
+    let recording = &played.recording;
+    let mut notes = recording
+        .calls(Party::Agent, method)
+        .map(|(index, _)| index);
+    let Some(first) = notes.next() else {
+        return inconclusive(format!("the scenario did not get to {method}"));
+    };
+    if let Some(index) = stray_answer(played, first) {
+        return Err(answers_notification(played, index));
+    }
+    let last = notes.last().unwrap_or(first);
+    let asked = recording.entries.iter().enumerate();
+    let asked =
+        asked.filter(|(_, entry)| entry.from == Party::Agent && entry.kind == Kind::Request);
+    let answered = |(index, _): &(usize, &Entry)| recording.answer(*index).is_some();
+    let (before, after): (Vec<_>, Vec<_>) = asked.partition(|(index, _)| *index < first);
+    if after.iter().any(|it| it.0 > last && answered(it)) {
+        return Ok(());
+    }
+    if !before.iter().any(answered) {
+        return inconclusive(format!("the client answered no request before {method}"));
+    }
+    let reason = format!("expected an answer to a request after {method}, got none");
+    Err(Stop::after(recording, first, reason))
 }
 
 fn questions(played: &Played) -> Outcome {
@@ -196,34 +236,19 @@ pub(super) fn notices_death(played: &Played) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use serde_json::Value;
 
     use super::*;
-    use crate::wire::Schema;
 
     #[test]
     fn a_client_that_ends_at_something_else_is_not_blamed_for_the_notification() {
-        let outcome = |said: &[(&str, Value)]| {
+        let outcome = |said: &[(&'static str, Value)]| {
             let prompt = json!({"id": 1, "method": "session/prompt", "params": {}});
             let note = json!({"method": "_acp-conformance/note"});
             let asked = json!({"id": "a", "method": "_acp-conformance/unknown"});
             let begin = [("client", prompt), ("agent", note), ("agent", asked)];
-            let lines = begin.iter().chain(said).map(|(from, value)| {
-                let mut value = value.clone();
-                value["jsonrpc"] = json!("2.0");
-                json!({"from": from, "at": 0, "value": value}).to_string() + "\n"
-            });
-            let schema = Schema::v1().unwrap();
-            let played = Played::new(
-                &schema,
-                lines.collect(),
-                Some(Some(1)),
-                String::new(),
-                PathBuf::new(),
-            );
-            ignores_the_unknown(&played)
+            let said = said.iter().cloned();
+            ignores_the_unknown(&Played::of(begin.into_iter().chain(said)))
         };
         let error = json!({"code": ErrorCode::METHOD_NOT_FOUND, "message": "unknown"});
         let answer = ("client", json!({"id": "a", "error": error}));
@@ -232,5 +257,44 @@ mod tests {
         let went_on = outcome(std::slice::from_ref(&answer));
         assert!(matches!(went_on, Err(Stop::Inconclusive(_))), "{went_on:?}");
         assert!(matches!(outcome(&[stray, answer]), Err(Stop::Fail(_))));
+    }
+
+    #[test]
+    fn a_client_that_goes_on_after_a_cancellation_ignores_it() {
+        let ask = |id: &str| ("agent", json!({"id": id, "method": "_x/ask", "params": {}}));
+        let error = json!({"code": ErrorCode::METHOD_NOT_FOUND, "message": "unknown"});
+        let answer = |id: &str| ("client", json!({"id": id, "error": error}));
+        let cancel = |id: &str| {
+            let params = json!({"requestId": id});
+            (
+                "agent",
+                json!({"method": "$/cancel_request", "params": params}),
+            )
+        };
+        let outcome = |said: Vec<(&'static str, Value)>| ignores_cancellations(&Played::of(said));
+        let begin = || vec![ask("a"), answer("a"), cancel("none"), cancel("a"), ask("b")];
+        let with = |more: &[(&'static str, Value)]| outcome([&begin(), more].concat());
+        // It may end with an error at something else in the scenario.
+        assert!(with(&[answer("b")]).is_ok());
+        assert!(matches!(with(&[]), Err(Stop::Fail(_))));
+        assert!(matches!(
+            with(&[answer("a"), answer("b")]),
+            Err(Stop::Fail(_))
+        ));
+        let gone_before = outcome(vec![ask("a"), cancel("none"), ask("b")]);
+        assert!(
+            matches!(gone_before, Err(Stop::Inconclusive(_))),
+            "{gone_before:?}"
+        );
+        // What was answered before is another row's.
+        let stray = vec![
+            answer("x"),
+            ask("a"),
+            answer("a"),
+            cancel("a"),
+            ask("b"),
+            answer("b"),
+        ];
+        assert!(outcome(stray).is_ok());
     }
 }

@@ -30,7 +30,7 @@ const QUEUE: usize = 1024;
 /// The text that ends a scenario; a client that shows it has reached the end.
 pub(super) const BARRIER_METHOD: &str = "the scenario is over";
 
-/// A request that no client knows, sent after a cancellation.
+/// A request that no client knows, sent to see whether it answers still.
 pub(super) const STILL_THERE: &str = "_acp-conformance/still-there";
 
 /// Ends a scenario.

@@ -9,8 +9,8 @@ use crate::clients::handshake::{
 use crate::clients::played::{ClientCheck, Played};
 use crate::clients::robustness::{
     answer_to_cancelled, answers_extensions, cancels_pending_permission, hears_after_cancelling,
-    ignores_notifications, ignores_the_unknown, method_not_found, notices_death, refuses_forms,
-    reports_errors,
+    ignores_cancellations, ignores_completions, ignores_the_unknown, method_not_found,
+    notices_death, refuses_forms, reports_errors,
 };
 use crate::harness::{Outcome, Update};
 use crate::wire::Party;
@@ -25,8 +25,8 @@ pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
     ("client.ignores-notifications", ignores_the_unknown),
     ("client.unknown-values", survives),
     ("client.undeclared-questions", questions),
-    ("client.unknown-completions", ignores_notifications),
-    ("client.unknown-cancellations", ignores_notifications),
+    ("client.unknown-completions", ignores_completions),
+    ("client.unknown-cancellations", ignores_cancellations),
     ("client.no-undeclared-cancel", no_undeclared_cancel),
     (
         "client.cancels-pending-permission",

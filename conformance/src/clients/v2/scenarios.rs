@@ -121,6 +121,9 @@ fn cancellation(stage: &mut ScriptedAgent) -> bool {
         let subject = json!({"type": "command", "command": "ls", "cwd": stage.folder});
         let question = json!({"title": "Look around?", "subject": subject, "options": options()});
         stage.ask("session/request_permission", question);
+        stage.update(&json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "cancelled",
+        }));
         // Whoever has stopped listening does not refuse it either.
         stage.ask(STILL_THERE, json!({}));
     }
