@@ -509,14 +509,14 @@ impl Found {
             code,
             Some(ErrorCode::PARSE_ERROR | ErrorCode::INVALID_REQUEST)
         );
+        if id.is_none() && matches!(answer, Answer::Error(_)) {
+            let message = "expected `id: null` in an error whose request is unknown, got no id";
+            self.add(FindingKind::MissingId, "/id", message);
+        }
         match id {
             // The one case in which JSON-RPC wants an answer without a request:
             // the message could not be read, so its id is unknown.
-            Some(Value::Null) if unreadable => {}
-            None if unreadable => {
-                let message = "expected `id: null` in an error whose request is unknown, got no id";
-                self.add(FindingKind::MissingId, "/id", message);
-            }
+            None | Some(Value::Null) if unreadable => {}
             None | Some(Value::Null) => {
                 let message = "expected the id of a request, got none and no code of an unreadable \
                     message; an answer to a notification looks like this";

@@ -105,10 +105,14 @@ fn an_error_without_id_is_a_warning_by_its_reason() {
     let unreadable = wire.agent(json!({"error": {"code": -32700, "message": "parse error"}}));
     assert_eq!(rules(&unreadable), [(None, FindingKind::MissingId)]);
     let notification = json!({"code": -32601, "message": "method not found"});
+    // Whatever it answers, the member is required.
     let answered = wire.agent(json!({"error": notification}));
     assert_eq!(
         rules(&answered),
-        [(None, FindingKind::NotificationAnswered)]
+        [
+            (None, FindingKind::MissingId),
+            (None, FindingKind::NotificationAnswered)
+        ]
     );
     let answered = wire.agent(json!({"id": null, "error": notification}));
     assert_eq!(
