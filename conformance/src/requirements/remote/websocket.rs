@@ -95,7 +95,17 @@ async fn unasked(server: &Server) -> Outcome {
 
 async fn version(server: &Server) -> Outcome {
     let request = server.upgrade_request().with("sec-websocket-version", "12");
-    refused_upgrade(server, &request).await?.is_refusal()
+    let response = refused_upgrade(server, &request).await?;
+    response.is_refusal()?;
+    let named = response.headers.get_all("sec-websocket-version").iter();
+    let mut named = named.filter_map(|value| value.to_str().ok());
+    // That of the other WebSockets of the suite.
+    match named.any(|list| list.split(',').any(|version| version.trim() == "13")) {
+        true => Ok(()),
+        false => Err(response.wrong(
+            "expected the header sec-websocket-version with 13, which the server understands, got none",
+        )),
+    }
 }
 
 async fn first_message(server: &Server) -> Outcome {

@@ -28,11 +28,24 @@ pub(super) async fn get(
     let answer = match (checked, upgrade) {
         (Ok(_), Some(upgrade)) => websocket::open(&connections, caller, upgrade, &parts.headers),
         (Err(rejection), _) if asks_for_websocket(&parts.headers) => {
-            return Err(rejection.into_response());
+            return Err(refused(rejection, &parts.headers));
         }
         _ => stream(&connections, &caller, &parts.headers),
     };
     answer.map_err(Failure::into_response)
+}
+
+/// The only version of WebSocket that there is (RFC 6455).
+const WEBSOCKET_VERSION: HeaderValue = HeaderValue::from_static("13");
+
+/// A client of another version is told which one is understood.
+fn refused(rejection: impl IntoResponse, headers: &HeaderMap) -> Response {
+    let mut response = rejection.into_response();
+    if headers.get(names::SEC_WEBSOCKET_VERSION) != Some(&WEBSOCKET_VERSION) {
+        let headers = response.headers_mut();
+        headers.insert(names::SEC_WEBSOCKET_VERSION, WEBSOCKET_VERSION);
+    }
+    response
 }
 
 pub(crate) fn asks_for_websocket(headers: &HeaderMap) -> bool {

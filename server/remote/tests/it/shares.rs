@@ -67,10 +67,14 @@ impl Fixture {
 }
 
 async fn upgraded(host: Host) -> Open {
+    upgraded_to(host, "13").await
+}
+
+async fn upgraded_to(host: Host, version: &str) -> Open {
     let headers = [
         ("connection", "upgrade"),
         ("upgrade", "websocket"),
-        ("sec-websocket-version", "13"),
+        ("sec-websocket-version", version),
         ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
     ];
     host.request("GET", &headers, "").await
@@ -92,6 +96,15 @@ async fn a_reader_takes_half_of_the_connections() {
 async fn a_reader_takes_half_of_the_websockets() {
     Fixture::new().await.shared("/acp", upgraded).await;
     Fixture::new().await.shared("/rpc", upgraded).await;
+}
+
+#[tokio::test]
+async fn a_websocket_of_another_version_is_refused_with_the_one_that_is_understood() {
+    let all = Fixture::new().await;
+    let refused = upgraded_to(all.owner.at("/acp"), "12").await;
+    assert_eq!(refused.status, 400);
+    let version = ("sec-websocket-version".to_owned(), "13".to_owned());
+    assert!(refused.headers.contains(&version), "{:?}", refused.headers);
 }
 
 #[tokio::test]

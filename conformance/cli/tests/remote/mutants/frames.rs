@@ -82,6 +82,15 @@ pub const TABLE: &[Mutant] = &[
         }),
     ),
     Mutant::new(
+        "names no version",
+        &["remote.websocket-version"],
+        Fault::response(|asked, answer| {
+            if asked.is_upgrade() {
+                answer.headers.remove("sec-websocket-version");
+            }
+        }),
+    ),
+    Mutant::new(
         "answers before initialize",
         &["remote.websocket-first-message"],
         Fault::to_server(|frame| {
