@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::passive::{items, text, unique, watch};
 use super::{Check, NamedCheck};
-use crate::harness::{Conn, Cx, Outcome, is_privileged, skip};
+use crate::harness::{Conn, Cx, Outcome, inconclusive, is_privileged, skip};
 use crate::passive::{RuleResult, Session, View, violation};
 
 use Check::Run;
@@ -107,9 +107,20 @@ fn in_another_mode(conn: &mut Conn) -> Outcome<(String, String, usize)> {
     let (session, modes) = with_modes(conn)?;
     let mode = modes.into_iter().next().unwrap_or_default();
     let mark = conn.mark();
-    let params = json!({"sessionId": session, "modeId": mode});
-    conn.result("session/set_mode", params)?;
+    select(conn, &session, &mode)?;
     Ok((session, mode, mark))
+}
+
+/// Sets a mode.
+///
+/// # Errors
+/// Inconclusive when the agent refuses it, which other rows judge.
+pub(super) fn select(conn: &mut Conn, session: &str, mode: &str) -> Outcome {
+    let params = json!({"sessionId": session, "modeId": mode});
+    match conn.call("session/set_mode", params)?.answer {
+        Ok(_) => Ok(()),
+        Err(_) => inconclusive("the agent refuses a mode that the session has"),
+    }
 }
 
 fn kept(cx: &mut Cx) -> Outcome {

@@ -256,8 +256,7 @@ fn modes_in_sync(cx: &mut Cx) -> Outcome {
         return Ok(());
     };
     let mark = conn.mark();
-    let params = json!({"sessionId": session, "modeId": other});
-    conn.result("session/set_mode", params)?;
+    modes::select(conn, &session, other)?;
     if let Some((index, value)) = value_after(conn, &session, &state, id, mark)?
         && value != json!(other)
     {
