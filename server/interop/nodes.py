@@ -246,8 +246,23 @@ def started(count, bin, takeover, words=(), environment=None, links=False):
     folder = Path(tempfile.mkdtemp())
     os.chmod(folder, 0o755)
     database, nodes = None, []
-    # What was started ends with this program.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
+
+    def end():
+        for node in nodes:
+            node.end(signal.SIGCONT)
+            node.process.kill()
+            node.process.wait()
+        if database is not None:
+            database.process.send_signal(signal.SIGQUIT)
+            database.process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def terminate(*_):
+        end()
+        # Tasks and threads may wait for what is no more.
+        os._exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, terminate)
     try:
         database = Database(folder)
         for number in range(count):
@@ -259,11 +274,4 @@ def started(count, bin, takeover, words=(), environment=None, links=False):
             print((node.folder / "log").read_text()[-3000:], file=sys.stderr)
         raise
     finally:
-        for node in nodes:
-            node.end(signal.SIGCONT)
-            node.process.kill()
-            node.process.wait()
-        if database is not None:
-            database.process.send_signal(signal.SIGQUIT)
-            database.process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
+        end()
