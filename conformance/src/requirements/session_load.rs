@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::conversation::Conversation;
 use super::{Check, NamedCheck};
-use crate::harness::{Capability, Conn, Cx, Outcome, skip};
+use crate::harness::{Capability, Conn, Cx, Outcome, Update, skip};
 use crate::wire::{Version, is_conversation};
 
 use Check::Run;
@@ -47,6 +47,21 @@ fn reported<'a>(conn: &'a Conn, session: &str, from: usize, to: usize) -> Vec<(u
         .filter(|update| is_conversation(update.kind))
         .map(|update| (update.index, update.kind))
         .collect()
+}
+
+/// The first update between two places that tells a part of this conversation again. A greeting of the
+/// agent is none.
+fn told_again<'a>(
+    conn: &'a Conn,
+    session: &str,
+    live: &Conversation,
+    from: usize,
+    to: usize,
+) -> Option<Update<'a>> {
+    conn.recording().updates().find(|update| {
+        let is_within = (from..to).contains(&update.index) && update.session == session;
+        is_within && is_conversation(update.kind) && live.has(update.kind, update.body)
+    })
 }
 
 /// A session with what a replay can show, a tool call if the profile has the word for one. Yields
@@ -142,13 +157,7 @@ fn load_answers_last(cx: &mut Cx) -> Outcome {
         return Ok(());
     }
     conn.settle()?;
-    // An agent may greet its user.
-    let mut updates = conn.recording().updates();
-    let late = updates.find(|update| {
-        let is_late = update.index >= end && update.session == session;
-        is_late && is_conversation(update.kind) && live.has(update.kind, update.body)
-    });
-    match late {
+    match told_again(conn, &session, &live, end, conn.mark()) {
         Some(update) => Err(conn.at(
             update.index,
             format!(
@@ -164,11 +173,12 @@ fn resume_is_silent(cx: &mut Cx) -> Outcome {
     let conn = cx.ready()?;
     conn.needs(Capability::RESUME)?;
     let session = talked(conn)?;
+    let live = Conversation::between(conn.recording(), &session, 0, conn.mark());
     let (from, to) = conn.resume(&session)?;
-    match reported(conn, &session, from, to).first() {
-        Some((index, kind)) => Err(conn.at(
-            *index,
-            format!("expected no replay before the answer, got {kind}"),
+    match told_again(conn, &session, &live, from, to) {
+        Some(update) => Err(conn.at(
+            update.index,
+            format!("expected no replay before the answer, got {}", update.kind),
         )),
         None => Ok(()),
     }
