@@ -245,7 +245,9 @@ fn what_was_not_done_until_the_end_is_found_where_it_began() {
     let turn = r#"{"dir":"a2c","msg":{"jsonrpc":"2.0","id":1,"method":"terminal/create","params":{"sessionId":"s","command":"ls"}}}
 {"dir":"c2a","msg":{"jsonrpc":"2.0","id":1,"result":{"terminalId":"t"}}}
 {"dir":"a2c","msg":{"jsonrpc":"2.0","id":2,"method":"terminal/wait_for_exit","params":{"sessionId":"s","terminalId":"t"}}}
-{"dir":"c2a","msg":{"jsonrpc":"2.0","id":2,"result":{"exitCode":0}}}"#;
+{"dir":"c2a","msg":{"jsonrpc":"2.0","id":2,"result":{"exitCode":0}}}
+{"dir":"a2c","msg":{"jsonrpc":"2.0","id":3,"method":"terminal/output","params":{"sessionId":"s","terminalId":"t"}}}
+{"dir":"c2a","msg":{"jsonrpc":"2.0","id":3,"result":{"output":"","truncated":false}}}"#;
     let prompt = TURN.trim().lines().next().unwrap();
     let end = TURN.trim().lines().last().unwrap();
     let text = format!("{HANDSHAKE}{prompt}\n{turn}\n{end}\n");

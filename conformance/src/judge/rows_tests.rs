@@ -100,9 +100,10 @@ fn of_terminal(method: &'static str, result: Value) -> (&'static str, Value, Val
     (method, json!({"terminalId": "t"}), result)
 }
 
-/// A server runs on for the next turns. A command that has ended needs its terminal no more.
+/// A server runs on for the next turns, and output may be read in a later turn. A command that has ended, and
+/// whose output was read, needs its terminal no more.
 #[test]
-fn a_terminal_is_kept_as_long_as_its_command_runs() {
+fn a_terminal_is_kept_until_its_command_has_ended_and_its_output_was_read() {
     let output = |status: Value| {
         let result = json!({"output": "", "truncated": false, "exitStatus": status});
         of_terminal("terminal/output", result)
@@ -118,10 +119,16 @@ fn a_terminal_is_kept_as_long_as_its_command_runs() {
     assert_eq!(rows(&[&[created()], &[]]), nothing);
     assert_eq!(rows(&[&[created(), output(Value::Null)], &[]]), nothing);
     assert_eq!(rows(&[&[created()], &[wait(), release()]]), nothing);
-    for end in [wait(), output(json!({"exitCode": 0}))] {
-        let kept = ["terminals.released"];
-        assert_eq!(rows(&[&[created(), end.clone()]]), kept);
-        assert_eq!(rows(&[&[created()], &[end]]), kept);
+    let read_later: [&[_]; 2] = [&[created(), wait()], &[output(Value::Null), release()]];
+    assert_eq!(rows(&read_later), nothing);
+    let ended = || output(json!({"exitCode": 0}));
+    let kept: [[&[_]; 2]; 3] = [
+        [&[created(), wait()], &[output(Value::Null)]],
+        [&[created(), wait(), output(Value::Null)], &[]],
+        [&[created()], &[ended()]],
+    ];
+    for turns in kept {
+        assert_eq!(rows(&turns), ["terminals.released"]);
     }
 }
 
@@ -164,6 +171,9 @@ fn a_field_asks_for_a_secret_if_it_takes_the_text_of_one() {
             ("accessToken", text("")),
             ("clientSecret", text("")),
             ("recovery_code", text("")),
+            ("recoveryCodes", text("")),
+            ("cardNumber", text("")),
+            ("cvv", text("")),
             ("value", text("Your password")),
             ("field1", text("API key")),
         ] {

@@ -74,7 +74,9 @@ pub struct Terminal {
     pub session: Option<String>,
     /// Whether the agent knows that its command has ended.
     pub exited: bool,
-    /// Whether a turn ended by itself in which the agent knew that.
+    /// Whether the agent has all of its output: it got some when it knew that.
+    pub read: bool,
+    /// Whether a turn ended by itself when the agent had all of its output.
     pub overdue: bool,
     /// Where its command was killed, and whether the turn of that is over.
     pub killed: Option<(u64, bool)>,
@@ -465,6 +467,7 @@ impl State {
                         place: said.place,
                         session: asked.session,
                         exited: false,
+                        read: false,
                         overdue: false,
                         killed: None,
                         released: false,
@@ -480,6 +483,7 @@ impl State {
                 let id = asked.params.get("terminalId").and_then(Value::as_str);
                 if let Some(terminal) = id.and_then(|id| self.terminals.get_mut(id)) {
                     terminal.exited |= status.is_some_and(|status| !status.is_null());
+                    terminal.read |= terminal.exited && method == "terminal/output";
                 }
             }
             (Party::Agent, "elicitation/create") => {
@@ -525,7 +529,7 @@ impl State {
         }
         for terminal in self.terminals.values_mut() {
             if terminal.session == asked.session {
-                terminal.overdue |= terminal.exited;
+                terminal.overdue |= terminal.read;
             }
             if let Some((place, over)) = &mut terminal.killed
                 && terminal.session == asked.session

@@ -253,8 +253,9 @@ fn secret_parameter(url: &str) -> Option<&str> {
     let mut parameters = url.split(['?', '#', '&']).skip(1);
     parameters.find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
-        (!value.is_empty() && (is_secret(name) || name.eq_ignore_ascii_case("token")))
-            .then_some(name)
+        // A flag, such as `reset_password=true`, is no secret.
+        let is_value = !["", "true", "false"].contains(&value);
+        (is_value && (is_secret(name) || name.eq_ignore_ascii_case("token"))).then_some(name)
     })
 }
 
@@ -320,7 +321,7 @@ fn shows_url(form: &Value) -> bool {
 }
 
 /// What secrets are called: the last words of a name, without what separates them.
-const SECRETS: [&str; 16] = [
+const SECRETS: [&str; 20] = [
     "password",
     "passwd",
     "passphrase",
@@ -336,7 +337,11 @@ const SECRETS: [&str; 16] = [
     "bearertoken",
     "refreshtoken",
     "recoverycode",
+    "recoverycodes",
     "creditcardnumber",
+    "cardnumber",
+    "cvc",
+    "cvv",
 ];
 
 /// The words of a name in lower case; digits at its end are left out.
@@ -430,6 +435,8 @@ mod tests {
         }
         assert_eq!(secret_parameter("https://h.example/token?tokens=1"), None);
         assert_eq!(secret_parameter("https://h.example/x?token="), None);
+        let flag = "https://h.example/login?reset_password=true";
+        assert_eq!(secret_parameter(flag), None);
     }
 
     #[test]

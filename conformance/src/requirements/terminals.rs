@@ -40,12 +40,13 @@ fn no_undeclared(view: &View<'_>) -> RuleResult {
 
 fn released(state: &State) -> RuleResult {
     let mut seen = 0;
-    // A command that still runs, such as a server, may be needed in later turns.
+    // A command that still runs, such as a server, may be needed in later turns, and so may the output of
+    // one that has ended, until the agent has it.
     for (id, terminal) in &state.terminals {
         seen += usize::from(terminal.overdue || terminal.released);
         if terminal.overdue && !terminal.released {
             let reason = format!(
-                "expected {id} to be released when the turn ended, because its command had ended, got no release"
+                "expected {id} to be released, because its command had ended and its output was read in a turn that is over, got no release"
             );
             return violation_at(terminal.place, reason);
         }
