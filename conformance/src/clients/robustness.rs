@@ -14,7 +14,7 @@ pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.answers-extensions", answers_extensions),
     ("client.method-not-found", method_not_found),
     ("client.ignores-notifications", ignores_the_unknown),
-    ("client.survives-the-future", survives),
+    ("client.survives-the-future", survives_the_unknown),
     ("client.survives-noise", survives),
     ("client.no-undeclared-answers", questions),
     ("client.ignores-completions", ignores_completions),
@@ -64,6 +64,17 @@ fn ignores_notifications(played: &Played) -> Outcome {
     match stray_answer(played, 0) {
         Some(index) => Err(answers_notification(played, index)),
         None => survives(played),
+    }
+}
+
+/// A client may end at the notification or at the requests that come before the updates.
+pub(super) fn survives_the_unknown(played: &Played) -> Outcome {
+    first(played, "session/prompt")?;
+    match survives(played) {
+        Err(Stop::Fail(_)) if answer(played, "no/such/method", 0).is_err() => inconclusive(
+            "the client did not answer the request before the unknown updates, and ended before the scenario did",
+        ),
+        outcome => outcome,
     }
 }
 
@@ -131,13 +142,21 @@ pub(super) fn refuses_forms(played: &Played, member: &str) -> Outcome {
         let value = capabilities.and_then(|all| all.pointer(pointer));
         value.is_some_and(|value| !value.is_null())
     };
-    let (index, entry) = answer(played, "elicitation/create", 0)?;
-    if declares("/elicitation/form") {
+    let has_forms = declares("/elicitation/form");
+    let (index, entry) = match answer(played, "elicitation/create", 0) {
+        Err(Stop::Fail(_)) if has_forms => {
+            return inconclusive(
+                "the client did not answer the form, which its user may have to do",
+            );
+        }
+        answer => answer?,
+    };
+    if has_forms {
         let reason = "expected a result from a client that declares forms, got an error";
         return expect(played, index, entry.kind == Kind::Result, reason);
     }
     let code = entry.value.get("error").and_then(crate::wire::error_code);
-    // One that declares no mode at all may not know the method.
+    // One that declares nothing of it may not know the method.
     let is_unknown = code == Some(ErrorCode::METHOD_NOT_FOUND) && !declares("/elicitation");
     let reason = "expected the error -32602 for a mode that is not declared, got another answer";
     expect(
@@ -257,6 +276,57 @@ mod tests {
         let went_on = outcome(std::slice::from_ref(&answer));
         assert!(matches!(went_on, Err(Stop::Inconclusive(_))), "{went_on:?}");
         assert!(matches!(outcome(&[stray, answer]), Err(Stop::Fail(_))));
+    }
+
+    #[test]
+    fn a_client_that_ends_before_the_unknown_updates_is_not_blamed_for_them() {
+        let prompt = || {
+            (
+                "client",
+                json!({"id": 1, "method": "session/prompt", "params": {}}),
+            )
+        };
+        let asked = || ("agent", json!({"id": "a", "method": "no/such/method"}));
+        let error = json!({"code": ErrorCode::METHOD_NOT_FOUND, "message": "unknown"});
+        let outcome = |said: Vec<(&'static str, Value)>| survives_the_unknown(&Played::of(said));
+        let before = outcome(vec![prompt(), asked()]);
+        assert!(matches!(before, Err(Stop::Inconclusive(_))), "{before:?}");
+        let answer = ("client", json!({"id": "a", "error": error}));
+        let after = outcome(vec![prompt(), asked(), answer]);
+        assert!(matches!(after, Err(Stop::Fail(_))), "{after:?}");
+        assert!(matches!(outcome(Vec::new()), Err(Stop::Fail(_))));
+    }
+
+    #[test]
+    fn a_form_may_wait_for_the_user_of_a_client_that_declares_forms() {
+        let outcome = |elicitation: Value, answer: Option<Value>| {
+            let params = json!({"clientCapabilities": {"elicitation": elicitation}});
+            let begin = json!({"id": 0, "method": "initialize", "params": params});
+            let form =
+                json!({"id": "a", "method": "elicitation/create", "params": {"mode": "form"}});
+            let said = [("client", begin), ("agent", form)].into_iter();
+            let answer = answer.map(|answer| ("client", answer));
+            refuses_forms(&Played::of(said.chain(answer)), "clientCapabilities")
+        };
+        let waits = outcome(json!({"form": {}}), None);
+        assert!(matches!(waits, Err(Stop::Inconclusive(_))), "{waits:?}");
+        let accepted = json!({"id": "a", "result": {"action": "accept"}});
+        assert!(outcome(json!({"form": {}}), Some(accepted.clone())).is_ok());
+        for other in [Value::Null, json!({}), json!({"url": {}})] {
+            let refused = |code: ErrorCode| {
+                let error = json!({"code": code, "message": "no"});
+                outcome(other.clone(), Some(json!({"id": "a", "error": error}))).is_ok()
+            };
+            assert!(refused(ErrorCode::INVALID_PARAMS));
+            assert_eq!(refused(ErrorCode::METHOD_NOT_FOUND), other.is_null());
+            let answers = [None, Some(accepted.clone())];
+            assert!(
+                answers
+                    .map(|it| outcome(other.clone(), it))
+                    .iter()
+                    .all(Result::is_err)
+            );
+        }
     }
 
     #[test]

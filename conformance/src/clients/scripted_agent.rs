@@ -103,11 +103,15 @@ impl ScriptedAgent {
 
     /// The client's next message before `deadline`; `Err` when it has closed.
     pub(super) fn next(&mut self, deadline: Instant) -> Result<Option<Value>, ()> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let line = match self.lines.recv_timeout(left) {
-            Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => return Ok(None),
-            Err(RecvTimeoutError::Disconnected) => return Err(()),
+        let line = loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if !line.trim_ascii().is_empty() => break line,
+                // An empty line is no message and no harm, as those of agents.
+                Ok(_) if Instant::now() < deadline => {}
+                Ok(_) | Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => return Err(()),
+            }
         };
         match serde_json::from_slice::<Value>(&line) {
             Ok(value) => {
@@ -160,20 +164,27 @@ impl ScriptedAgent {
 
     /// Sends an update of the session.
     pub fn update(&mut self, update: &Value) {
-        self.notify(
-            "session/update",
-            &json!({"sessionId": SESSION, "update": update}),
-        );
+        self.update_of(SESSION, update);
+    }
+
+    fn update_of(&mut self, session: &str, update: &Value) {
+        let params = json!({"sessionId": session, "update": update});
+        self.notify("session/update", &params);
     }
 
     /// Says something to the user.
     pub fn text(&mut self, text: &str) {
+        self.text_in(SESSION, text);
+    }
+
+    /// Says something in a session that the client may not know.
+    pub(super) fn text_in(&mut self, session: &str, text: &str) {
         let content = json!({"type": "text", "text": text});
         let mut chunk = json!({"sessionUpdate": "agent_message_chunk", "content": content});
         if self.protocol == Version::V2 {
             chunk["messageId"] = "agent-1".into();
         }
-        self.update(&chunk);
+        self.update_of(session, &chunk);
     }
 
     /// Asks the client something, in the session, and waits for the answer: its
@@ -353,3 +364,25 @@ pub(super) const CLOSED: &str = "closed";
 
 /// The only session that a scenario knows.
 pub(super) const SESSION: &str = "scenario-session";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workdir::Workdir;
+
+    #[test]
+    fn an_empty_line_of_a_client_is_not_recorded() {
+        let folder = Workdir::new().unwrap();
+        let path = folder.path().join("record.jsonl");
+        let record = File::create(&path).unwrap();
+        let input: &[u8] = b"\n \r\n{\"id\":1}\n\noops\n";
+        let mut stage = ScriptedAgent::new(Version::V2, record, |_| {}, input, std::io::sink());
+        let deadline = Instant::now() + PATIENCE;
+        assert_eq!(stage.next(deadline), Ok(Some(json!({"id": 1}))));
+        assert_eq!(stage.next(deadline), Ok(Some(Value::Null)));
+        assert_eq!(stage.next(deadline), Err(()));
+        let record = std::fs::read_to_string(path).unwrap();
+        assert_eq!(record.lines().count(), 2, "{record}");
+        assert!(record.contains(r#""raw":"oops\n""#), "{record}");
+    }
+}

@@ -10,7 +10,7 @@ use crate::clients::played::{ClientCheck, Played};
 use crate::clients::robustness::{
     answer_to_cancelled, answers_extensions, cancels_pending_permission, hears_after_cancelling,
     ignores_cancellations, ignores_completions, ignores_the_unknown, method_not_found,
-    notices_death, refuses_forms, reports_errors,
+    notices_death, refuses_forms, reports_errors, survives_the_unknown,
 };
 use crate::harness::{Outcome, Update};
 use crate::wire::Party;
@@ -23,7 +23,7 @@ pub(in crate::clients) const CHECKS: &[ClientCheck] = &[
     ("client.answers-extensions", answers_extensions),
     ("client.method-not-found", method_not_found),
     ("client.ignores-notifications", ignores_the_unknown),
-    ("client.unknown-values", survives),
+    ("client.unknown-values", survives_the_unknown),
     ("client.undeclared-questions", questions),
     ("client.unknown-completions", ignores_completions),
     ("client.unknown-cancellations", ignores_cancellations),

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::arrays;
 use crate::clients::offers::Offers;
-use crate::clients::scenarios::{Scenario, Start, death, ids, noise, offers, options, questions};
+use crate::clients::scenarios::{
+    Scenario, Start, death, ids, no_messages, offers, options, questions,
+};
 use crate::clients::scripted_agent::{STILL_THERE, ScriptedAgent, hello};
 use crate::wire::Version;
 
@@ -49,7 +51,7 @@ pub(in crate::clients) const SCENES: &[Scenario] = &[
         start: Start::Listing,
         ..scenario("v2-pages", hello)
     },
-    scenario("v2-noise", noise),
+    scenario("v2-noise", no_messages),
     scenario("v2-diffs", diffs),
     Scenario {
         refuses: true,
