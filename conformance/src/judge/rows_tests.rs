@@ -119,6 +119,7 @@ fn a_terminal_is_kept_until_its_command_has_ended_and_its_output_was_read() {
     assert_eq!(rows(&[&[created()], &[]]), nothing);
     assert_eq!(rows(&[&[created(), output(Value::Null)], &[]]), nothing);
     assert_eq!(rows(&[&[created()], &[wait(), release()]]), nothing);
+    assert_eq!(rows(&[&[created(), wait()], &[]]), nothing);
     let read_later: [&[_]; 2] = [&[created(), wait()], &[output(Value::Null), release()]];
     assert_eq!(rows(&read_later), nothing);
     let ended = || output(json!({"exitCode": 0}));
