@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::assertions::{expect, first, obeys};
 use super::played::{ClientCheck, Played};
-use crate::harness::{Entry, Outcome, Stop, fail};
+use crate::harness::{Entry, Outcome, Stop, fail, inconclusive};
 use crate::passive::Rule;
 use crate::wire::{FindingKind, Kind, Party};
 
@@ -23,8 +23,12 @@ pub(super) const CHECKS: &[ClientCheck] = &[
     ("client.initialize-first", initialize_first),
     ("client.version", version),
     ("client.closes-on-other-version", closes_on_other_version),
-    ("client.valid-files", only_messages),
-    ("client.valid-terminals", only_messages),
+    ("client.valid-files", |played| {
+        only_messages_when_asked(played, "fs/read_text_file")
+    }),
+    ("client.valid-terminals", |played| {
+        only_messages_when_asked(played, "terminal/create")
+    }),
     ("client.comes-to-an-end", comes_to_an_end),
 ];
 
@@ -90,6 +94,15 @@ pub(super) fn only_messages(played: &Played) -> Outcome {
     obeys(played, ONLY_MESSAGES)
 }
 
+/// A client that the scenario did not get to ask has shown nothing of what the row is about.
+fn only_messages_when_asked(played: &Played, method: &str) -> Outcome {
+    only_messages(played)?;
+    match played.recording.calls(Party::Agent, method).next() {
+        Some(_) => Ok(()),
+        None => inconclusive(format!("the scenario did not get to {method}")),
+    }
+}
+
 pub(super) fn comes_to_an_end(played: &Played) -> Outcome {
     if played.exit.is_some() {
         return Ok(());
@@ -122,6 +135,26 @@ mod tests {
             String::new(),
             PathBuf::new(),
         )
+    }
+
+    #[test]
+    fn a_client_that_was_not_asked_for_files_has_shown_nothing_of_them() {
+        let version = json!({"protocolVersion": 1});
+        let begin = json!({"id": 0, "method": "initialize", "params": version});
+        let read = json!({"sessionId": "s", "path": "/a"});
+        let ask = json!({"id": 1, "method": "fs/read_text_file", "params": read});
+        let said = [("client", begin), ("agent", ask)];
+        let files = |said: &[_]| {
+            let played = Played::of(said.iter().cloned());
+            only_messages_when_asked(&played, "fs/read_text_file")
+        };
+        assert!(files(&said).is_ok());
+        assert!(matches!(files(&said[..1]), Err(Stop::Inconclusive(_))));
+        let noise = ("client", json!({"id": 1, "result": 7}));
+        assert!(matches!(
+            files(&[said[0].clone(), noise]),
+            Err(Stop::Fail(_))
+        ));
     }
 
     #[test]

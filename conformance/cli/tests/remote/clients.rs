@@ -63,6 +63,17 @@ const BROKEN: &[Broken] = &[
             played.remote.requests.insert(1, first);
         },
     ),
+    // Sound: the server may have a WebSocket, and the client goes on without one.
+    broken("tries a WebSocket first", "remote-http", &[], |played| {
+        let upgrade = Asked {
+            method: "GET".into(),
+            headers: [("upgrade".into(), "websocket".into())].into(),
+            status: 400,
+            ..Asked::default()
+        };
+        played.remote.requests.insert(0, upgrade.clone());
+        played.remote.requests.insert(2, upgrade);
+    }),
     broken(
         "begins with a stream",
         "remote-http",

@@ -11,7 +11,8 @@ use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -44,10 +45,11 @@ pub(super) async fn serve(stage: Arc<ScriptedAgent>) -> std::io::Result<(u16, Jo
                     let stage = stage.clone();
                     async move { Ok::<_, Infallible>(respond(&stage, request).await) }
                 });
-                let http = hyper::server::conn::http1::Builder::new();
-                let connection = http.serve_connection(TokioIo::new(socket), service);
+                // A client may insist on HTTP/2, which the proposal requires.
+                let http = Builder::new(TokioExecutor::new());
+                let connection = http.serve_connection_with_upgrades(TokioIo::new(socket), service);
                 // How a client ends its sockets is its own affair.
-                let _ = connection.with_upgrades().await;
+                let _ = connection.await;
             });
         }
     });
@@ -67,7 +69,8 @@ async fn respond(stage: &Arc<ScriptedAgent>, request: Request<Incoming>) -> Resp
             false => *known = format!("{known}; {value}"),
         }
     }
-    if asked.header("upgrade").is_some() {
+    // Where the scenario has no WebSocket, it ignores the header, as it does that of HTTP/2.
+    if stage.scenario.is_websocket && asked.is_upgrade() {
         return websocket::respond(stage, asked, request).map(|()| Either::Left(Full::default()));
     }
     let body = Limited::new(request.into_body(), BODY_BYTES).collect();
@@ -157,4 +160,66 @@ fn stream(stage: &Arc<ScriptedAgent>, asked: &Asked) -> Response<Body> {
     let kind = HeaderValue::from_static("text/event-stream");
     response.headers_mut().insert("content-type", kind);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::Method;
+    use tokio::net::TcpStream;
+
+    use super::super::scenario;
+    use super::*;
+
+    /// The status of the response to `initialize` with this header, over HTTP/2 or HTTP/1.1.
+    async fn status(port: u16, is_http2: bool, upgrade: Option<&'static str>) -> u16 {
+        let socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let socket = TokioIo::new(socket);
+        let body = r#"{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}"#;
+        let mut request = Request::new(Full::new(Bytes::from_static(body.as_bytes())));
+        *request.uri_mut() = format!("http://127.0.0.1:{port}/acp").parse().unwrap();
+        *request.method_mut() = Method::POST;
+        if let Some(upgrade) = upgrade {
+            let value = HeaderValue::from_static(upgrade);
+            request.headers_mut().insert("upgrade", value);
+        }
+        if upgrade == Some("websocket") {
+            *request.method_mut() = Method::GET;
+            *request.body_mut() = Full::default();
+        }
+        let response = if is_http2 {
+            let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), socket);
+            let (mut sender, connection) = handshake.await.unwrap();
+            tokio::spawn(connection);
+            sender.send_request(request).await
+        } else {
+            let (mut sender, connection) =
+                hyper::client::conn::http1::handshake(socket).await.unwrap();
+            tokio::spawn(connection);
+            sender.send_request(request).await
+        };
+        response.unwrap().status().as_u16()
+    }
+
+    async fn serves_every_client() {
+        let stage = Arc::new(ScriptedAgent::new(scenario("remote-http")));
+        let (port, serving) = serve(stage.clone()).await.unwrap();
+        assert_eq!(status(port, true, None).await, 200);
+        assert_eq!(status(port, false, Some("h2c")).await, 200);
+        // One that tries a WebSocket first goes on over HTTP.
+        assert_eq!(status(port, false, Some("websocket")).await, 400);
+        serving.abort();
+        let (_, log) = stage.finish();
+        let upgrades: Vec<_> = log.requests.iter().map(Asked::is_upgrade).collect();
+        assert_eq!(upgrades, [false, false, true]);
+    }
+
+    #[tokio::test]
+    async fn clients_of_http2_and_those_that_try_an_upgrade_are_served() {
+        serves_every_client().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn clients_of_http2_and_those_that_try_an_upgrade_are_served_by_several_threads() {
+        serves_every_client().await;
+    }
 }

@@ -39,6 +39,13 @@ impl Asked {
         self.headers.get(name).map(String::as_str)
     }
 
+    /// Whether it asks for a WebSocket, which clients may try before they use HTTP.
+    #[must_use]
+    pub fn is_upgrade(&self) -> bool {
+        let upgrade = self.header("upgrade");
+        upgrade.is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
+    }
+
     /// The method of the message.
     #[must_use]
     pub fn calls(&self) -> Option<&str> {
