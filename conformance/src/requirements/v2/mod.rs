@@ -6,6 +6,7 @@ pub(super) mod arrays;
 pub(super) mod authentication;
 pub(super) mod background;
 pub(super) mod cancellation;
+mod git_patch;
 pub(super) mod initialization;
 pub(super) mod plan;
 pub(super) mod prompt_lifecycle;

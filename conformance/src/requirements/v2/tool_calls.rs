@@ -3,10 +3,11 @@
 use acp_sdk::ErrorCode;
 use serde_json::{Value, json};
 
+use super::git_patch::fault;
 use crate::harness::{Consent, Cx, Outcome};
 use crate::passive::{RuleResult, View, violation};
 use crate::requirements::media;
-use crate::requirements::passive::{absolute, is_absolute, items, text, watch};
+use crate::requirements::passive::{absolute, items, text, watch};
 use crate::requirements::tool_calls::{asked_about, did_not_run};
 use crate::requirements::{Check, NamedCheck};
 use crate::wire::Party;
@@ -178,21 +179,8 @@ fn git_patch(view: &View<'_>) -> RuleResult {
             continue;
         }
         seen += 1;
-        let patch = text(diff, "/patch/text").unwrap_or_default();
-        if !patch.starts_with("diff --git ") {
-            return violation(
-                "expected a patch that begins with `diff --git`, got another beginning",
-            );
-        }
-        let heads = patch
-            .lines()
-            .filter_map(|line| line.strip_prefix("diff --git "));
-        for head in heads {
-            if !is_absolute(head.trim_start_matches('"')) {
-                return violation(format!(
-                    "expected an absolute path in the patch, got `diff --git {head}`"
-                ));
-            }
+        if let Some(reason) = fault(text(diff, "/patch/text").unwrap_or_default()) {
+            return violation(reason);
         }
     }
     Ok(seen)
